@@ -1,0 +1,44 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+LOCK := requirements/dev.lock
+
+.PHONY: help demo test lint format types bench lock clean
+
+help: ## what can be made
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+$(STAMP): pyproject.toml $(LOCK)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "gpuledger needs Python 3.11 or newer; try: make PYTHON=python3.12"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -o '^uv==[^ ]*' $(LOCK))"
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes $(LOCK)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP) ## make the sample fleet, post it, write report.html, print the summary
+	$(BIN)/gpuledger demo
+
+test: $(STAMP) ## run the tests, with coverage
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+
+lint: $(STAMP) ## style, types, and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples
+	$(BIN)/python benchmarks/books.py
+
+lock: ## resolve the locked versions again
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --all-extras pyproject.toml requirements/tools.in -o $(LOCK)
+
+clean: ## remove what was made
+	rm -rf $(VENV) gpuledger-demo gpuledger-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

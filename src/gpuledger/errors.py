@@ -1,0 +1,99 @@
+"""What can go wrong, and what should the user do next?
+
+    GpuledgerError                 anything we raise on purpose; carries a hint and an exit code
+    ├── InputError            2    what was given cannot be used
+    │   ├── FileFault         2    a file as a whole: unreadable, empty, a column missing
+    │   ├── UnknownName       2    a name nobody has registered; suggests the nearest
+    │   └── FactError         2    a catalog or config file breaks its own rules
+    ├── LakeError             2    the lake on disk cannot be read or written
+    ├── DeviceError           2    a GPU, its driver or its library does not answer
+    └── MissingExtra          2    an optional part of gpuledger is not installed
+
+Foreign errors (OSError, pyarrow, duckdb) are mapped to these where they enter, never deeper in.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class GpuledgerError(Exception):
+    """Base of all errors: `message` says what and where, `hint` says what to do next."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  next: {self.hint}" if self.hint else self.message
+
+
+class InputError(GpuledgerError):
+    """What was given cannot be used."""
+
+
+class FileFault(InputError):
+    """A file as a whole cannot be used; nothing was taken from it."""
+
+    def __init__(self, path: str | Path, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{path}: {message}", hint=hint)
+        self.path = str(path)
+
+
+class UnknownName(InputError):
+    """A name nobody has registered."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        close = nearest(name, names)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names[:12]) or 'none'}"
+        super().__init__(f"no {kind} is called {name!r}", hint=hint)
+        self.kind, self.name, self.nearest = kind, name, close
+
+
+class FactError(InputError):
+    """A catalog or config file breaks its own rules."""
+
+    def __init__(self, path: str | Path, field: str, problem: str, *, hint: str = "") -> None:
+        super().__init__(f"{path}: {field}: {problem}", hint=hint)
+        self.path, self.field = str(path), field
+
+
+class LakeError(GpuledgerError):
+    """The lake on disk cannot be read or written."""
+
+
+class DeviceError(GpuledgerError):
+    """A GPU, its driver or its library does not answer."""
+
+
+class MissingExtra(GpuledgerError):
+    """An optional part of gpuledger is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs a part that is not installed", hint=f'pip install "gpuledger[{extra}]"')
+        self.extra = extra
+
+
+def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """The known names most like `name`, best first, ignoring case."""
+    folded = {k.casefold(): k for k in known}
+    return [folded[m] for m in difflib.get_close_matches(name.casefold(), list(folded), n=limit, cutoff=0.6)]
+
+
+def map_os_error(error: OSError, path: str | Path, doing: str) -> GpuledgerError:
+    """The operating system's refusal in our words."""
+    if isinstance(error, FileNotFoundError):
+        return FileFault(path, f"cannot {doing}: no such file or folder", hint="check the path; quote it if it has spaces")
+    if isinstance(error, PermissionError):
+        return FileFault(path, f"cannot {doing}: permission denied", hint="check who owns it: ls -l shows it")
+    if isinstance(error, IsADirectoryError):
+        return FileFault(path, f"cannot {doing}: it is a folder", hint="name the files in it, for example FOLDER/*.parquet")
+    if error.errno == 28:
+        return LakeError(f"{path}: cannot {doing}: the disk is full", hint="free some space and run the same command again; nothing was half-written")
+    return LakeError(f"{path}: cannot {doing}: {error.strerror or error}", hint="see the message of the operating system above")

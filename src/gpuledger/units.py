@@ -1,0 +1,54 @@
+"""What unit is a figure in, and what do we say when it is not known?"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TypeVar
+
+MS_PER_S = 1_000
+MS_PER_HOUR = 3_600_000
+MS_PER_DAY = 86_400_000
+PPM = 1_000_000
+MIB = 1 << 20
+GIB = 1 << 30
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A figure that is not known, and why. Never zero, never another device's figure."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return f"not known: {self.why}"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def known(value: T | Unknown) -> T | None:
+    """The value itself, or None where it is not known."""
+    return None if isinstance(value, Unknown) else value
+
+
+def ratio(part: float | int, whole: float | int, why: str) -> float | Unknown:
+    """part / whole, or unknown where there is no whole."""
+    return part / whole if whole else Unknown(why)
+
+
+def utc(at_ms: int) -> dt.datetime:
+    """A stored instant as a UTC datetime."""
+    return dt.datetime.fromtimestamp(at_ms / MS_PER_S, tz=dt.UTC)
+
+
+def utc_day(at_ms: int) -> str:
+    """The UTC day an instant falls on, as YYYY-MM-DD."""
+    return utc(at_ms).strftime("%Y-%m-%d")
+
+
+def day_start_ms(day: str) -> int:
+    """The first instant of a UTC day written YYYY-MM-DD."""
+    return int(dt.datetime.fromisoformat(day).replace(tzinfo=dt.UTC).timestamp()) * MS_PER_S
