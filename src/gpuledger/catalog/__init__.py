@@ -1,0 +1,9 @@
+"""Which facts do the books stand on? Every figure is a data file with its source and date, checked whole on load.
+
+files.py          one fact, and how a TOML file becomes a checked struct
+gpu_facts.py      what one GPU can do: peaks by precision, SMs, power, memory, link
+gpus.py           all GPUs, and which one a name means: by exact key, name or alias, never by a part of one
+architectures.py  how fully an active tensor pipe issues, where somebody measured it
+thresholds.py     the documented limits of classes, phases, targets and the truly-idle rule
+data/             gpus/*.toml (one file a GPU), architectures.toml, thresholds.toml
+"""

@@ -1,0 +1,127 @@
+"""What can this GPU do at most?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from gpuledger.catalog.files import Fact
+from gpuledger.units import Unknown
+
+Precision = Literal["fp64", "fp64_tensor", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"]
+
+# fp32 and fp64 run on the vector pipes; every other precision here runs on the tensor (matrix) pipe.
+VECTOR_PRECISIONS = frozenset({"fp32", "fp64"})
+# Vendors print rounded peaks: two figures this close are the same figure.
+PEAK_TOLERANCE_RATIO = 0.03
+
+
+class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fastest way out of the GPU; bytes per second are both directions together."""
+
+    kind: str
+    bytes_per_s: Fact
+
+
+class Achievable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What somebody reached, or published as reachable; precision is None where they do not say."""
+
+    name: str
+    tflops: float
+    source: str
+    as_of: str
+    precision: Precision | None = None
+    note: str = ""
+
+
+class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One GPU model; peaks are dense (no structured sparsity), in TFLOPS (TOPS for int8), keyed by Precision."""
+
+    key: str
+    name: str
+    vendor: str
+    architecture: str
+    form_factor: str
+    aliases: tuple[str, ...] = ()
+    board_power_w: Fact
+    idle_power_w: Fact | None = None
+    memory_bytes: Fact
+    memory_type: str = ""
+    memory_bandwidth_bytes_per_s: Fact
+    link: Link | None = None
+    peak_tflops: dict[str, Fact]
+    sm_count: Fact | None = None
+    tensor_flop_per_clk_sm: dict[str, Fact] = {}
+    fp32_flop_per_clk_sm: Fact | None = None
+    tensor_rated_mhz: Fact | None = None
+    fp32_rated_mhz: Fact | None = None
+    achievable: tuple[Achievable, ...] = ()
+    notes: str = ""
+
+    def spellings(self) -> tuple[str, ...]:
+        """Everything this GPU is called."""
+        return (self.key, self.name, *self.aliases)
+
+    def reference_precision(self) -> str:
+        """bf16, or fp16 where the GPU has no bf16."""
+        return "bf16" if "bf16" in self.peak_tflops else "fp16"
+
+    def peak(self, precision: str) -> float | Unknown:
+        """The dense peak in TFLOPS."""
+        fact = self.peak_tflops.get(precision)
+        return fact.value if fact else Unknown(f"the catalog has no {precision} peak for {self.name}")
+
+    def tensor_precisions(self) -> list[str]:
+        """Precisions of the tensor pipe with a known peak, slowest first (fp64_tensor and int8 among them)."""
+        tensor = [p for p in self.peak_tflops if p not in VECTOR_PRECISIONS]
+        return sorted(tensor, key=lambda p: (self.peak_tflops[p].value, p))
+
+    def tensor_flop_per_clk_per_sm(self, precision: str) -> float | Unknown:
+        """FLOP one SM's tensor pipe can do in a clock: stored, else scaled from the reference by the ratio of peaks.
+
+        Peaks are printed rounded while the hardware steps in powers of two, so a ratio near such a step is that step.
+        """
+        stored = self.tensor_flop_per_clk_sm
+        if precision in stored:
+            return stored[precision].value
+        if precision in VECTOR_PRECISIONS:
+            return Unknown(f"{precision} does not run on the tensor pipe")
+        reference = self.reference_precision()
+        if reference not in stored:
+            return Unknown(f"the catalog has no FLOP per clock per SM for {self.name}")
+        peak, base = self.peak(precision), self.peak(reference)
+        if isinstance(peak, Unknown):
+            return peak
+        if isinstance(base, Unknown):
+            return base
+        return stored[reference].value * _nearest_step(peak / base)
+
+    def achievable_tflops(self, name: str) -> float | Unknown:
+        """The achievable figure published or measured under `name`, for example "s0" or "measured"."""
+        for figure in self.achievable:
+            if figure.name == name:
+                return figure.tflops
+        return Unknown(f"the catalog has no achievable figure called {name!r} for {self.name}")
+
+    def facts(self) -> Iterator[tuple[str, Fact]]:
+        """Every figure with the name of its field, achievable ones included."""
+        for field in self.__struct_fields__:
+            value = getattr(self, field)
+            if isinstance(value, Fact):
+                yield field, value
+            elif isinstance(value, Link):
+                yield f"{field}.bytes_per_s", value.bytes_per_s
+            elif isinstance(value, dict):
+                yield from ((f"{field}.{precision}", fact) for precision, fact in value.items())
+        for figure in self.achievable:
+            yield f"achievable.{figure.name}", Fact(figure.tflops, figure.source, figure.as_of, note=figure.note)
+
+
+def _nearest_step(ratio: float) -> float:
+    """The power of two this ratio of rounded peaks stands for, or the ratio itself."""
+    for power in range(-5, 6):
+        if abs(ratio / 2.0**power - 1) <= PEAK_TOLERANCE_RATIO:
+            return float(2.0**power)
+    return ratio

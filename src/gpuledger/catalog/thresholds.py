@@ -1,0 +1,143 @@
+"""Where does one kind of GPU time end and the next begin?"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from gpuledger.catalog.files import convert, data_dir, load_toml
+from gpuledger.errors import FactError
+
+Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Activity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When a sample counts as active."""
+
+    source: str
+    active_util_above_ratio: Ratio
+
+
+class Classes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Efficiency classes; the first match of idle, efficient, bottlenecked, moderate, else inefficient."""
+
+    source: str
+    idle_util_below_ratio: Ratio
+    efficient_util_from_ratio: Ratio
+    efficient_pif_from_ratio: Ratio
+    bottlenecked_util_from_ratio: Ratio
+    bottlenecked_pif_below_ratio: Ratio
+    moderate_util_from_ratio: Ratio
+    moderate_pif_from_ratio: Ratio
+
+
+class Bottleneck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When an active sample counts as bottlenecked: busy, and drawing little power."""
+
+    source: str
+    util_above_ratio: Ratio
+    pif_below_ratio: Ratio
+
+
+class Phases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Four phases by utilization; at and above the last limit is compute_bound."""
+
+    source: str
+    idle_util_below_ratio: Ratio
+    underutilized_util_below_ratio: Ratio
+    productive_util_below_ratio: Ratio
+
+
+class Idle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The truly-idle rule, and how much memory makes idle time idle_held."""
+
+    source: str
+    activity_below_ratio: Ratio
+    util_below_ratio: Ratio
+    held_above_bytes: Annotated[int, msgspec.Meta(ge=0)]
+    held_above_card_ratio: Ratio
+
+    def held_limit_bytes(self, card_bytes: float) -> float:
+        """Idle with more memory used than this is idle_held."""
+        return max(self.held_above_bytes, self.held_above_card_ratio * card_bytes)
+
+
+class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What statements compare with; posting does not read these."""
+
+    source: str
+    rfu_training_ratio: Ratio
+    rfu_inference_ratio: Ratio
+    gap_alert_above_ratio: Ratio
+    roi_rfu_ratios: tuple[Ratio, ...]
+
+
+class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All limits; every share is a ratio, 0 to 1."""
+
+    activity: Activity
+    classes: Classes
+    bottleneck: Bottleneck
+    phases: Phases
+    idle: Idle
+    targets: Targets
+
+    def fingerprint(self) -> str:
+        """16 hex digits that change when a limit used in posting changes.
+
+        Targets and the words of a source are left out: they are read after posting, so lines stay good.
+        """
+        content = msgspec.to_builtins(self)
+        del content["targets"]
+        for section in content.values():
+            del section["source"]
+        return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
+
+
+@cache
+def _shipped() -> dict[str, dict[str, Any]]:
+    return load_toml(data_dir("gpuledger.catalog", "data", "thresholds.toml"), dict[str, dict[str, Any]])
+
+
+def load_thresholds(path: Path | None = None) -> Thresholds:
+    """The shipped limits, with those of the user's file in place of them where it gives any."""
+    sections = {name: dict(section) for name, section in _shipped().items()}
+    if path:
+        for name, own in load_toml(path, dict[str, dict[str, Any]]).items():
+            # A changed limit is no longer the published one, so the file itself is the source.
+            sections[name] = sections.get(name, {}) | {"source": path.name} | own
+    where = str(path or "thresholds.toml")
+    limits = convert(sections, Thresholds, where)
+    _check(limits, where)
+    return limits
+
+
+def _check(limits: Thresholds, path: str) -> None:
+    """Limits that overlap or leave no room for a class are a mistake."""
+    c, p, roi = limits.classes, limits.phases, limits.targets.roi_rfu_ratios
+    rules = (
+        ("activity.active_util_above_ratio", (limits.activity.active_util_above_ratio, c.idle_util_below_ratio)),
+        (
+            "classes.moderate_util_from_ratio",
+            (c.idle_util_below_ratio, c.moderate_util_from_ratio, c.efficient_util_from_ratio),
+        ),
+        ("classes.bottlenecked_pif_below_ratio", (c.bottlenecked_pif_below_ratio, c.efficient_pif_from_ratio)),
+        ("classes.moderate_pif_from_ratio", (c.moderate_pif_from_ratio, c.efficient_pif_from_ratio)),
+        (
+            "phases.underutilized_util_below_ratio",
+            (p.idle_util_below_ratio, p.underutilized_util_below_ratio, p.productive_util_below_ratio),
+        ),
+        ("targets.roi_rfu_ratios", roi),
+    )
+    for field, rising in rules:
+        if list(rising) != sorted(rising):
+            problem = f"{', '.join(map(str, rising))} should not fall"
+            raise FactError(path, field, problem, hint="put these limits in rising order")
+    if not roi or min(roi) <= 0:
+        raise FactError(
+            path, "targets.roi_rfu_ratios", f"found {list(roi)}", hint="give one or more targets above zero"
+        )
