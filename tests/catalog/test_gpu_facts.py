@@ -1,0 +1,81 @@
+"""Does a GPU answer with its own dense figures, and say so where it has none?"""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuledger.catalog.gpus import get_gpu
+from gpuledger.units import Unknown
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "tflops"),
+    [
+        ("NVIDIA H100 80GB HBM3", "bf16", 989.5),
+        ("NVIDIA H100 80GB HBM3", "fp8", 1979),
+        ("NVIDIA A10G", "fp16", 70),
+        ("NVIDIA A100-SXM4-40GB", "tf32", 156),
+        ("mi300x", "bf16", 1307.4),
+        ("Tesla T4", "fp16", 65),
+    ],
+)
+def test_peaks_are_the_dense_ones(name: str, precision: str, tflops: float) -> None:
+    assert get_gpu(name).peak(precision) == tflops
+
+
+@pytest.mark.parametrize("name", ["t4", "v100-sxm2-16gb", "v100-pcie-32gb"])
+def test_old_gpus_have_no_bf16(name: str) -> None:
+    gpu = get_gpu(name)
+    assert gpu.reference_precision() == "fp16"
+    peak = gpu.peak("bf16")
+    assert isinstance(peak, Unknown)
+    assert "bf16" in peak.why
+    assert gpu.name in peak.why
+
+
+def test_reference_precision_is_bf16_where_there_is_one() -> None:
+    assert get_gpu("h200").reference_precision() == "bf16"
+
+
+def test_flop_per_clock_is_stored_or_follows_from_the_peaks() -> None:
+    h200, a10g, b200 = get_gpu("h200"), get_gpu("a10g"), get_gpu("b200")
+    assert [h200.tensor_flop_per_clk_per_sm(p) for p in ("fp64_tensor", "tf32", "bf16", "fp16", "fp8", "int8")] == [
+        256,
+        2048,
+        4096,
+        4096,
+        8192,
+        8192,
+    ]
+    assert a10g.tensor_flop_per_clk_per_sm("int8") == 1024  # 512 x 140 / 70
+    assert b200.tensor_flop_per_clk_per_sm("tf32") == 4096  # 8192 x 1100 / 2250 is printed 2 % low
+
+
+def test_flop_per_clock_is_not_known_without_a_peak_or_an_sm_figure() -> None:
+    for gpu, precision in (("a10g", "fp8"), ("h200", "fp32"), ("mi300x", "bf16"), ("t4", "bf16")):
+        assert isinstance(get_gpu(gpu).tensor_flop_per_clk_per_sm(precision), Unknown)
+
+
+def test_tensor_precisions_leave_the_vector_pipes_out_and_rise() -> None:
+    assert get_gpu("h100-sxm").tensor_precisions() == ["fp64_tensor", "tf32", "bf16", "fp16", "fp8", "int8"]
+    assert get_gpu("v100-sxm2-16gb").tensor_precisions() == ["fp16"]
+
+
+@pytest.mark.parametrize(
+    ("name", "figure", "tflops"),
+    [
+        ("NVIDIA A100-SXM4-40GB", "s0", 102),
+        ("NVIDIA H100 80GB HBM3", "s0", 646),
+        ("NVIDIA A10G", "s0", 35),
+        ("NVIDIA A10G", "measured", 68.56),
+        ("NVIDIA H200", "measured", 669),
+    ],
+)
+def test_achievable_figures_have_names(name: str, figure: str, tflops: float) -> None:
+    assert get_gpu(name).achievable_tflops(figure) == tflops
+
+
+def test_another_gpus_achievable_figure_is_not_used() -> None:
+    missing = get_gpu("NVIDIA H200").achievable_tflops("s0")
+    assert isinstance(missing, Unknown)
+    assert "H200" in missing.why
