@@ -89,11 +89,20 @@ def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
 def map_os_error(error: OSError, path: str | Path, doing: str) -> GpuledgerError:
     """The operating system's refusal in our words."""
     if isinstance(error, FileNotFoundError):
-        return FileFault(path, f"cannot {doing}: no such file or folder", hint="check the path; quote it if it has spaces")
+        return FileFault(
+            path, f"cannot {doing}: no such file or folder", hint="check the path; quote it if it has spaces"
+        )
     if isinstance(error, PermissionError):
         return FileFault(path, f"cannot {doing}: permission denied", hint="check who owns it: ls -l shows it")
     if isinstance(error, IsADirectoryError):
-        return FileFault(path, f"cannot {doing}: it is a folder", hint="name the files in it, for example FOLDER/*.parquet")
+        return FileFault(
+            path, f"cannot {doing}: it is a folder", hint="name the files in it, for example FOLDER/*.parquet"
+        )
     if error.errno == 28:
-        return LakeError(f"{path}: cannot {doing}: the disk is full", hint="free some space and run the same command again; nothing was half-written")
-    return LakeError(f"{path}: cannot {doing}: {error.strerror or error}", hint="see the message of the operating system above")
+        return LakeError(
+            f"{path}: cannot {doing}: the disk is full",
+            hint="free some space and run the same command again; nothing was half-written",
+        )
+    return LakeError(
+        f"{path}: cannot {doing}: {error.strerror or error}", hint="see the message of the operating system above"
+    )

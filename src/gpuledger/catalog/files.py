@@ -50,7 +50,9 @@ def convert(raw: object, kind: type[T], path: str) -> T:
     except msgspec.ValidationError as error:
         problem, _, where = str(error).partition(" - at `")
         field = where.rstrip("`") or "$"
-        raise FactError(path, field, f"{problem} (found {_found(raw, field)})", hint="edit that field of the file") from error
+        raise FactError(
+            path, field, f"{problem} (found {_found(raw, field)})", hint="edit that field of the file"
+        ) from error
 
 
 def _found(raw: object, field: str) -> str:

@@ -1,0 +1,1 @@
+"""What did the hardware really do?"""

@@ -1,0 +1,208 @@
+"""What does the efficiency statement say? Its figures, as plain frozen data.
+
+Percent is used where the published metrics name it so (RFU, utilization, gap); everything else is in its unit.
+A figure that is not known is an `Unknown` with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuledger.units import Unknown
+
+Figure = float | Unknown
+
+
+@dataclass(frozen=True)
+class Range:
+    """A figure with the range it may lie in, and what it rests on ("counted", "counters", "power")."""
+
+    low: float
+    middle: float
+    high: float
+    evidence: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Means:
+    """Time-weighted means over some group of lines."""
+
+    gpus: int
+    samples: int
+    observed_h: float
+    gpu_util_pct: Figure
+    pif: Figure
+    rfu_power_pct: Figure
+    rfu_power_idle_corrected_pct: Figure
+    rfu_counters_pct: Range | Unknown
+    efficiency_gap_pp: Figure
+    memory_pct: Figure
+    power_w: Figure
+    util_p50_pct: Figure
+    util_p95_pct: Figure
+    energy_kwh: Figure
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Installed and realized TFLOPS of a group; realized figures are sums over GPUs of each GPU's mean."""
+
+    name: str
+    gpus: int
+    peak_tflops: Figure
+    achievable_tflops: Figure
+    achievable_source: str
+    realized_power_tflops: Figure
+    realized_counters_tflops: Range | Unknown
+
+
+@dataclass(frozen=True)
+class CapacityAnalysis:
+    """Analysis 1: what is installed, achievable and realized, by model and by cluster."""
+
+    fleet: Capacity
+    by_model: tuple[Capacity, ...]
+    by_cluster: tuple[Capacity, ...]
+
+
+@dataclass(frozen=True)
+class ActiveAnalysis:
+    """Analysis 2: efficiency while active, time in each class and phase."""
+
+    active_h: float
+    gpu_util_pct: Figure
+    pif: Figure
+    rfu_power_pct: Figure
+    efficiency_gap_pp: Figure
+    bottlenecked_pct_of_active: Figure
+    classes_pct: dict[str, float]
+    phases_pct: dict[str, float]
+    class_unknown_h: float
+
+
+@dataclass(frozen=True)
+class UtilPowerCell:
+    """Analysis 3: time a GPU's hours spent at one utilization and PIF (5 % bins)."""
+
+    util_low_pct: float
+    pif_low: float
+    hours: float
+    klass: str
+
+
+@dataclass(frozen=True)
+class GpuRow:
+    """One device over the window."""
+
+    gpu_uuid: str
+    gpu_instance_id: str | None
+    gpu_model: str | None
+    host: str | None
+    cluster: str | None
+    namespace: str | None
+    means: Means
+    klass: str
+    bottlenecked_pct_of_active: Figure
+    bottlenecked_days: int
+    active_days: int
+    consistently_bottlenecked: bool
+    likely_cause: str
+    cause_evidence: str
+    idle_h: float
+    idle_held_h: float
+    longest_idle_h: float
+    unobserved_h: float
+
+
+@dataclass(frozen=True)
+class HourRow:
+    """Analysis 4: the fleet in one hour (one day, where lines were folded)."""
+
+    start_ms: int
+    hours: float
+    gpus: int
+    samples: int
+    gpu_util_pct: Figure
+    pif: Figure
+    rfu_power_pct: Figure
+    rfu_counters_pct: Figure
+    efficiency_gap_pp: Figure
+    realized_power_tflops: Figure
+    power_kw: Figure
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Least-squares slope per day with its 95 % interval, and the most likely change point, of one series."""
+
+    series: str
+    slope_per_day: Figure
+    slope_low: Figure
+    slope_high: Figure
+    direction: str
+    change_at_ms: int | Unknown
+    before: Figure
+    after: Figure
+    note: str
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """Analyses 5 and 8: one GPU model or one namespace."""
+
+    name: str
+    means: Means
+    bottlenecked_pct_of_active: Figure
+    classes_pct: dict[str, float]
+    target_rfu_pct: float | None = None
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class RoiRow:
+    """Analysis 7: what reaching a target would be worth."""
+
+    target_rfu_pct: float
+    equivalent_gpus: float
+    gpu_hours_per_day: float
+    gpu_hours_per_month: float
+
+
+@dataclass(frozen=True)
+class NotKnown:
+    """Something that could not be worked out, and why."""
+
+    figure: str
+    why: str
+
+
+@dataclass(frozen=True)
+class EfficiencyStatement:
+    """The eight analyses and the headline, over one window."""
+
+    start_ms: int
+    end_ms: int
+    gpus: int
+    clusters: int
+    namespaces: int
+    samples: int
+    conflicts: int
+    fleet: Means
+    capacity: CapacityAnalysis
+    active: ActiveAnalysis
+    util_power: tuple[UtilPowerCell, ...]
+    hours: tuple[HourRow, ...]
+    trends: tuple[Trend, ...]
+    by_model: tuple[GroupRow, ...]
+    per_gpu: tuple[GpuRow, ...]
+    by_namespace: tuple[GroupRow, ...]
+    roi: tuple[RoiRow, ...]
+    findings: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    not_known: tuple[NotKnown, ...]
+
+    @property
+    def bottlenecked_gpus(self) -> tuple[GpuRow, ...]:
+        """Analysis 6: the devices bottlenecked on most of their active days."""
+        return tuple(g for g in self.per_gpu if g.consistently_bottlenecked)

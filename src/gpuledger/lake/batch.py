@@ -1,0 +1,105 @@
+"""Where do devices and owners change in rows that are in order?"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.telemetry import schema
+
+
+class Batch:
+    """Rows in order of device and time, with the places where labels change worked out once."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self.n = table.num_rows
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.table.column_names and self.table[name].null_count < self.n
+
+    @cached_property
+    def at_ms(self) -> np.ndarray:
+        """The instants."""
+        out: np.ndarray = self.table[schema.TIME].to_numpy()
+        return out
+
+    def codes(self, name: str) -> np.ndarray | None:
+        """A label as numbers, equal where the label is, -1 for NULL; None where it is NULL throughout."""
+        if name not in self:
+            return None
+        coded = as_dictionary(self.table[name])
+        indices = coded.indices.fill_null(-1) if coded.indices.null_count else coded.indices
+        out: np.ndarray = indices.to_numpy(zero_copy_only=False)
+        return out
+
+    def text(self, name: str, rows: np.ndarray) -> pa.Array:
+        """A label at some rows."""
+        if name not in self:
+            return pa.nulls(len(rows), pa.string())
+        return as_dictionary(self.table[name]).take(pa.array(rows)).cast(pa.string())
+
+    def numbers(self, name: str) -> np.ndarray | None:
+        """A reading with NaN for NULL; None where nobody said anything."""
+        if name not in self:
+            return None
+        out: np.ndarray = self.table[name].to_numpy()
+        return out
+
+    def silent(self, name: str) -> bool:
+        """Whether some row lacks the reading."""
+        return self.table[name].null_count > 0
+
+    def changes(self, names: tuple[str, ...]) -> np.ndarray:
+        """Where any of these labels differs from the row before; True at the first row."""
+        out = np.zeros(self.n, dtype=bool)
+        out[:1] = True
+        for name in names:
+            codes = self.codes(name)
+            if codes is not None:
+                out[1:] |= codes[1:] != codes[:-1]
+        return out
+
+    @cached_property
+    def device_starts(self) -> np.ndarray:
+        """The first row of each device."""
+        return np.flatnonzero(self.changes(schema.DEVICE))
+
+    @cached_property
+    def device(self) -> np.ndarray:
+        """The number of each row's device."""
+        return np.repeat(np.arange(len(self.device_starts)), np.diff(self.device_starts, append=self.n))
+
+    @cached_property
+    def devices(self) -> list[str]:
+        """The name of each device: the board, and the MIG instance where there is one."""
+        boards, instances = (self.text(c, self.device_starts).to_pylist() for c in schema.DEVICE)
+        return [f"{b}/{i}" if i else str(b) for b, i in zip(boards, instances, strict=True)]
+
+    @cached_property
+    def owner(self) -> np.ndarray | None:
+        """A number per owner and tensor precision, equal where they are; None where there is only one."""
+        total: np.ndarray | None = None
+        for name in (*schema.OWNER, "tensor_precision"):
+            codes = self.codes(name)
+            if codes is not None:
+                wide = codes.astype(np.int64) + 1
+                total = wide if total is None else total * (int(wide.max()) + 1) + wide
+        return total
+
+    @cached_property
+    def same_instant(self) -> np.ndarray:
+        """For each row but the first: same device and instant as the row before."""
+        same = self.at_ms[1:] == self.at_ms[:-1]
+        if same.any():
+            same[self.device_starts[1:] - 1] = False
+        return same
+
+
+def as_dictionary(column: pa.ChunkedArray | pa.Array) -> pa.DictionaryArray:
+    """A label column as one dictionary array."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

@@ -1,0 +1,225 @@
+"""How do files of telemetry get into the lake, all of a file or nothing?"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.errors import FileFault, InputError
+from gpuledger.lake import rejects as why
+from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.parts import PartWriter, read_devices
+from gpuledger.lake.rejects import Rejects
+from gpuledger.lake.rows import settle
+from gpuledger.lake.sorting import ARRIVAL, DaySorter, device_codes, device_names
+from gpuledger.telemetry import schema
+from gpuledger.telemetry.convert import convert
+from gpuledger.telemetry.mapping import Mapping, bind
+from gpuledger.telemetry.sources import Opened, open_source
+from gpuledger.telemetry.stamps import StampReader
+from gpuledger.units import MS_PER_DAY, Unknown, day_start_ms
+
+POWER_FACTOR = 2.0
+Progress = Callable[[str, int], None]
+
+
+@dataclass
+class ImportResult:
+    """What one import did. `notes` are things the user should hear."""
+
+    files: int = 0
+    rows_read: int = 0
+    rows_added: int = 0
+    rows_duplicate: int = 0
+    rows_rejected: int = 0
+    rows_spread: int = 0
+    rejects: dict[str, int] = field(default_factory=dict)
+    rejects_file: str | None = None
+    examples: dict[str, str] = field(default_factory=dict)
+    days: list[str] = field(default_factory=list)
+    unknown_models: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def import_files(
+    lake: Lake,
+    paths: Iterable[str | Path],
+    *,
+    zone: str = "UTC",
+    mapping: Mapping | None = None,
+    progress: Progress = lambda _stage, _rows: None,
+) -> ImportResult:
+    """Add the samples of all files. A fault in any file leaves the lake exactly as it was."""
+    files = [Path(p) for p in paths]
+    if not files:
+        raise InputError("no file was named", hint="gpuledger import FILE... --lake DIR")
+    fresh = not lake.root.exists()
+    try:
+        with lake.staging() as folder:
+            job = _Import(lake, folder, zone, mapping, progress)
+            for file in files:
+                job.take(file)
+            with lake.locked():
+                return job.finish()
+    except BaseException:
+        if fresh and not lake.exists():
+            shutil.rmtree(lake.root, ignore_errors=True)
+        raise
+
+
+class _Import:
+    """One import under way."""
+
+    def __init__(self, lake: Lake, folder: Path, zone: str, mapping: Mapping | None, progress: Progress) -> None:
+        self.lake, self.folder, self.zone, self.mapping, self.progress = lake, folder, zone, mapping, progress
+        self.result = ImportResult()
+        self.sorter = DaySorter(folder)
+        self.rejects = Rejects(folder / "rejects.csv")
+        self.starts: list[tuple[int, str]] = []
+        self.closed_ms = day_start_ms(closed) if (closed := lake.manifest().closed_before) else 0
+        self._limits: dict[str, float] = {}
+
+    def take(self, path: Path) -> None:
+        """Read one file into the sorter."""
+        opened = open_source(path)
+        bound = bind(path, opened.names, self.mapping)
+        stamps = StampReader(bound.mapping.time.formats, self.zone)
+        self.starts.append((self.sorter.arrived, str(path)))
+        rows = 0
+        usable = 0
+        labels = (*bound.labels.values(), *((bound.time,) if path.suffix != ".parquet" else ()))
+        for batch in opened.batches(bound.source_columns(), labels):
+            converted = convert(batch, bound, stamps)
+            self.rejects.add_faults(str(path), rows, converted.faults)
+            table = self._check(str(path), rows, converted.kept, converted.table)
+            if table.num_rows:
+                self.sorter.add(table)
+            usable += table.num_rows
+            rows += batch.num_rows
+            self.progress("read", batch.num_rows)
+        self._finish_file(path, opened, stamps, bound.suggestions, rows, usable)
+
+    def _finish_file(
+        self, path: Path, opened: Opened, stamps: StampReader, suggestions: dict[str, str], rows: int, usable: int
+    ) -> None:
+        for number, text in opened.wrong_rows:
+            self.rejects.add(str(path), number - 1, why.WRONG_CELLS, "", text[:80])
+        rows += len(opened.wrong_rows)
+        if not usable:
+            found = ", ".join(f"{n} x {reason}" for reason, n in self.rejects.counts.most_common(3)) or "no rows"
+            example = next(iter(self.rejects.examples.values()), "")
+            raise FileFault(path, f"not one usable row ({found})", hint=f"look at {example}" if example else "check it")
+        self.result.files += 1
+        self.result.rows_read += rows
+        if stamps.zoneless:
+            self.result.notes.append(f"{path.name}: times carry no zone; read as {self.zone} (change with --tz)")
+        for column, close in suggestions.items():
+            self.result.notes.append(f"{path.name}: column {column!r} is not used; did you mean {close!r}?")
+
+    def _check(self, source: str, offset: int, kept: np.ndarray, table: pa.Table) -> pa.Table:
+        """Leave out rows of closed days and rows whose power no such board can draw."""
+        bad = np.zeros(table.num_rows, dtype=bool)
+        if self.closed_ms:
+            closed = table[schema.TIME].to_numpy() < self.closed_ms
+            self._reject(source, offset, kept, closed & ~bad, why.CLOSED_DAY, table[schema.TIME])
+            bad |= closed
+        if "power_w" in table.column_names and "gpu_model" in table.column_names:
+            power = table["power_w"]
+            over = power.to_numpy() > self._power_limits(table["gpu_model"])
+            self._reject(source, offset, kept, over & ~bad, why.OVER_POWER, power)
+            bad |= over
+        return table.filter(pa.array(~bad)) if bad.any() else table
+
+    def _power_limits(self, models: pa.ChunkedArray) -> np.ndarray:
+        coded = models.combine_chunks()
+        coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+        limits = [self._limit(m) for m in coded.dictionary.to_pylist()]
+        table = np.array([*limits, np.inf])
+        return table[coded.indices.fill_null(len(limits)).to_numpy(zero_copy_only=False)]
+
+    def _limit(self, model: str | None) -> float:
+        if model is None:
+            return np.inf
+        if model not in self._limits:
+            gpu = find_gpu(model)
+            self._limits[model] = np.inf if isinstance(gpu, Unknown) else POWER_FACTOR * gpu.board_power_w.value
+            if isinstance(gpu, Unknown):
+                self.result.unknown_models.append(model)
+                self.result.notes.append(
+                    f"GPU model {model!r} is not in the catalog: what needs its figures is not known"
+                )
+        return self._limits[model]
+
+    def _reject(
+        self, source: str, offset: int, kept: np.ndarray, mask: np.ndarray, reason: str, column: pa.ChunkedArray
+    ) -> None:
+        name = "power_w" if reason == why.OVER_POWER else schema.TIME
+        for i in np.flatnonzero(mask).tolist():
+            self.rejects.add(source, offset + int(kept[i]) + 1, reason, name, str(column[i].as_py()))
+
+    def finish(self) -> ImportResult:
+        """Sort, compare with the lake, write, commit."""
+        manifest = self.lake.manifest()
+        staged: list[tuple[Path, Part]] = []
+        for day in self.sorter.days():
+            writer = PartWriter(self.folder / f"{day}.parquet", day)
+            parts = manifest.of_day(writer.day)
+            for chunk in self.sorter.chunks(day):
+                self._settle(writer, chunk, parts)
+                self.progress("write", chunk.num_rows)
+            part = writer.close()
+            if part.rows:
+                staged.append((writer.file, part))
+        self.rejects.flush()
+        self.result.rows_rejected = self.rejects.total
+        self.result.rejects = dict(sorted(self.rejects.counts.items()))
+        self.result.examples = self.rejects.examples
+        self.result.days = [part.day for _, part in staged]
+        if staged:
+            manifest = self.lake.commit(staged)
+        self._keep_rejects(manifest.next_id)
+        return self.result
+
+    def _settle(self, writer: PartWriter, chunk: pa.Table, parts: tuple[Part, ...]) -> None:
+        _, names = device_codes(chunk)
+        span = pc.min_max(chunk[schema.TIME])
+        existing = []
+        for part in parts:
+            if part.first_ms > span["max"].as_py() or part.last_ms < span["min"].as_py():
+                continue
+            for group in read_devices(self.lake.path(part), names[0], names[-1]):
+                wanted = set(names)
+                coded = device_names(group)
+                inside = pa.array([t in wanted for t in coded.dictionary.to_pylist()])
+                existing.append(group.filter(inside.take(coded.indices)))
+        old = pa.concat_tables(existing).unify_dictionaries().combine_chunks() if existing else None
+        settled = settle(chunk, old)
+        for row in settled.conflicts.select([schema.TIME, "gpu_uuid", ARRIVAL]).to_pylist():
+            start, source = max(s for s in self.starts if s[0] <= row[ARRIVAL])
+            place = f"{row['gpu_uuid']} at {row[schema.TIME]}"
+            self.rejects.add(source, row[ARRIVAL] - start + 1, why.CONFLICT, "gpu_uuid, at_ms", place)
+        self.result.rows_added += settled.added
+        self.result.rows_duplicate += settled.duplicates
+        self.result.rows_spread += settled.spread
+        writer.add(settled.table)
+
+    def _keep_rejects(self, number: int) -> None:
+        if self.rejects.total:
+            target = self.lake.root / "rejects" / f"rejects-{number:08d}.csv"
+            while target.exists():
+                number += 1
+                target = target.with_name(f"rejects-{number:08d}.csv")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self.rejects.file.replace(target)
+            self.result.rejects_file = str(target)
+        if self.result.rows_spread:
+            self.result.notes.append(
+                f"{self.result.rows_spread} rows shared a stamp of a coarse clock and were spread evenly over its tick"
+            )

@@ -1,0 +1,132 @@
+"""How is a day of samples written as one part, read back by device, and merged from several?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gpuledger.errors import LakeError
+from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.sorting import DaySorter, device_codes
+from gpuledger.telemetry import schema
+from gpuledger.units import MS_PER_DAY, utc_day
+
+# Encodings by how a column behaves: few distinct values, steady growth, or noise (bytes split by place compress best).
+_FEW = {"gpu_util_ratio", "mem_copy_util_ratio", "enc_util_ratio", "dec_util_ratio", "sm_clock_mhz", "mem_clock_mhz",
+        "gpu_temp_c", "mem_temp_c", "throttle_bits", "pcie_replays", "remapped_correctable_rows",
+        "remapped_uncorrectable_rows", "row_remap_failures", "xid", "vgpu_license", "slice_ratio"}  # fmt: skip
+_DICTIONARY = [*schema.labels(), *_FEW]
+_ENCODING = {
+    c.name: "DELTA_BINARY_PACKED" if c.name in (schema.TIME, "energy_mj") else "BYTE_STREAM_SPLIT"
+    for c in schema.columns().values()
+    if c.kind != "label" and c.name not in _FEW
+}
+
+
+class PartWriter:
+    """Writes one day; each table given becomes one row group of whole devices."""
+
+    def __init__(self, file: Path, day: int) -> None:
+        self.file = file
+        self.day = utc_day(day * MS_PER_DAY)
+        self.rows = 0
+        self._first_ms, self._last_ms = 0, 0
+        self._first_device, self._last_device = "", ""
+        self._writer = pq.ParquetWriter(
+            file,
+            schema.arrow_schema(),
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=_DICTIONARY,
+            column_encoding=_ENCODING,
+            store_schema=True,
+        )
+
+    def add(self, table: pa.Table) -> None:
+        """Write rows that are in order and come after all rows written so far."""
+        if not table.num_rows:
+            return
+        at = pc.min_max(table[schema.TIME])
+        _, names = device_codes(table)
+        self._first_ms = min(self._first_ms, at["min"].as_py()) if self.rows else at["min"].as_py()
+        self._last_ms = max(self._last_ms, at["max"].as_py())
+        self._first_device = self._first_device or names[0]
+        self._last_device = names[-1]
+        self.rows += table.num_rows
+        self._writer.write_table(with_all_columns(table), row_group_size=table.num_rows)
+
+    def close(self) -> Part:
+        """Finish the file; the part's id and name are given when it is committed."""
+        self._writer.close()
+        return Part(0, self.day, "", self.rows, self._first_ms, self._last_ms, self._first_device, self._last_device)
+
+
+def with_all_columns(table: pa.Table) -> pa.Table:
+    """The table with every schema column, in schema order; columns the source lacked are NULL."""
+    arrays = []
+    for field in schema.arrow_schema():
+        if field.name in table.column_names:
+            column = table[field.name]
+            arrays.append(column if column.type == field.type else pc.cast(column, field.type, safe=False))
+        else:
+            arrays.append(pa.nulls(table.num_rows, field.type))
+    return pa.table(arrays, schema=schema.arrow_schema())
+
+
+def open_part(path: Path) -> pq.ParquetFile:
+    """A part, ready to read; labels come as dictionaries."""
+    try:
+        return pq.ParquetFile(path, read_dictionary=list(schema.labels()), pre_buffer=False)
+    except (OSError, pa.ArrowException) as error:
+        raise LakeError(
+            f"{path}: the lake names this part but it cannot be read: {error}",
+            hint="restore it from a backup, or delete the lake and import again",
+        ) from error
+
+
+def read_devices(path: Path, first: str, last: str) -> Iterator[pa.Table]:
+    """The row groups of a part that may hold devices from `first` to `last` (by board)."""
+    with open_part(path) as file:
+        column = file.schema_arrow.get_field_index("gpu_uuid")
+        low, high = first.split("/")[0], last.split("/")[0]
+        for i in range(file.num_row_groups):
+            stats = file.metadata.row_group(i).column(column).statistics
+            if stats is not None and stats.has_min_max and (str(stats.max) < low or str(stats.min) > high):
+                continue
+            yield file.read_row_group(i)
+
+
+def devices_of(path: Path) -> set[str]:
+    """The devices that have samples in a part."""
+    found: set[str] = set()
+    with open_part(path) as file:
+        for i in range(file.num_row_groups):
+            found.update(device_codes(file.read_row_group(i, columns=list(schema.DEVICE)))[1])
+    return found
+
+
+def merge_day(lake: Lake, day: str) -> Part:
+    """The one part of a day; where there are several they are merged into one and replaced. Call inside `locked()`."""
+    parts = lake.manifest().of_day(day)
+    if len(parts) == 1:
+        return parts[0]
+    with lake.staging() as folder:
+        sorter = DaySorter(folder)
+        for part in parts:
+            with open_part(lake.path(part)) as file:
+                for i in range(file.num_row_groups):
+                    sorter.add(file.read_row_group(i))
+        (number,) = sorter.days()
+        writer = PartWriter(folder / "merged.parquet", number)
+        for chunk in sorter.chunks(number):
+            writer.add(chunk)
+        made_of = tuple(sorted({i for p in parts for i in (p.made_of or (p.id,))}))
+        merged = writer.close()
+        staged = Part(**{**{f: getattr(merged, f) for f in merged.__struct_fields__}, "made_of": made_of})
+        after = lake.commit([(writer.file, staged)], replaces=tuple(p.id for p in parts))
+    lake.sweep()
+    return after.of_day(day)[0]

@@ -1,0 +1,219 @@
+"""How do rows in any order become days of devices in order of time, in bounded memory?
+
+Rows arrive in batches. Each run of about a million is put in order of (day, device) and kept in memory while little,
+spilled to an Arrow file when much. At the end every day is given out in chunks of whole devices: the slices of that
+device range are gathered from all runs, joined and put in order of (device, time, owner, arrival).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc as ipc
+
+from gpuledger.lake.batch import as_dictionary
+from gpuledger.telemetry import schema
+from gpuledger.units import MS_PER_DAY
+
+RUN_ROWS = 1 << 20
+SLICE_ROWS = 1 << 15
+CHUNK_ROWS = 1 << 18
+MEMORY_BYTES = 192 << 20
+ARRIVAL = "_arrival"
+
+
+@dataclass
+class _Slice:
+    """Consecutive rows of one run: one day, devices from `first` to `last` (in the order of their names)."""
+
+    day: int
+    first: str
+    last: str
+    rows: int
+    table: pa.Table | None
+    run: int
+    index: int
+
+
+class DaySorter:
+    """Takes tables in any order, gives days of whole devices in order."""
+
+    def __init__(self, spill_dir: Path) -> None:
+        self._spill_dir = spill_dir
+        self._waiting: list[pa.Table] = []
+        self._waiting_rows = 0
+        self._slices: list[_Slice] = []
+        self._held: list[_Slice] = []
+        self._held_bytes = 0
+        self._runs: list[Path] = []
+        self._rows_of: dict[tuple[int, str], int] = {}
+        self.arrived = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Take some rows."""
+        arrival = pa.array(np.arange(self.arrived, self.arrived + table.num_rows, dtype=np.int64))
+        self.arrived += table.num_rows
+        self._waiting.append(table.append_column(ARRIVAL, arrival))
+        self._waiting_rows += table.num_rows
+        if self._waiting_rows >= RUN_ROWS:
+            self._close_run()
+
+    def days(self) -> list[int]:
+        """The days seen, as days since 1970, in order. No more rows after this."""
+        self._close_run()
+        return sorted({s.day for s in self._slices})
+
+    def chunks(self, day: int) -> Iterator[pa.Table]:
+        """One day as tables of whole devices in order, each about CHUNK_ROWS long."""
+        devices = sorted(name for d, name in self._rows_of if d == day)
+        slices = [s for s in self._slices if s.day == day]
+        start = 0
+        while start < len(devices):
+            end, rows = start, 0
+            while end < len(devices) and (end == start or rows + self._rows_of[day, devices[end]] <= CHUNK_ROWS):
+                rows += self._rows_of[day, devices[end]]
+                end += 1
+            yield self._gather(slices, devices[start], devices[end - 1])
+            start = end
+
+    def _close_run(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._waiting, promote_options="default").unify_dictionaries().combine_chunks()
+        self._waiting, self._waiting_rows = [], 0
+        codes, names = device_codes(table)
+        day = table[schema.TIME].to_numpy() // MS_PER_DAY
+        first_day = int(day.min())
+        key = (day - first_day) * len(names) + codes
+        if (np.diff(key) < 0).any():
+            small = key.max() < np.iinfo(np.uint16).max  # numpy sorts 16-bit keys by radix
+            order = np.argsort(key.astype(np.uint16) if small else key, kind="stable")
+            table, key = table.take(pa.array(order)), key[order]
+        self._cut(table, key, first_day, names)
+        if self._held_bytes > MEMORY_BYTES:
+            self._spill()
+
+    def _cut(self, table: pa.Table, key: np.ndarray, first_day: int, names: list[str]) -> None:
+        values, starts, counts = np.unique(key, return_index=True, return_counts=True)
+        days, codes = values // len(names) + first_day, values % len(names)
+        for d, c, n in zip(days.tolist(), codes.tolist(), counts.tolist(), strict=True):
+            self._rows_of[d, names[c]] = self._rows_of.get((d, names[c]), 0) + n
+        at = 0
+        while at < len(values):
+            end, rows = at + 1, int(counts[at])
+            while end < len(values) and days[end] == days[at] and rows + counts[end] <= SLICE_ROWS:
+                rows += int(counts[end])
+                end += 1
+            piece = table.slice(int(starts[at]), rows)
+            self._held.append(_Slice(int(days[at]), names[codes[at]], names[codes[end - 1]], rows, piece, -1, -1))
+            self._slices.append(self._held[-1])
+            at = end
+        self._held_bytes += table.nbytes
+
+    def _spill(self) -> None:
+        """Move what is held in memory to a file, a record batch a slice."""
+        path = self._spill_dir / f"run-{len(self._runs)}.arrow"
+        options = ipc.IpcWriteOptions(compression="lz4", unify_dictionaries=True, use_threads=True)
+        whole = pa.concat_tables([s.table for s in self._held], promote_options="default").unify_dictionaries()
+        whole = whole.combine_chunks()
+        at = 0
+        with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, whole.schema, options=options) as writer:
+            for index, piece in enumerate(self._held):
+                writer.write_table(whole.slice(at, piece.rows), max_chunksize=max(piece.rows, 1))
+                at += piece.rows
+                piece.table, piece.run, piece.index = None, len(self._runs), index
+        self._runs.append(path)
+        self._held, self._held_bytes = [], 0
+
+    def _gather(self, slices: list[_Slice], first: str, last: str) -> pa.Table:
+        found = []
+        readers: dict[int, tuple[pa.OSFile, ipc.RecordBatchFileReader]] = {}
+        for s in slices:
+            if s.last < first or s.first > last:
+                continue
+            table = s.table
+            if table is None:
+                if s.run not in readers:
+                    file = pa.OSFile(str(self._runs[s.run]), "rb")
+                    readers[s.run] = (file, ipc.open_file(file))
+                table = pa.Table.from_batches([readers[s.run][1].get_batch(s.index)])
+            found.append(_within(table, first, last) if s.first < first or s.last > last else table)
+        for file, _ in readers.values():
+            file.close()
+        table = pa.concat_tables(found, promote_options="default").unify_dictionaries().combine_chunks()
+        return in_order(table)
+
+
+def device_names(table: pa.Table) -> pa.DictionaryArray:
+    """The device of each row as one name: the board, and the MIG instance where there is one."""
+    uuid = as_dictionary(table["gpu_uuid"])
+    if "gpu_instance_id" not in table.column_names:
+        return uuid
+    instance = as_dictionary(table["gpu_instance_id"])
+    if instance.null_count == len(instance):
+        return uuid
+    joined = pc.binary_join_element_wise(
+        uuid.dictionary_decode(), pc.coalesce(instance.dictionary_decode(), pa.scalar("")), "/"
+    )
+    return pc.utf8_rtrim(joined, characters="/").dictionary_encode()
+
+
+def device_codes(table: pa.Table) -> tuple[np.ndarray, list[str]]:
+    """Each row's device as a number that sorts like the device's name, and the names."""
+    return ranked(device_names(table))
+
+
+def ranked(labels: pa.DictionaryArray) -> tuple[np.ndarray, list[str]]:
+    """A label column as numbers that sort like its texts (NULL first), and the texts in that order."""
+    texts = [t or "" for t in labels.dictionary.to_pylist()]
+    names = sorted({*texts, ""}) if labels.null_count else sorted(set(texts))
+    position = {name: i for i, name in enumerate(names)}
+    rank = np.array([*(position[t] for t in texts), 0], dtype=np.int64)
+    codes = labels.indices.fill_null(len(texts)) if labels.indices.null_count else labels.indices
+    return rank[codes.to_numpy(zero_copy_only=False)], names
+
+
+def owner_codes(table: pa.Table) -> np.ndarray | None:
+    """Each row's owner as a number that sorts like the owner's labels; None where there is one owner only."""
+    total: np.ndarray | None = None
+    for column in schema.OWNER:
+        if column in table.column_names:
+            codes, names = ranked(as_dictionary(table[column]))
+            if len(names) > 1:
+                total = codes if total is None else total * len(names) + codes
+    return total
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    """The rows in order of device, time, owner and arrival."""
+    codes, _ = device_codes(table)
+    at = table[schema.TIME].to_numpy()
+    if len(codes) < 2 or _rising(codes, at):
+        return table
+    if (np.diff(codes) < 0).any():
+        small = codes.max() < np.iinfo(np.uint16).max
+        order = np.argsort(codes.astype(np.uint16) if small else codes, kind="stable")
+        if _rising(codes[order], at[order]):
+            return table.take(pa.array(order))
+    owners = owner_codes(table)
+    keys = [at, codes] if owners is None else [owners, at, codes]
+    if ARRIVAL in table.column_names:
+        keys.insert(0, table[ARRIVAL].to_numpy())
+    return table.take(pa.array(np.lexsort(keys)))
+
+
+def _rising(codes: np.ndarray, at: np.ndarray) -> bool:
+    """Whether devices never fall and time rises strictly within each."""
+    step = np.diff(codes)
+    return bool(((step > 0) | ((step == 0) & (np.diff(at) > 0))).all())
+
+
+def _within(table: pa.Table, first: str, last: str) -> pa.Table:
+    names = device_names(table)
+    inside = pa.array([first <= (t or "") <= last for t in names.dictionary.to_pylist()])
+    return table.filter(inside.take(names.indices))

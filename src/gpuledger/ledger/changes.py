@@ -1,0 +1,107 @@
+"""What did the counters gain between one sample and the next, and whose was it?
+
+A gain belongs to the span of the sample before it. Energy comes from the counter where it runs on without a hole,
+else from power; it is shared among owners and cut at hour edges in proportion to time, whole mJ, nothing lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gpuledger.lake.batch import Batch
+from gpuledger.ledger.measures import Sums, whole
+from gpuledger.ledger.spans import Edge, Pieces, Stamps, share_out
+
+_ERRORS = {
+    "pcie_replays": "pcie_replays",
+    "remapped_correctable_rows": "rows_remapped",
+    "remapped_uncorrectable_rows": "rows_remapped",
+    "row_remap_failures": "row_remap_failures",
+    "xid": "xid_events",
+}
+
+
+def add_errors(sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edge], pieces: Pieces) -> None:
+    """Add what the error counters gained, and the driver errors that appeared."""
+    last = stamps.last()
+    for name, column in _ERRORS.items():
+        values = batch.numbers(name)
+        if values is None:
+            continue
+        now = stamps.of(values)
+        moved = np.flatnonzero(now[1:] != now[:-1])  # few: counters of faults stand still most of the time
+        moved = moved[~np.isin(moved, last)]
+        gain = _gain(name, now[moved], now[moved + 1])
+        then = np.array([e.counters.get(name, np.nan) if (e := edges.get(d)) else np.nan for d in batch.devices])
+        _count(sums, column, np.append(moved, last), np.append(gain, _gain(name, now[last], then)), stamps, pieces)
+
+
+def _gain(name: str, now: np.ndarray, then: np.ndarray) -> np.ndarray:
+    """What came between two readings; a counter that fell was restarted and says nothing."""
+    if name == "xid":
+        return np.where((then > 0) & (then != now) & ~np.isnan(now), 1.0, 0.0)
+    return np.nan_to_num(np.maximum(then - now.astype(np.float64), 0.0))
+
+
+def _count(sums: Sums, column: str, at: np.ndarray, gain: np.ndarray, stamps: Stamps, pieces: Pieces) -> None:
+    """Add gains at a few instants to the line of the first piece of their first row."""
+    out = sums.out.setdefault(column, np.zeros(len(sums.rows.starts)))
+    at, gain = at[gain > 0], gain[gain > 0]
+    if len(at):
+        piece = at if stamps.row is None else stamps.row[at]
+        if pieces.row is not None:
+            rows, first = pieces.first_of_rows()
+            piece = first[np.searchsorted(rows, piece)]
+        np.add.at(out, sums.rows.line[piece], gain)
+
+
+def add_energy(
+    sums: Sums,
+    batch: Batch,
+    stamps: Stamps,
+    edges: Mapping[str, Edge],
+    pieces: Pieces,
+    start: np.ndarray,
+    full: np.ndarray,
+) -> None:
+    """Add energy: counted where the counter ran on, else power x time; and the time each is known for."""
+    rows, out = sums.rows, sums.out
+    now = batch.numbers("energy_mj")
+    power = rows.get("power_w")
+    if now is None:
+        counted = np.zeros(len(rows.ms), dtype=bool)
+        energy = np.full(len(rows.ms), np.nan)
+    else:
+        gain, good = _counted(stamps.of(now), stamps, edges, batch.devices)
+        if stamps.owners is not None:
+            place, n = stamps.place()
+            gain, good = stamps.per_row(gain), stamps.per_row(good)
+            gain = gain * (place + 1) // n - gain * place // n
+        counted = pieces.of(good)
+        energy = share_out(gain, start, full, pieces).astype(np.float64)
+    rest = np.flatnonzero(~counted)
+    energy[rest] = np.nan if power is None else whole(whole(power[rest], 1e3) * rows.ms[rest], 1e-3)
+    silent = rest[np.isnan(energy[rest])]
+    energy[silent] = 0.0
+    sums.put("energy_mj", energy)
+    out["energy_ms"] = sums.observed
+    if len(silent):
+        known = np.ones(len(rows.ms))
+        known[silent] = 0.0
+        out["energy_ms"] = sums.over_time(known)
+    out["energy_counter_ms"] = sums.over_time(counted.astype(np.float64))
+
+
+def _counted(
+    now: np.ndarray, stamps: Stamps, edges: Mapping[str, Edge], devices: list[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each instant's gain of the energy counter, and whether it can be trusted: no hole, no restart, both read."""
+    last = stamps.last()
+    then = np.empty(len(now), dtype=np.float64)
+    then[:-1] = now[1:]
+    then[last] = [e.counters.get("energy_mj", np.nan) if (e := edges.get(d)) else np.nan for d in devices]
+    gain = then - now
+    good = (gain >= 0) & (stamps.next_ms - stamps.at_ms == stamps.span_ms)
+    return np.where(good, gain, 0.0).astype(np.int64), good

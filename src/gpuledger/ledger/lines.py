@@ -1,0 +1,103 @@
+"""What does a ledger line hold, and how do two lines become one?"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+import duckdb
+import msgspec
+import pyarrow as pa
+
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
+
+Merge = Literal["key", "first", "sum", "min", "max"]
+
+
+class LineColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One column of a line."""
+
+    name: str
+    merge: Merge
+    type: Literal["int64", "string"]
+    unit: str
+    meaning: str
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    bins: int
+    columns: tuple[LineColumn, ...]
+
+
+@cache
+def _file() -> _File:
+    return load_toml(data_dir(__package__, "lines.toml"), _File)
+
+
+def version() -> int:
+    """The version of the ledger format, written into every file."""
+    return _file().version
+
+
+def bins() -> int:
+    """Bins of each histogram; a quantile read from one is off by at most one bin."""
+    return _file().bins
+
+
+@cache
+def columns() -> dict[str, LineColumn]:
+    """All columns by name, in order."""
+    return {c.name: c for c in _file().columns}
+
+
+@cache
+def names(merge: Merge) -> tuple[str, ...]:
+    """The columns that merge in one way."""
+    return tuple(c.name for c in _file().columns if c.merge == merge)
+
+
+@cache
+def arrow_schema() -> pa.Schema:
+    """The schema of a file of lines."""
+    kinds = {"int64": pa.int64(), "string": pa.string()}
+    return pa.schema(
+        [pa.field(c.name, kinds[c.type]) for c in _file().columns],
+        metadata={"gpuledger.lines.version": str(version())},
+    )
+
+
+def _aggregate(column: LineColumn) -> str:
+    name = column.name
+    if column.merge == "sum":
+        return f"sum({name})::BIGINT AS {name}"
+    if column.merge == "first":
+        return f"arg_min({name}, (first_ms, {name})) AS {name}"
+    return f"{column.merge}({name}) AS {name}"
+
+
+def merge_sql(source: str, hour: str = "hour_ms", grain: str = "grain_ms") -> str:
+    """SQL that merges lines with equal keys; whole numbers, so the order of merging cannot matter."""
+    keys = [f"{hour} AS hour_ms", f"{grain} AS grain_ms", *names("key")[2:]]
+    rest = [_aggregate(c) for c in _file().columns if c.merge != "key"]
+    order = ", ".join(f"{k} NULLS FIRST" for k in ("gpu_uuid", "gpu_instance_id", "hour_ms", *names("key")[4:]))
+    group = ", ".join(str(i + 1) for i in range(len(keys)))
+    return f"SELECT {', '.join(keys + rest)} FROM {source} GROUP BY {group} ORDER BY {order}"  # noqa: S608
+
+
+def merge(tables: list[pa.Table]) -> pa.Table:
+    """Lines with equal keys made one, in order of device, hour and owner."""
+    lines = pa.concat_tables([t.cast(arrow_schema()) for t in tables])  # noqa: F841  (duckdb reads it by name)
+    with duckdb.connect() as db:
+        return db.sql(merge_sql("lines")).to_arrow_table().cast(arrow_schema())
+
+
+def fold(table: pa.Table, before_ms: int) -> pa.Table:
+    """Hour lines that end before an instant become day lines; the rest stay as they are."""
+    old = f"hour_ms // {MS_PER_DAY} * {MS_PER_DAY} + {MS_PER_DAY} <= {int(before_ms)} AND grain_ms = {MS_PER_HOUR}"
+    hour = f"CASE WHEN {old} THEN hour_ms // {MS_PER_DAY} * {MS_PER_DAY} ELSE hour_ms END"
+    grain = f"CASE WHEN {old} THEN {MS_PER_DAY} ELSE grain_ms END"
+    lines = table  # noqa: F841  (duckdb reads it by name)
+    with duckdb.connect() as db:
+        return db.sql(merge_sql("lines", hour, grain)).to_arrow_table().cast(arrow_schema())

@@ -1,0 +1,176 @@
+"""What lines, spells and pods do these samples make?
+
+`post` takes rows of whole devices in order of device and time, and knows of what follows only the edges: the first
+sample after the piece, per device. Cutting a series anywhere, posting the pieces and merging gives the same lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.lake.batch import Batch, as_dictionary
+from gpuledger.ledger import lines, measures, spells
+from gpuledger.ledger.changes import add_energy, add_errors
+from gpuledger.ledger.measures import PIPES, Rows, Sums
+from gpuledger.ledger.spans import Edge, Pieces, Stamps, cut_at_hours, shared_out, stamps_of
+from gpuledger.telemetry import schema
+from gpuledger.units import MS_PER_HOUR, PPM, Unknown
+
+_LEVELS = (
+    "gpu_util_ratio", "mem_copy_util_ratio", "power_w", "sm_clock_mhz", "gpu_temp_c", "mem_temp_c", "fb_used_bytes",
+    "fb_free_bytes", "engine_ratio", "sm_ratio", "dram_ratio", "pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s",
+    "nvlink_bytes_per_s", "throttle_bits", "slice_ratio", *(f"{p}_ratio" for p in PIPES),
+)  # fmt: skip
+COUNTERS = (
+    "energy_mj",
+    "pcie_replays",
+    "remapped_correctable_rows",
+    "remapped_uncorrectable_rows",
+    "row_remap_failures",
+    "xid",
+)
+_LABELS = (*schema.DEVICE, *schema.OWNER, "tensor_precision", "gpu_model", "host", "region", "node_group")
+COLUMNS = (schema.TIME, *_LABELS, "pod", "container", *_LEVELS, *COUNTERS)
+_POD_LABELS = (*schema.DEVICE, *schema.OWNER, "pod", "container")
+PODS = pa.schema(
+    [(n, pa.string()) for n in _POD_LABELS] + [(n, pa.int64()) for n in ("first_ms", "last_ms", "observed_ms")],
+    metadata={"gpuledger.pods.version": "1"},
+)
+
+
+@dataclass(frozen=True)
+class Posted:
+    """What a piece of samples made."""
+
+    lines: pa.Table
+    spells: pa.Table
+    pods: pa.Table
+    samples: int
+
+
+def post(
+    table: pa.Table,
+    limits: Thresholds,
+    edges: Mapping[str, Edge] | None = None,
+    steps: Mapping[str, int] | None = None,
+) -> Posted:
+    """Post rows in order and without conflicts. `steps`: median step per device, where this is not the whole day."""
+    if not table.num_rows:
+        return Posted(lines.arrow_schema().empty_table(), spells.SCHEMA.empty_table(), PODS.empty_table(), 0)
+    batch, after = Batch(table), edges or {}
+    stamps = stamps_of(batch, after, steps)
+    own, full, start = shared_out(stamps), stamps.per_row(stamps.span_ms), batch.at_ms
+    pieces, line, starts = _by_line(cut_at_hours(start, full, own), batch)
+    readings = {n: v for n in _LEVELS if (v := batch.numbers(n)) is not None}
+    silent = {n for n in readings if batch.silent(n)}
+    state, activity = measures.states(readings, silent, limits, batch.n)
+    spread = {n: pieces.of(v) for n, v in readings.items()}
+    rows = Rows(spread, silent, pieces.ms.astype(np.float64), starts, line, pieces.of(_board_w(batch)))
+    sums = Sums(rows)
+    measures.add_states(sums, pieces.of(state), None if activity is None else pieces.of(activity))
+    measures.add_efficiency(sums, limits)
+    measures.add_counters(sums)
+    add_errors(sums, batch, stamps, after, pieces)
+    add_energy(sums, batch, stamps, after, pieces, start, full)
+    made = _lines(sums, batch, pieces, stamps)
+    uuid, instance = (batch.text(c, batch.device_starts) for c in schema.DEVICE)
+    quiet = spells.table(spells.find(stamps, stamps.of(state)), uuid, instance)
+    return Posted(made, quiet, _pods(batch, own), batch.n)
+
+
+def _by_line(pieces: Pieces, batch: Batch) -> tuple[Pieces, np.ndarray, np.ndarray]:
+    """Pieces with each line's together, the line of each piece, and where the lines start."""
+    device = pieces.of(batch.device)
+    change = np.ones(len(device), dtype=bool)
+    change[1:] = (device[1:] != device[:-1]) | (pieces.hour[1:] != pieces.hour[:-1])
+    key = device * (1 << 24) + pieces.hour
+    if batch.owner is not None:
+        owner = pieces.of(batch.owner)
+        change[1:] |= owner[1:] != owner[:-1]
+    starts = np.flatnonzero(change)
+    run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(device)))
+    heads = key[starts]
+    if batch.owner is not None:
+        _, place = np.unique(owner[starts], return_inverse=True)
+        heads = heads * (int(place.max()) + 1) + place
+    unique, line_of_run = np.unique(heads, return_inverse=True)
+    if len(unique) == len(heads):
+        return pieces, run, starts
+    order = np.argsort(line_of_run[run], kind="stable")  # owners take turns within the hour
+    line = line_of_run[run][order]
+    return pieces.take(order), line, np.flatnonzero(np.diff(line, prepend=-1))
+
+
+def _board_w(batch: Batch) -> np.ndarray:
+    """Board power by row; NaN where the model is not known."""
+    codes = batch.codes("gpu_model")
+    if codes is None:
+        return np.full(batch.n, np.nan)
+    models = as_dictionary(batch.table["gpu_model"]).dictionary.to_pylist()
+    found = [find_gpu(m) if m else Unknown("no model name") for m in models]
+    watts = np.array([*(np.nan if isinstance(g, Unknown) else g.board_power_w.value for g in found), np.nan])
+    out: np.ndarray = watts[codes]
+    return out
+
+
+def _lines(sums: Sums, batch: Batch, pieces: Pieces, stamps: Stamps) -> pa.Table:
+    """The sums with their keys, in the columns of a line."""
+    rows, out, starts = sums.rows, sums.out, sums.rows.starts
+    if pieces.row is None:
+        out["samples"] = np.diff(starts, append=len(rows.ms))
+        ends = np.append(starts[1:], len(rows.ms)) - 1
+        out["first_ms"], out["last_ms"], row = pieces.low_ms[starts], pieces.high_ms[ends], starts
+    else:
+        opens = np.zeros(len(rows.ms))
+        opens[pieces.first_of_rows()[1]] = 1.0
+        sums.put("samples", opens)
+        out["first_ms"] = np.minimum.reduceat(pieces.low_ms, starts)
+        out["last_ms"] = np.maximum.reduceat(pieces.high_ms, starts)
+        row = pieces.row[starts]
+    out["observed_ms"] = sums.observed
+    if stamps.owners is not None:
+        sums.put("shared_ms", rows.ms * (pieces.of(stamps.per_row(stamps.owners)) > 1))
+    out["hour_ms"], out["grain_ms"] = pieces.hour[starts] * MS_PER_HOUR, np.full(len(starts), MS_PER_HOUR)
+    out["board_mw"] = rows.board_w[starts] * 1e3
+    if (share := rows.get("slice_ratio")) is not None:
+        sums.low_high(None, "slice_ppm", measures.whole(share, PPM))
+    zeros = pa.array(np.zeros(len(row), dtype=np.int64))
+    arrays = []
+    for name, column in lines.columns().items():
+        if column.type == "string":
+            arrays.append(batch.text(name, row))
+        elif name in out:
+            arrays.append(_whole_array(out[name]))
+        else:
+            arrays.append(zeros if column.merge == "sum" else pa.nulls(len(row), pa.int64()))
+    return pa.table(arrays, schema=lines.arrow_schema())
+
+
+def _whole_array(values: np.ndarray) -> pa.Array:
+    """Whole numbers as int64, NULL where NaN."""
+    if values.dtype == np.int64:
+        return pa.array(values)
+    silent = np.isnan(values)
+    if silent.any():
+        return pa.array(np.where(silent, 0, values).astype(np.int64), mask=silent)
+    return pa.array(values.astype(np.int64))
+
+
+def _pods(batch: Batch, own: np.ndarray) -> pa.Table:
+    """Which pods held which device, from when to when, for how long."""
+    if "pod" not in batch and "container" not in batch:
+        return PODS.empty_table()
+    start = np.flatnonzero(batch.changes(_POD_LABELS))
+    last = np.append(start[1:], batch.n) - 1
+    texts = [batch.text(n, start) for n in _POD_LABELS]
+    low, high = batch.at_ms[start], (batch.at_ms + own)[last]
+    held = pa.table([*texts, pa.array(low), pa.array(high), pa.array(np.add.reduceat(own, start))], schema=PODS)
+    totals = [("first_ms", "min"), ("last_ms", "max"), ("observed_ms", "sum")]
+    grouped = held.group_by(list(_POD_LABELS), use_threads=False).aggregate(totals)
+    return grouped.rename_columns(PODS.names).cast(PODS)

@@ -1,0 +1,165 @@
+"""How much time does each sample stand for?
+
+A sample stands for the time to its device's next sample, at most 2.5 times the day's median step; the last one for
+the median step. What crosses the edge of an hour is cut there, each piece posted to its own hour. Owners that share
+a device at an instant split its time evenly, whole milliseconds, the first owners taking what is left over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from gpuledger.lake.batch import Batch
+from gpuledger.units import MS_PER_HOUR
+
+# How many median steps a sample may stand for before the rest counts as a gap: 5 halves, kept whole.
+CAP_HALVES = 5
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The first sample after a piece of a device's series: its instant, and its counters by name."""
+
+    at_ms: int
+    counters: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stamps:
+    """The distinct instants of devices in order, the instant after each (-1: none) and the span of each.
+
+    `row` is the first row of each instant and `owners` how many rows share it; None where each row is one instant.
+    """
+
+    at_ms: np.ndarray
+    next_ms: np.ndarray
+    span_ms: np.ndarray
+    device_starts: np.ndarray
+    row: np.ndarray | None
+    owners: np.ndarray | None
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """Per-row values, one for each instant."""
+        return values if self.row is None else values[self.row]
+
+    def last(self) -> np.ndarray:
+        """The last instant of each device."""
+        return np.append(self.device_starts[1:], len(self.at_ms)) - 1
+
+    def per_row(self, values: np.ndarray) -> np.ndarray:
+        """Per-instant values, one for each row."""
+        return values if self.owners is None else np.repeat(values, self.owners)
+
+    def place(self) -> tuple[np.ndarray, np.ndarray]:
+        """For shared instants: each row's place among its owners, and their number."""
+        assert self.owners is not None
+        assert self.row is not None
+        n = np.repeat(self.owners, self.owners)
+        return np.arange(len(n)) - np.repeat(self.row, self.owners), n
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Samples cut at hour edges. `row` is the sample of each piece (None: every sample is one piece, in order)."""
+
+    row: np.ndarray | None
+    hour: np.ndarray
+    low_ms: np.ndarray
+    high_ms: np.ndarray
+    ms: np.ndarray
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """Per-sample values, one for each piece."""
+        return values if self.row is None else values[self.row]
+
+    def first_of_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """The samples, and the piece that opens each."""
+        assert self.row is not None
+        # Pieces may stand in the order of lines; the piece that opens a sample is its earliest.
+        order = np.lexsort((self.low_ms, self.row))
+        rows, first = np.unique(self.row[order], return_index=True)
+        return rows, order[first]
+
+    def take(self, order: np.ndarray) -> Pieces:
+        """The pieces in another order."""
+        row = order if self.row is None else self.row[order]
+        return Pieces(row, self.hour[order], self.low_ms[order], self.high_ms[order], self.ms[order])
+
+
+def median_steps(at_ms: np.ndarray, device_starts: np.ndarray) -> np.ndarray:
+    """The (lower) median step of each device's series; 0 where it has one sample only."""
+    out = np.zeros(len(device_starts), dtype=np.int64)
+    if len(at_ms) < 2:
+        return out
+    step = np.diff(at_ms)
+    ends = np.append(device_starts[1:], len(at_ms))
+    many = np.flatnonzero(ends - device_starts > 1)
+    for i in many:
+        steps = step[device_starts[i] : ends[i] - 1]
+        if steps[0] == steps[-1] and (steps == steps[0]).all():
+            out[i] = steps[0]
+        else:
+            middle = (len(steps) - 1) // 2
+            out[i] = np.partition(steps, middle)[middle]
+    return out
+
+
+def stamps_of(batch: Batch, edges: Mapping[str, Edge], steps: Mapping[str, int] | None) -> Stamps:
+    """The distinct instants of rows in order. `steps`: the median step by device, where it is known already."""
+    row = owners = None
+    at, starts = batch.at_ms, batch.device_starts
+    if batch.same_instant.any():
+        row = np.flatnonzero(np.append(True, ~batch.same_instant))
+        owners = np.diff(row, append=batch.n)
+        at, starts = at[row], np.searchsorted(row, starts)
+    last = np.append(starts[1:], len(at)) - 1
+    next_ms = np.empty_like(at)
+    next_ms[:-1] = at[1:]
+    next_ms[last] = [edges[d].at_ms if d in edges else -1 for d in batch.devices]
+    median = median_steps(at, starts) if steps is None else np.array([steps[d] for d in batch.devices], dtype=np.int64)
+    # A day with one sample has no step of its own: the way to the next sample must do.
+    lone = (median == 0) & (next_ms[last] >= 0)
+    median = np.where(lone, (next_ms - at)[last], median)
+    counts = np.diff(starts, append=len(at))
+    span = np.minimum(next_ms - at, np.repeat(median * CAP_HALVES // 2, counts))
+    ends = last[next_ms[last] < 0]
+    span[ends] = median[next_ms[last] < 0]
+    return Stamps(at, next_ms, span, starts, row, owners)
+
+
+def shared_out(stamps: Stamps) -> np.ndarray:
+    """Each row's part of its instant's span, where several owners share an instant."""
+    if stamps.owners is None:
+        return stamps.span_ms
+    place, n = stamps.place()
+    span = stamps.per_row(stamps.span_ms)
+    return span // n + (place < span % n)
+
+
+def cut_at_hours(start_ms: np.ndarray, full_ms: np.ndarray, own_ms: np.ndarray) -> Pieces:
+    """Cut [start, start + full) at hour edges; `own` (this owner's part of it) is cut in proportion, to the digit."""
+    hour = start_ms // MS_PER_HOUR
+    end_ms = start_ms + full_ms
+    if (end_ms <= (hour + 1) * MS_PER_HOUR).all():
+        return Pieces(None, hour, start_ms, end_ms, own_ms)
+    last_hour = np.where(full_ms > 0, (end_ms - 1) // MS_PER_HOUR, hour)
+    count = last_hour - hour + 1
+    row = np.repeat(np.arange(len(start_ms)), count)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    piece_hour = hour[row] + place
+    low = np.maximum(start_ms[row], piece_hour * MS_PER_HOUR)
+    high = np.minimum(end_ms[row], (piece_hour + 1) * MS_PER_HOUR)
+    cut = Pieces(row, piece_hour, low, high, own_ms[row])
+    return replace(cut, ms=share_out(own_ms, start_ms, full_ms, cut))
+
+
+def share_out(amount: np.ndarray, start_ms: np.ndarray, full_ms: np.ndarray, pieces: Pieces) -> np.ndarray:
+    """Whole amounts of samples over their pieces in proportion to time, adding up exactly."""
+    if pieces.row is None:
+        return amount
+    total, whole = amount[pieces.row], np.maximum(full_ms[pieces.row], 1)
+    start = start_ms[pieces.row]
+    return total * (pieces.high_ms - start) // whole - total * (pieces.low_ms - start) // whole

@@ -1,0 +1,147 @@
+"""Where do the lines rest, which of them are stale, and how are they replaced?
+
+    LAKE/ledger/manifest.json         what was posted: by day, from which parts of the lake, under which rules
+    LAKE/ledger/DAY/GENERATION.lines.parquet, .spells.parquet, .pods.parquet
+
+A day is posted from its own samples and the first sample of the next. When either gained a part, the devices in that
+part are stale on that day. Files are written under a new generation; the manifest that names them is replaced last.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gpuledger.errors import LakeError
+from gpuledger.lake.layout import Lake, Manifest, sync_file, write_atomically
+from gpuledger.lake.parts import devices_of
+from gpuledger.ledger import lines
+
+LEDGER_VERSION = 1
+TABLES = ("lines", "spells", "pods")
+
+
+class PostedDay(msgspec.Struct, frozen=True):
+    """One day of the books: the parts it rests on (its own and the next day's), and its counts."""
+
+    day: str
+    generation: int
+    parts: tuple[int, ...]
+    next_parts: tuple[int, ...]
+    samples: int
+    conflicts: int
+    folded: bool = False
+    samples_kept: bool = True
+
+
+class LedgerManifest(msgspec.Struct, frozen=True):
+    """What was posted, and under which rules."""
+
+    version: int = LEDGER_VERSION
+    rules: str = ""
+    days: tuple[PostedDay, ...] = ()
+
+    def get(self, day: str) -> PostedDay | None:
+        """One day, if posted."""
+        return next((d for d in self.days if d.day == day), None)
+
+
+class Ledger:
+    """The books of a lake."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self.root = lake.ledger_dir
+
+    def manifest(self) -> LedgerManifest:
+        """The books as last committed."""
+        try:
+            raw = (self.root / "manifest.json").read_bytes()
+        except FileNotFoundError:
+            return LedgerManifest()
+        try:
+            manifest = msgspec.json.decode(raw, type=LedgerManifest)
+        except msgspec.DecodeError as error:
+            raise LakeError(
+                f"{self.root}: its manifest is broken: {error}", hint="delete the ledger folder; it is made again"
+            ) from error
+        if manifest.version > LEDGER_VERSION:
+            raise LakeError(f"{self.root}: written by a newer gpuledger", hint="upgrade gpuledger")
+        return manifest
+
+    def file(self, day: str, generation: int, table: str) -> Path:
+        """One table of one day."""
+        return self.root / day / f"{generation:06d}.{table}.parquet"
+
+    def files(self, table: str, days: tuple[str, str] | None = None) -> list[str]:
+        """The files of one table, of all days or those within [first, last]."""
+        posted = self.manifest().days
+        wanted = [d for d in posted if days is None or days[0] <= d.day <= days[1]]
+        return [str(self.file(d.day, d.generation, table)) for d in sorted(wanted, key=lambda d: d.day)]
+
+    def read(self, table: str, day: str) -> pa.Table:
+        """One table of one day."""
+        posted = self.manifest().get(day)
+        if posted is None:
+            raise LakeError(
+                f"{self.root}: {day} is not posted", hint="run gpuledger analyze, which posts what is missing"
+            )
+        return pq.read_table(self.file(day, posted.generation, table), partitioning=None)
+
+    def put(self, posted: PostedDay, tables: dict[str, pa.Table], rules: str) -> None:
+        """Replace one day. Call inside the lake's lock."""
+        before = self.manifest()
+        for name, table in tables.items():
+            self._write(self.file(posted.day, posted.generation, name), table)
+        keep = [d for d in before.days if d.day != posted.day]
+        days = tuple(sorted([*keep, posted], key=lambda d: d.day))
+        after = LedgerManifest(LEDGER_VERSION, rules, days)
+        write_atomically(self.root / "manifest.json", msgspec.json.format(msgspec.json.encode(after), indent=1))
+        for old in (self.root / posted.day).glob("*.parquet"):
+            if int(old.name.split(".")[0]) < posted.generation:
+                old.unlink(missing_ok=True)
+
+    @staticmethod
+    def _write(file: Path, table: pa.Table) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, file, compression="zstd", compression_level=1, row_group_size=1 << 17)
+        sync_file(file)
+
+
+def part_ids(manifest: Manifest, day: str) -> tuple[int, ...]:
+    """The parts a day's samples came in, looking through merges."""
+    return tuple(sorted({i for p in manifest.of_day(day) for i in (p.made_of or (p.id,))}))
+
+
+def stale_devices(lake: Lake, manifest: Manifest, posted: PostedDay | None, day: str, after: str) -> set[str] | None:
+    """The devices of a day whose lines must be posted again; None means all of them, empty means none."""
+    if posted is None:
+        return None
+    fresh = set(part_ids(manifest, day)) - set(posted.parts)
+    fresh_next = set(part_ids(manifest, after)) - set(posted.next_parts)
+    stale: set[str] = set()
+    for part in (*manifest.of_day(day), *manifest.of_day(after)):
+        wanted = fresh if part.day == day else fresh_next
+        if not wanted:
+            continue
+        if part.made_of and not wanted.issuperset(part.made_of):
+            return None  # merged with older samples: which devices were new can no longer be told
+        if part.id in wanted or wanted.intersection(part.made_of):
+            stale |= devices_of(lake.path(part))
+    return stale
+
+
+def check_schema(table: pa.Table) -> pa.Table:
+    """Lines of an older format with the columns of this one; columns it lacked are NULL or zero."""
+    arrays = []
+    for field in lines.arrow_schema():
+        if field.name in table.column_names:
+            arrays.append(table[field.name].cast(field.type))
+        elif lines.columns()[field.name].merge == "sum":
+            arrays.append(pa.array([0] * table.num_rows, pa.int64()))
+        else:
+            arrays.append(pa.nulls(table.num_rows, field.type))
+    return pa.table(arrays, schema=lines.arrow_schema())

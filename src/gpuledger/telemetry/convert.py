@@ -1,0 +1,160 @@
+"""How does a batch as the source wrote it become a batch of the schema, and which rows cannot?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gpuledger.telemetry import schema
+from gpuledger.telemetry.mapping import Bound, ValueRule
+from gpuledger.telemetry.stamps import StampReader
+
+NOT_A_NUMBER = "not_a_number"
+OUT_OF_RANGE = "out_of_range"
+WRONG_TIME = "wrong_time"
+NO_DEVICE = "no_device"
+
+_MIG_PROFILE = re.compile(r"^(\d+)(?:c\.\d+)?g\.")
+MIG_SLICES = 7
+
+
+@dataclass
+class Faults:
+    """Rows of one batch that cannot be used: the first fault found in each."""
+
+    row: list[int]
+    reason: list[str]
+    column: list[str]
+    value: list[str]
+
+    @classmethod
+    def none(cls) -> Faults:
+        """No fault yet."""
+        return cls([], [], [], [])
+
+    def add(self, mask: np.ndarray, taken: np.ndarray, reason: str, column: str, values: pa.Array) -> None:
+        """Note the rows of `mask` not already `taken`, and take them."""
+        rows = np.flatnonzero(mask & ~taken)
+        if len(rows):
+            taken[rows] = True
+            self.row.extend(rows.tolist())
+            self.reason.extend([reason] * len(rows))
+            self.column.extend([column] * len(rows))
+            self.value.extend(str(v)[:80] for v in values.take(pa.array(rows)).to_pylist())
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A batch in the schema's columns with the faulty rows left out, and those rows' faults."""
+
+    table: pa.Table
+    faults: Faults
+    kept: np.ndarray
+
+
+def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Converted:
+    """The batch in schema columns; labels as dictionaries, readings in the schema's units, NULL where silent."""
+    faults, bad = Faults.none(), np.zeros(batch.num_rows, dtype=bool)
+    out: dict[str, pa.Array] = {}
+    at_ms, wrong = stamps.read(batch.column(bound.time))
+    limits = schema.columns()[schema.TIME]
+    wrong |= (at_ms < limits.min) | (at_ms > limits.max)
+    faults.add(wrong, bad, WRONG_TIME, bound.time, batch.column(bound.time))
+    out[schema.TIME] = pa.array(at_ms, pa.int64())
+    blank_text = pa.array(bound.mapping.blank_text, pa.string())
+    for column, source in bound.labels.items():
+        out[column] = _label(batch.column(source), blank_text)
+    device = batch.column(bound.labels["gpu_uuid"])
+    faults.add(
+        out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False), bad, NO_DEVICE, bound.labels["gpu_uuid"], device
+    )
+    for column, (source, rule) in bound.values.items():
+        raw = batch.column(source)
+        values, text = _numbers(raw, rule, bound, blank_text)
+        if text is not None:
+            faults.add(text, bad, NOT_A_NUMBER, source, raw)
+        out[column], outside = _fit(values, schema.columns()[column])
+        if outside is not None:
+            faults.add(outside, bad, OUT_OF_RANGE, source, raw)
+    table = pa.table(out)
+    kept = np.flatnonzero(~bad) if faults.row else np.arange(batch.num_rows)
+    return Converted(table.take(pa.array(kept)) if faults.row else table, faults, kept)
+
+
+def _label(column: pa.Array, blank_text: pa.Array) -> pa.Array:
+    """A label as a dictionary array; blank spellings become NULL."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    words = pc.utf8_trim_whitespace(column.dictionary.cast(pa.string()))
+    blank = pc.is_in(words, value_set=blank_text).to_numpy(zero_copy_only=False)
+    if not blank.any() and len(words) == len(words.unique()):
+        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), words)
+    words = pc.if_else(pa.array(blank), pa.scalar(None, pa.string()), words)
+    return words.take(column.indices).dictionary_encode()
+
+
+def _numbers(raw: pa.Array, rule: ValueRule, bound: Bound, blank_text: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
+    """The readings in the schema's unit, and a mask of rows that hold text where a number belongs."""
+    if rule.parse:
+        return _PARSERS[rule.parse](raw, blank_text)
+    values, text = _plain(raw, blank_text)
+    if np.isfinite(bound.mapping.blank_from) and len(values):
+        top = pc.max(values).as_py()
+        if top is not None and top >= bound.mapping.blank_from:
+            values = pc.if_else(pc.greater_equal(values, bound.mapping.blank_from), None, values)
+    if rule.multiply != 1.0:
+        values = pc.multiply(values, int(rule.multiply) if pa.types.is_integer(values.type) else rule.multiply)
+    if rule.divide != 1.0:
+        values = pc.divide(values.cast(pa.float64()), rule.divide)
+    return values, text
+
+
+def _plain(raw: pa.Array, blank_text: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
+    """A numeric array; text is read as numbers, blanks as NULL."""
+    if pa.types.is_dictionary(raw.type):
+        raw = raw.dictionary_decode()
+    if pa.types.is_integer(raw.type):
+        return raw.cast(pa.int64()), None
+    if pa.types.is_floating(raw.type):
+        values = raw.to_numpy(zero_copy_only=False)
+        silent = np.isnan(values)
+        return (pa.array(values, raw.type, mask=silent) if silent.any() else raw), None
+    if pa.types.is_null(raw.type):
+        return raw.cast(pa.float64()), None
+    text = pc.utf8_trim_whitespace(raw.cast(pa.string()))
+    text = pc.if_else(pc.is_in(text, value_set=blank_text), None, text)
+    try:
+        return text.cast(pa.float64()), None
+    except pa.ArrowInvalid:
+        good = pc.fill_null(pc.match_substring_regex(text, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"), True)
+        return pc.if_else(good, text, None).cast(pa.float64()), ~good.to_numpy(zero_copy_only=False)
+
+
+def _fit(values: pa.Array, column: schema.Column) -> tuple[pa.Array, np.ndarray | None]:
+    """The readings in the column's type, and a mask of those outside its physical bounds."""
+    low, high = (pc.min_max(values)[k].as_py() for k in ("min", "max"))
+    outside = None
+    if low is not None and (low < column.min or high > column.max or not np.isfinite(low + high)):
+        numbers = values.cast(pa.float64()).fill_null(column.min).to_numpy(zero_copy_only=False)
+        outside = (numbers < column.min) | (numbers > column.max) | ~np.isfinite(numbers)
+        values = pc.if_else(pa.array(outside), None, values)
+    if column.type == "int64" and pa.types.is_floating(values.type):
+        values = pc.round(values)
+    return values.cast(column.arrow(), safe=False), outside
+
+
+def _mig_profile(raw: pa.Array, blank_text: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
+    """'3g.40gb' is 3 of the board's 7 compute slices."""
+    coded = _label(raw, blank_text)
+    words = coded.dictionary.to_pylist()
+    found = [_MIG_PROFILE.match(w) if w else None for w in words]
+    shares = pa.array([int(m[1]) / MIG_SLICES if m else None for m in found], pa.float64())
+    return shares.take(coded.indices), None
+
+
+_PARSERS: dict[str, Callable[[pa.Array, pa.Array], tuple[pa.Array, np.ndarray | None]]] = {"mig_profile": _mig_profile}
