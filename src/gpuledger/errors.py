@@ -14,7 +14,6 @@ Foreign errors (OSError, pyarrow, duckdb) are mapped to these where they enter, 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -82,6 +81,8 @@ class MissingExtra(GpuledgerError):
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """The known names most like `name`, best first, ignoring case."""
+    import difflib  # only a mistake needs it
+
     folded = {k.casefold(): k for k in known}
     return [folded[m] for m in difflib.get_close_matches(name.casefold(), list(folded), n=limit, cutoff=0.6)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -16,9 +17,24 @@ class Batch:
     def __init__(self, table: pa.Table) -> None:
         self.table = table
         self.n = table.num_rows
+        self._names = set(table.column_names)
+        self._columns: dict[str, pa.Array | None] = {}
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.table.column_names and self.table[name].null_count < self.n
+    def column(self, name: str) -> pa.Array | None:
+        """A column as one array; None where the source lacks it or it is NULL throughout."""
+        if name not in self._columns:
+            found = self.table.column(name) if name in self._names else None
+            spoken = found is not None and found.null_count < self.n
+            self._columns[name] = one_array(found) if spoken else None
+        return self._columns[name]
+
+    def slices(self, rows: int) -> Iterator[tuple[int, Batch]]:
+        """The rows in blocks of whole devices, about `rows` long, each with the number of its first row."""
+        start = 0
+        for end in [*self.device_starts[1:].tolist(), self.n]:
+            if end - start >= rows or end == self.n:
+                yield start, Batch(self.table.slice(start, end - start))
+                start = end
 
     @cached_property
     def at_ms(self) -> np.ndarray:
@@ -28,29 +44,30 @@ class Batch:
 
     def codes(self, name: str) -> np.ndarray | None:
         """A label as numbers, equal where the label is, -1 for NULL; None where it is NULL throughout."""
-        if name not in self:
+        column = self.column(name)
+        if column is None:
             return None
-        coded = as_dictionary(self.table[name])
+        coded = as_dictionary(column)
         indices = coded.indices.fill_null(-1) if coded.indices.null_count else coded.indices
         out: np.ndarray = indices.to_numpy(zero_copy_only=False)
         return out
 
     def text(self, name: str, rows: np.ndarray) -> pa.Array:
         """A label at some rows."""
-        if name not in self:
+        column = self.column(name)
+        if column is None:
             return pa.nulls(len(rows), pa.string())
-        return as_dictionary(self.table[name]).take(pa.array(rows)).cast(pa.string())
+        return column.take(pa.array(rows)).cast(pa.string())
 
     def numbers(self, name: str) -> np.ndarray | None:
         """A reading with NaN for NULL; None where nobody said anything."""
-        if name not in self:
-            return None
-        out: np.ndarray = self.table[name].to_numpy()
-        return out
+        column = self.column(name)
+        return None if column is None else column.to_numpy(zero_copy_only=False)
 
     def silent(self, name: str) -> bool:
         """Whether some row lacks the reading."""
-        return self.table[name].null_count > 0
+        column = self.column(name)
+        return column is None or column.null_count > 0
 
     def changes(self, names: tuple[str, ...]) -> np.ndarray:
         """Where any of these labels differs from the row before; True at the first row."""
@@ -98,8 +115,14 @@ class Batch:
         return same
 
 
+def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column without chunks."""
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column
+
+
 def as_dictionary(column: pa.ChunkedArray | pa.Array) -> pa.DictionaryArray:
     """A label column as one dictionary array."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    whole = one_array(column)
+    return whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.catalog.gpus import find_gpu
-from gpuledger.errors import FileFault, InputError
+from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake import rejects as why
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.parts import PartWriter, read_devices
@@ -22,9 +23,9 @@ from gpuledger.lake.sorting import ARRIVAL, DaySorter, device_codes, device_name
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import convert
 from gpuledger.telemetry.mapping import Mapping, bind
-from gpuledger.telemetry.sources import Opened, open_source
+from gpuledger.telemetry.sources import open_source
 from gpuledger.telemetry.stamps import StampReader
-from gpuledger.units import MS_PER_DAY, Unknown, day_start_ms
+from gpuledger.units import Unknown, day_start_ms, utc
 
 POWER_FACTOR = 2.0
 Progress = Callable[[str, int], None]
@@ -83,7 +84,9 @@ class _Import:
         self.sorter = DaySorter(folder)
         self.rejects = Rejects(folder / "rejects.csv")
         self.starts: list[tuple[int, str]] = []
-        self.closed_ms = day_start_ms(closed) if (closed := lake.manifest().closed_before) else 0
+        self.rows_before = 0
+        self.closed_before = lake.manifest().closed_before
+        self.closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
         self._limits: dict[str, float] = {}
 
     def take(self, path: Path) -> None:
@@ -91,31 +94,29 @@ class _Import:
         opened = open_source(path)
         bound = bind(path, opened.names, self.mapping)
         stamps = StampReader(bound.mapping.time.formats, self.zone)
-        self.starts.append((self.sorter.arrived, str(path)))
-        rows = 0
-        usable = 0
+        self.starts.append((self.rows_before, str(path)))
+        rows, usable, before = 0, 0, self.rejects.counts.copy()
         labels = (*bound.labels.values(), *((bound.time,) if path.suffix != ".parquet" else ()))
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
-            self.rejects.add_faults(str(path), rows, converted.faults)
-            table = self._check(str(path), rows, converted.kept, converted.table)
+            numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)
+            faults = converted.faults
+            faults.row = [int(numbers[row]) - 1 for row in faults.row]
+            self.rejects.add_faults(str(path), 0, faults)
+            table, numbers = self._check(str(path), numbers[converted.kept], converted.table)
             if table.num_rows:
-                self.sorter.add(table)
+                self.sorter.add(table, numbers + self.rows_before)
             usable += table.num_rows
             rows += batch.num_rows
             self.progress("read", batch.num_rows)
-        self._finish_file(path, opened, stamps, bound.suggestions, rows, usable)
-
-    def _finish_file(
-        self, path: Path, opened: Opened, stamps: StampReader, suggestions: dict[str, str], rows: int, usable: int
-    ) -> None:
         for number, text in opened.wrong_rows:
-            self.rejects.add(str(path), number - 1, why.WRONG_CELLS, "", text[:80])
-        rows += len(opened.wrong_rows)
+            self.rejects.add(str(path), number, why.WRONG_CELLS, "", text[:80])
         if not usable:
-            found = ", ".join(f"{n} x {reason}" for reason, n in self.rejects.counts.most_common(3)) or "no rows"
-            example = next(iter(self.rejects.examples.values()), "")
-            raise FileFault(path, f"not one usable row ({found})", hint=f"look at {example}" if example else "check it")
+            raise _no_usable_row(path, self.rejects, before)
+        self.rows_before += rows + len(opened.wrong_rows)
+        self._finish_file(path, stamps, bound.suggestions, rows + len(opened.wrong_rows))
+
+    def _finish_file(self, path: Path, stamps: StampReader, suggestions: dict[str, str], rows: int) -> None:
         self.result.files += 1
         self.result.rows_read += rows
         if stamps.zoneless:
@@ -123,19 +124,23 @@ class _Import:
         for column, close in suggestions.items():
             self.result.notes.append(f"{path.name}: column {column!r} is not used; did you mean {close!r}?")
 
-    def _check(self, source: str, offset: int, kept: np.ndarray, table: pa.Table) -> pa.Table:
+    def _check(self, source: str, numbers: np.ndarray, table: pa.Table) -> tuple[pa.Table, np.ndarray]:
         """Leave out rows of closed days and rows whose power no such board can draw."""
         bad = np.zeros(table.num_rows, dtype=bool)
         if self.closed_ms:
-            closed = table[schema.TIME].to_numpy() < self.closed_ms
-            self._reject(source, offset, kept, closed & ~bad, why.CLOSED_DAY, table[schema.TIME])
-            bad |= closed
+            at_ms = table[schema.TIME].to_numpy()
+            bad = at_ms < self.closed_ms
+            for i in np.flatnonzero(bad).tolist():
+                self.rejects.add(
+                    source, int(numbers[i]), why.CLOSED_DAY, "time", f"{utc(int(at_ms[i])):%Y-%m-%dT%H:%MZ}"
+                )
         if "power_w" in table.column_names and "gpu_model" in table.column_names:
             power = table["power_w"]
-            over = power.to_numpy() > self._power_limits(table["gpu_model"])
-            self._reject(source, offset, kept, over & ~bad, why.OVER_POWER, power)
+            over = (power.to_numpy() > self._power_limits(table["gpu_model"])) & ~bad
+            for i in np.flatnonzero(over).tolist():
+                self.rejects.add(source, int(numbers[i]), why.OVER_POWER, "power_w", str(power[i].as_py()))
             bad |= over
-        return table.filter(pa.array(~bad)) if bad.any() else table
+        return (table.filter(pa.array(~bad)), numbers[~bad]) if bad.any() else (table, numbers)
 
     def _power_limits(self, models: pa.ChunkedArray) -> np.ndarray:
         coded = models.combine_chunks()
@@ -157,16 +162,13 @@ class _Import:
                 )
         return self._limits[model]
 
-    def _reject(
-        self, source: str, offset: int, kept: np.ndarray, mask: np.ndarray, reason: str, column: pa.ChunkedArray
-    ) -> None:
-        name = "power_w" if reason == why.OVER_POWER else schema.TIME
-        for i in np.flatnonzero(mask).tolist():
-            self.rejects.add(source, offset + int(kept[i]) + 1, reason, name, str(column[i].as_py()))
-
     def finish(self) -> ImportResult:
         """Sort, compare with the lake, write, commit."""
         manifest = self.lake.manifest()
+        if manifest.closed_before != self.closed_before:
+            raise LakeError(
+                f"{self.lake.root}: days were closed while this import ran", hint="run the same import again"
+            )
         staged: list[tuple[Path, Part]] = []
         for day in self.sorter.days():
             writer = PartWriter(self.folder / f"{day}.parquet", day)
@@ -202,9 +204,9 @@ class _Import:
         old = pa.concat_tables(existing).unify_dictionaries().combine_chunks() if existing else None
         settled = settle(chunk, old)
         for row in settled.conflicts.select([schema.TIME, "gpu_uuid", ARRIVAL]).to_pylist():
-            start, source = max(s for s in self.starts if s[0] <= row[ARRIVAL])
-            place = f"{row['gpu_uuid']} at {row[schema.TIME]}"
-            self.rejects.add(source, row[ARRIVAL] - start + 1, why.CONFLICT, "gpu_uuid, at_ms", place)
+            start, source = max(s for s in self.starts if s[0] < row[ARRIVAL])
+            place = f"{row['gpu_uuid']} at {utc(row[schema.TIME]):%Y-%m-%dT%H:%M:%SZ}"
+            self.rejects.add(source, row[ARRIVAL] - start, why.CONFLICT, "device, time", place)
         self.result.rows_added += settled.added
         self.result.rows_duplicate += settled.duplicates
         self.result.rows_spread += settled.spread
@@ -223,3 +225,21 @@ class _Import:
             self.result.notes.append(
                 f"{self.result.rows_spread} rows shared a stamp of a coarse clock and were spread evenly over its tick"
             )
+
+
+def row_numbers(first: int, count: int, wrong_rows: list[tuple[int, str]]) -> np.ndarray:
+    """The numbers in the file, from 1, of the good rows from the `first` on; wrong rows between them count too."""
+    place = np.arange(first + 1, first + count + 1, dtype=np.int64)
+    if not wrong_rows:
+        return place
+    wrong = np.sort(np.array([number for number, _ in wrong_rows], dtype=np.int64))
+    return place + np.searchsorted(wrong - np.arange(len(wrong)), place, side="right")
+
+
+def _no_usable_row(path: Path, rejects: Rejects, before: Counter[str]) -> FileFault:
+    found = rejects.counts - before
+    if set(found) == {why.CLOSED_DAY}:
+        return FileFault(path, "all its rows are of days that are closed", hint="import into another lake: --lake DIR")
+    text = ", ".join(f"{n} x {reason}" for reason, n in found.most_common(3)) or "no rows"
+    example = next((rejects.examples[reason] for reason in found if reason not in before), "")
+    return FileFault(path, f"not one usable row ({text})", hint=f"look at {example}" if example else "check the export")

@@ -77,10 +77,10 @@ def with_all_columns(table: pa.Table) -> pa.Table:
     return pa.table(arrays, schema=schema.arrow_schema())
 
 
-def open_part(path: Path) -> pq.ParquetFile:
-    """A part, ready to read; labels come as dictionaries."""
+def open_part(path: Path, facts: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """A part, ready to read; labels come as dictionaries. `facts`: its footer, where it was read already."""
     try:
-        return pq.ParquetFile(path, read_dictionary=list(schema.labels()), pre_buffer=False)
+        return pq.ParquetFile(path, metadata=facts, read_dictionary=list(schema.labels()), pre_buffer=False)
     except (OSError, pa.ArrowException) as error:
         raise LakeError(
             f"{path}: the lake names this part but it cannot be read: {error}",
@@ -92,7 +92,7 @@ def read_devices(path: Path, first: str, last: str) -> Iterator[pa.Table]:
     """The row groups of a part that may hold devices from `first` to `last` (by board)."""
     with open_part(path) as file:
         column = file.schema_arrow.get_field_index("gpu_uuid")
-        low, high = first.split("/")[0], last.split("/")[0]
+        low, high = first.split("/", maxsplit=1)[0], last.split("/", maxsplit=1)[0]
         for i in range(file.num_row_groups):
             stats = file.metadata.row_group(i).column(column).statistics
             if stats is not None and stats.has_min_max and (str(stats.max) < low or str(stats.min) > high):

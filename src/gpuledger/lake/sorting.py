@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.ipc as ipc
+from pyarrow import ipc
 
 from gpuledger.lake.batch import as_dictionary
 from gpuledger.telemetry import schema
@@ -54,11 +54,12 @@ class DaySorter:
         self._rows_of: dict[tuple[int, str], int] = {}
         self.arrived = 0
 
-    def add(self, table: pa.Table) -> None:
-        """Take some rows."""
-        arrival = pa.array(np.arange(self.arrived, self.arrived + table.num_rows, dtype=np.int64))
+    def add(self, table: pa.Table, arrival: np.ndarray | None = None) -> None:
+        """Take some rows; `arrival` numbers them where their order of coming is not enough."""
+        if arrival is None:
+            arrival = np.arange(self.arrived, self.arrived + table.num_rows, dtype=np.int64)
         self.arrived += table.num_rows
-        self._waiting.append(table.append_column(ARRIVAL, arrival))
+        self._waiting.append(table.append_column(ARRIVAL, pa.array(arrival)))
         self._waiting_rows += table.num_rows
         if self._waiting_rows >= RUN_ROWS:
             self._close_run()

@@ -76,7 +76,8 @@ def plane(limits: Thresholds) -> Plane:
     # "above x" is the same as "from the next number after x".
     above = tuple(float(np.nextafter(x, np.inf)) for x in (limits.activity.active_util_above_ratio, b.util_above_ratio))
     util_edges = tuple(sorted({
-        c.idle_util_below_ratio, c.efficient_util_from_ratio, c.bottlenecked_util_from_ratio, c.moderate_util_from_ratio,
+        c.idle_util_below_ratio, c.efficient_util_from_ratio, c.bottlenecked_util_from_ratio,
+        c.moderate_util_from_ratio,
         p.idle_util_below_ratio, p.underutilized_util_below_ratio, p.productive_util_below_ratio, *above,
     }))  # fmt: skip
     pif_edges = tuple(sorted({

@@ -32,10 +32,12 @@ def add_errors(sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edg
             continue
         now = stamps.of(values)
         moved = np.flatnonzero(now[1:] != now[:-1])  # few: counters of faults stand still most of the time
-        moved = moved[~np.isin(moved, last)]
-        gain = _gain(name, now[moved], now[moved + 1])
-        then = np.array([e.counters.get(name, np.nan) if (e := edges.get(d)) else np.nan for d in batch.devices])
-        _count(sums, column, np.append(moved, last), np.append(gain, _gain(name, now[last], then)), stamps, pieces)
+        if len(moved):
+            moved = moved[~np.isin(moved, last)]
+            _count(sums, column, moved, _gain(name, now[moved], now[moved + 1]), stamps, pieces)
+        if edges:
+            then = np.array([e.counters.get(name, np.nan) if (e := edges.get(d)) else np.nan for d in batch.devices])
+            _count(sums, column, last, _gain(name, now[last], then), stamps, pieces)
 
 
 def _gain(name: str, now: np.ndarray, then: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ POWER_CAP_BITS, THERMAL_BITS = 0x4 | 0x80, 0x20 | 0x40
 
 @dataclass(frozen=True)
 class Rows:
-    """The readings per piece of a sample: NaN where silent (only in columns named so); absent where the source lacks it."""
+    """The readings per piece of a sample: NaN where silent (in columns named so), absent where the source has none."""
 
     values: dict[str, np.ndarray]
     silent: set[str]
@@ -189,35 +189,44 @@ def _histogram(sums: Sums, name: str, share: np.ndarray, silent: bool) -> None:
 
 
 def add_counters(sums: Sums) -> None:
-    """Engine, SM and memory activity; every pipe's activity, and activity x clock; traffic, memory, heat."""
+    """Engine, SM and memory activity, every pipe's activity and activity x clock, traffic, memory."""
     rows = sums.rows
     for name, column in _SHARES.items():
         if (values := rows.get(column)) is not None:
             sums.level(f"{name}_ms", f"{name}_ppm_ms", whole(values, PPM), column in rows.silent)
-    clock = rows.get("sm_clock_mhz")
-    if clock is not None:
-        mhz, quiet = whole(clock), "sm_clock_mhz" in rows.silent
-        sums.level("clock_ms", "clock_mhz_ms", mhz, quiet)
-        for pipe in PIPES:
-            if (values := rows.get(f"{pipe}_ratio")) is not None:
-                ppm, blank = whole(values, PPM), quiet or f"{pipe}_ratio" in rows.silent
-                sums.level(f"{pipe}_ms", f"{pipe}_ppm_mhz_ms", ppm * mhz, blank)
-                sums.level(
-                    f"{pipe}_ms", f"{pipe}_ppm_ms", np.where(np.isnan(mhz), np.nan, ppm) if quiet else ppm, blank
-                )
-    used, free = rows.get("fb_used_bytes"), rows.get("fb_free_bytes")
-    if used is not None:
-        sums.level("fb_ms", "fb_mib_ms", whole(used, 1 / MIB), "fb_used_bytes" in rows.silent)
-        sums.low_high(None, "fb_max_bytes", used)
-        if free is not None:
-            sums.low_high(None, "card_bytes", used + free)
     for name in _TRAFFIC:
         if (values := rows.get(f"{name}_bytes_per_s")) is not None:
             sums.level(f"{name}_ms", f"{name}_bytes", whole(values, 1e-3), f"{name}_bytes_per_s" in rows.silent)
-    for name in ("gpu_temp", "mem_temp"):
-        if (values := rows.get(f"{name}_c")) is not None:
-            sums.low_high(None, f"{name}_max_c", values)
+    if (clock := rows.get("sm_clock_mhz")) is not None:
+        _add_pipes(sums, whole(clock), "sm_clock_mhz" in rows.silent)
+    if (used := rows.get("fb_used_bytes")) is not None:
+        sums.level("fb_ms", "fb_mib_ms", whole(used, 1 / MIB), "fb_used_bytes" in rows.silent)
+        sums.low_high(None, "fb_max_bytes", used)
+        if (free := rows.get("fb_free_bytes")) is not None:
+            sums.low_high(None, "card_bytes", used + free)
     if (bits := rows.get("throttle_bits")) is not None:
-        mask = np.nan_to_num(bits).astype(np.int64)
-        sums.put("power_capped_ms", rows.ms * ((mask & POWER_CAP_BITS) != 0))
-        sums.put("thermal_ms", rows.ms * ((mask & THERMAL_BITS) != 0))
+        _add_throttling(sums, np.nan_to_num(bits).astype(np.int64))
+
+
+def add_heat(sums: Sums) -> None:
+    """The hottest die and memory."""
+    for name in ("gpu_temp", "mem_temp"):
+        if (values := sums.rows.get(f"{name}_c")) is not None:
+            sums.low_high(None, f"{name}_max_c", values)
+
+
+def _add_throttling(sums: Sums, bits: np.ndarray) -> None:
+    sums.put("power_capped_ms", sums.rows.ms * ((bits & POWER_CAP_BITS) != 0))
+    sums.put("thermal_ms", sums.rows.ms * ((bits & THERMAL_BITS) != 0))
+
+
+def _add_pipes(sums: Sums, mhz: np.ndarray, no_clock: bool) -> None:
+    """The SM clock, and every pipe's activity with and without it."""
+    rows = sums.rows
+    sums.level("clock_ms", "clock_mhz_ms", mhz, no_clock)
+    for pipe in PIPES:
+        if (values := rows.get(f"{pipe}_ratio")) is not None:
+            ppm, blank = whole(values, PPM), no_clock or f"{pipe}_ratio" in rows.silent
+            sums.level(f"{pipe}_ms", f"{pipe}_ppm_mhz_ms", ppm * mhz, blank)
+            alone = np.where(np.isnan(mhz), np.nan, ppm) if no_clock else ppm
+            sums.level(f"{pipe}_ms", f"{pipe}_ppm_ms", alone, blank)

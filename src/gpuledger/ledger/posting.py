@@ -22,6 +22,8 @@ from gpuledger.ledger.spans import Edge, Pieces, Stamps, cut_at_hours, shared_ou
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
+# Rows worked on at once: a column of them is a few hundred kB.
+BLOCK_ROWS = 1 << 15
 _LEVELS = (
     "gpu_util_ratio", "mem_copy_util_ratio", "power_w", "sm_clock_mhz", "gpu_temp_c", "mem_temp_c", "fb_used_bytes",
     "fb_free_bytes", "engine_ratio", "sm_ratio", "dram_ratio", "pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s",
@@ -54,6 +56,17 @@ class Posted:
     samples: int
 
 
+@dataclass(frozen=True)
+class _Block:
+    """What a block of whole devices made: sums by column, the first row of each line, spells, devices."""
+
+    out: dict[str, np.ndarray]
+    row: np.ndarray
+    spells: spells.Found
+    devices: list[str]
+    own_ms: np.ndarray
+
+
 def post(
     table: pa.Table,
     limits: Thresholds,
@@ -64,6 +77,19 @@ def post(
     if not table.num_rows:
         return Posted(lines.arrow_schema().empty_table(), spells.SCHEMA.empty_table(), PODS.empty_table(), 0)
     batch, after = Batch(table), edges or {}
+    blocks = [_post_block(block, first, limits, after, steps) for first, block in batch.slices(BLOCK_ROWS)]
+    devices = np.cumsum([0, *(len(b.devices) for b in blocks)])
+    quiet = [(b.spells[0] + d, *b.spells[1:]) for b, d in zip(blocks, devices, strict=False)]
+    found = spells.Found(*(np.concatenate(parts) for parts in zip(*quiet, strict=True)))
+    uuid, instance = (batch.text(c, batch.device_starts) for c in schema.DEVICE)
+    own = np.concatenate([b.own_ms for b in blocks])
+    return Posted(_lines(blocks, batch), spells.table(found, uuid, instance), _pods(batch, own), batch.n)
+
+
+def _post_block(
+    batch: Batch, first_row: int, limits: Thresholds, after: Mapping[str, Edge], steps: Mapping[str, int] | None
+) -> _Block:
+    """The sums of a block small enough for its columns to stay in the processor's cache."""
     stamps = stamps_of(batch, after, steps)
     own, full, start = shared_out(stamps), stamps.per_row(stamps.span_ms), batch.at_ms
     pieces, line, starts = _by_line(cut_at_hours(start, full, own), batch)
@@ -76,12 +102,11 @@ def post(
     measures.add_states(sums, pieces.of(state), None if activity is None else pieces.of(activity))
     measures.add_efficiency(sums, limits)
     measures.add_counters(sums)
+    measures.add_heat(sums)
     add_errors(sums, batch, stamps, after, pieces)
     add_energy(sums, batch, stamps, after, pieces, start, full)
-    made = _lines(sums, batch, pieces, stamps)
-    uuid, instance = (batch.text(c, batch.device_starts) for c in schema.DEVICE)
-    quiet = spells.table(spells.find(stamps, stamps.of(state)), uuid, instance)
-    return Posted(made, quiet, _pods(batch, own), batch.n)
+    row = _add_keys(sums, pieces, stamps)
+    return _Block(sums.out, row + first_row, spells.find(stamps, stamps.of(state)), batch.devices, own)
 
 
 def _by_line(pieces: Pieces, batch: Batch) -> tuple[Pieces, np.ndarray, np.ndarray]:
@@ -112,15 +137,15 @@ def _board_w(batch: Batch) -> np.ndarray:
     codes = batch.codes("gpu_model")
     if codes is None:
         return np.full(batch.n, np.nan)
-    models = as_dictionary(batch.table["gpu_model"]).dictionary.to_pylist()
+    models = as_dictionary(batch.column("gpu_model")).dictionary.to_pylist()
     found = [find_gpu(m) if m else Unknown("no model name") for m in models]
     watts = np.array([*(np.nan if isinstance(g, Unknown) else g.board_power_w.value for g in found), np.nan])
     out: np.ndarray = watts[codes]
     return out
 
 
-def _lines(sums: Sums, batch: Batch, pieces: Pieces, stamps: Stamps) -> pa.Table:
-    """The sums with their keys, in the columns of a line."""
+def _add_keys(sums: Sums, pieces: Pieces, stamps: Stamps) -> np.ndarray:
+    """Add what is neither a level nor a counter; return the first row of each line, for its labels."""
     rows, out, starts = sums.rows, sums.out, sums.rows.starts
     if pieces.row is None:
         out["samples"] = np.diff(starts, append=len(rows.ms))
@@ -140,31 +165,33 @@ def _lines(sums: Sums, batch: Batch, pieces: Pieces, stamps: Stamps) -> pa.Table
     out["board_mw"] = rows.board_w[starts] * 1e3
     if (share := rows.get("slice_ratio")) is not None:
         sums.low_high(None, "slice_ppm", measures.whole(share, PPM))
-    zeros = pa.array(np.zeros(len(row), dtype=np.int64))
+    return row
+
+
+def _lines(blocks: list[_Block], batch: Batch) -> pa.Table:
+    """The sums of all blocks with their labels, in the columns of a line."""
+    row = np.concatenate([b.row for b in blocks])
     arrays = []
     for name, column in lines.columns().items():
         if column.type == "string":
             arrays.append(batch.text(name, row))
-        elif name in out:
-            arrays.append(_whole_array(out[name]))
-        else:
-            arrays.append(zeros if column.merge == "sum" else pa.nulls(len(row), pa.int64()))
+            continue
+        missing = 0.0 if column.merge == "sum" else np.nan
+        parts = [b.out[name] if name in b.out else np.full(len(b.row), missing) for b in blocks]
+        arrays.append(_whole_array(np.concatenate(parts), may_lack=column.merge != "sum"))
     return pa.table(arrays, schema=lines.arrow_schema())
 
 
-def _whole_array(values: np.ndarray) -> pa.Array:
+def _whole_array(values: np.ndarray, *, may_lack: bool) -> pa.Array:
     """Whole numbers as int64, NULL where NaN."""
-    if values.dtype == np.int64:
-        return pa.array(values)
-    silent = np.isnan(values)
-    if silent.any():
+    if may_lack and values.dtype != np.int64 and (silent := np.isnan(values)).any():
         return pa.array(np.where(silent, 0, values).astype(np.int64), mask=silent)
-    return pa.array(values.astype(np.int64))
+    return pa.array(values.astype(np.int64, copy=False))
 
 
 def _pods(batch: Batch, own: np.ndarray) -> pa.Table:
     """Which pods held which device, from when to when, for how long."""
-    if "pod" not in batch and "container" not in batch:
+    if batch.column("pod") is None and batch.column("container") is None:
         return PODS.empty_table()
     start = np.flatnonzero(batch.changes(_POD_LABELS))
     last = np.append(start[1:], batch.n) - 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 
@@ -22,8 +24,17 @@ SCHEMA = pa.schema(
 )
 
 
-def find(stamps: Stamps, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Runs of equal state per device without a hole, and the holes: device, start, end, kind (index into KINDS)."""
+class Found(NamedTuple):
+    """Spells as columns; `kind` is a place in KINDS."""
+
+    device: np.ndarray
+    start_ms: np.ndarray
+    end_ms: np.ndarray
+    kind: np.ndarray
+
+
+def find(stamps: Stamps, state: np.ndarray) -> Found:
+    """Runs of equal state per device without a hole, and the holes."""
     end = stamps.at_ms + stamps.span_ms
     hole = np.flatnonzero((end < stamps.next_ms) & (stamps.next_ms >= 0))
     opens = np.ones(len(state), dtype=bool)
@@ -36,7 +47,7 @@ def find(stamps: Stamps, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     first, last = first[quiet], last[quiet]
     kind = np.where(state[first] == IDLE, _CODE_OF_STATE[IDLE], _CODE_OF_STATE[HELD])
     device = np.searchsorted(stamps.device_starts, np.concatenate([first, hole]), side="right") - 1
-    return (
+    return Found(
         device,
         np.concatenate([stamps.at_ms[first], end[hole]]),
         np.concatenate([end[last], stamps.next_ms[hole]]),
@@ -44,7 +55,7 @@ def find(stamps: Stamps, state: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     )
 
 
-def table(found: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray], uuid: pa.Array, instance: pa.Array) -> pa.Table:
+def table(found: Found, uuid: pa.Array, instance: pa.Array) -> pa.Table:
     """Spells as a table in order of device, start and kind; `uuid` and `instance` by device number."""
     device, start, end, kind = found
     order = np.lexsort((kind, start, device))

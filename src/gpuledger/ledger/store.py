@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
@@ -21,11 +22,12 @@ from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import lines
 
 LEDGER_VERSION = 1
+GROUP_ROWS = 1 << 15
 TABLES = ("lines", "spells", "pods")
 
 
 class PostedDay(msgspec.Struct, frozen=True):
-    """One day of the books: the parts it rests on (its own and the next day's), and its counts."""
+    """One day of the books: the parts it rests on (its own and the next day's), its counts, its rules."""
 
     day: str
     generation: int
@@ -33,15 +35,15 @@ class PostedDay(msgspec.Struct, frozen=True):
     next_parts: tuple[int, ...]
     samples: int
     conflicts: int
+    rules: str = ""
     folded: bool = False
     samples_kept: bool = True
 
 
 class LedgerManifest(msgspec.Struct, frozen=True):
-    """What was posted, and under which rules."""
+    """What was posted."""
 
     version: int = LEDGER_VERSION
-    rules: str = ""
     days: tuple[PostedDay, ...] = ()
 
     def get(self, day: str) -> PostedDay | None:
@@ -91,24 +93,70 @@ class Ledger:
             )
         return pq.read_table(self.file(day, posted.generation, table), partitioning=None)
 
-    def put(self, posted: PostedDay, tables: dict[str, pa.Table], rules: str) -> None:
-        """Replace one day. Call inside the lake's lock."""
-        before = self.manifest()
-        for name, table in tables.items():
-            self._write(self.file(posted.day, posted.generation, name), table)
-        keep = [d for d in before.days if d.day != posted.day]
-        days = tuple(sorted([*keep, posted], key=lambda d: d.day))
-        after = LedgerManifest(LEDGER_VERSION, rules, days)
+    def put(self, posted: PostedDay, tables: dict[str, pa.Table]) -> None:
+        """Replace one day by these tables; without tables, only what is said of it. Call inside the lake's lock."""
+        if tables:
+            with DayWriter(self, posted.day, posted.generation) as writer:
+                for name, table in tables.items():
+                    writer.add(name, table)
+        self.commit(posted)
+
+    def commit(self, posted: PostedDay) -> None:
+        """Make a day's files, already written, part of the books. Call inside the lake's lock."""
+        keep = [d for d in self.manifest().days if d.day != posted.day]
+        after = LedgerManifest(LEDGER_VERSION, tuple(sorted([*keep, posted], key=lambda d: d.day)))
         write_atomically(self.root / "manifest.json", msgspec.json.format(msgspec.json.encode(after), indent=1))
         for old in (self.root / posted.day).glob("*.parquet"):
             if int(old.name.split(".")[0]) < posted.generation:
                 old.unlink(missing_ok=True)
 
-    @staticmethod
-    def _write(file: Path, table: pa.Table) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, file, compression="zstd", compression_level=1, row_group_size=1 << 17)
-        sync_file(file)
+
+class DayWriter:
+    """Writes the tables of one day a piece at a time, so that a day never has to be in memory whole."""
+
+    def __init__(self, ledger: Ledger, day: str, generation: int) -> None:
+        self._files = {name: ledger.file(day, generation, name) for name in TABLES}
+        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in TABLES}
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self.samples = 0
+
+    def __enter__(self) -> DayWriter:
+        next(iter(self._files.values())).parent.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def add(self, name: str, table: pa.Table) -> None:
+        """Take some rows; they come in order of device."""
+        if name == "lines":
+            self.samples += int(pc.sum(table["samples"]).as_py() or 0)
+        waiting = self._waiting[name]
+        waiting.append(table)
+        if name not in self._writers or sum(t.num_rows for t in waiting) >= GROUP_ROWS:
+            self._flush(name)
+
+    def _flush(self, name: str) -> None:
+        table = pa.concat_tables(self._waiting[name])
+        if name not in self._writers:
+            labels = [f.name for f in table.schema if f.type == pa.string()]
+            stats = [n for n in ("hour_ms", "start_ms", "gpu_uuid") if n in table.column_names]
+            self._writers[name] = pq.ParquetWriter(
+                self._files[name],
+                table.schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=labels,
+                write_statistics=stats,
+            )
+            if table.num_rows < GROUP_ROWS:
+                return  # opened so that even an empty table has a file; its rows wait for more
+        self._writers[name].write_table(table, row_group_size=max(table.num_rows, 1))
+        self._waiting[name] = []
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        for name, writer in self._writers.items():
+            if kind is None and any(t.num_rows for t in self._waiting[name]):
+                self._flush(name)
+            writer.close()
+            sync_file(self._files[name])
 
 
 def part_ids(manifest: Manifest, day: str) -> tuple[int, ...]:

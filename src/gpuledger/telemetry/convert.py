@@ -21,6 +21,8 @@ NO_DEVICE = "no_device"
 
 _MIG_PROFILE = re.compile(r"^(\d+)(?:c\.\d+)?g\.")
 MIG_SLICES = 7
+# What Arrow itself reads as a number, so that one wrong cell changes nothing for its neighbours.
+_NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?|nan))$"
 
 
 @dataclass
@@ -106,7 +108,8 @@ def _numbers(raw: pa.Array, rule: ValueRule, bound: Bound, blank_text: pa.Array)
     if np.isfinite(bound.mapping.blank_from) and len(values):
         top = pc.max(values).as_py()
         if top is not None and top >= bound.mapping.blank_from:
-            values = pc.if_else(pc.greater_equal(values, bound.mapping.blank_from), None, values)
+            blank = pc.and_(pc.greater_equal(values, bound.mapping.blank_from), pc.is_finite(values))
+            values = pc.if_else(blank, None, values)
     if rule.multiply != 1.0:
         values = pc.multiply(values, int(rule.multiply) if pa.types.is_integer(values.type) else rule.multiply)
     if rule.divide != 1.0:
@@ -121,18 +124,24 @@ def _plain(raw: pa.Array, blank_text: pa.Array) -> tuple[pa.Array, np.ndarray | 
     if pa.types.is_integer(raw.type):
         return raw.cast(pa.int64()), None
     if pa.types.is_floating(raw.type):
-        values = raw.to_numpy(zero_copy_only=False)
-        silent = np.isnan(values)
-        return (pa.array(values, raw.type, mask=silent) if silent.any() else raw), None
+        return _without_nan(raw), None
     if pa.types.is_null(raw.type):
         return raw.cast(pa.float64()), None
     text = pc.utf8_trim_whitespace(raw.cast(pa.string()))
     text = pc.if_else(pc.is_in(text, value_set=blank_text), None, text)
     try:
-        return text.cast(pa.float64()), None
+        return _without_nan(text.cast(pa.float64())), None
     except pa.ArrowInvalid:
-        good = pc.fill_null(pc.match_substring_regex(text, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"), True)
-        return pc.if_else(good, text, None).cast(pa.float64()), ~good.to_numpy(zero_copy_only=False)
+        good = pc.fill_null(pc.match_substring_regex(text, _NUMBER), True)
+        values = pc.if_else(good, text, None).cast(pa.float64())
+        return _without_nan(values), ~good.to_numpy(zero_copy_only=False)
+
+
+def _without_nan(values: pa.Array) -> pa.Array:
+    """Not-a-number is a source's way of saying nothing."""
+    numbers = values.to_numpy(zero_copy_only=False)
+    silent = np.isnan(numbers)
+    return pa.array(numbers, values.type, mask=silent) if silent.any() else values
 
 
 def _fit(values: pa.Array, column: schema.Column) -> tuple[pa.Array, np.ndarray | None]:

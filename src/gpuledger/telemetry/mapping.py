@@ -155,7 +155,7 @@ def _detect(path: str | Path, names: list[str]) -> Mapping:
     raise FileFault(
         path,
         f"no known layout has these columns: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}",
-        hint=f"rename the columns, or describe them in a mapping file and pass --map FILE (known layouts need {wanted})",
+        hint=f"rename the columns, or describe them in a mapping file and pass --map FILE (known ones need {wanted})",
     )
 
 
@@ -173,9 +173,10 @@ def _missing(path: str | Path, missing: list[str], names: list[str], mapping: Ma
     for column in missing:
         wanted = mapping.labels.get(column, mapping.time.sources if column == "time" else (column,))
         hits = [h for w in wanted for h in nearest(w, names, 1)]
-        parts.append(f"{column!r}" + (f" (nearest in the file: {hits[0]!r})" if hits else ""))
+        called = f" (also read under the name {', '.join(wanted)})" if tuple(wanted) != (column,) else ""
+        parts.append(f"{column!r}{called}" + (f" (nearest in the file: {hits[0]!r})" if hits else ""))
     return FileFault(
         path,
-        f"as a {mapping.title} it lacks the required column{'s' * (len(parts) > 1)} {', '.join(parts)}",
+        f"read as {mapping.title}, it lacks the required column{'s' * (len(parts) > 1)} {', '.join(parts)}",
         hint="rename the column in the file, or describe the layout in a mapping file and pass --map FILE",
     )

@@ -72,7 +72,7 @@ class StampReader:
     def _parse(self, text: str) -> int | None:
         for layout in self.formats:
             try:
-                return self._utc_ms(dt.datetime.strptime(text, layout))  # noqa: DTZ007
+                return self._utc_ms(dt.datetime.strptime(text, layout))
             except ValueError:
                 continue
         try:

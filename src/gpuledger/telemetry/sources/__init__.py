@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Opened:
-    """A file opened for reading: its columns, its batches, and rows the reader itself could not cut into columns."""
+    """A file opened for reading: its columns, its batches, and rows the reader itself could not cut into columns.
+
+    Wrong rows have their number, from 1 below the header; those met before a batch are in the list when it comes.
+    """
 
     names: list[str]
     batches: Callable[[list[str], tuple[str, ...]], Iterator[pa.RecordBatch]]
@@ -46,9 +49,11 @@ SOURCES: Registry[Source] = Registry("source", __name__)
 def open_source(path: str | Path) -> Opened:
     """The file opened by the first source that knows its kind; a fault where none does."""
     path = Path(path)
-    if path.is_dir():
-        raise FileFault(path, "it is a folder, not a file", hint=f"name the files in it, for example {path}/*.parquet")
     try:
+        if path.is_dir():
+            raise FileFault(
+                path, "it is a folder, not a file", hint=f"name the files in it, for example {path}/*.parquet"
+            )
         with path.open("rb") as file:
             head = file.read(4096)
     except OSError as error:

@@ -1,0 +1,134 @@
+"""How is one day posted: all of it, or the devices that are stale?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.lake.batch import Batch
+from gpuledger.lake.layout import Lake
+from gpuledger.lake.parts import open_part
+from gpuledger.lake.rows import without_conflicts
+from gpuledger.lake.sorting import device_names
+from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, post
+from gpuledger.ledger.spans import Edge
+from gpuledger.ledger.store import TABLES, DayWriter, Ledger
+from gpuledger.telemetry import schema
+
+Progress = Callable[[int], None]
+
+
+class DayTask(msgspec.Struct, frozen=True):
+    """One day to post: its samples, the next day's, the generation to write, the stale devices (None: all)."""
+
+    lake: str
+    day: str
+    part: str
+    next_part: str | None
+    generation: int
+    stale: tuple[str, ...] | None
+    limits: Thresholds
+
+
+class DayDone(msgspec.Struct, frozen=True):
+    """How many samples were posted, and how many the day's lines now stand for."""
+
+    day: str
+    posted: int
+    samples: int
+
+
+def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
+    """Post a day and write its tables under the task's generation. Whoever gave the task commits them."""
+    ledger = Ledger(Lake(task.lake))
+    stale = None if task.stale is None else set(task.stale)
+    edges = _first_samples(Path(task.next_part)) if task.next_part else {}
+    with open_part(Path(task.part)) as file:
+        groups = list(_groups_with(file, stale))
+        posted, some = 0, []
+        with DayWriter(ledger, task.day, task.generation) as writer:
+            for group in groups:
+                made = _post_group(file, group, task.limits, stale, edges)
+                posted += made.samples
+                progress(made.samples)
+                if stale is not None:
+                    some.append(made)
+                    continue
+                for name in TABLES:
+                    writer.add(name, getattr(made, name))
+            if stale is not None:
+                for name in TABLES:
+                    writer.add(name, _replaced(ledger, task.day, name, stale, [getattr(p, name) for p in some]))
+    return DayDone(task.day, posted, writer.samples)
+
+
+def _post_group(
+    file: pq.ParquetFile, group: int, limits: Thresholds, stale: set[str] | None, edges: dict[str, Edge]
+) -> Posted:
+    table = file.read_row_group(group, columns=_spoken(file, group), use_threads=False)
+    if stale is not None:
+        table = _only(table, stale)
+    return post(without_conflicts(table)[0], limits, edges)
+
+
+def _replaced(ledger: Ledger, day: str, name: str, stale: set[str], fresh: list[pa.Table]) -> pa.Table:
+    """The day's table with the stale devices' rows replaced."""
+    kept = _only(ledger.read(name, day), stale, keep=False)
+    order = [("gpu_uuid", "ascending"), ("gpu_instance_id", "ascending")]
+    time = {"lines": "hour_ms", "spells": "start_ms", "pods": "first_ms"}[name]
+    return pa.concat_tables([kept, *fresh]).sort_by([*order, (time, "ascending")])
+
+
+def _groups_with(file: pq.ParquetFile, devices: set[str] | None) -> Iterator[int]:
+    column = file.schema_arrow.get_field_index("gpu_uuid")
+    boards = sorted({d.split("/")[0] for d in devices}) if devices is not None else []
+    for i in range(file.num_row_groups):
+        stats = file.metadata.row_group(i).column(column).statistics
+        if devices is None or stats is None or any(str(stats.min) <= b <= str(stats.max) for b in boards):
+            yield i
+
+
+def _spoken(file: pq.ParquetFile, group: int) -> list[str]:
+    """The columns posting needs that are not NULL throughout a row group."""
+    facts, names = file.metadata.row_group(group), file.metadata.schema.names
+    out = []
+    for name in COLUMNS:
+        stats = facts.column(names.index(name)).statistics
+        if stats is None or not stats.has_null_count or stats.null_count < facts.num_rows:
+            out.append(name)
+    return out
+
+
+def _only(table: pa.Table, devices: set[str], *, keep: bool = True) -> pa.Table:
+    """The rows of some devices, or all others."""
+    coded = device_names(table)
+    wanted = pa.array([(d in devices) == keep for d in coded.dictionary.to_pylist()], pa.bool_())
+    return table.filter(wanted.take(coded.indices))
+
+
+def first_of(table: pa.Table) -> dict[str, Edge]:
+    """The first sample of each device in rows in order."""
+    if not table.num_rows:
+        return {}
+    batch = Batch(table)
+    columns = [schema.TIME, *(c for c in COUNTERS if c in table.column_names)]
+    rows = table.select(columns).take(pa.array(batch.device_starts)).to_pylist()
+    return {
+        name: Edge(row[schema.TIME], {c: float(row[c]) for c in COUNTERS if row.get(c) is not None})
+        for name, row in zip(batch.devices, rows, strict=True)
+    }
+
+
+def _first_samples(path: Path) -> dict[str, Edge]:
+    """The first sample of each device of a day."""
+    found: dict[str, Edge] = {}
+    with open_part(path) as file:
+        for i in range(file.num_row_groups):
+            table = file.read_row_group(i, columns=[schema.TIME, *schema.DEVICE, *schema.OWNER, *COUNTERS])
+            found |= first_of(without_conflicts(table)[0])
+    return found

@@ -1,0 +1,166 @@
+"""Who does the time of a live recording belong to?
+
+Labels come from what the surroundings say: Kubernetes, Slurm, the container, the process (attribution.toml). Labels
+given by the user win. Which devices are the job's own is told by the visible-devices variables, else by the
+processes that hold them; a device that only strangers hold is recorded without an owner.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.telemetry.live.device import Facts
+
+# Kubernetes ends names of pods with letters of this set: a hash of the template, then five at random.
+_POD_SUFFIX = re.compile(r"(-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}$|-\d+$")
+_CONTAINER_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+
+
+class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    label: str
+    system: str
+    env: tuple[str, ...]
+    when: tuple[str, ...] = ()
+    file: str = ""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    rules: tuple[_Rule, ...]
+
+
+@cache
+def _rules() -> tuple[_Rule, ...]:
+    return load_toml(data_dir(__package__, "attribution.toml"), _File).rules
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """Labels, and where each was found."""
+
+    labels: dict[str, str]
+    found_in: dict[str, str]
+
+
+def attribute(
+    environ: Mapping[str, str],
+    *,
+    host: str,
+    command: str = "",
+    given: Mapping[str, str] | None = None,
+    root: Path = Path("/"),
+) -> Attribution:
+    """The labels of a recording in these surroundings; `given` ones win, `command` names an otherwise unnamed job."""
+    labels: dict[str, str] = {}
+    found_in: dict[str, str] = {}
+
+    def keep(label: str, value: str, where: str) -> None:
+        if value and label not in labels:
+            labels[label], found_in[label] = value, where
+
+    for label, value in (given or {}).items():
+        keep(label, value, "given")
+    for rule in _rules():
+        if rule.when and not any(environ.get(name) for name in rule.when):
+            continue
+        for name in rule.env:
+            keep(rule.label, environ.get(name, "").strip(), f"{rule.system}: {name}")
+        if rule.file:
+            keep(rule.label, _text(root / rule.file).strip(), f"{rule.system}: /{rule.file}")
+    keep("workload", _workload_of(labels.get("pod", "")), "Kubernetes: name of the pod")
+    keep("workload", command, "process: command")
+    keep("container", container_id(root)[:12], "process: cgroup")
+    keep("host", host, "host name")
+    return Attribution(labels, found_in)
+
+
+def _workload_of(pod: str) -> str:
+    """The deployment, job or set a pod belongs to, by its name."""
+    return _POD_SUFFIX.sub("", pod)
+
+
+def container_id(root: Path = Path("/")) -> str:
+    """The id of the container this process runs in; empty outside of one."""
+    for file in ("proc/self/cgroup", "proc/self/mountinfo"):
+        if found := _CONTAINER_ID.search(_text(root / file)):
+            return found[0]
+    return ""
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def visible_devices(environ: Mapping[str, str], devices: Sequence[Facts]) -> set[str] | None:
+    """The names of the devices a job may see; None where nothing limits it."""
+    listed = next((environ[name] for name in _VISIBLE if name in environ), None)
+    if listed is None:
+        return None
+    wanted = [w.strip() for w in listed.split(",") if w.strip()]
+    return {d.name for d in devices if any(_is_meant(d, w) for w in wanted)}
+
+
+def _is_meant(device: Facts, wanted: str) -> bool:
+    if wanted.isdigit():
+        return device.index == int(wanted)
+    names = (device.gpu_uuid, *device.other_names)
+    # A prefix of the UUID is enough for CUDA. A board named as a whole has all its instances.
+    return len(wanted) > 4 and any(n.startswith(wanted) for n in names)
+
+
+def family(pid: int, root: Path = Path("/proc")) -> set[int]:
+    """A process and all its descendants."""
+    children: dict[int, list[int]] = {}
+    for folder in root.iterdir():
+        if folder.name.isdigit() and (parent := _parent(folder)) is not None:
+            children.setdefault(parent, []).append(int(folder.name))
+    found, waiting = {pid}, [pid]
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            if child not in found:
+                found.add(child)
+                waiting.append(child)
+    return found
+
+
+def _parent(folder: Path) -> int | None:
+    # The command in brackets may hold spaces and brackets itself: fields count from the last one.
+    _, _, rest = _text(folder / "stat").rpartition(")")
+    fields = rest.split()
+    return int(fields[1]) if len(fields) > 1 else None
+
+
+def strangers_only(holders: Iterable[int], ours: set[int], root: Path = Path("/proc")) -> bool:
+    """Whether a device is held by processes we can see, none of them ours. Unseen ones prove nothing."""
+    holders = list(holders)
+    if any(pid in ours for pid in holders):
+        return False
+    return bool(holders) and all((root / str(pid)).is_dir() for pid in holders)
+
+
+def command_name(argv: Sequence[str]) -> str:
+    """What a person would call a command: the script or module an interpreter runs, else the program."""
+    if not argv:
+        return ""
+    name = Path(argv[0]).name
+    if re.fullmatch(r"(python|pypy|bash|sh|torchrun|accelerate|deepspeed)[\d.]*", name):
+        rest = list(argv[1:])
+        for place, word in enumerate(rest):
+            if word == "-m" and place + 1 < len(rest):
+                return rest[place + 1]
+            if word == "-c":
+                break
+            if word.endswith((".py", ".sh")):
+                return Path(word).name
+    return name

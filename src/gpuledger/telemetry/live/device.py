@@ -1,0 +1,105 @@
+"""What must a GPU answer so that the sampler can record it?
+
+A device offers fields. Reading a field is one call of the driver that fills one or more columns of the schema.
+`fast` fields are cheap and read on every tick; `slow` ones once a second; `rare` ones every ten seconds.
+A `level` holds from its reading on, a `counter` grows, a `mean` covers the time since it was read last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Value = float | int | None
+Rate = Literal["fast", "slow", "rare"]
+Kind = Literal["level", "counter", "mean"]
+Judgement = Literal["unsupported", "lost", "passing"]
+
+# The two readings that tell a new observation from a repeated one.
+WATCHED = ("gpu_util_ratio", "power_w")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Who a device is. `gpu_instance_id` and `slice_ratio` are None for a whole board."""
+
+    index: int
+    gpu_uuid: str
+    gpu_model: str | None
+    gpu_instance_id: str | None = None
+    slice_ratio: float | None = None
+    other_names: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The board, and the MIG instance where there is one: the name the lake sorts by."""
+        return f"{self.gpu_uuid}/{self.gpu_instance_id}" if self.gpu_instance_id else self.gpu_uuid
+
+
+@dataclass(frozen=True)
+class Field:
+    """One call of the driver and the columns it fills, in the schema's units."""
+
+    columns: tuple[str, ...]
+    read: Callable[[], Sequence[Value]]
+    rate: Rate
+    kind: Kind = "level"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an error means: the device never has the field, the device is gone, or this reading failed."""
+
+    judgement: Judgement
+    why: str
+
+
+class Device(Protocol):
+    """One GPU or MIG instance."""
+
+    @property
+    def facts(self) -> Facts:
+        """Who it is."""
+        ...
+
+    @property
+    def fields(self) -> Sequence[Field]:
+        """What it may be asked."""
+        ...
+
+    @property
+    def absent(self) -> Mapping[str, str]:
+        """Columns it is known not to fill, and why; a field that fills columns one by one may add to it."""
+        ...
+
+    def judge(self, error: Exception) -> Verdict:
+        """What an error raised by a reading means."""
+        ...
+
+    def processes(self) -> Sequence[int]:
+        """The processes that hold the device now."""
+        ...
+
+
+class Source(Protocol):
+    """A driver and its devices."""
+
+    @property
+    def driver(self) -> str:
+        """The driver and its version, in words."""
+        ...
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        """All devices of the host, in the driver's order."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What was found on the way that the user should hear."""
+        ...
+
+    def close(self) -> None:
+        """Let the driver go."""
+        ...

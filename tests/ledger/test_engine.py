@@ -1,0 +1,156 @@
+"""Do the books come out the same whatever way the samples arrived?"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import samples as make
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.lake.importing import import_files
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger import lines
+from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.store import TABLES, Ledger
+
+
+def write(folder: Path, name: str, rows: list[dict]) -> Path:
+    """Samples as a Parquet file in gpuledger's own columns."""
+    names = sorted({k for r in rows for k, v in r.items() if v is not None})
+    file = folder / f"{name}.parquet"
+    pq.write_table(pa.table({n: [r.get(n) for r in rows] for n in names}), file)
+    return file
+
+
+def books(lake: Lake) -> dict[str, list[dict]]:
+    """Everything the ledger says, merged and in order."""
+    ledger = Ledger(lake)
+    days = [d.day for d in ledger.manifest().days]
+    out = {"lines": lines.merge([ledger.read("lines", d) for d in days]).to_pylist()}
+    for name in TABLES[1:]:
+        rows = [r for d in days for r in ledger.read(name, d).to_pylist()]
+        out[name] = sorted(rows, key=lambda r: [str(v) for v in r.values()])
+    return out
+
+
+def minutes(device: str, start_ms: int, n: int, **more: object) -> list[dict]:
+    return [
+        {"at_ms": start_ms + i * 60_000, "gpu_uuid": device, "gpu_model": "NVIDIA A10G", "gpu_util_ratio": (i % 10) / 10,
+         "power_w": 40.0 + i, "energy_mj": i * 1000, "namespace": "n"} | more
+        for i in range(n)
+    ]  # fmt: skip
+
+
+@given(data=st.data())
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
+def test_order_repetition_and_lateness_never_change_a_digit(tmp_path_factory, limits, data):
+    rows = data.draw(make.series(max_devices=2, max_samples=10))
+    pieces = data.draw(st.integers(1, 4))
+    cut = [[r for i, r in enumerate(rows) if i % pieces == p] for p in range(pieces)]
+    cut = [c for c in cut if c]
+    folder = tmp_path_factory.mktemp("arrival")
+    files = [write(folder, f"f{i}", c) for i, c in enumerate(cut)]
+    whole = Lake(folder / "whole")
+    import_files(whole, files)
+    post_lake(whole, limits)
+    arrival = data.draw(st.permutations(files)) + data.draw(st.lists(st.sampled_from(files), max_size=2))
+    late = Lake(folder / "late")
+    for file in arrival:
+        import_files(late, [file])
+        if data.draw(st.booleans()):
+            post_lake(late, limits)
+    post_lake(late, limits)
+    assert books(late) == books(whole)
+
+
+def test_late_samples_repost_only_their_devices_and_the_day_before(tmp_path, limits):
+    day = 86_400_000
+    lake = Lake(tmp_path / "lake")
+    early = [r for d in ("A", "B") for r in minutes(d, make.DAY + 82_000_000, 20) + minutes(d, make.DAY + day, 20)]
+    import_files(lake, [write(tmp_path, "early", early)])
+    assert post_lake(lake, limits).days_posted == ["2026-01-20", "2026-01-21"]
+    assert post_lake(lake, limits).days_posted == []
+    before = books(lake)
+    import_files(lake, [write(tmp_path, "late", minutes("B", make.DAY + day - 120_000, 1))])
+    result = post_lake(lake, limits)
+    assert result.days_posted == ["2026-01-20"]
+    assert result.samples == 21, "device A was posted again"
+    after = books(lake)
+    assert [r for r in after["lines"] if r["gpu_uuid"] == "A"] == [r for r in before["lines"] if r["gpu_uuid"] == "A"]
+    assert after != before
+    # A new first sample on the second day changes the last span of the first.
+    import_files(
+        lake,
+        [write(tmp_path, "first", minutes("B", make.DAY + day - 60_000, 1) + minutes("A", make.DAY + day + 30_000, 1))],
+    )
+    assert post_lake(lake, limits).days_posted == ["2026-01-20", "2026-01-21"]
+    fresh = Lake(tmp_path / "fresh")
+    import_files(fresh, [tmp_path / f"{n}.parquet" for n in ("early", "late", "first")])
+    post_lake(fresh, limits)
+    assert books(lake) == books(fresh)
+
+
+def test_a_span_over_midnight_is_cut_there(tmp_path, limits):
+    start = make.DAY + 86_400_000 - 150_000
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path, "f", minutes("A", start, 5))])
+    post_lake(lake, limits)
+    by_hour = {(r["hour_ms"] - make.DAY) // 3_600_000: r for r in books(lake)["lines"]}
+    assert by_hour[23]["observed_ms"] == 150_000
+    assert by_hour[24]["observed_ms"] == 150_000
+    assert by_hour[23]["samples"] + by_hour[24]["samples"] == 5
+    assert by_hour[23]["energy_mj"] == 2500
+
+
+def test_processes_give_the_same_digits(tmp_path, limits):
+    rows = [r for d, day in itertools.product("ABC", range(3)) for r in minutes(d, make.DAY + day * 86_400_000, 30)]
+    file = write(tmp_path, "f", rows)
+    one, many = Lake(tmp_path / "one"), Lake(tmp_path / "many")
+    for lake, processes in ((one, 1), (many, 2)):
+        import_files(lake, [file])
+        post_lake(lake, limits, processes=processes)
+    assert books(one) == books(many)
+    for table in TABLES:
+        assert [Path(f).read_bytes() for f in Ledger(one).files(table)] == [
+            Path(f).read_bytes() for f in Ledger(many).files(table)
+        ]
+
+
+def test_a_changed_threshold_posts_again(tmp_path, limits):
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path, "f", minutes("A", make.DAY, 30))])
+    post_lake(lake, limits)
+    own = tmp_path / "own.toml"
+    own.write_text("[classes]\nidle_util_below_ratio = 0.35\n")
+    assert post_lake(lake, load_thresholds(own)).days_posted == ["2026-01-20"]
+    (line,) = books(lake)["lines"]
+    assert line["class_idle_ms"] == 12 * 60_000
+    assert post_lake(lake, load_thresholds(own)).days_posted == []
+
+
+def test_conflicting_samples_are_left_out_of_the_books(tmp_path, limits):
+    rows = minutes("A", make.DAY, 5)
+    clash = [rows[2] | {"power_w": 99.0}]
+    straight, reverse = Lake(tmp_path / "s"), Lake(tmp_path / "r")
+    files = [write(tmp_path, "rows", rows), write(tmp_path, "clash", clash)]
+    for lake, order in ((straight, files), (reverse, files[::-1])):
+        for file in order:
+            result = import_files(lake, [file])
+        assert result.rejects == {"conflicts_with_another_row": 1}
+        assert post_lake(lake, limits).conflicts == 2
+    assert books(straight) == books(reverse)
+    assert sum(r["samples"] for r in books(straight)["lines"]) == 4
+
+
+def test_no_lake_says_what_to_do(tmp_path, limits):
+    with pytest.raises(Exception, match="there is no lake here") as caught:
+        post_lake(Lake(tmp_path / "none"), limits)
+    assert "gpuledger import" in str(caught.value)
