@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from fractions import Fraction
@@ -28,7 +29,7 @@ def post(samples: list[dict], limits: Thresholds) -> dict[tuple, dict[str, int]]
         by_device[s["gpu_uuid"], s.get("gpu_instance_id")].append(s)
     for device, rows in by_device.items():
         stamps = sorted({r["at_ms"] for r in rows})
-        steps = sorted(b - a for a, b in zip(stamps, stamps[1:], strict=False))
+        steps = sorted(b - a for a, b in itertools.pairwise(stamps))
         median = steps[(len(steps) - 1) // 2] if steps else 0
         for i, at in enumerate(stamps):
             after = stamps[i + 1] if i + 1 < len(stamps) else None

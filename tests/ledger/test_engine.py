@@ -41,8 +41,8 @@ def books(lake: Lake) -> dict[str, list[dict]]:
 
 def minutes(device: str, start_ms: int, n: int, **more: object) -> list[dict]:
     return [
-        {"at_ms": start_ms + i * 60_000, "gpu_uuid": device, "gpu_model": "NVIDIA A10G", "gpu_util_ratio": (i % 10) / 10,
-         "power_w": 40.0 + i, "energy_mj": i * 1000, "namespace": "n"} | more
+        {"at_ms": start_ms + i * 60_000, "gpu_uuid": device, "gpu_model": "NVIDIA A10G",
+         "gpu_util_ratio": (i % 10) / 10, "power_w": 40.0 + i, "energy_mj": i * 1000, "namespace": "n"} | more
         for i in range(n)
     ]  # fmt: skip
 

@@ -170,13 +170,17 @@ def device_codes(table: pa.Table) -> tuple[np.ndarray, list[str]]:
 
 
 def ranked(labels: pa.DictionaryArray) -> tuple[np.ndarray, list[str]]:
-    """A label column as numbers that sort like its texts (NULL first), and the texts in that order."""
+    """A label column as numbers that sort like its texts (NULL first), and the texts that occur, in that order."""
     texts = [t or "" for t in labels.dictionary.to_pylist()]
-    names = sorted({*texts, ""}) if labels.null_count else sorted(set(texts))
+    indices = labels.indices.fill_null(len(texts)) if labels.indices.null_count else labels.indices
+    codes = indices.to_numpy(zero_copy_only=False)
+    used = np.flatnonzero(np.bincount(codes, minlength=len(texts) + 1))
+    texts.append("")
+    names = sorted({texts[i] for i in used})
     position = {name: i for i, name in enumerate(names)}
-    rank = np.array([*(position[t] for t in texts), 0], dtype=np.int64)
-    codes = labels.indices.fill_null(len(texts)) if labels.indices.null_count else labels.indices
-    return rank[codes.to_numpy(zero_copy_only=False)], names
+    rank = np.zeros(len(texts), dtype=np.int64)
+    rank[used] = [position[texts[i]] for i in used]
+    return rank[codes], names
 
 
 def owner_codes(table: pa.Table) -> np.ndarray | None:

@@ -1,0 +1,58 @@
+"""Does the external sort give days of whole devices in order, with or without spilling?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuledger.lake import sorting
+from gpuledger.lake.sorting import ARRIVAL, DaySorter, device_codes
+
+DAY_MS = 86_400_000
+
+
+def batch(rows: list[tuple[int, str, str | None]]) -> pa.Table:
+    at, uuid, instance = zip(*rows, strict=True)
+    return pa.table(
+        {
+            "at_ms": pa.array(at, pa.int64()),
+            "gpu_uuid": pa.array(uuid).dictionary_encode(),
+            "gpu_instance_id": pa.array(instance, pa.string()).dictionary_encode(),
+            "power_w": pa.array(np.arange(len(at), dtype=float)),
+        }
+    )
+
+
+_row = st.tuples(st.integers(0, 3 * DAY_MS - 1), st.sampled_from("abcd"), st.sampled_from([None, "1"]))
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1])
+@given(st.lists(_row, min_size=1, max_size=60), st.integers(1, 20), st.integers(1, 12))
+@settings(max_examples=40, deadline=None)
+def test_any_order_in_days_and_devices_in_order_out(tmp_path_factory, memory, rows, run_rows, chunk_rows):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting, "MEMORY_BYTES", memory)
+        patch.setattr(sorting, "RUN_ROWS", run_rows)
+        patch.setattr(sorting, "CHUNK_ROWS", chunk_rows)
+        patch.setattr(sorting, "SLICE_ROWS", 3)
+        sorter = DaySorter(tmp_path_factory.mktemp("spill"))
+        for i in range(0, len(rows), 7):
+            sorter.add(batch(rows[i : i + 7]))
+        out = []
+        for day in sorter.days():
+            seen: set[str] = set()
+            for chunk in sorter.chunks(day):
+                assert {a // DAY_MS for a in chunk["at_ms"].to_pylist()} == {day}
+                _, names = device_codes(chunk)
+                assert not seen.intersection(names), "a device was split over chunks"
+                assert not seen or max(seen) < min(names)
+                seen.update(names)
+                out += [
+                    (r["at_ms"] // DAY_MS, r["gpu_uuid"], r["gpu_instance_id"] or "", r["at_ms"], r[ARRIVAL])
+                    for r in chunk.to_pylist()
+                ]
+    assert out == sorted(out, key=lambda r: (r[0], f"{r[1]}/{r[2]}".rstrip("/"), r[3], r[4]))
+    assert sorted((r[3], r[1], r[2]) for r in out) == sorted((a, u, i or "") for a, u, i in rows)

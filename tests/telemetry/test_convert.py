@@ -1,0 +1,171 @@
+"""Do source columns become schema columns, and do faulty rows stand apart with the reason?"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from gpuledger.errors import FileFault, UnknownName
+from gpuledger.telemetry import schema
+from gpuledger.telemetry.convert import convert
+from gpuledger.telemetry.mapping import bind, load_mapping, shipped
+from gpuledger.telemetry.stamps import StampReader
+
+
+def run(columns: dict[str, list], mapping: str | None = None):
+    batch = pa.RecordBatch.from_pydict(columns)
+    bound = bind("f.csv", list(columns), load_mapping(mapping) if mapping else None)
+    return convert(batch, bound, StampReader(bound.mapping.time.formats))
+
+
+def s0(n: int = 1, **more: list) -> dict[str, list]:
+    base = {
+        "SCRAPETIME": ["01/20/26 00:01"] * n,
+        "UUID": ["GPU-1"] * n,
+        "MODELNAME": ["NVIDIA A10G"] * n,
+        "DCGM_FI_DEV_GPU_UTIL": ["50"] * n,
+        "DCGM_FI_DEV_POWER_USAGE": ["150.5"] * n,
+    }
+    return base | more
+
+
+def test_units_are_converted_once():
+    made = run(s0(DCGM_FI_DEV_FB_USED=["2"], DCGM_FI_PROF_PIPE_TENSOR_ACTIVE=["0.25"], POD=["p"], CONTAINER=[""]))
+    (row,) = made.table.to_pylist()
+    assert row["at_ms"] == 1_768_867_260_000
+    assert (row["gpu_util_ratio"], row["power_w"], row["tensor_ratio"]) == (0.5, 150.5, 0.25)
+    assert row["fb_used_bytes"] == 2 * 1024 * 1024
+    assert (row["pod"], row["container"]) == ("p", None)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("DCGM_FI_DEV_POWER_USAGE", "lots", "not_a_number"),
+        ("DCGM_FI_DEV_POWER_USAGE", "-5", "out_of_range"),
+        ("DCGM_FI_DEV_POWER_USAGE", "inf", "out_of_range"),
+        ("DCGM_FI_DEV_GPU_UTIL", "250", "out_of_range"),
+        ("DCGM_FI_DEV_GPU_UTIL", "5O", "not_a_number"),
+        ("SCRAPETIME", "13/45/26 00:01", "wrong_time"),
+        ("SCRAPETIME", "yesterday", "wrong_time"),
+        ("SCRAPETIME", "1899-01-01T00:00:00Z", "wrong_time"),
+        ("UUID", "", "no_device"),
+    ],
+)
+def test_a_fault_costs_its_row_only(column, value, reason):
+    rows = s0(3)
+    rows[column] = [rows[column][0], value, rows[column][0]]
+    made = run(rows)
+    assert made.table.num_rows == 2
+    assert made.kept.tolist() == [0, 2]
+    assert (made.faults.row, made.faults.reason, made.faults.column, made.faults.value) == (
+        [1],
+        [reason],
+        [column],
+        [value],
+    )
+
+
+@pytest.mark.parametrize("blank", ["", "N/A", " ", "nan", "1.8446744073709551e19", "140737488355328"])
+def test_blanks_of_dcgm_are_silence_not_faults(blank):
+    made = run(s0(DCGM_FI_DEV_MEMORY_TEMP=[blank]))
+    assert made.table["mem_temp_c"].to_pylist() == [None]
+    assert not made.faults.row
+
+
+def test_general_dcgm_names_and_mig_profiles():
+    made = run(
+        {
+            "timestamp": [1_768_867_260.5],
+            "UUID": ["GPU-1"],
+            "GPU_I_ID": ["3"],
+            "GPU_I_PROFILE": ["3g.40gb"],
+            "modelName": ["NVIDIA H100 80GB HBM3"],
+            "exported_namespace": ["ml"],
+            "DCGM_FI_PROF_GR_ENGINE_ACTIVE": [0.75],
+        }
+    )
+    (row,) = made.table.to_pylist()
+    assert row["at_ms"] == 1_768_867_260_500
+    assert (row["gpu_instance_id"], row["namespace"], row["engine_ratio"]) == ("3", "ml", 0.75)
+    assert row["slice_ratio"] == pytest.approx(3 / 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "expected", "zoneless"),
+    [
+        ("2026-01-20T00:01:00Z", "UTC", 1_768_867_260_000, False),
+        ("2026-01-20T02:01:00+02:00", "Asia/Tokyo", 1_768_867_260_000, False),
+        ("2026-01-20 01:01:00", "Europe/Berlin", 1_768_867_260_000, True),
+        ("01/20/26 00:01", "UTC", 1_768_867_260_000, True),
+        ("1768867260", "UTC", 1_768_867_260_000, False),
+        ("1768867260000000", "UTC", 1_768_867_260_000, False),
+    ],
+)
+def test_instants_with_and_without_a_zone(text, zone, expected, zoneless):
+    reader = StampReader(("%m/%d/%y %H:%M",), zone)
+    at, wrong = reader.read(pa.array([text]))
+    assert (at.tolist(), wrong.tolist(), reader.zoneless) == ([expected], [False], zoneless)
+
+
+def test_typed_instants():
+    naive = pa.array([1_768_867_260_000], pa.timestamp("ms"))
+    assert StampReader((), "Europe/Berlin").read(naive)[0].tolist() == [1_768_867_260_000 - 3_600_000]
+    assert StampReader((), "Europe/Berlin").read(naive.cast(pa.timestamp("us", "UTC")))[0].tolist() == [
+        1_768_867_260_000
+    ]
+
+
+def test_an_unknown_zone_is_refused():
+    with pytest.raises(Exception, match="no time zone is called"):
+        StampReader((), "Mars/Olympus")
+
+
+def test_a_renamed_required_column_names_the_nearest():
+    columns = s0()
+    columns["DCGM_FI_DEV_POWER_USGE"] = columns.pop("DCGM_FI_DEV_POWER_USAGE")
+    with pytest.raises(FileFault, match=r"DCGM_FI_DEV_POWER_USAGE.*nearest in the file: 'DCGM_FI_DEV_POWER_USGE'"):
+        run(columns)
+
+
+def test_an_optional_column_under_another_name_is_suggested():
+    bound = bind("f.csv", [*s0(), "DCGM_FI_DEV_MEMORY_TMP"])
+    assert bound.suggestions == {"DCGM_FI_DEV_MEMORY_TMP": "DCGM_FI_DEV_MEMORY_TEMP"}
+
+
+def test_strange_columns_are_refused_with_the_layouts_we_know():
+    with pytest.raises(FileFault, match="no known layout") as caught:
+        bind("f.csv", ["when", "who", "what"])
+    assert "--map" in str(caught.value)
+
+
+def test_every_mapping_names_schema_columns_only():
+    for mapping in shipped().values():
+        assert {r.column for r in mapping.values} <= set(schema.readings())
+        assert set(mapping.labels) <= set(schema.labels())
+    assert {"s0", "dcgm", "gpuledger"} <= set(shipped())
+    with pytest.raises(UnknownName, match="mapping"):
+        load_mapping("dcgn")
+
+
+def test_a_users_own_mapping_file(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'name = "own"\ntitle = "own"\ndetect = ["ts"]\nrequired = ["time", "gpu_uuid"]\n[time]\nsources = ["ts"]\n'
+        '[labels]\ngpu_uuid = ["card"]\n[[values]]\ncolumn = "power_w"\nsources = ["kw"]\nmultiply = 1000\n'
+    )
+    made = run({"ts": ["2026-01-20T00:00:00Z"], "card": ["x"], "kw": ["0.5"]}, str(own))
+    assert made.table["power_w"].to_pylist() == [500.0]
+    own.write_text(own.read_text().replace("power_w", "powr_w"))
+    with pytest.raises(Exception, match="no schema column is called 'powr_w'"):
+        load_mapping(str(own))
+
+
+def test_the_schema_has_units_meanings_and_bounds():
+    for column in schema.columns().values():
+        assert column.meaning
+        if column.kind != "label":
+            assert column.unit
+            assert column.min is not None
+            assert column.max is not None
+            assert column.min < column.max
