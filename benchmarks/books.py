@@ -1,0 +1,191 @@
+"""How fast are the books, beside a bare scan and beside pandas? One table, ratios in one run.
+
+    python benchmarks/books.py [--gpus 50 5000] [--keep DIR] [--repeat 1] [--json]
+
+Each step runs in a process of its own, so that its peak memory is its own. Every step but `pandas` is gpuledger.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+STEPS = ("synth", "bare_write", "import", "floor", "post", "analyze", "pandas")
+
+
+def synth(work: Path, gpus: int) -> int:
+    from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
+
+    return write_fleet(FleetSpec(gpus=gpus), work / "fleet", files="day")
+
+
+def bare_write(work: Path, _gpus: int) -> int:
+    """Write the finished table again, file by file: what synth is measured against."""
+    import pyarrow.parquet as pq
+
+    rows, seconds = 0, 0.0
+    for file in sorted((work / "fleet").glob("*.parquet")):
+        source = pq.ParquetFile(file, read_dictionary=["UUID", "HOSTNAME", "POD"])
+        writer = pq.ParquetWriter(work / "bare.parquet", source.schema_arrow, compression="zstd")
+        for group in range(source.num_row_groups):
+            table = source.read_row_group(group)
+            start = time.perf_counter()
+            writer.write_table(table, row_group_size=table.num_rows)
+            seconds += time.perf_counter() - start
+            rows += table.num_rows
+        writer.close()
+    (work / "bare.parquet").unlink()
+    print(json.dumps({"seconds": seconds}))
+    return rows
+
+
+def do_import(work: Path, _gpus: int) -> int:
+    from gpuledger.lake.importing import import_files
+    from gpuledger.lake.layout import Lake
+
+    shutil.rmtree(work / "lake", ignore_errors=True)
+    return import_files(Lake(work / "lake"), sorted((work / "fleet").glob("*.parquet"))).rows_added
+
+
+def floor(work: Path, _gpus: int) -> int:
+    """Scan the columns posting needs and add each up: nothing that reads them can be faster."""
+    import duckdb
+
+    from gpuledger.ledger.posting import COLUMNS
+    from gpuledger.telemetry import schema
+
+    numbers = [c for c in COLUMNS if c not in schema.labels()]
+    labels = [c for c in COLUMNS if c in schema.labels()]
+    sums = ", ".join([f"sum({c})" for c in numbers] + [f"count({c})" for c in labels])
+    with duckdb.connect() as db:
+        db.execute("SET memory_limit = '1GB'")
+        (row,) = db.execute(f"SELECT {sums} FROM read_parquet('{work}/lake/samples/*/*.parquet')").fetchall()
+    return int(row[-len(labels)])
+
+
+def post(work: Path, _gpus: int) -> int:
+    from gpuledger.catalog.thresholds import load_thresholds
+    from gpuledger.lake.layout import Lake
+    from gpuledger.ledger.engine import post_lake
+
+    shutil.rmtree(work / "lake" / "ledger", ignore_errors=True)
+    return post_lake(Lake(work / "lake"), load_thresholds()).samples
+
+
+def analyze(work: Path, _gpus: int) -> int:
+    from gpuledger.efficiency.build import efficiency_statement
+    from gpuledger.lake.layout import Lake
+
+    statement = efficiency_statement(Lake(work / "lake"))
+    print(json.dumps({"figures": {"gpu_util_pct": statement.fleet.gpu_util_pct, "pif": statement.fleet.pif}}))
+    return statement.samples
+
+
+STAGES = {
+    "synth": synth,
+    "bare_write": bare_write,
+    "import": do_import,
+    "floor": floor,
+    "post": post,
+    "analyze": analyze,
+}
+
+
+def stage(name: str, work: Path, gpus: int) -> None:
+    """Run one step here and print what it took."""
+    start = time.perf_counter()
+    rows = STAGES[name](work, gpus)
+    seconds = time.perf_counter() - start
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(json.dumps({"rows": rows, "seconds_whole": seconds, "peak_mib": own, "child_peak_mib": child}))
+
+
+def run(name: str, work: Path, gpus: int) -> dict[str, float]:
+    """One step in a process of its own."""
+    here = Path(__file__).resolve()
+    files = [str(f) for f in sorted((work / "fleet").glob("*.parquet"))]
+    command = [sys.executable, str(here.with_name("pandas_way.py")), *files]
+    if name != "pandas":
+        command = [sys.executable, str(here), "--stage", name, "--keep", str(work), "--gpus", str(gpus)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    facts: dict[str, float] = {}
+    for line in done.stdout.splitlines():
+        facts |= json.loads(line)
+    facts.setdefault("seconds", facts.get("seconds_whole", 0.0))
+    facts.setdefault("rows", facts.get("samples", 0))
+    # Posting starts a worker a core: its peak is its own and all of theirs.
+    facts["peak_mib"] += facts.get("child_peak_mib", 0.0) * (os.cpu_count() or 1)
+    return facts
+
+
+def table(results: dict[int, dict[str, dict[str, float]]]) -> str:
+    """The figures, a line a step."""
+    out = [
+        f"{'samples':>11}  {'step':<11}{'seconds':>9}{'rows/s':>13}{'vs floor':>10}{'vs pandas':>11}{'peak MiB':>10}"
+    ]
+    for steps in results.values():
+        for name in STEPS:
+            f = steps[name]
+            floor_x, pandas_x = f["seconds"] / steps["floor"]["seconds"], steps["pandas"]["seconds"] / f["seconds"]
+            out.append(
+                f"{int(f['rows']):>11,}  {name:<11}{f['seconds']:>9.2f}{f['rows'] / f['seconds']:>13,.0f}"
+                f"{floor_x:>9.1f}x{pandas_x:>10.1f}x{f['peak_mib']:>10,.0f}"
+            )
+        out.append("")
+    last = results[max(results)]
+    pandas_s = last["pandas"]["seconds"]
+    checks = [
+        ("posting is at least 6x faster than pandas", pandas_s / last["post"]["seconds"], 6.0),
+        ("analysis from the ledger is at least 50x faster than pandas", pandas_s / last["analyze"]["seconds"], 50.0),
+        ("import takes at least 300,000 rows a second", last["import"]["rows"] / last["import"]["seconds"], 300_000),
+        ("bare write x 2.5 over synth", 2.5 * last["bare_write"]["seconds"] / last["synth"]["seconds"], 1.0),
+        ("2 GiB over the peak of import, post and analyze",
+         2048 / max(last[s]["peak_mib"] for s in ("synth", "import", "post", "analyze")), 1.0),
+    ]  # fmt: skip
+    out += [f"{'ok  ' if got >= bar else 'MISS'} {text}: {got:,.2f} (bar {bar:,})" for text, got, bar in checks]
+    return "\n".join(out)
+
+
+def main() -> None:
+    """Run all steps at every size and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gpus", type=int, nargs="+", default=[50, 5000])
+    parser.add_argument("--keep", type=Path, help="work here and keep what was made")
+    parser.add_argument("--repeat", type=int, default=1, help="take the best of so many runs of each step")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--stage", choices=STAGES)
+    args = parser.parse_args()
+    if args.stage:
+        stage(args.stage, args.keep, args.gpus[0])
+        return
+    folder = args.keep or Path(tempfile.mkdtemp(prefix="gpuledger-bench-"))
+    results: dict[int, dict[str, dict[str, float]]] = {}
+    try:
+        for gpus in args.gpus:
+            work = folder / str(gpus)
+            work.mkdir(parents=True, exist_ok=True)
+            results[gpus] = {}
+            for name in STEPS:
+                if name == "synth" and (work / "fleet").exists():
+                    shutil.rmtree(work / "fleet")
+                print(f"{gpus} GPUs: {name} ...", file=sys.stderr)
+                runs = [run(name, work, gpus)]
+                runs += [run(name, work, gpus) for _ in range(args.repeat - 1) if name not in ("synth", "import")]
+                results[gpus][name] = min(runs, key=lambda f: f["seconds"])
+    finally:
+        if not args.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(json.dumps(results) if args.json else table(results))
+
+
+if __name__ == "__main__":
+    main()
