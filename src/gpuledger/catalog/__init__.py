@@ -5,5 +5,8 @@ gpu_facts.py      what one GPU can do: peaks by precision, SMs, power, memory, l
 gpus.py           all GPUs, and which one a name means: by exact key, name or alias, never by a part of one
 architectures.py  how fully an active tensor pipe issues, where somebody measured it
 thresholds.py     the documented limits of classes, phases, targets and the truly-idle rule
-data/             gpus/*.toml (one file a GPU), architectures.toml, thresholds.toml
+offers.py         what the clouds offer, and which GPU they mean by the name they sell under
+prices.py         what a GPU-hour costs: in an instance and region, or as the market's median
+data/             gpus/*.toml (one file a GPU), architectures.toml, thresholds.toml,
+                  accelerator_aliases.toml, prices/
 """
