@@ -171,7 +171,7 @@ class _Import:
             )
         staged: list[tuple[Path, Part]] = []
         for day in self.sorter.days():
-            writer = PartWriter(self.folder / f"{day}.parquet", day)
+            writer = PartWriter(self.folder / f"{day}.parquet", day, self.sorter.never_null())
             parts = manifest.of_day(writer.day)
             for chunk in self.sorter.chunks(day):
                 self._settle(writer, chunk, parts)

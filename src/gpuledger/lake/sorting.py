@@ -52,6 +52,7 @@ class DaySorter:
         self._held_bytes = 0
         self._runs: list[Path] = []
         self._rows_of: dict[tuple[int, str], int] = {}
+        self._spoken: set[str] | None = None
         self.arrived = 0
 
     def add(self, table: pa.Table, arrival: np.ndarray | None = None) -> None:
@@ -59,6 +60,8 @@ class DaySorter:
         if arrival is None:
             arrival = np.arange(self.arrived, self.arrived + table.num_rows, dtype=np.int64)
         self.arrived += table.num_rows
+        full = {name for name in table.column_names if not table[name].null_count}
+        self._spoken = full if self._spoken is None else self._spoken & full
         self._waiting.append(table.append_column(ARRIVAL, pa.array(arrival)))
         self._waiting_rows += table.num_rows
         if self._waiting_rows >= RUN_ROWS:
@@ -68,6 +71,10 @@ class DaySorter:
         """The days seen, as days since 1970, in order. No more rows after this."""
         self._close_run()
         return sorted({s.day for s in self._slices})
+
+    def never_null(self) -> set[str]:
+        """The columns that every row so far has filled."""
+        return self._spoken or set()
 
     def chunks(self, day: int) -> Iterator[pa.Table]:
         """One day as tables of whole devices in order, each about CHUNK_ROWS long."""
