@@ -1,0 +1,170 @@
+"""What is paid for, from when to when, and at which price?
+
+inventory.csv: device,from,to,instance,region,purchase_option,usd_per_h
+device is a GPU's UUID, or UUID/INSTANCE for one MIG slice. usd_per_h is for that device, not for its machine; where it
+is empty the price is looked up by instance, region and purchase option. An empty from or to leaves that end open.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from importlib.resources.abc import Traversable
+from itertools import pairwise
+from pathlib import Path
+
+from gpuledger.catalog.files import data_dir
+from gpuledger.errors import FactError, FileFault, map_os_error, nearest
+from gpuledger.units import MS_PER_S, utc
+
+COLUMNS = ("device", "from", "to", "instance", "region", "purchase_option", "usd_per_h")
+PURCHASE_OPTIONS = ("on_demand", "spot", "reserved", "owned")
+NEEDED = ("device",)
+
+
+@dataclass(frozen=True)
+class Paid:
+    """One row: a device, paid for from one instant to another (None: open)."""
+
+    row: int
+    device: str
+    from_ms: int | None
+    to_ms: int | None
+    instance: str
+    region: str
+    purchase_option: str
+    usd_per_h: Decimal | None
+
+    def within(self, start_ms: int, end_ms: int) -> tuple[int, int] | None:
+        """The part of a window this row pays for."""
+        low = start_ms if self.from_ms is None else max(start_ms, self.from_ms)
+        high = end_ms if self.to_ms is None else min(end_ms, self.to_ms)
+        return (low, high) if low < high else None
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """All rows, in the order of the file."""
+
+    path: str
+    rows: tuple[Paid, ...]
+
+    @cached_property
+    def by_device(self) -> Mapping[str, tuple[Paid, ...]]:
+        """The rows of each device in order of time."""
+        found: dict[str, list[Paid]] = {}
+        for row in self.rows:
+            found.setdefault(row.device, []).append(row)
+        return {d: tuple(sorted(rows, key=_start)) for d, rows in found.items()}
+
+
+def _start(row: Paid) -> int:
+    return -(1 << 62) if row.from_ms is None else row.from_ms
+
+
+def demo_inventory() -> Inventory:
+    """What the demo fleet is paid with: each GPU's share of its instance's on-demand price, as listed 2026-08-22."""
+    shipped = read_inventory(data_dir("gpuledger.cost", "data", "demo_inventory.csv"))
+    return replace(shipped, path="the demo's own inventory")
+
+
+def read_inventory(file: str | Path | Traversable) -> Inventory:
+    """A file of paid devices, checked whole; an error names file, row, field and value, and what to do."""
+    source = Path(file) if isinstance(file, str) else file
+    try:
+        text = source.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise map_os_error(error, str(source), "read the inventory") from error
+    except UnicodeDecodeError as error:
+        raise FileFault(str(source), f"not text: {error.reason}", hint="save the inventory as CSV in UTF-8") from error
+    reader = csv.DictReader(text.splitlines())
+    _check_header(str(source), [name.strip() for name in reader.fieldnames or []])
+    rows = [_row(str(source), i, line) for i, line in enumerate(reader, start=2) if any(line.values())]
+    if not rows:
+        raise FileFault(str(source), "no rows", hint=f"write a line a device under: {','.join(COLUMNS)}")
+    inventory = Inventory(str(source), tuple(rows))
+    _check_overlaps(inventory)
+    return inventory
+
+
+def _check_header(path: str, names: Iterable[str]) -> None:
+    found = list(names)
+    for name in found:
+        if name not in COLUMNS:
+            close = nearest(name, COLUMNS, limit=1)
+            hint = f"did you mean {close[0]}?" if close else f"use these columns: {','.join(COLUMNS)}"
+            raise FactError(path, "row 1", f"column {name!r} is not known", hint=hint)
+    for name in NEEDED:
+        if name not in found:
+            raise FactError(path, "row 1", f"column {name!r} is missing", hint=f"begin with: {','.join(COLUMNS)}")
+
+
+def _row(path: str, number: int, line: Mapping[str | None, str | None]) -> Paid:
+    if None in line:
+        raise FactError(path, f"row {number}", "more values than columns", hint="quote values that hold a comma")
+    get = {str(k).strip(): (v or "").strip() for k, v in line.items()}
+    fail = _Fault(path, number, get)
+    if not get["device"]:
+        raise fail("device", "give the UUID of the GPU")
+    option = get.get("purchase_option") or "on_demand"
+    if option not in PURCHASE_OPTIONS:
+        raise fail("purchase_option", f"use one of {', '.join(PURCHASE_OPTIONS)}")
+    start, end = fail.instant("from"), fail.instant("to")
+    if start is not None and end is not None and start >= end:
+        raise fail("to", f"make it later than from ({utc(start).isoformat()})")
+    price = fail.price("usd_per_h")
+    instance = get.get("instance", "")
+    if price is None and not instance:
+        raise fail("usd_per_h", "give the price, or the instance to look it up by")
+    if price is None and option not in {"on_demand", "spot"}:
+        raise fail("usd_per_h", f"give the price: there is no list of {option} prices to look it up in")
+    return Paid(number, get["device"], start, end, instance, get.get("region", ""), option, price)
+
+
+class _Fault:
+    """Reads the fields of one row, and says where it is wrong."""
+
+    def __init__(self, path: str, number: int, values: Mapping[str, str]) -> None:
+        self.path, self.number, self.values = path, number, values
+
+    def __call__(self, field: str, hint: str) -> FactError:
+        found = self.values.get(field, "")
+        return FactError(self.path, f"row {self.number}, {field}", f"found {found!r}", hint=hint)
+
+    def instant(self, field: str) -> int | None:
+        """A time as milliseconds; without a zone it is UTC."""
+        text = self.values.get(field, "")
+        if not text:
+            return None
+        try:
+            at = dt.datetime.fromisoformat(text)
+        except ValueError:
+            raise self(field, "write the time as 2026-01-20 or 2026-01-20T08:00:00+00:00") from None
+        at = at if at.tzinfo else at.replace(tzinfo=dt.UTC)
+        return round(at.timestamp() * MS_PER_S)
+
+    def price(self, field: str) -> Decimal | None:
+        """Dollars an hour, above zero."""
+        text = self.values.get(field, "").removeprefix("$")
+        if not text:
+            return None
+        try:
+            price = Decimal(text)
+        except InvalidOperation:
+            raise self(field, "write the price as a plain number, for example 6.88") from None
+        if not price.is_finite() or price < 0 or (price == 0 and self.values.get("purchase_option") != "owned"):
+            raise self(field, "give a price above 0; 0 is for purchase_option owned")
+        return price
+
+
+def _check_overlaps(inventory: Inventory) -> None:
+    for device, rows in inventory.by_device.items():
+        for one, other in pairwise(rows):
+            if one.to_ms is None or (other.from_ms is None or other.from_ms < one.to_ms):
+                problem = f"{device} is already paid for by row {one.row} at that time"
+                hint = "end the earlier row before the later begins"
+                raise FactError(inventory.path, f"row {other.row}, from", problem, hint=hint)

@@ -1,0 +1,78 @@
+"""How do dollars add up to the last digit?
+
+Every amount is a whole number of the smallest unit (10^-12 USD) as soon as it is made. A total is split over parts by
+largest remainder, so the parts always add up to it, in any grouping and any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeVar
+
+from gpuledger.units import MS_PER_HOUR
+
+K = TypeVar("K")
+
+PLACES = 12
+QUANTUM = Decimal(1).scaleb(-PLACES)
+CENT = Decimal("0.01")
+ZERO = Decimal(0)
+
+
+def usd(amount: Fraction | Decimal) -> Decimal:
+    """An exact amount as dollars, to the nearest smallest unit (ties to even)."""
+    return Decimal(round(Fraction(amount) * 10**PLACES)).scaleb(-PLACES)
+
+
+def cost_usd(duration_ms: int, usd_per_h: Decimal | Fraction) -> Decimal:
+    """What a duration costs at a price per hour, to the nearest smallest unit."""
+    top, bottom = usd_per_h.as_integer_ratio()
+    units, rest = divmod(top * duration_ms * 10**PLACES, whole := bottom * MS_PER_HOUR)
+    return Decimal(units + (2 * rest + units % 2 > whole)).scaleb(-PLACES)
+
+
+def split(total: Decimal, weights: Mapping[K, int]) -> dict[K, Decimal]:
+    """A total over parts in proportion to whole weights; the parts add up to the total to the last digit."""
+    units = _apportion(int(total.scaleb(PLACES)), list(weights.values()))
+    return {key: Decimal(n).scaleb(-PLACES) for key, n in zip(weights, units, strict=True)}
+
+
+def split_whole(total: int, weights: Mapping[K, int]) -> dict[K, int]:
+    """As split, for whole numbers such as milliseconds."""
+    return dict(zip(weights, _apportion(total, list(weights.values())), strict=True))
+
+
+def _apportion(total: int, weights: Sequence[int]) -> list[int]:
+    """Whole parts of a whole total, largest remainder first; of equal remainders the earlier part."""
+    whole = sum(weights)
+    if whole == total:
+        return list(weights)
+    if not whole:
+        # Nothing to go by: all of it stays with the first part rather than being lost.
+        return [total if i == 0 else 0 for i in range(len(weights))]
+    parts = [total * w // whole for w in weights]
+    rest = [total * w % whole for w in weights]
+    for i in sorted(range(len(weights)), key=lambda i: (-rest[i], i))[: total - sum(parts)]:
+        parts[i] += 1
+    return parts
+
+
+def rounded(values: Mapping[K, Decimal], places: int = 2) -> dict[K, Decimal]:
+    """Values for a table: rounded so that the column adds up to its rounded total."""
+    scaled = {key: value.scaleb(places) for key, value in values.items()}
+    floors = {key: int(value // 1) for key, value in scaled.items()}
+    # Decimal's // cuts towards zero; a negative amount needs the whole number below it.
+    floors = {key: n - 1 if Decimal(n) > scaled[key] else n for key, n in floors.items()}
+    goal = round(sum(scaled.values(), ZERO))
+    order = sorted(scaled, key=lambda key: floors[key] - scaled[key])
+    for key in order[: goal - sum(floors.values())]:
+        floors[key] += 1
+    return {key: Decimal(n).scaleb(-places) for key, n in floors.items()}
+
+
+def as_text(value: Decimal) -> str:
+    """An unrounded amount as plain digits, without trailing zeros."""
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") or "0" if "." in text else text

@@ -1,0 +1,113 @@
+"""What does one hour of this device cost, and what does that figure rest on?
+
+Inventory first, else the price or instance that was given, else the dated market median of its GPU with its range.
+There is no default price: where none of these is known, the price is unknown and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
+
+from gpuledger.catalog.gpus import find_gpu, get_gpu
+from gpuledger.catalog.prices import MarketPrice, find_offers, instance_price, market_price
+from gpuledger.cost.inventory import Paid
+from gpuledger.errors import InputError
+from gpuledger.units import Unknown
+
+Basis = Literal["inventory", "given", "instance", "market"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars for one GPU-hour, what they rest on, and how far they may be off."""
+
+    usd_per_h: Decimal
+    basis: Basis
+    words: str
+    low_usd: Decimal
+    high_usd: Decimal
+    oldest: str | None = None
+    newest: str | None = None
+    gpu: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PriceChoice:
+    """How to price what the inventory does not: one price for all GPUs, prices by GPU, or the price of an instance."""
+
+    price: Decimal | Mapping[str, Decimal] | None = None
+    instance: str | None = None
+    region: str | None = None
+    by_key: Mapping[str, Decimal] = field(init=False)
+
+    def __post_init__(self) -> None:
+        given = self.price if isinstance(self.price, Mapping) else {}
+        prices = given.values() if given else [self.price] if isinstance(self.price, Decimal) else []
+        for price in prices:
+            if not (price.is_finite() and price > 0):
+                raise InputError(f"{price} is not a price", hint="give dollars a GPU-hour above 0, for example 2.50")
+        object.__setattr__(self, "by_key", {get_gpu(name).key: price for name, price in given.items()})
+        if self.region and not self.instance:
+            raise InputError(f"region {self.region!r} needs an instance", hint="add --instance, or leave --region out")
+        if self.instance:
+            find_offers(instance=self.instance)
+            if self.region:
+                find_offers(region=self.region)
+
+
+def price_for(model: str | None, choice: PriceChoice, row: Paid | None = None) -> Price | Unknown:
+    """The price of one whole GPU of a model: of its inventory row, else as chosen, else of the market."""
+    found = find_gpu(model) if model else Unknown("no model name")
+    gpu = None if isinstance(found, Unknown) else found.key
+    if row is not None:
+        return _of_row(row, gpu)
+    given = choice.by_key.get(gpu or "", choice.price)
+    if isinstance(given, Decimal):
+        return Price(given, "given", f"as given: ${given} a GPU-hour", given, given, gpu=gpu)
+    notes: tuple[str, ...] = ()
+    if choice.instance:
+        by_instance = _of_instance(choice.instance, choice.region, gpu)
+        if not isinstance(by_instance, Unknown):
+            return by_instance
+        notes = (by_instance.why,)
+    if isinstance(found, Unknown):
+        return Unknown(f"no price for {model or 'a device without a model name'}: {found.why}")
+    market = market_price(found.key)
+    return Unknown(market.why) if isinstance(market, Unknown) else _of_market(market, "market", gpu, notes)
+
+
+def _of_row(row: Paid, gpu: str | None) -> Price | Unknown:
+    """The price of an inventory row, or by its instance, region and purchase option where it leaves that to us."""
+    if row.usd_per_h is not None:
+        words = f"inventory: ${row.usd_per_h} a GPU-hour ({row.purchase_option.replace('_', '-')})"
+        return Price(row.usd_per_h, "inventory", words, row.usd_per_h, row.usd_per_h, gpu=gpu)
+    purchase: Literal["on_demand", "spot"] = "spot" if row.purchase_option == "spot" else "on_demand"
+    try:
+        found = instance_price(row.instance, row.region or None, purchase)
+    except InputError as error:
+        return Unknown(f"inventory row {row.row}: {error.message}; {error.hint}")
+    if isinstance(found, Unknown):
+        return Unknown(f"inventory row {row.row}: {found.why}")
+    return _of_market(found, "instance", gpu)
+
+
+def _of_instance(instance: str, region: str | None, gpu: str | None) -> Price | Unknown:
+    """The price in an instance, for the GPU that instance has and no other."""
+    sold = {o.gpu for o in find_offers(instance=instance) if isinstance(o.gpu, str)}
+    if gpu is None or gpu not in sold:
+        holds = ", ".join(sorted(sold)) or "no GPU of the catalog"
+        return Unknown(f"{instance} has {holds}, not {gpu or 'a GPU that is not known'}")
+    found = instance_price(instance, region)
+    return found if isinstance(found, Unknown) else _of_market(found, "instance", gpu)
+
+
+def _of_market(found: MarketPrice, basis: Basis, gpu: str | None, notes: tuple[str, ...] = ()) -> Price:
+    exact = found.low_usd == found.high_usd
+    words = f"{found.what}: ${found.usd_per_gpu_h:.4f} a GPU-hour, listed {found.newest}" if exact else found.words
+    return Price(
+        found.usd_per_gpu_h, basis, words, found.low_usd, found.high_usd, found.oldest, found.newest, gpu, notes
+    )

@@ -1,0 +1,191 @@
+"""Which stretches of which device are paid for, at which price?
+
+The board is what is paid for: by the inventory, else from the first to the last sample on it. A MIG slice pays its
+share of the board while it is seen; what no slice pays for stays with the board, unobserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from gpuledger.catalog.gpus import load_gpus
+from gpuledger.catalog.prices import find_offers
+from gpuledger.cost.buckets import Device, Segment
+from gpuledger.cost.inventory import Inventory, Paid
+from gpuledger.cost.pricing import Price, PriceChoice, price_for
+from gpuledger.errors import InputError
+from gpuledger.units import PPM, Unknown
+
+Stretch = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Stay:
+    """One stretch of a device. `price` is for the whole board, None where the time is not paid for here.
+
+    `board_ms` is the paid time in time of a whole board: a slice's time x its share.
+    """
+
+    device: Device
+    segment: Segment
+    price: Price | Unknown | None
+    board_ms: int
+    usd_per_device_h: Fraction | None = None
+    seen: bool = True
+
+
+@dataclass(frozen=True)
+class Window:
+    """From when to when a statement counts."""
+
+    start_ms: int
+    end_ms: int
+
+    def clip(self, start_ms: int, end_ms: int) -> Stretch | None:
+        """The part of a stretch within the window."""
+        low, high = max(start_ms, self.start_ms), min(end_ms, self.end_ms)
+        return (low, high) if low < high else None
+
+
+class Plan:
+    """The stays of a window, numbered."""
+
+    def __init__(self, window: Window, inventory: Inventory | None, choice: PriceChoice) -> None:
+        self.window, self.choice = window, choice
+        self.rows = inventory.by_device if inventory else {}
+        self.stays: list[Stay] = []
+
+    def make(self, devices: Sequence[Device]) -> list[Stay]:
+        """Stays of every device seen, and of every device that is paid for but was not seen."""
+        boards: dict[str, list[Device]] = {}
+        for device in devices:
+            boards.setdefault(device.gpu_uuid, []).append(device)
+        for found in boards.values():
+            self._board(found)
+        seen = {d.name for d in devices} | set(boards)
+        for name, rows in self.rows.items():
+            if name not in seen:
+                self._unseen(name, rows)
+        return self.stays
+
+    def _board(self, found: Sequence[Device]) -> None:
+        own = [d for d in found if d.gpu_instance_id and d.name in self.rows]
+        slices = [d for d in found if d.gpu_instance_id and d.name not in self.rows]
+        whole = next((d for d in found if not d.gpu_instance_id), None)
+        for device in own:
+            self._rest_unpaid(device, [self._own_priced(device, row) for row in self.rows[device.name]])
+        if whole is None and not slices:
+            return
+        first = min(d.first_ms for d in found)
+        last = max(d.last_ms for d in found)
+        hull = (min(d.first_ms for d in slices), max(d.last_ms for d in slices)) if slices else None
+        board = whole or replace(slices[0], gpu_instance_id=None, slice_ppm=None, first_ms=first, last_ms=last)
+        paid = self._paid(board.gpu_uuid, first, last)
+        outside = [(piece, row) for stretch, row in paid for piece in _without(stretch, hull)]
+        for stretch, row in outside:
+            self._add(board, stretch, price_for(board.gpu_model, self.choice, row), 1)
+        if whole:
+            self._rest_unpaid(whole, [stretch for stretch, _ in outside])
+        for stretch, row in paid:
+            if hull and (inside := _common(stretch, hull)):
+                self._sliced(board, slices, inside, row)
+        for device in slices:
+            self._rest_unpaid(device, [stretch for stretch, _ in paid])
+
+    def _paid(self, uuid: str, first: int, last: int) -> list[tuple[Stretch, Paid | None]]:
+        """When a board is paid for within the window."""
+        if uuid not in self.rows:
+            clipped = self.window.clip(first, last)
+            return [(clipped, None)] if clipped else []
+        found = ((row.within(self.window.start_ms, self.window.end_ms), row) for row in self.rows[uuid])
+        return [(stretch, row) for stretch, row in found if stretch]
+
+    def _sliced(self, board: Device, slices: Sequence[Device], stretch: Stretch, row: Paid | None) -> None:
+        """Each slice's share of the board while it is seen; the rest is the board's, and nobody saw it used."""
+        price = price_for(board.gpu_model, self.choice, row)
+        parts = [(d, common) for d in slices if (common := _common(stretch, (d.first_ms, d.last_ms)))]
+        shares = [Fraction(d.slice_ppm, PPM) if d.slice_ppm else None for d, _ in parts]
+        length = stretch[1] - stretch[0]
+        used = sum((share * (c[1] - c[0]) for share, (_, c) in zip(shares, parts, strict=True) if share), Fraction(0))
+        # Slices cut anew within the window can add up to more than the board: they never cost more than it.
+        fit = min(Fraction(1), length / used) if used else Fraction(1)
+        left = length
+        for share, (device, common) in zip(shares, parts, strict=True):
+            if share is None:
+                why = f"the samples do not say which share of the board slice {device.gpu_instance_id} is"
+                self._add(device, common, Unknown(why), 1)
+                continue
+            left -= self._add(device, common, price, share * fit).board_ms
+        if None not in shares and left > 0:
+            self._add(board, stretch, price, Fraction(left, length), seen=False)
+
+    def _own_priced(self, device: Device, row: Paid) -> Stretch:
+        """A slice with a row of its own: a price given there is the slice's, a price looked up is the board's."""
+        stretch = row.within(self.window.start_ms, self.window.end_ms) or (0, 0)
+        share = Fraction(device.slice_ppm, PPM) if device.slice_ppm else Fraction(1)
+        price = price_for(device.gpu_model, self.choice, row)
+        rate = None if row.usd_per_h is None else Fraction(row.usd_per_h)
+        if row.usd_per_h is None and not device.slice_ppm:
+            price = Unknown(f"the samples do not say which share of the board slice {device.gpu_instance_id} is")
+        if stretch[0] < stretch[1]:
+            self._add(device, stretch, price, share, rate=rate)
+        return stretch
+
+    def _rest_unpaid(self, device: Device, paid: Iterable[Stretch]) -> None:
+        """What was seen of a device at times nobody pays for it, or pays for it under another name."""
+        seen = self.window.clip(device.first_ms, device.last_ms)
+        left = [seen] if seen else []
+        for stretch in paid:
+            left = [piece for one in left for piece in _without(one, stretch)]
+        for stretch in left:
+            self._add(device, stretch, None, 1)
+
+    def _unseen(self, name: str, rows: Sequence[Paid]) -> None:
+        uuid, _, instance = name.partition("/")
+        for row in rows:
+            stretch = row.within(self.window.start_ms, self.window.end_ms)
+            if stretch:
+                model = _model_of(row.instance)
+                device = Device(uuid, instance or None, model, None, row.region or None, None, *stretch)
+                self._add(device, stretch, price_for(model, self.choice, row), 1, seen=False)
+
+    def _add(
+        self,
+        device: Device,
+        stretch: Stretch,
+        price: Price | Unknown | None,
+        share: Fraction | int,
+        *,
+        rate: Fraction | None = None,
+        seen: bool = True,
+    ) -> Stay:
+        if rate is None and isinstance(price, Price):
+            rate = Fraction(price.usd_per_h) * share
+        segment = Segment(len(self.stays), device.gpu_uuid, device.gpu_instance_id, *stretch)
+        stay = Stay(device, segment, price, round((stretch[1] - stretch[0]) * share), rate, seen)
+        self.stays.append(stay)
+        return stay
+
+
+def _common(one: Stretch, other: Stretch) -> Stretch | None:
+    low, high = max(one[0], other[0]), min(one[1], other[1])
+    return (low, high) if low < high else None
+
+
+def _without(one: Stretch, other: Stretch | None) -> list[Stretch]:
+    """What is left of a stretch without another."""
+    if other is None or not (common := _common(one, other)):
+        return [one]
+    return [piece for piece in ((one[0], common[0]), (common[1], one[1])) if piece[0] < piece[1]]
+
+
+def _model_of(instance: str) -> str | None:
+    """The GPU an instance has, where it has one kind only."""
+    try:
+        sold = {o.gpu for o in find_offers(instance=instance)} if instance else set()
+    except InputError:
+        return None
+    key = sold.pop() if len(sold) == 1 else None
+    return load_gpus()[key].name if isinstance(key, str) else None

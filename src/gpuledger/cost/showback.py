@@ -1,0 +1,84 @@
+"""Which team does a namespace belong to, and what is asked of it?
+
+One config file for all of it:
+
+    version = 1
+    [namespaces.ml-training]
+    team = "foundation models"
+    rfu_target_ratio = 0.70          # optional: what efficiency is compared with
+    gap_alert_above_ratio = 0.25     # optional: when to alert on utilization less real use
+
+A namespace of one cluster alone is written "cluster/namespace"; it wins over the plain name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.errors import FactError
+
+NO_TEAM = "no team"
+CONFIG_VERSION = 1
+Ratio = Annotated[float, msgspec.Meta(gt=0, le=1)]
+
+
+class NamespaceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said of one namespace."""
+
+    team: str | None = None
+    rfu_target_ratio: Ratio | None = None
+    gap_alert_above_ratio: Ratio | None = None
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    version: int = CONFIG_VERSION
+    namespaces: dict[str, NamespaceConfig] = {}
+
+    def of(self, cluster: str | None, namespace: str | None) -> NamespaceConfig:
+        """What holds for a namespace of a cluster."""
+        if namespace is None:
+            return NamespaceConfig()
+        narrow = self.namespaces.get(f"{cluster}/{namespace}")
+        return narrow or self.namespaces.get(namespace) or NamespaceConfig()
+
+    def team(self, cluster: str | None, namespace: str | None) -> str:
+        """Who is shown the cost; time without an owner is nobody's."""
+        if namespace is None:
+            return UNALLOCATED
+        return self.of(cluster, namespace).team or NO_TEAM
+
+    def rfu_targets(self) -> dict[str, float]:
+        """The targets given, by namespace."""
+        return {name: n.rfu_target_ratio for name, n in self.namespaces.items() if n.rfu_target_ratio is not None}
+
+
+def load_config(path: Path) -> Config:
+    """The user's file, checked whole."""
+    return _checked(load_toml(path, Config), str(path))
+
+
+def demo_config() -> Config:
+    """The demo fleet's teams, as shipped."""
+    file = data_dir("gpuledger.cost", "data", "demo_config.toml")
+    return _checked(load_toml(file, Config), str(file))
+
+
+def _checked(config: Config, path: str) -> Config:
+    if config.version > CONFIG_VERSION:
+        raise FactError(
+            path, "version", f"{config.version} is newer than this gpuledger reads", hint="upgrade gpuledger"
+        )
+    for name, namespace in config.namespaces.items():
+        if namespace.team is not None and not namespace.team.strip():
+            raise FactError(path, f"namespaces.{name}.team", "is empty", hint="name the team, or leave the line out")
+        if namespace.team in {NO_TEAM, UNALLOCATED}:
+            problem = f"{namespace.team!r} has a meaning of its own here"
+            raise FactError(path, f"namespaces.{name}.team", problem, hint="give the team another name")
+    return config

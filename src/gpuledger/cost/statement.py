@@ -1,0 +1,240 @@
+"""What does the cost statement say? Its figures, as plain frozen data.
+
+Dollars are whole numbers of 10^-12 USD, so every group adds up to the bill exactly. A figure that is not known is an
+`Unknown` with the reason; a group of which only a part has a price counts that part and says how much has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from gpuledger.cost.money import ZERO
+from gpuledger.cost.projections import Projection
+from gpuledger.units import MS_PER_HOUR, Unknown
+
+Bucket = Literal["productive", "stalled", "underused", "idle", "idle_held", "unobserved"]
+BUCKETS: tuple[Bucket, ...] = ("productive", "stalled", "underused", "idle", "idle_held", "unobserved")
+PHASES = ("idle", "underutilized", "productive", "compute_bound")
+EVIDENCE = ("counters", "power", "none")
+
+
+@dataclass(frozen=True)
+class Times:
+    """Paid time by bucket in whole milliseconds."""
+
+    productive_ms: int = 0
+    stalled_ms: int = 0
+    underused_ms: int = 0
+    idle_ms: int = 0
+    idle_held_ms: int = 0
+    unobserved_ms: int = 0
+
+    @property
+    def paid_ms(self) -> int:
+        """All paid time."""
+        return sum(self.parts())
+
+    @property
+    def paid_h(self) -> float:
+        """All paid time in hours."""
+        return self.paid_ms / MS_PER_HOUR
+
+    def each(self) -> dict[Bucket, int]:
+        """By the bucket's name."""
+        return dict(zip(BUCKETS, self.parts(), strict=True))
+
+    def parts(self) -> tuple[int, ...]:
+        """In the order of BUCKETS."""
+        return (
+            self.productive_ms, self.stalled_ms, self.underused_ms, self.idle_ms, self.idle_held_ms,
+            self.unobserved_ms,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, each: Mapping[Bucket, int]) -> Times:
+        """From amounts by the bucket's name."""
+        return cls(**{f"{b}_ms": n for b, n in each.items()})
+
+
+@dataclass(frozen=True)
+class Dollars:
+    """Paid dollars by bucket."""
+
+    productive_usd: Decimal = ZERO
+    stalled_usd: Decimal = ZERO
+    underused_usd: Decimal = ZERO
+    idle_usd: Decimal = ZERO
+    idle_held_usd: Decimal = ZERO
+    unobserved_usd: Decimal = ZERO
+
+    @property
+    def paid_usd(self) -> Decimal:
+        """All that was paid."""
+        return sum(self.parts(), ZERO)
+
+    @property
+    def waste_usd(self) -> Decimal:
+        """Paid and seen not to be put to use; unobserved time is not called waste."""
+        return self.paid_usd - self.productive_usd - self.unobserved_usd
+
+    def each(self) -> dict[Bucket, Decimal]:
+        """By the bucket's name."""
+        return dict(zip(BUCKETS, self.parts(), strict=True))
+
+    def parts(self) -> tuple[Decimal, ...]:
+        """In the order of BUCKETS."""
+        return (
+            self.productive_usd, self.stalled_usd, self.underused_usd, self.idle_usd, self.idle_held_usd,
+            self.unobserved_usd,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, each: Mapping[Bucket, Decimal]) -> Dollars:
+        """From amounts by the bucket's name."""
+        return cls(**{f"{b}_usd": v for b, v in each.items()})
+
+
+def add_times(times: Iterable[Times]) -> Times:
+    """Bucket by bucket."""
+    return Times(*(sum(column) for column in zip(*(t.parts() for t in times), strict=True)))
+
+
+def add_dollars(dollars: Iterable[Dollars]) -> Dollars:
+    """Bucket by bucket."""
+    return Dollars(*(sum(column, ZERO) for column in zip(*(d.parts() for d in dollars), strict=True)))
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One group: a namespace, a team, a cluster, a GPU model. `dollars` leave out `unpriced_h`."""
+
+    name: str
+    gpus: int
+    times: Times
+    dollars: Dollars | Unknown
+    unpriced_h: float
+
+
+@dataclass(frozen=True)
+class GpuCost:
+    """One device. A MIG slice's time is its own; its dollars are its share of the board's price."""
+
+    gpu_uuid: str
+    gpu_instance_id: str | None
+    gpu_model: str | None
+    cluster: str | None
+    region: str | None
+    board_share: float
+    times: Times
+    dollars: Dollars | Unknown
+    usd_per_h: Decimal | Unknown
+    price_words: str
+
+
+@dataclass(frozen=True)
+class PriceUsed:
+    """One price, what it rests on, how old it is (below zero: listed later), and how much was priced by it."""
+
+    gpu_model: str | None
+    usd_per_h: Decimal
+    low_usd_per_h: Decimal
+    high_usd_per_h: Decimal
+    basis: str
+    words: str
+    oldest: str | None
+    newest: str | None
+    age_days: int | None
+    gpus: int
+    paid_h: float
+
+
+@dataclass(frozen=True)
+class Unpriced:
+    """Devices whose price is not known, and why; none of their time is in any dollar figure."""
+
+    gpu_model: str | None
+    gpus: int
+    paid_h: float
+    why: str
+
+
+@dataclass(frozen=True)
+class WorkCost:
+    """Dollars for 10^18 floating-point operations really done: low, middle, high, by what the counters can tell."""
+
+    low_usd: Decimal
+    middle_usd: Decimal
+    high_usd: Decimal
+    exaflop: float
+    gpus: int
+    words: str
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The change of one bucket since the last period, in three parts that add up to it."""
+
+    bucket: str
+    before_usd: Decimal
+    after_usd: Decimal
+    volume_usd: Decimal
+    rate_usd: Decimal
+    efficiency_usd: Decimal
+
+    @property
+    def change_usd(self) -> Decimal:
+        """After less before."""
+        return self.after_usd - self.before_usd
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """This period against the last of the same length."""
+
+    start_ms: int
+    end_ms: int
+    total: Effect
+    by_bucket: tuple[Effect, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CostStatement:
+    """What was paid in one window, for what, by whom, and what it comes to."""
+
+    start_ms: int
+    end_ms: int
+    gpus: int
+    times: Times
+    dollars: Dollars | Unknown
+    paid_low_usd: Decimal | Unknown
+    paid_high_usd: Decimal | Unknown
+    projection: Projection | Unknown
+    phases_pct: Mapping[str, float] | Unknown
+    evidence_pct: Mapping[str, float] | Unknown
+    work: WorkCost | Unknown
+    energy_kwh: float | Unknown
+    energy_usd: Decimal | Unknown
+    by_gpu: tuple[GpuCost, ...]
+    by_model: tuple[CostRow, ...]
+    by_cluster: tuple[CostRow, ...]
+    by_namespace: tuple[CostRow, ...]
+    by_owner: tuple[CostRow, ...]
+    by_team: tuple[CostRow, ...]
+    prices: tuple[PriceUsed, ...]
+    unpriced: tuple[Unpriced, ...]
+    previous: Comparison | Unknown
+    assumptions: tuple[str, ...]
+
+    @property
+    def paid_usd(self) -> Decimal | Unknown:
+        """All that was paid, for the devices with a price."""
+        return self.dollars if isinstance(self.dollars, Unknown) else self.dollars.paid_usd
+
+    @property
+    def wall_h(self) -> float:
+        """Length of the window."""
+        return (self.end_ms - self.start_ms) / MS_PER_HOUR

@@ -1,0 +1,94 @@
+"""What was taken for granted in this bill, said aloud?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from gpuledger.catalog.prices import source
+from gpuledger.cost.billing import Asked, Bill
+from gpuledger.cost.pricing import Price
+from gpuledger.efficiency.evidence import ModelFacts, PipeRates
+from gpuledger.units import MS_PER_HOUR, Unknown, utc
+
+_BLIND = {
+    "by_power_ms": "have no pipe counters: the productive share is power above idle power, so any hot work counts",
+    "by_none_ms": "have neither counters nor power: all that is busy counts as productive, so waste is a lower bound",
+    "tensor_only_ms": "have no vector pipe recorded: work done there is not seen, so productive time is a lower bound",
+}
+
+
+def assumptions(bill: Bill, asked: Asked) -> tuple[str, ...]:
+    """Every choice that moves a dollar, one sentence each."""
+    return (*_paid_time(bill, asked), *_window(bill, asked), *_prices(bill), *_buckets(bill))
+
+
+def _paid_time(bill: Bill, asked: Asked) -> Iterator[str]:
+    if asked.inventory is None:
+        yield "no inventory was given: each GPU counts as paid for from its first to its last sample"
+    else:
+        rows, seen = asked.inventory.by_device, {d.name for d in bill.devices} | {d.gpu_uuid for d in bill.devices}
+        outside = sorted(d.name for d in bill.devices if d.name not in rows and d.gpu_uuid not in rows)
+        unseen = sorted(name for name in rows if name not in seen)
+        yield f"paid time comes from {asked.inventory.path}"
+        if outside:
+            yield f"{_some(outside)} not in the inventory: paid for from first to last sample"
+        if unseen:
+            yield f"{_some(unseen)} in the inventory but in no sample: all of that time is unobserved"
+    if bill.unpaid_ms:
+        yield f"{_h(bill.unpaid_ms)} were seen at times nobody pays for, and cost nothing here"
+    if any(d.gpu_instance_id for d in bill.devices):
+        yield "a MIG slice pays its share of the board; hours are hours of a whole board"
+
+
+def _window(bill: Bill, asked: Asked) -> Iterator[str]:
+    since, until = asked.scope.since_ms, asked.scope.until_ms
+    start, end = bill.window.start_ms, bill.window.end_ms
+    if (since is not None and since < start) or (until is not None and until > end):
+        reach = f"{utc(start):%Y-%m-%d %H:%M} to {utc(end):%Y-%m-%d %H:%M} UTC"
+        yield f"samples reach from {reach}, less than was asked for: hourly figures are over that time"
+
+
+def _prices(bill: Bill) -> Iterator[str]:
+    priced = {c.stay.segment.number: c.stay for c in bill.charges}.values()
+    bases = Counter(s.price.basis for s in priced if isinstance(s.price, Price))
+    if bases["market"] or bases["instance"]:
+        yield f"list prices: {source()}"
+    if bases["market"]:
+        yield "where no price was given, the market median of the GPU is used; its range is shown beside it"
+    boards = {s.device.gpu_uuid for s in priced if isinstance(s.price, Unknown)}
+    if boards:
+        yield f"{len(boards)} GPUs have no known price: no dollar figure holds any of their time"
+
+
+def _buckets(bill: Bill) -> Iterator[str]:
+    totals = Counter[str]()
+    for charge in bill.charges:
+        totals.update(charge.sums)
+    if totals["unstated_ms"]:
+        yield f"{_h(totals['unstated_ms'])} have samples without activity or utilization: counted as unobserved"
+    for name, what in _BLIND.items():
+        if totals[name]:
+            yield f"{_h(totals[name])} of active time {what}"
+    if totals["by_counters_ms"]:
+        yield from _notes(bill)
+
+
+def _notes(bill: Bill) -> Iterator[str]:
+    """What had to be assumed to rate the pipes of each model."""
+    found: dict[str, list[str]] = {}
+    for model in sorted({d.gpu_model or "" for d in bill.devices}):
+        rates = ModelFacts(model or None).rates(None)
+        for note in rates.notes if isinstance(rates, PipeRates) else ():
+            found.setdefault(note, []).append(model)
+    for note, models in found.items():
+        yield f"{', '.join(models)}: {note}"
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 2} more are" if len(names) > 2 else (" is" if len(names) == 1 else " are")
+    return ", ".join(names[:2]) + more
+
+
+def _h(ms: int) -> str:
+    return f"{ms / MS_PER_HOUR:,.1f} h"

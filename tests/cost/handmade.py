@@ -1,0 +1,28 @@
+"""Lines written by hand, so that every figure can be checked with a pencil."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger import lines
+from gpuledger.units import MS_PER_HOUR, day_start_ms
+
+START = day_start_ms("2026-01-20")
+HOUR = MS_PER_HOUR
+H100 = "NVIDIA H100 80GB HBM3"
+
+Books = Callable[..., Lake]
+
+
+def line(hour: int = 0, gpu: str = "GPU-a", **given: Any) -> dict[str, Any]:
+    """One hour of one device, fully observed, unless told otherwise."""
+    start = START + hour * HOUR
+    row: dict[str, Any] = {name: 0 if column.merge == "sum" else None for name, column in lines.columns().items()}
+    row |= {
+        "hour_ms": start, "grain_ms": HOUR, "gpu_uuid": gpu, "gpu_model": H100, "first_ms": start,
+        "last_ms": start + HOUR, "samples": 60, "observed_ms": HOUR, "cluster": "c1", "namespace": "n1",
+        "board_mw": 700_000,
+    }  # fmt: skip
+    return row | given
