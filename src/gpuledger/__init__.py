@@ -1,3 +1,82 @@
-"""gpuledger keeps the books of a GPU fleet."""
+"""gpuledger keeps the books of a GPU fleet: what every GPU-second really did, who it was for and what to change.
+
+The rooms, each of which uses only those above it:
+
+    errors, units, registry   what can go wrong, in which unit, who can do it
+    catalog       facts as files: GPUs, thresholds, each figure with its source
+    telemetry     what a GPU says: columns, sources, a synthetic fleet
+    lake          where samples rest: import, atomic commits, retention
+    ledger        one line per device, hour and owner: physics only, whole numbers
+    efficiency    what the hardware did: the efficiency statement
+    report        charts and documents
+    cli           the command line
+
+    from gpuledger import Lake, import_files, post_lake, load_thresholds, efficiency_statement, write_report
+
+    lake = Lake("gpuledger-data")
+    import_files(lake, ["export.parquet"])
+    post_lake(lake, load_thresholds())
+    write_report(efficiency_statement(lake), "report")
+
+Importing this package loads none of the rooms; a name loads its room when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuledger.catalog.gpus import Gpu, find_gpu, get_gpu, load_gpus
+    from gpuledger.catalog.thresholds import Thresholds, load_thresholds
+    from gpuledger.efficiency.build import efficiency_statement
+    from gpuledger.efficiency.encode import to_json
+    from gpuledger.efficiency.statement import EfficiencyStatement
+    from gpuledger.errors import GpuledgerError
+    from gpuledger.lake.importing import ImportResult, import_files
+    from gpuledger.lake.layout import Lake
+    from gpuledger.ledger.engine import PostingResult, post_lake
+    from gpuledger.ledger.tidying import Ages, tidy_lake
+    from gpuledger.report.write import write_report
+    from gpuledger.telemetry.mapping import load_mapping
+    from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
+    from gpuledger.units import Unknown
 
 __version__ = "0.1.0"
+
+# Where each public name lives; the imports above say the same to type checkers, and a test holds the two together.
+_HOMES = {
+    "catalog.gpus": ("Gpu", "find_gpu", "get_gpu", "load_gpus"),
+    "catalog.thresholds": ("Thresholds", "load_thresholds"),
+    "efficiency.build": ("efficiency_statement",),
+    "efficiency.encode": ("to_json",),
+    "efficiency.statement": ("EfficiencyStatement",),
+    "errors": ("GpuledgerError",),
+    "lake.importing": ("ImportResult", "import_files"),
+    "lake.layout": ("Lake",),
+    "ledger.engine": ("PostingResult", "post_lake"),
+    "ledger.tidying": ("Ages", "tidy_lake"),
+    "report.write": ("write_report",),
+    "telemetry.mapping": ("load_mapping",),
+    "telemetry.synthetic": ("FleetSpec", "write_fleet"),
+    "units": ("Unknown",),
+}
+
+__all__ = [
+    "Ages", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError", "ImportResult", "Lake", "PostingResult",
+    "Thresholds", "Unknown", "__version__", "efficiency_statement", "find_gpu", "get_gpu", "import_files", "load_gpus",
+    "load_mapping", "load_thresholds", "post_lake", "tidy_lake", "to_json", "write_fleet", "write_report",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Load the room a public name lives in."""
+    for home, names in _HOMES.items():
+        if name in names:
+            import importlib
+
+            return getattr(importlib.import_module(f"gpuledger.{home}"), name)
+    raise AttributeError(f"module 'gpuledger' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,23 @@
+"""How does a person at a terminal use all this? The command line draws; every figure comes from the rooms above.
+
+app         finds the commands (commands/, one file each), runs one, turns what went wrong into an exit code
+failures    what the user reads when something went wrong
+options     the options that commands share
+times       instants and lengths of time as people write them
+screen      tables on stdout, progress on stderr, or one JSON object and nothing else
+figures     one figure as text
+folders     a folder replaced whole or not at all
+analysis    stale books to a statement, a statement to files
+views       statement, import, catalog as tables
+"""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run the command named on the command line; returns the exit code."""
+    from gpuledger.cli.app import run
+
+    return run()

@@ -1,0 +1,104 @@
+"""Which command did the user mean, and with what exit code does it end?
+
+0 done, 1 found problems where asked (--fail-on), 2 bad input, 70 a bug in gpuledger, 130 interrupted, 141 the reader
+of a pipe went away.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from gpuledger.cli.failures import explain
+from gpuledger.errors import UnknownName
+
+
+class CommandFolder(click.Group):
+    """A group whose commands are the modules of a package; each is imported when it is asked for.
+
+    A module `name.py` holds one click command called `command`; a package holds another group under the same name.
+    `import_.py` is `import`: a trailing underscore keeps a Python keyword usable as a file name.
+    """
+
+    def __init__(self, package: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._package = package
+
+    def _modules(self) -> dict[str, str]:
+        # Names come from the folder itself: pkgutil would load more than click's help does.
+        (folder,) = importlib.import_module(self._package).__path__
+        found = (e.name.removesuffix(".py") for e in os.scandir(folder) if e.name.endswith(".py") or e.is_dir())
+        names = (name for name in found if not name.startswith("_"))
+        return {name.rstrip("_").replace("_", "-"): f"{self._package}.{name}" for name in names}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The names, in order, without importing any of the modules."""
+        return sorted(self._modules())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of that name, or None."""
+        module = self._modules().get(cmd_name)
+        if module is None:
+            return None
+        command = importlib.import_module(module).command
+        assert isinstance(command, click.Command), f"{module}.command is not a command"
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without a command: the help, which is no mistake."""
+        return super().parse_args(ctx, args or ["--help"])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """An unknown command is answered with the nearest names."""
+        if args[0] not in self._modules() and not args[0].startswith("-"):
+            raise UnknownName("command", args[0], self._modules())
+        return super().resolve_command(ctx, args)
+
+
+def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from gpuledger import __version__
+
+        click.echo(f"gpuledger {__version__}")
+        ctx.exit()
+
+
+root = CommandFolder(
+    "gpuledger.cli.commands",
+    name="gpuledger",
+    help="The books of a GPU fleet: what every GPU-second really did, who it was for and what to change.",
+    epilog="Start with: gpuledger demo. Then: gpuledger import FILE..., gpuledger analyze --out report.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Show the version and exit.",
+        )
+    ],
+)
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run one command line; nothing but an exit code comes out, whatever happened."""
+    given = list(sys.argv[1:] if args is None else args)
+    try:
+        if "_GPULEDGER_COMPLETE" in os.environ:
+            root.main(given, prog_name="gpuledger")  # the shell asks how a word goes on
+        # Not root.main: it would turn an interrupt and a closed pipe into endings of its own.
+        with root.make_context("gpuledger", given) as context:
+            code = root.invoke(context)
+        sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001  (the one place where a failure becomes words)
+        return explain(error, as_json="--json" in given)
+    return code if isinstance(code, int) else 0

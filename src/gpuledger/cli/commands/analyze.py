@@ -1,0 +1,46 @@
+"""What did the hardware really do? The efficiency statement at the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gpuledger.cli.options import PATH, Chosen, lake_option, screen_options, statement_options
+from gpuledger.cli.screen import Screen
+
+
+@click.command("analyze")
+@lake_option
+@click.option("--out", type=PATH, help="Also write report.html, its Markdown and JSON twins, charts and CSVs here.")
+@statement_options
+@click.option(
+    "--achievable", type=click.Choice(["s0", "peak", "measured"]), default="s0", show_default=True,
+    help="Whose achievable TFLOPS realized ones are compared with.",
+)  # fmt: skip
+@click.option("--thresholds", "thresholds_file", type=PATH, help="TOML file with limits to use instead of the shipped.")
+@screen_options
+def command(
+    screen: Screen, chosen: Chosen, lake_dir: Path, out: Path | None, achievable: str, thresholds_file: Path | None
+) -> None:
+    """Say what the hardware did, and what doing better is worth.
+
+    Samples that came in since the last time are posted first.
+    """
+    from gpuledger.catalog.thresholds import load_thresholds
+    from gpuledger.cli.analysis import post, state, write_files
+    from gpuledger.cli.views.statement import parts
+    from gpuledger.efficiency.encode import to_json
+    from gpuledger.lake.layout import Lake
+
+    lake, limits = Lake(lake_dir), load_thresholds(thresholds_file)
+    with screen.stages() as stages:
+        post(lake, limits, stages)
+        statement = state(lake, limits, chosen, achievable)
+        written = write_files(statement, out, limits, stages) if out else {}
+    files = {name: str(path) for name, path in written.items()}
+    screen.answer({**to_json(statement), "files": files})
+    if screen.talks:
+        screen.show(*parts(statement, screen.console().width))
+        where = files["report.html"] if out else "add --out DIR"
+        screen.show(f"charts, assumptions and evidence are in the report: {where}")

@@ -1,0 +1,7 @@
+"""What facts do the figures stand on? One module a kind of fact."""
+
+from __future__ import annotations
+
+from gpuledger.cli.app import CommandFolder
+
+command = CommandFolder(__name__, name="catalog", help="Look at the facts the figures stand on.")

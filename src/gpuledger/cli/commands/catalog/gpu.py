@@ -1,0 +1,25 @@
+"""What does the catalog say about one GPU, and who says so?"""
+
+from __future__ import annotations
+
+import click
+
+from gpuledger.cli.options import screen_options
+from gpuledger.cli.screen import Screen
+
+
+@click.command("gpu")
+@click.argument("name")
+@screen_options
+def command(screen: Screen, name: str) -> None:
+    """Show every figure of one GPU with its source and date.
+
+    NAME is the catalog's key, its name or exactly what the driver says, such as "NVIDIA H100 80GB HBM3".
+    """
+    from gpuledger.catalog.gpus import get_gpu
+    from gpuledger.cli.views.gpu_facts import as_data, gpu_page
+
+    gpu = get_gpu(name)
+    screen.answer(as_data(gpu))
+    if screen.talks:
+        screen.show(*gpu_page(gpu))

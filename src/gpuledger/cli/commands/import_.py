@@ -1,0 +1,68 @@
+"""How do files of telemetry get into the lake, and what is said about them?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gpuledger.cli.options import PATH, lake_option, screen_options
+from gpuledger.cli.screen import Screen, Stages, Tick
+
+FOUND_PROBLEMS = 1
+
+
+@click.command("import")
+@click.argument("files", metavar="SRC...", nargs=-1, required=True, type=PATH)
+@lake_option
+@click.option("--tz", "zone", default="UTC", show_default=True, help="Zone of times that carry none.")
+@click.option("--map", "map_name", help="How the columns are named: a shipped layout (s0, dcgm) or a mapping file.")
+@click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit with 1 if any row was rejected.")
+@screen_options
+def command(
+    screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str, map_name: str | None, fail_on: str | None
+) -> int:
+    """Take CSV or Parquet files of telemetry into the lake.
+
+    Importing the same file again adds nothing. A row with a fault is rejected, counted and kept in a rejects file; a
+    fault in a file as a whole stops the import and leaves the lake as it was.
+    """
+    from dataclasses import asdict
+
+    from gpuledger.cli.views.import_result import parts
+    from gpuledger.lake.importing import import_files
+    from gpuledger.lake.layout import Lake
+    from gpuledger.telemetry.mapping import load_mapping
+
+    mapping = load_mapping(map_name) if map_name else None
+    with screen.stages() as stages:
+        result = import_files(Lake(lake_dir), files, zone=zone, mapping=mapping, progress=_Bars(stages, files))
+    screen.answer({**asdict(result), "lake": str(lake_dir)})
+    if screen.talks:
+        screen.show(*parts(result, lake_dir))
+    return FOUND_PROBLEMS if fail_on == "rejects" and result.rows_rejected else 0
+
+
+class _Bars:
+    """One bar for reading, one for writing; how many rows there will be is known once they are read."""
+
+    def __init__(self, stages: Stages, files: tuple[Path, ...]) -> None:
+        self._stages = stages
+        self._expected = _rows_expected(files) if stages.shown else None
+        self._ticks: dict[str, Tick] = {}
+        self._read = 0
+
+    def __call__(self, stage: str, rows: int) -> None:
+        if stage not in self._ticks:
+            label, total = ("reading", self._expected) if stage == "read" else ("sorting, writing", self._read)
+            self._ticks[stage] = self._stages.start(label, total)
+        self._read += rows if stage == "read" else 0
+        self._ticks[stage](rows)
+
+
+def _rows_expected(files: tuple[Path, ...]) -> int | None:
+    """The rows of all files where the files say it; text files do not."""
+    from gpuledger.telemetry.sources import open_source
+
+    found = [open_source(f).rows_expected for f in files]
+    return sum(n for n in found if n is not None) if None not in found else None

@@ -1,0 +1,128 @@
+"""How are the GPUs of this machine recorded, alone or while a command runs?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuledger.cli.options import lake_option, screen_options
+from gpuledger.cli.screen import Screen
+from gpuledger.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuledger.lake.runs import RunNotes
+
+
+@click.command("record", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@lake_option
+@click.option("--hz", type=float, default=10.0, show_default=True, help="Readings a second; costly ones once a second.")
+@click.option("--duration", type=float, metavar="SECONDS", help="Stop after so long; without it Ctrl-C stops.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="namespace, workload, run_id, ...; again for more."
+)
+@click.option("--device", default="nvml", show_default=True, metavar="nvml|amd|replay:FILE", help="Whom to ask.")
+@click.argument("argv", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
+@screen_options
+def command(
+    screen: Screen,
+    lake_dir: Path,
+    hz: float,
+    duration: float | None,
+    labels: tuple[str, ...],
+    device: str,
+    argv: tuple[str, ...],
+) -> int:
+    """Record what the GPUs do, until Ctrl-C or while a command runs.
+
+    Around a command, its output, signals and exit code pass through; 127 means that there is no such command, 126 that
+    it cannot be run, 125 that nothing could be recorded where it was asked for. Without a GPU the command still runs.
+    """
+    # Arrow imports pandas wherever it is installed, for nothing here and at the price of a minute of sampling.
+    sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
+    if argv:
+        return _around(screen, argv, lake_dir, hz, duration, labels, device)
+    from gpuledger.lake.child import wait_for_end
+    from gpuledger.lake.record import Recording
+
+    if duration is not None and duration <= 0:
+        raise InputError(f"cannot record for {duration:g} s", hint="give a number of seconds above 0")
+    with Recording(lake_dir, hz=hz, labels=_labels(labels), device=device, program="gpuledger record") as run:
+        if screen.talks:
+            length = f"for {duration:g} s" if duration else "until Ctrl-C"
+            click.echo(f"recording {len(run.notes().devices) or 'all'} devices at {hz:g} Hz {length}", err=True)
+        wait_for_end(duration)
+    notes = run.notes()
+    screen.answer(figures(notes, lake_dir))
+    if screen.talks:
+        screen.show(*words(notes, lake_dir))
+    return 0
+
+
+def _around(
+    screen: Screen,
+    argv: tuple[str, ...],
+    lake_dir: Path,
+    hz: float,
+    duration: float | None,
+    labels: tuple[str, ...],
+    device: str,
+) -> int:
+    from gpuledger.errors import GpuledgerError
+    from gpuledger.lake.child import OUR_FAILURE
+    from gpuledger.lake.command import run_command, to_stderr
+
+    try:
+        if duration is not None:
+            raise InputError("--duration and a command both say when to stop", hint="leave --duration out")
+        given = _labels(labels)
+    except GpuledgerError as error:
+        to_stderr(f"{error}\n  the command was not started")
+        return OUR_FAILURE
+    done = run_command(argv, lake_dir, hz=hz, labels=given, device=device)
+    if done.notes is not None:
+        screen.answer({**figures(done.notes, lake_dir), "exit_code": done.exit_code})
+        if screen.talks:
+            for line in words(done.notes, lake_dir):
+                to_stderr(line)
+    else:
+        screen.answer({"exit_code": done.exit_code, "run_id": None, "recorded": False, "problem": done.problem})
+    return done.exit_code
+
+
+def _labels(given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--label {text!r} is not NAME=VALUE", hint="for example --label workload=train")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def figures(notes: RunNotes, lake_dir: Path) -> dict[str, Any]:
+    """The notes of a recording as plain figures."""
+    import msgspec
+
+    return {"recorded": True, "lake": str(lake_dir), "seconds": notes.seconds, **msgspec.to_builtins(notes)}
+
+
+def words(notes: RunNotes, lake_dir: Path) -> list[str]:
+    """The same for a reader, in a few lines."""
+    cpu = notes.sampler_cpu_s + notes.writer_cpu_s
+    share = 100 * cpu / notes.seconds / max(1, len(notes.devices)) if notes.seconds else 0.0
+    lines = [
+        f"recorded {notes.rows} samples of {len(notes.devices)} devices in {notes.seconds:.1f} s -> {lake_dir} (run {notes.run_id})",
+        f"cost of recording: {cpu:.2f} s of CPU, {share:.2f} % of a core per device",
+    ]
+    for device in notes.devices:
+        if device.util_period_s:
+            lines.append(
+                f"{device.device}: utilization is refreshed each {device.util_period_s:.2f} s; "
+                f"{device.repeats_left_out} repeated readings left out"
+            )
+        if device.missing:
+            lines.append(f"{device.device}: not known here: {', '.join(sorted(device.missing))} (why: see the notes)")
+    return lines

@@ -1,0 +1,73 @@
+"""What does the user read when something went wrong?
+
+Two lines on stderr: what happened and where, and what to do next. With --json the same as one JSON object, still on
+stderr, so that stdout is either one whole answer or empty. GPULEDGER_DEBUG=1 adds the traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from gpuledger.errors import GpuledgerError, map_os_error
+
+BAD_INPUT = 2
+BUG = 70
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+def explain(error: BaseException, *, as_json: bool) -> int:
+    """Say on stderr what went wrong; returns the exit code."""
+    if isinstance(error, BrokenPipeError):
+        # Whoever read our output has enough of it. Python would complain when it flushes at exit: give it a void.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, SystemExit) and isinstance(error.code, int | None):
+        return error.code or 0
+    message, hint, code = _words(error)
+    message, hint = " ".join(message.split()), " ".join(hint.split())  # libraries wrap theirs over lines
+    if os.environ.get("GPULEDGER_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+    if as_json:
+        import json
+
+        said = json.dumps({"error": message, "next": hint, "exit_code": code}, ensure_ascii=False)
+    else:
+        said = f"error: {message}\nnext: {hint}" if hint else f"error: {message}"
+    click.echo(said, err=True)
+    return code
+
+
+def _words(error: BaseException) -> tuple[str, str, int]:
+    """What happened, the next step, and the exit code."""
+    if isinstance(error, GpuledgerError):
+        return error.message, error.hint, error.exit_code
+    if isinstance(error, click.ClickException):
+        return _usage(error)
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return "interrupted", "run the same command again; what was committed before is safe", INTERRUPTED
+    if isinstance(error, MemoryError):
+        return "out of memory", "close other programs, or take fewer files at a time", BAD_INPUT
+    if isinstance(error, OSError):
+        mapped = map_os_error(error, error.filename or "output", "read or write")
+        return mapped.message, mapped.hint, mapped.exit_code
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return (
+        f"this is a bug in gpuledger: {what}",
+        "run it again with GPULEDGER_DEBUG=1 to see the traceback, and report that",
+        BUG,
+    )
+
+
+def _usage(error: click.ClickException) -> tuple[str, str, int]:
+    """A command line that does not parse, in our two lines."""
+    message = error.format_message().rstrip(".")
+    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "gpuledger"
+    return message[:1].lower() + message[1:], f"see {path} --help", BAD_INPUT

@@ -1,0 +1,74 @@
+"""Which options do commands share, and what do they mean everywhere?"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpuledger.cli.screen import Screen
+from gpuledger.cli.times import instant_ms, length_ms
+from gpuledger.errors import InputError
+
+Command = Callable[..., Any]
+PATH = click.Path(path_type=Path)
+
+lake_option = click.option(
+    "--lake", "lake_dir", type=PATH, default=Path("gpuledger-data"), show_default=True,
+    help="Folder of the samples and the books.",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which part of the books a statement is about."""
+
+    since_ms: int | None
+    until_ms: int | None
+    last_ms: int | None
+    clusters: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    owners: tuple[str, ...]
+
+
+def screen_options(command: Command) -> Command:
+    """--json and --quiet, given to the command as `screen`."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+    @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+    @functools.wraps(command)
+    def inner(*, as_json: bool, quiet: bool, **rest: Any) -> Any:
+        return command(screen=Screen(as_json=as_json, quiet=quiet), **rest)
+
+    return inner
+
+
+def statement_options(command: Command) -> Command:
+    """The window and the filters every statement takes, given to the command as `chosen`."""
+
+    @click.option(
+        "--since", "since_ms", type=instant_ms, metavar="TIME", help="From this day or time on; UTC if zone-less."
+    )
+    @click.option("--until", "until_ms", type=instant_ms, metavar="TIME", help="Up to this time, not including it.")
+    @click.option(
+        "--last", "last_ms", type=length_ms, metavar="LENGTH", help="So long before --until or the newest sample."
+    )
+    @click.option("--cluster", "clusters", multiple=True, help="Only this cluster; may be given again.")
+    @click.option("--namespace", "namespaces", multiple=True, help="Only this namespace; may be given again.")
+    @click.option("--owner", "owners", multiple=True, help="Only this workload; may be given again.")
+    @functools.wraps(command)
+    def inner(
+        *, since_ms: int | None, until_ms: int | None, last_ms: int | None, clusters: tuple[str, ...],
+        namespaces: tuple[str, ...], owners: tuple[str, ...], **rest: Any,
+    ) -> Any:  # fmt: skip
+        if since_ms is not None and last_ms is not None:
+            raise InputError("--since and --last both say where the window starts", hint="give one of them")
+        if since_ms is not None and until_ms is not None and since_ms >= until_ms:
+            raise InputError("--since is not before --until", hint="swap them")
+        return command(chosen=Chosen(since_ms, until_ms, last_ms, clusters, namespaces, owners), **rest)
+
+    return inner

@@ -1,0 +1,77 @@
+"""Where does a command's answer go: tables on stdout, or one JSON object and nothing else?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress
+
+Tick = Callable[[int], None]
+
+
+class Screen:
+    """What one command may show. Text with --json or --quiet goes nowhere; progress needs a terminal on stderr."""
+
+    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+        self.as_json = as_json
+        self.talks = not as_json and not quiet
+
+    def console(self) -> Console:
+        """The terminal, or whatever stdout is."""
+        from rich.console import Console
+
+        class Terminal(Console):
+            def on_broken_pipe(self) -> None:
+                raise BrokenPipeError  # rich would end the program with 1, which means something else here
+
+        return Terminal(highlight=False, emoji=False)
+
+    def show(self, *parts: RenderableType) -> None:
+        """Tables and text for a reader."""
+        if self.talks:
+            console = self.console()
+            for part in parts:
+                # A path must stay one word on one line to be copied.
+                console.print(part, soft_wrap=isinstance(part, str))
+
+    def answer(self, figures: Mapping[str, Any]) -> None:
+        """The whole answer as one JSON object, where asked for. Not-a-number is refused: it is no JSON."""
+        if self.as_json:
+            import json
+
+            click.echo(json.dumps(figures, ensure_ascii=False, allow_nan=False, indent=1))
+
+    @contextmanager
+    def stages(self) -> Iterator[Stages]:
+        """Progress bars while something long runs."""
+        if not (self.talks and sys.stderr.isatty()):
+            yield Stages(None)
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description:<18}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            yield Stages(progress)
+
+
+class Stages:
+    """The bars of one command, one for each stage of its work."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self.shown = progress is not None
+
+    def start(self, stage: str, total: int | None = None) -> Tick:
+        """A new bar; call what comes back with each further amount done. Without a total the bar only moves."""
+        if self._progress is None:
+            return lambda _amount: None
+        progress, task = self._progress, self._progress.add_task(stage, total=total)
+        return lambda amount: progress.advance(task, amount)

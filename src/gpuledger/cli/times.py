@@ -1,0 +1,35 @@
+"""Which instant, or what length of time, did the user write?"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from gpuledger.errors import InputError
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
+
+_UNIT_MS = {"w": 7 * MS_PER_DAY, "d": MS_PER_DAY, "h": MS_PER_HOUR, "m": 60 * MS_PER_S, "s": MS_PER_S}
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms])")
+
+
+def instant_ms(text: str) -> int:
+    """An ISO 8601 day or time as milliseconds since 1970; without a zone it is UTC."""
+    try:
+        when = dt.datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InputError(
+            f"{text!r} is not a time", hint="write 2026-01-20, 2026-01-20T08:30 or 2026-01-20T08:30+01:00"
+        ) from None
+    when = when if when.tzinfo else when.replace(tzinfo=dt.UTC)
+    return round(when.timestamp() * MS_PER_S)
+
+
+def length_ms(text: str) -> int:
+    """A length such as 7d, 12h or 90m in milliseconds."""
+    found = _LENGTH.fullmatch(text.strip().lower())
+    length = round(float(found[1]) * _UNIT_MS[found[2]]) if found else 0
+    if not length:
+        raise InputError(
+            f"{text!r} is not a length of time", hint="write a number and w, d, h, m or s: 7d, 12h, 90m, 60s"
+        )
+    return length

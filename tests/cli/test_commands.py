@@ -1,0 +1,147 @@
+"""Do synth, catalog and tidy do what their help says?"""
+
+from __future__ import annotations
+
+import csv
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gpuledger.units import MS_PER_DAY, day_start_ms
+
+
+class TestSynth:
+    def test_parquet_and_json(self, cli):
+        said = cli("synth", "f.parquet", "--gpus", 4, "--days", 0.5, "--step", "10m", "--seed", 3, "--json").json()
+        assert (said["rows"], said["columns"], said["format"]) == (4 * 72, 36, "parquet")
+        assert (said["gpus"], said["days"], said["step_s"], said["seed"]) == (4, 0.5, 600.0, 3)
+        assert said["files"] == ["f.parquet"]
+        assert said["size_bytes"] == Path("f.parquet").stat().st_size
+        assert pq.read_metadata("f.parquet").num_rows == said["rows"]
+
+    def test_csv_by_suffix_or_option(self, cli):
+        assert cli("synth", "f.csv", "--gpus", 2, "--days", 0.01).code == 0
+        assert cli("synth", "f.txt", "--gpus", 2, "--days", 0.01, "--format", "csv").code == 0
+        assert Path("f.csv").read_bytes() == Path("f.txt").read_bytes()
+        assert len(next(csv.reader(Path("f.csv").read_text().splitlines()))) == 36
+
+    def test_by_day(self, cli):
+        said = cli("synth", "days", "--gpus", 2, "--days", 2, "--step", "1h", "--by-day", "--json").json()
+        assert said["files"] == ["days/2026-01-20.parquet", "days/2026-01-21.parquet"]
+
+    def test_what_is_said(self, cli):
+        out = cli("synth", "f.parquet", "--gpus", 2, "--days", 1, "--step", "1h").out
+        assert "48 samples of 2 GPUs over 1 day" in out
+        assert "next: gpuledger import f.parquet" in out
+
+    @pytest.mark.parametrize(
+        "args", [["--gpus", 0], ["--days", -1], ["--start", "soon"], ["--step", "0s"], ["--seed", -1]]
+    )
+    def test_bad_wishes(self, cli, args):
+        ended = cli("synth", "f.parquet", *args)
+        assert ended.code == 2
+        assert "next: " in ended.err
+        assert not Path("f.parquet").exists()
+
+
+class TestCatalog:
+    def test_list(self, cli):
+        said = cli("catalog", "gpus", "--json").json()["gpus"]
+        keys = [g["key"] for g in said]
+        assert {"h100-sxm5-80gb", "a100-sxm4-40gb", "a10g"} <= set(keys)
+        assert all(g["board_power_w"]["source"] and g["board_power_w"]["as_of"] for g in said)
+        out = cli("catalog", "gpus").out
+        assert all(key in out for key in keys)
+        assert max(map(len, out.splitlines())) <= 100
+
+    def test_one_by_any_exact_name(self, cli):
+        by_key = cli("catalog", "gpu", "h100-sxm5-80gb", "--json").json()
+        assert by_key == cli("catalog", "gpu", "NVIDIA H100 80GB HBM3", "--json").json()
+        assert by_key["reference_precision"] == "bf16"
+        out = cli("catalog", "gpu", "h100-sxm5-80gb").out
+        for field in ("board_power_w", "peak_tflops.bf16", "achievable.s0"):
+            assert field in out
+        assert by_key["board_power_w"]["source"].split()[0] in out
+
+    def test_unknown_gpu(self, cli):
+        ended = cli("catalog", "gpu", "h100-smx5")
+        assert (ended.code, ended.out) == (2, "")
+        assert "H100-SXM5-80GB" in ended.err
+
+    def test_unknown_kind(self, cli):
+        assert "did you mean" in cli("catalog", "gpuz").err
+
+
+@pytest.fixture
+def lake(cli, fleet_parquet):
+    """Two days, 2026-01-20 and 21, six samples an hour of three GPUs."""
+    assert cli("import", fleet_parquet, "--lake", "lake").code == 0
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Set the clock."""
+
+    def to(day: str) -> None:
+        monkeypatch.setattr(time, "time_ns", lambda: day_start_ms(day) * 1_000_000)
+
+    return to
+
+
+class TestTidy:
+    FOLD = ("tidy", "--lake", "lake", "--fold-older-than", "1d")
+
+    def test_fold(self, cli, lake, at):
+        at("2026-01-22")
+        said = cli(*self.FOLD, "--json").json()
+        assert said["days_folded"] == ["2026-01-20"]
+        assert (said["lines_before"], said["lines_after"]) == (3 * 24, 3)
+        assert (said["days_dropped"], said["closed_before"]) == ([], None)
+        assert said["now_ms"] == day_start_ms("2026-01-21") + MS_PER_DAY
+        at("2026-01-23")
+        assert "1 day folded: 72 hour lines became 3" in cli(*self.FOLD).out
+        assert cli(*self.FOLD).out == "nothing to fold\n"
+
+    def test_dropping_needs_a_yes(self, cli, lake, at, monkeypatch):
+        at("2026-01-23")
+        drop = (*self.FOLD, "--drop-samples-older-than", "2d")
+        before = sorted(Path("lake/samples").iterdir())
+        for args in (drop, (*drop, "--json")):
+            ended = cli(*args)
+            assert ended.code == 2
+            assert "432 samples of 1 day up to 2026-01-20" in ended.err
+            assert "--yes" in ended.err
+        assert sorted(Path("lake/samples").iterdir()) == before
+        said = cli(*drop, "--yes", "--json").json()
+        assert (said["days_dropped"], said["rows_dropped"]) == (["2026-01-20"], 432)
+        assert said["closed_before"] == "2026-01-21"
+        assert [f.name for f in Path("lake/samples").iterdir()] == ["day=2026-01-21"]
+
+    def test_late_rows_of_closed_days_are_rejected(self, cli, lake, at, fleet_parquet):
+        at("2026-01-23")
+        assert cli(*self.FOLD, "--drop-samples-older-than", "2d", "--yes").code == 0
+        said = cli("import", fleet_parquet, "--lake", "lake", "--json").json()
+        assert said["rejects"] == {"day_is_closed": 432}
+        at("2026-02-23")
+        assert cli(*self.FOLD, "--drop-samples-older-than", "2d", "--yes").code == 0
+        ended = cli("import", fleet_parquet, "--lake", "lake")
+        assert ended.code == 2
+        assert "days that are closed" in ended.err
+
+    def test_ages_in_the_wrong_order(self, cli, lake):
+        ended = cli("tidy", "--lake", "lake", "--fold-older-than", "30d", "--drop-samples-older-than", "7d", "--yes")
+        assert ended.code == 2
+        assert "before their hour lines are folded" in ended.err
+
+    def test_no_lake(self, cli):
+        ended = cli("tidy", "--fold-older-than", "30d")
+        assert ended.code == 2
+        assert "gpuledger import FILE" in ended.err
+
+
+def test_quiet_says_nothing(cli, fleet_parquet):
+    assert cli("import", fleet_parquet, "--lake", "lake", "-q").out == ""
+    assert cli("catalog", "gpus", "-q").out == ""
+    assert cli("synth", "f.parquet", "--gpus", 1, "--days", 0.1, "--quiet").out == ""
