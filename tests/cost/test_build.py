@@ -8,7 +8,7 @@ import pytest
 from handmade import HOUR, START, Books, line
 
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.build import cost_report, cost_statement
+from gpuledger.cost.build import bill_by_namespace, cost_report, cost_statement
 from gpuledger.cost.encode import savings_json, to_json
 from gpuledger.cost.inventory import demo_inventory, read_inventory
 from gpuledger.cost.savings import Bill, Lever, combine
@@ -192,6 +192,8 @@ def test_this_period_against_the_last(books: Books) -> None:
     idle = next(e for e in made.previous.by_bucket if e.bucket == "idle")
     assert (idle.before_usd, idle.after_usd, idle.efficiency_usd) == (4, 2, -2)
     assert made.previous.total.change_usd == 0
+    longer = cost_statement(lake, Scope(START + HOUR, START + 4 * HOUR), price=2, previous=True)
+    assert "seen for 1.0 of 3.0 h only" in longer.previous.words[-1]  # type: ignore[union-attr]
     first = cost_statement(lake, Scope(None, START + 2 * HOUR), price=2, previous=True)
     assert isinstance(first.previous, Unknown)
 
@@ -221,7 +223,9 @@ def test_savings_as_json(demo: Lake) -> None:
     made = cost_statement(demo, price=2)
     assert not isinstance(made.dollars, Unknown)
     fix = Lever("fix", "throughput", Decimal("0.1"), Decimal("0.2"), Decimal("0.3"))
-    told = savings_json(combine(Bill.whole(made.dollars.each()), [fix]))
+    told = savings_json(combine(bill_by_namespace(made), [fix]))
     assert told is not None
-    assert {"naive_pct", "combined_pct", "cap_pct", "with_rate_pct"} <= set(told)
-    assert float(told["combined_pct"]) == pytest.approx(20)
+    assert told == savings_json(combine(Bill.whole(made.dollars.each()), [fix]))
+    assert told["combined_pct"] == told["with_rate_pct"] == told["naive_pct"] == 20 <= told["cap_pct"]
+    assert told["combined"] == {"low_pct": 10, "middle_pct": 20, "high_pct": 30}
+    assert Decimal(told["combined_usd"]) == round(paid(made) / 5, 12)

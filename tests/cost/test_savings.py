@@ -107,7 +107,7 @@ def test_a_lever_on_one_scope_is_a_fraction_of_that_scope() -> None:
     fix = Lever("fix", "throughput", Decimal("0.1"), Decimal("0.5"), Decimal("0.6"), scopes=("train",))
     found = together(of, fix)
     assert (found.combined_usd, found.cap_pct) == (40, 80)
-    assert (found.combined.low, found.combined.middle, found.combined.high) == (8, 40, 48)
+    assert (found.combined.low_pct, found.combined.middle_pct, found.combined.high_pct) == (8, 40, 48)
 
 
 @pytest.mark.parametrize("given_range", [("0.5", "0.4", "0.6"), ("-0.1", "0", "0"), ("0", "0.5", "1.1")])
@@ -125,6 +125,12 @@ def test_names_must_differ_and_scopes_must_exist() -> None:
 
 def test_nothing_paid_nothing_saved() -> None:
     assert isinstance(combine(bill(), [lever("x", "hours", "0.1")]), Unknown)
+
+
+def test_a_lever_without_dollars_to_act_on_says_so() -> None:
+    found = together(bill(productive=100), lever("off", "hours", "0.3"))
+    assert (found.combined_pct, found.cap_pct) == (0, 0)
+    assert found.words == ("off finds nothing to act on: its buckets are empty",)
 
 
 def test_no_levers_save_nothing() -> None:
@@ -168,7 +174,7 @@ def test_never_above_the_waste_before_rates_nor_above_the_bill_after(of: Bill, m
     assert found.combined_pct <= found.with_rate_pct <= 100
     assert found.with_rate_pct <= found.naive_pct + CENT
     for spread in (found.combined, found.with_rate):
-        assert spread.low <= spread.middle <= spread.high
+        assert spread.low_pct <= spread.middle_pct <= spread.high_pct
     assert found.with_rate_usd <= paid(of)
 
 

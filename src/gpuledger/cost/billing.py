@@ -26,7 +26,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Bill:
+class Charged:
     """The charges of one window; `unpaid_ms` was seen of devices at times nobody pays for them."""
 
     window: Window
@@ -36,7 +36,7 @@ class Bill:
     unpaid_ms: int
 
 
-def make_bill(lake: Lake, asked: Asked) -> Bill:
+def charge_window(lake: Lake, asked: Asked) -> Charged:
     """The charges of everyone in scope; an error where there is not one."""
     with Lines(lake, asked.scope) as lines:
         devices = lines.devices()
@@ -48,7 +48,7 @@ def make_bill(lake: Lake, asked: Asked) -> Bill:
     charges, unpaid_ms = make_charges(stays, pieces, asked.scope)
     if not charges and asked.scope.names_owners:
         raise nothing_found(lake, asked.scope)
-    return Bill(window, tuple(devices), tuple(stays), tuple(charges), unpaid_ms)
+    return Charged(window, tuple(devices), tuple(stays), tuple(charges), unpaid_ms)
 
 
 def _window(asked: Asked, devices: Sequence[Device]) -> Window:

@@ -8,20 +8,21 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from gpuledger.cost import figures, words
-from gpuledger.cost.billing import Asked, Bill, make_bill
+from gpuledger.cost.billing import Asked, Charged, charge_window
 from gpuledger.cost.charges import group, row_of
 from gpuledger.cost.compare import compare
 from gpuledger.cost.inventory import Inventory, read_inventory
 from gpuledger.cost.money import ZERO, rounded
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.projections import Projection, Quarter, project
+from gpuledger.cost.savings import Bill
 from gpuledger.cost.showback import Config
 from gpuledger.cost.statement import Bucket, Comparison, CostStatement, Dollars
 from gpuledger.efficiency.calibration import Calibration
 from gpuledger.efficiency.scope import UNALLOCATED, Scope
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
-from gpuledger.units import Unknown
+from gpuledger.units import MS_PER_HOUR, Unknown
 
 Money = Decimal | float | int | str
 
@@ -56,7 +57,7 @@ def cost_statement(
     books = lake if isinstance(lake, Lake) else Lake(lake)
     stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
     asked = Asked(scope or Scope(), stock, PriceChoice(_prices(price), instance, region), calibration)
-    bill = make_bill(books, asked)
+    bill = charge_window(books, asked)
     today_ms = bill.window.end_ms if as_of_ms is None else as_of_ms
     per_kwh = None if usd_per_kwh is None else _money(usd_per_kwh)
     before = _previous(books, asked, bill) if previous else Unknown("not asked for")
@@ -64,7 +65,12 @@ def cost_statement(
 
 
 def _statement(
-    bill: Bill, asked: Asked, config: Config, today_ms: int, usd_per_kwh: Decimal | None, before: Comparison | Unknown
+    bill: Charged,
+    asked: Asked,
+    config: Config,
+    today_ms: int,
+    usd_per_kwh: Decimal | None,
+    before: Comparison | Unknown,
 ) -> CostStatement:
     charges, fleet = bill.charges, row_of("fleet", bill.charges)
     return CostStatement(
@@ -94,20 +100,31 @@ def _statement(
     )
 
 
-def _projection(dollars: Dollars | Unknown, bill: Bill, today_ms: int) -> Projection | Unknown:
+def _projection(dollars: Dollars | Unknown, bill: Charged, today_ms: int) -> Projection | Unknown:
     if isinstance(dollars, Unknown):
         return dollars
     return project(dollars.paid_usd, bill.window.end_ms - bill.window.start_ms, today_ms)
 
 
-def _previous(lake: Lake, asked: Asked, now: Bill) -> Comparison | Unknown:
+def _previous(lake: Lake, asked: Asked, now: Charged) -> Comparison | Unknown:
     start, length = now.window.start_ms, now.window.end_ms - now.window.start_ms
     earlier = replace(asked.scope, since_ms=start - length, until_ms=start)
     try:
-        before = make_bill(lake, replace(asked, scope=earlier))
+        before = charge_window(lake, replace(asked, scope=earlier))
     except InputError as error:
         return Unknown(f"the period before has nothing to compare with: {error.message}")
-    return compare(now.charges, before.charges, (start - length, start))
+    found = compare(now.charges, before.charges, (start - length, start))
+    seen_ms = before.window.end_ms - before.window.start_ms
+    if seen_ms >= length:
+        return found
+    short = f"the period before was seen for {seen_ms / MS_PER_HOUR:,.1f} of {length / MS_PER_HOUR:,.1f} h only"
+    return replace(found, words=(*found.words, short))
+
+
+def bill_by_namespace(statement: CostStatement) -> Bill:
+    """What levers can act on: the priced buckets of each namespace."""
+    rows = [(row.name, row.dollars) for row in statement.by_namespace]
+    return Bill({name: dollars.each() for name, dollars in rows if not isinstance(dollars, Unknown)})
 
 
 def cost_report(

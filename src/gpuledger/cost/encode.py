@@ -51,7 +51,7 @@ def to_json(statement: CostStatement) -> Json:
 
 
 def savings_json(savings: Savings | Unknown) -> Json | None:
-    """The combined levers; percentages as strings of unrounded decimals."""
+    """The combined levers; dollars are strings, percentages are numbers."""
     return None if isinstance(savings, Unknown) else plain(savings)
 
 
@@ -66,8 +66,12 @@ def plain(value: object) -> Any:
     if isinstance(value, tuple | list):
         return [plain(v) for v in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: _field(f.name, getattr(value, f.name)) for f in fields(value)}
     return value
+
+
+def _field(name: str, value: object) -> Any:
+    return float(value) if name.endswith("_pct") and isinstance(value, Decimal) else plain(value)
 
 
 def _dollars(dollars: Dollars | Unknown) -> Json | None:

@@ -16,17 +16,18 @@ from itertools import combinations, product
 from typing import Literal
 
 from gpuledger.cost.money import usd
+from gpuledger.cost.statement import Bucket
 from gpuledger.errors import InputError
 from gpuledger.units import Unknown
 
 Kind = Literal["hours", "throughput", "sku", "rate"]
 Case = Literal["low", "middle", "high"]
-Cell = tuple[str, str]
+Cell = tuple[str, Bucket]
 
 CASES: tuple[Case, ...] = ("low", "middle", "high")
 WHOLE = "whole bill"
 # A smaller GPU is paid less for all the time the larger one is not put to use; what is used is not headroom.
-ACTS_ON: Mapping[Kind, tuple[str, ...]] = {
+ACTS_ON: Mapping[Kind, tuple[Bucket, ...]] = {
     "hours": ("idle", "idle_held", "underused"),
     "throughput": ("stalled", "underused"),
     "sku": ("idle", "idle_held", "underused", "stalled"),
@@ -55,7 +56,7 @@ class Lever:
             raise InputError(f"lever {self.name!r} has no headroom", hint="a sku lever needs the headroom measured")
 
     @property
-    def buckets(self) -> tuple[str, ...]:
+    def buckets(self) -> tuple[Bucket, ...]:
         """The buckets this kind of lever acts on."""
         return ACTS_ON[self.kind]
 
@@ -68,10 +69,10 @@ class Lever:
 class Bill:
     """The six buckets of each scope in dollars; scopes do not overlap, together they are the whole bill."""
 
-    scopes: Mapping[str, Mapping[str, Decimal]]
+    scopes: Mapping[str, Mapping[Bucket, Decimal]]
 
     @classmethod
-    def whole(cls, buckets: Mapping[str, Decimal]) -> Bill:
+    def whole(cls, buckets: Mapping[Bucket, Decimal]) -> Bill:
         """A bill of one scope."""
         return cls({WHOLE: buckets})
 
@@ -80,9 +81,9 @@ class Bill:
 class Spread:
     """One figure in its three cases, in percent of the bill."""
 
-    low: Decimal
-    middle: Decimal
-    high: Decimal
+    low_pct: Decimal
+    middle_pct: Decimal
+    high_pct: Decimal
 
 
 @dataclass(frozen=True)

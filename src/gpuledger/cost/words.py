@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gpuledger.catalog.prices import source
-from gpuledger.cost.billing import Asked, Bill
+from gpuledger.cost.billing import Asked, Charged
 from gpuledger.cost.pricing import Price
 from gpuledger.efficiency.evidence import ModelFacts, PipeRates
 from gpuledger.units import MS_PER_HOUR, Unknown, utc
@@ -18,12 +18,12 @@ _BLIND = {
 }
 
 
-def assumptions(bill: Bill, asked: Asked) -> tuple[str, ...]:
+def assumptions(bill: Charged, asked: Asked) -> tuple[str, ...]:
     """Every choice that moves a dollar, one sentence each."""
     return (*_paid_time(bill, asked), *_window(bill, asked), *_prices(bill), *_buckets(bill))
 
 
-def _paid_time(bill: Bill, asked: Asked) -> Iterator[str]:
+def _paid_time(bill: Charged, asked: Asked) -> Iterator[str]:
     if asked.inventory is None:
         yield "no inventory was given: each GPU counts as paid for from its first to its last sample"
     else:
@@ -41,7 +41,7 @@ def _paid_time(bill: Bill, asked: Asked) -> Iterator[str]:
         yield "a MIG slice pays its share of the board; hours are hours of a whole board"
 
 
-def _window(bill: Bill, asked: Asked) -> Iterator[str]:
+def _window(bill: Charged, asked: Asked) -> Iterator[str]:
     since, until = asked.scope.since_ms, asked.scope.until_ms
     start, end = bill.window.start_ms, bill.window.end_ms
     if (since is not None and since < start) or (until is not None and until > end):
@@ -49,7 +49,7 @@ def _window(bill: Bill, asked: Asked) -> Iterator[str]:
         yield f"samples reach from {reach}, less than was asked for: hourly figures are over that time"
 
 
-def _prices(bill: Bill) -> Iterator[str]:
+def _prices(bill: Charged) -> Iterator[str]:
     priced = {c.stay.segment.number: c.stay for c in bill.charges}.values()
     bases = Counter(s.price.basis for s in priced if isinstance(s.price, Price))
     if bases["market"] or bases["instance"]:
@@ -61,7 +61,7 @@ def _prices(bill: Bill) -> Iterator[str]:
         yield f"{len(boards)} GPUs have no known price: no dollar figure holds any of their time"
 
 
-def _buckets(bill: Bill) -> Iterator[str]:
+def _buckets(bill: Charged) -> Iterator[str]:
     totals = Counter[str]()
     for charge in bill.charges:
         totals.update(charge.sums)
@@ -74,7 +74,7 @@ def _buckets(bill: Bill) -> Iterator[str]:
         yield from _notes(bill)
 
 
-def _notes(bill: Bill) -> Iterator[str]:
+def _notes(bill: Charged) -> Iterator[str]:
     """What had to be assumed to rate the pipes of each model."""
     found: dict[str, list[str]] = {}
     for model in sorted({d.gpu_model or "" for d in bill.devices}):
