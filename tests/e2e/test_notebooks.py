@@ -1,0 +1,33 @@
+"""Do the notebooks and the examples run from top to bottom, and say what they should?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.filterwarnings("default")  # the kernel's own libraries warn about themselves
+def test_the_efficiency_notebook_runs():
+    notebook = nbformat.read(ROOT / "notebooks" / "gpu_efficiency_analysis.ipynb", as_version=4)
+    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    outputs = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs]
+    text = "".join(o.get("text", "") for o in outputs)
+    assert "504,000 samples, 50 GPUs, 3 clusters" in text
+    charts = [o for o in outputs if "image/svg+xml" in o.get("data", {})]
+    assert len(charts) == 6
+
+
+def test_the_quick_start_runs():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "quick_start.py")], capture_output=True, text=True, check=True
+    )
+    assert "504,000 samples of 50 GPUs, 0 rows rejected" in done.stdout
+    report = Path(done.stdout.strip().splitlines()[-1].removeprefix("report: "))
+    assert report.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
