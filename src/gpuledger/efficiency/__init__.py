@@ -1,1 +1,15 @@
-"""What did the hardware really do?"""
+"""What did the hardware really do?
+
+build        the one way in: `efficiency_statement(lake, ...)`
+statement    what it says: figures as plain frozen data
+scope        which lines it stands on: window, owners, files
+rows         what is read from the ledger, added up just far enough
+accounts     sums per device and owner, and what follows from them
+evidence     how much work a reading proves on a GPU model
+calibration  what has been measured on these very GPUs
+means        time-weighted means of any group of accounts
+capacity, active, hours, trend, groups, bottleneck, roi, patterns      the eight analyses
+causes, idle, student      what they lean on: likely causes, idle stretches, Student's t
+findings, assumptions      the same in words
+tables, encode             the same as CSV rows and as JSON
+"""

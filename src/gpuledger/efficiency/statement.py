@@ -46,7 +46,10 @@ class Means:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Installed and realized TFLOPS of a group; realized figures are sums over GPUs of each GPU's mean."""
+    """Installed and realized TFLOPS of a group; realized figures are sums over GPUs of each GPU's mean.
+
+    A total stands on the GPUs whose figures are known: `achievable_gpus` of `gpus`, and `note` says it for the rest.
+    """
 
     name: str
     gpus: int
@@ -55,6 +58,8 @@ class Capacity:
     achievable_source: str
     realized_power_tflops: Figure
     realized_counters_tflops: Range | Unknown
+    achievable_gpus: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,121 @@
+"""How does the efficiency statement come about: what is read, and which analysis makes which part?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.catalog.thresholds import Thresholds, load_thresholds
+from gpuledger.efficiency.accounts import Accounts, make_accounts
+from gpuledger.efficiency.active import active_analysis
+from gpuledger.efficiency.assumptions import assumptions, not_known
+from gpuledger.efficiency.bottleneck import gpu_rows
+from gpuledger.efficiency.calibration import Calibration
+from gpuledger.efficiency.capacity import (
+    DeviceCapacity,
+    capacity_analysis,
+    device_capacities,
+    main_rows,
+    unknown_capacity,
+)
+from gpuledger.efficiency.findings import findings
+from gpuledger.efficiency.groups import model_rows
+from gpuledger.efficiency.hours import gather, hour_rows, util_power_cells
+from gpuledger.efficiency.idle import longest_idle_ms
+from gpuledger.efficiency.means import Groups, fleet
+from gpuledger.efficiency.patterns import namespace_rows
+from gpuledger.efficiency.roi import roi
+from gpuledger.efficiency.rows import Books
+from gpuledger.efficiency.scope import Scope, check_source
+from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.efficiency.trend import trends
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.engine import rules_fingerprint
+from gpuledger.ledger.store import Ledger, PostedDay
+from gpuledger.units import MS_PER_DAY, Unknown
+
+
+def efficiency_statement(
+    lake: Lake,
+    *,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    clusters: Iterable[str] = (),
+    namespaces: Iterable[str] = (),
+    owners: Iterable[str] = (),
+    thresholds: Thresholds | None = None,
+    achievable: str = "s0",
+    calibration: Calibration | None = None,
+) -> EfficiencyStatement:
+    """The eight analyses over the posted lines of a lake.
+
+    `owners` are workloads, run ids or "namespace/workload"; "unallocated" as a namespace is time without an owner.
+    `achievable` names the source of achievable TFLOPS: "s0" (as published), "peak" (dense) or "measured".
+    """
+    scope = Scope(since_ms, until_ms, tuple(clusters), tuple(namespaces), tuple(owners))
+    source, limits = check_source(achievable), thresholds or load_thresholds()
+    with Books(lake, scope) as books:
+        accounts = make_accounts(books.accounts(), calibration)
+        days = books.devices()
+        by_hour = books.by_hour()
+        coverage = books.coverage() if scope.names_owners else None
+        main = main_rows(accounts)
+        devices = Groups(accounts, accounts.device, accounts.devices)
+        capacities = device_capacities(accounts, devices, main, source, calibration)
+        tflops = [d.achievable_tflops for d in capacities]
+        known = np.array([np.nan if isinstance(t, Unknown) else t for t in tflops])
+        sums = gather(books.device_hours(_days_ms(by_hour)), known, np.array([d.board for d in capacities]))
+        idle_ms = longest_idle_ms(books.quiet_spells(), scope, accounts.devices)
+    why = next((t.why for t in tflops if isinstance(t, Unknown)), "no PIF")
+    hours = hour_rows(sums, by_hour, accounts.models, why)
+    per_gpu = gpu_rows(accounts, devices, main, days, coverage, idle_ms, limits)
+    whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
+    means = whole.means[0]
+    posted = _posted_days(lake, scope)
+    other = [d.day for d in posted if d.rules != rules_fingerprint(limits)]
+    statement = EfficiencyStatement(
+        start_ms=int(accounts.first_ms.min()),
+        end_ms=int(accounts.last_ms.max()),
+        gpus=means.gpus,
+        clusters=_distinct(accounts, "cluster"),
+        namespaces=_distinct(accounts, "namespace"),
+        samples=means.samples,
+        conflicts=sum(d.conflicts for d in posted),
+        fleet=means,
+        capacity=capacity,
+        active=active_analysis(whole),
+        util_power=util_power_cells(sums, limits),
+        hours=hours,
+        trends=trends(hours),
+        by_model=model_rows(accounts),
+        per_gpu=per_gpu,
+        by_namespace=namespace_rows(accounts, by_hour, limits.targets),
+        roi=roi(_gpus_with_pif(capacities, devices), means.rfu_power_pct, limits.targets.roi_rfu_ratios),
+        findings=(),
+        assumptions=assumptions(accounts, whole, scope, limits, source, calibration, other),
+        not_known=not_known(accounts, whole, capacity, unknown_capacity(capacities)),
+    )
+    return replace(statement, findings=findings(statement, limits))
+
+
+def _days_ms(by_hour: pa.Table) -> list[int]:
+    """The days that have lines, in order."""
+    return sorted({hour_ms // MS_PER_DAY * MS_PER_DAY for hour_ms in by_hour["hour_ms"].to_pylist()})
+
+
+def _distinct(accounts: Accounts, label: str) -> int:
+    return len({text for text in accounts.labels[label] if text is not None})
+
+
+def _gpus_with_pif(capacities: list[DeviceCapacity], devices: Groups) -> int:
+    """The boards RFU by power stands on: what it is scaled over."""
+    return len({c.board for d, c in enumerate(capacities) if not isinstance(devices.pif[d], Unknown)})
+
+
+def _posted_days(lake: Lake, scope: Scope) -> list[PostedDay]:
+    """The days of the books that can hold lines of the window."""
+    first, last = scope.days() or ("", "9999")
+    return [d for d in Ledger(lake).manifest().days if first <= d.day <= last]

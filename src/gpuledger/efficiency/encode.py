@@ -1,0 +1,65 @@
+"""How does the statement read as JSON?
+
+Unknown figures are null, and named in `not_known` with the reason; a range keeps its ends, evidence and note; an
+instant stands in milliseconds and as ISO text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from gpuledger.efficiency.statement import EfficiencyStatement, Range
+from gpuledger.units import Unknown, utc
+
+_MS = "_ms"
+
+
+def to_json(statement: EfficiencyStatement) -> dict[str, Any]:
+    """The statement as plain data: the headline at the top, then every analysis under its own name."""
+    missing: Counter[tuple[str, str]] = Counter()
+    body: dict[str, Any] = _plain(statement, "", missing)
+    named = body.pop("not_known")
+    fleet, counted = body["fleet"], body["fleet"]["rfu_counters_pct"]
+    head = {name: body.pop(name) for name in ("samples", "gpus", "clusters", "namespaces", "conflicts")}
+    head |= {name: fleet[name] for name in ("gpu_util_pct", "pif", "rfu_power_pct", "rfu_power_idle_corrected_pct")}
+    head["rfu_counters_pct"] = counted["middle"] if counted else None
+    head["rfu_counters"] = counted
+    head |= {name: fleet[name] for name in ("efficiency_gap_pp", "memory_pct", "power_w", "energy_kwh")}
+    head["bottlenecked_pct_of_active"] = body["active"]["bottlenecked_pct_of_active"]
+    head["bottlenecked_gpus"] = [
+        gpu.gpu_uuid if gpu.gpu_instance_id is None else f"{gpu.gpu_uuid}/{gpu.gpu_instance_id}"
+        for gpu in statement.bottlenecked_gpus
+    ]
+    head["roi"] = body.pop("roi")
+    found = [{"figure": path, "why": why, "count": count} for (path, why), count in missing.items()]
+    return head | body | {"not_known": [*({**n, "count": 1} for n in named), *found]}
+
+
+def _plain(value: object, path: str, missing: Counter[tuple[str, str]]) -> Any:
+    """Plain data; a figure that is not known becomes None and is counted by its path, list places left out."""
+    if isinstance(value, Unknown):
+        missing[path, value.why] += 1
+        return None
+    if isinstance(value, tuple | list):
+        return [_plain(item, f"{path}[]", missing) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item, f"{path}.{key}", missing) for key, item in value.items()}
+    if isinstance(value, Range):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        return _fields(value, path, missing)
+    return value
+
+
+def _fields(value: Any, path: str, missing: Counter[tuple[str, str]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for field in fields(value):
+        # "class" is the word everywhere else; Python reserves it.
+        name = "class" if field.name == "klass" else field.name
+        out[name] = _plain(getattr(value, field.name), f"{path}.{name}".lstrip("."), missing)
+        if name.endswith(_MS):
+            at_ms = out[name]
+            out[f"{name.removesuffix(_MS)}_utc"] = None if at_ms is None else f"{utc(at_ms):%Y-%m-%dT%H:%M:%SZ}"
+    return out

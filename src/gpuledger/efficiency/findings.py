@@ -1,0 +1,169 @@
+"""What should a reader take away, in sentences that stand on their own?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow, Range, Trend
+from gpuledger.units import Unknown, utc
+
+MOST = 8
+# A stretch without any work worth naming a GPU for.
+LONG_IDLE_H = 24.0
+_SHOWN_UNKNOWN = 3
+# Weight in GPU-hours, sentence. What touches more of the fleet's time comes first.
+Finding = tuple[float, str]
+_HEADLINE, _LAST = float("inf"), -1.0
+
+
+def findings(statement: EfficiencyStatement, limits: Thresholds) -> tuple[str, ...]:
+    """The most important sentences first; what is not known is named last."""
+    makers: tuple[Callable[[EfficiencyStatement, Thresholds], Finding | None], ...] = (
+        _headline, _bottleneck, _causes, _idle, _roi, _target, _gap_alert, _models, _trend, _not_known,
+    )  # fmt: skip
+    found = [f for make in makers if (f := make(statement, limits))]
+    found.sort(key=lambda f: -f[0])
+    last = [text for weight, text in found if weight == _LAST]
+    return (*[text for weight, text in found if weight != _LAST][: MOST - len(last)], *last)
+
+
+def _headline(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
+    util, rfu, gap, counted = (
+        s.fleet.gpu_util_pct, s.fleet.rfu_power_pct, s.fleet.efficiency_gap_pp, s.fleet.rfu_counters_pct,
+    )  # fmt: skip
+    if isinstance(util, Unknown):
+        return None
+    text = f"{_gpus(s.gpus)} reported {util:.1f} % utilization"
+    if not isinstance(rfu, Unknown) and not isinstance(gap, Unknown):
+        text += f"; by power they used {rfu:.1f} % of what they can, a gap of {gap:.1f} points"
+    if isinstance(counted, Range):
+        between = f", between {counted.low:.0f} and {counted.high:.0f}" if counted.high - counted.low >= 1 else ""
+        text += f"; by their own counters {counted.middle:.0f} % of the dense peak{between}"
+    return _HEADLINE, f"{text}."
+
+
+def _bottleneck(s: EfficiencyStatement, limits: Thresholds) -> Finding | None:
+    share, slow = s.active.bottlenecked_pct_of_active, s.bottlenecked_gpus
+    if isinstance(share, Unknown):
+        return None
+    b = limits.bottleneck
+    rule = f"utilization above {100 * b.util_above_ratio:.0f} % at under {100 * b.pif_below_ratio:.0f} % of board power"
+    if share < 0.5 and not slow:
+        return 0.0, f"Hardly any busy time was wasted on waiting: {share:.1f} % of active time showed {rule}."
+    text = f"{share:.0f} % of busy time did little work: {rule}"
+    text += f", on most active days of {len(slow)} of {_gpus(len(s.per_gpu))}" if slow else ""
+    return share / 100 * s.active.active_h, f"{text}."
+
+
+def _causes(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
+    slow, share = s.bottlenecked_gpus, s.active.bottlenecked_pct_of_active
+    if not slow or isinstance(share, Unknown):
+        return None
+    # As heavy as the finding it explains, and so right behind it.
+    weight = share / 100 * s.active.active_h
+    counts = Counter("not known" if g.likely_cause.startswith("not known") else g.likely_cause for g in slow)
+    unknown = counts.pop("not known", 0)
+    if not counts:
+        return weight, f"What holds up the {_gpus(len(slow), 'bottlenecked GPU')} is {slow[0].likely_cause}."
+    (cause, most), *others = counts.most_common()
+    parts = [f"{cause.capitalize()} seems to hold up {most} of {_gpus(len(slow), 'bottlenecked GPU')}"]
+    parts += [f"{name} {n}" for name, n in others] + ([f"{unknown} not known"] if unknown else [])
+    example = next(g for g in slow if g.likely_cause == cause)
+    seen = f"on {example.host} {example.cause_evidence}" if example.host else example.cause_evidence
+    return weight, f"{', '.join(parts)}: {seen}."
+
+
+def _idle(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
+    idle, held = sum(g.idle_h for g in s.per_gpu), sum(g.idle_held_h for g in s.per_gpu)
+    if not s.fleet.observed_h or idle + held == 0:
+        return None
+    text = f"{100 * (idle + held) / s.fleet.observed_h:.0f} % of GPU time was idle: {idle + held:,.0f} GPU-hours"
+    text += f", {held:,.0f} of them holding memory" if held else ""
+    still = [g for g in s.per_gpu if g.longest_idle_h >= LONG_IDLE_H]
+    if still:
+        text += f"; {_gpus(len(still))} stood still for a day or longer at a stretch"
+    return idle + held, f"{text}."
+
+
+def _roi(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
+    rfu = s.fleet.rfu_power_pct
+    if not s.roi or isinstance(rfu, Unknown):
+        return None
+    row = s.roi[0]
+    text = f"Raising RFU from {rfu:.1f} to {row.target_rfu_pct:.0f} % is worth {row.equivalent_gpus:.1f} GPUs"
+    weight = (row.target_rfu_pct - rfu) / 100 * s.fleet.observed_h
+    return weight, f"{text} without buying any: {row.gpu_hours_per_day:,.0f} GPU-hours a day."
+
+
+def _target(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
+    short: list[tuple[float, GroupRow]] = []
+    for row in s.by_namespace:
+        rfu = row.means.rfu_power_pct
+        if row.target_rfu_pct is not None and not isinstance(rfu, Unknown) and rfu < row.target_rfu_pct:
+            short.append(((row.target_rfu_pct - rfu) / 100 * row.means.observed_h, row))
+    if not short:
+        return None
+    weight, row = max(short, key=lambda pair: pair[0])
+    rfu = row.means.rfu_power_pct
+    assert row.target_rfu_pct is not None
+    assert not isinstance(rfu, Unknown)
+    text = f"Namespace {row.name} loses most against its target: RFU {rfu:.0f} % of {row.target_rfu_pct:.0f} %"
+    return weight, f"{text} on {_gpus(row.means.gpus)}."
+
+
+def _gap_alert(s: EfficiencyStatement, limits: Thresholds) -> Finding | None:
+    if s.bottlenecked_gpus:  # they say the same, with the cause
+        return None
+    limit = 100 * limits.targets.gap_alert_above_ratio
+    wide = [g for g in s.per_gpu if not isinstance(gap := g.means.efficiency_gap_pp, Unknown) and gap > limit]
+    if not wide:
+        return None
+    weight = sum(g.means.observed_h for g in wide) / 10
+    return weight, f"{_gpus(len(wide))} claim over {limit:.0f} points more utilization than their power supports."
+
+
+def _models(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
+    rated = [(r.means.rfu_power_pct, r) for r in s.by_model if not isinstance(r.means.rfu_power_pct, Unknown)]
+    if len(rated) < 2:
+        return None
+    low, high = min(rated, key=lambda p: p[0]), max(rated, key=lambda p: p[0])
+    if high[0] - low[0] < 1:
+        return None
+    text = (
+        f"{low[1].name} is used least well of {len(rated)} models: RFU {low[0]:.0f} %, {high[1].name} {high[0]:.0f} %"
+    )
+    return (high[0] - low[0]) / 100 * low[1].means.observed_h, f"{text}."
+
+
+def _trend(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
+    known = [t for t in s.trends if t.direction != "not known" or not isinstance(t.change_at_ms, Unknown)]
+    trend = next((t for t in known if t.series == "rfu_power_pct"), known[0] if known else None)
+    if trend is None:
+        return None
+    name = {"rfu_power_pct": "RFU", "gpu_util_pct": "Utilization"}.get(trend.series, trend.series)
+    if not isinstance(trend.change_at_ms, Unknown):
+        at = f"{utc(trend.change_at_ms):%Y-%m-%d %H:%M} UTC"
+        return 1.0, f"{name} changed at {at}: {trend.before:.1f} before, {trend.after:.1f} after."
+    return 1.0, f"{name} {_slope_words(trend)}."
+
+
+def _slope_words(trend: Trend) -> str:
+    if trend.direction == "flat" or isinstance(trend.slope_low, Unknown) or isinstance(trend.slope_high, Unknown):
+        return f"shows no trend: {trend.slope_per_day:+.2f} points a day is within chance"
+    ends = sorted((trend.slope_low, trend.slope_high))
+    return f"is {trend.direction}: {trend.slope_per_day:+.2f} points a day (95 %: {ends[0]:+.2f} to {ends[1]:+.2f})"
+
+
+def _not_known(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
+    if not s.not_known:
+        return None
+    reasons = list(dict.fromkeys(n.why for n in s.not_known))
+    more = len(reasons) - _SHOWN_UNKNOWN
+    text = "; ".join(reasons[:_SHOWN_UNKNOWN]) + (f"; and {more} more" if more > 0 else "")
+    return _LAST, f"Not known: {text}."
+
+
+def _gpus(n: int, word: str = "GPU") -> str:
+    return f"{n:,} {word}{'s' * (n != 1)}"

@@ -1,0 +1,174 @@
+"""What does one statement read from the ledger, added up just far enough?
+
+Sums of whole numbers are exact in DuckDB and become floats at the very end, so two runs give the same digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.efficiency.scope import SOURCE, Scope, nothing_found, open_books
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger import lines
+from gpuledger.ledger.store import Ledger
+from gpuledger.units import MS_PER_DAY, utc_day
+
+_NAN = "coalesce({0}::DOUBLE, 'nan'::DOUBLE) AS {0}"
+# Accounts: one row for each of these.
+LABELS = ("gpu_uuid", "gpu_instance_id", "cluster", "namespace", "gpu_model", "tensor_precision")
+KEYS = (*LABELS, "board_mw", "slice_ppm")
+HISTOGRAM = tuple(f"util_h{i:02d}" for i in range(lines.bins()))
+_SUMS = (
+    "samples", "observed_ms", "idle_ms", "idle_held_ms", "util_ms", "util_ppm_ms", "active_ms", "active_util_ppm_ms",
+    "power_ms", "power_uj", "pif_ms", "pif_uj", "active_pif_ms", "active_pif_uj", "energy_ms", "energy_mj",
+    "class_idle_ms", "class_efficient_ms", "class_bottlenecked_ms", "class_moderate_ms", "class_inefficient_ms",
+    "bottleneck_ms", "phase_idle_ms", "phase_underutilized_ms", "phase_productive_ms", "phase_compute_bound_ms",
+    "engine_ms", "engine_ppm_ms", "dram_ms", "dram_ppm_ms", "pcie_rx_ms", "pcie_rx_bytes", "pcie_tx_ms",
+    "pcie_tx_bytes", "nvlink_ms", "nvlink_bytes", "tensor_ms", "tensor_ppm_ms", *HISTOGRAM,
+)  # fmt: skip
+# The kinds of tensor work are counted apart where the source tells them apart for all of the line.
+_SPLIT = "hmma_ms > 0 AND hmma_ms >= tensor_ms"
+PIPES = {
+    "matrix": f"CASE WHEN {_SPLIT} THEN hmma_ppm_mhz_ms ELSE tensor_ppm_mhz_ms END",
+    "imma": f"CASE WHEN {_SPLIT} THEN imma_ppm_mhz_ms ELSE 0 END",
+    "dfma": f"CASE WHEN {_SPLIT} THEN dfma_ppm_mhz_ms ELSE 0 END",
+    "fp32": "fp32_ppm_mhz_ms",
+    "fp16": "fp16_ppm_mhz_ms",
+    "fp64": "fp64_ppm_mhz_ms",
+}
+_KNOWN = {
+    "counters_ms": f"CASE WHEN {_SPLIT} THEN hmma_ms WHEN tensor_ms > 0 THEN tensor_ms "
+    "ELSE greatest(fp32_ms, fp16_ms, fp64_ms) END",
+    "matrix_ms": f"CASE WHEN {_SPLIT} THEN hmma_ms ELSE tensor_ms END",
+    "vector_ms": "fp32_ms",
+}
+_DEVICE_HOUR = (
+    "hour_ms", "grain_ms", "board_mw", "samples", "observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms",
+    "power_uj", "power_ms",
+)  # fmt: skip
+
+
+_NUMBERED = """JOIN numbered n ON l.gpu_uuid = n.gpu_uuid
+    AND l.gpu_instance_id IS NOT DISTINCT FROM n.gpu_instance_id"""
+
+
+class Books:
+    """The lines in scope, open for queries."""
+
+    def __init__(self, lake: Lake, scope: Scope) -> None:
+        self.scope = scope
+        self._lake = lake
+        self._db, self._files = open_books(lake, scope)
+
+    def __enter__(self) -> Books:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+
+    def _ask(self, sql: str, *, owners: bool = True, files: list[str] | None = None) -> pa.Table:
+        where, given = self.scope.where(owners=owners)
+        query = sql.replace("FROM lines", f"FROM {SOURCE} {where}")
+        found: duckdb.DuckDBPyRelation = self._db.sql(query, params={"files": files or self._files, **given})
+        return found.to_arrow_table()
+
+    def accounts(self) -> pa.Table:
+        """Sums per device and owner, in order of device; an error where there is not one line."""
+        sums = {c: c for c in _SUMS} | _known_and_pipes()
+        columns = [
+            *LABELS,
+            _NAN.format("board_mw"),
+            _NAN.format("slice_ppm"),
+            *(f"coalesce(sum({expr}), 0)::DOUBLE AS {name}" for name, expr in sums.items()),
+        ]
+        columns += ["min(first_ms) AS first_ms", "max(last_ms) AS last_ms"]
+        order = ", ".join(f"{i + 1} NULLS FIRST" for i in range(len(KEYS)))
+        table = self._ask(f"SELECT {', '.join(columns)} FROM lines GROUP BY ALL ORDER BY {order}")  # noqa: S608
+        if not table.num_rows:
+            raise nothing_found(self._lake, self.scope)
+        return table
+
+    def devices(self) -> pa.Table:
+        """Per device, numbered from 0: latest host, active days, days bottlenecked for over half their active time."""
+        daily = f"""SELECT gpu_uuid, gpu_instance_id, hour_ms // {MS_PER_DAY} AS day, sum(active_ms) AS active_ms,
+            sum(bottleneck_ms) AS bottleneck_ms, sum(active_pif_ms) AS judged_ms, arg_max(host, last_ms) AS host,
+            max(last_ms) AS last_ms FROM lines GROUP BY ALL"""  # noqa: S608
+        found = self._ask(
+            f"""SELECT gpu_uuid, gpu_instance_id, arg_max(host, last_ms) AS host,
+            count(*) FILTER (active_ms > 0) AS active_days,
+            count(*) FILTER (2 * bottleneck_ms > judged_ms) AS bottlenecked_days,
+            row_number() OVER (ORDER BY gpu_uuid, gpu_instance_id NULLS FIRST) - 1 AS device
+            FROM ({daily}) GROUP BY 1, 2 ORDER BY device"""  # noqa: S608
+        )
+        self._db.register("numbered", found.select(["gpu_uuid", "gpu_instance_id", "device"]))
+        return found
+
+    def coverage(self) -> pa.Table:
+        """Per device in the window, whoever owned it: time observed, first and last instant."""
+        return self._ask(
+            """SELECT gpu_uuid, gpu_instance_id, sum(observed_ms)::BIGINT AS observed_ms, min(first_ms) AS first_ms,
+            max(last_ms) AS last_ms FROM lines GROUP BY ALL ORDER BY 1, 2 NULLS FIRST""",
+            owners=False,
+        )
+
+    def by_hour(self) -> pa.Table:
+        """Utilization and pipe activity per period, model, precision and namespace."""
+        sums = {"util_ppm_ms": "util_ppm_ms", "util_ms": "util_ms"} | _known_and_pipes()
+        columns = ", ".join(f"coalesce(sum({expr}), 0)::DOUBLE AS {name}" for name, expr in sums.items())
+        keys = "hour_ms, grain_ms, gpu_model, tensor_precision, namespace"
+        order = "1, 2, 3 NULLS FIRST, 4 NULLS FIRST, 5 NULLS FIRST"
+        return self._ask(f"SELECT {keys}, {columns} FROM lines GROUP BY ALL ORDER BY {order}")  # noqa: S608
+
+    def device_hours(self, days_ms: Iterable[int]) -> Iterator[dict[str, np.ndarray]]:
+        """Sums per device and period, a day at a time. Ask for `devices` first: it numbers them."""
+        wanted = ", ".join(_NAN.format(c) if c == "board_mw" else c for c in _DEVICE_HOUR)
+        inner = f"SELECT gpu_uuid, gpu_instance_id, {wanted} FROM lines"  # noqa: S608
+        for day_ms in days_ms:
+            # A span over midnight is posted with the day before, so that file may hold lines of this day too.
+            near = (utc_day(day_ms - MS_PER_DAY), utc_day(day_ms))
+            table = self._ask(
+                f"""SELECT device, {", ".join(_DEVICE_HOUR)} FROM ({inner}) l {_NUMBERED}
+                WHERE hour_ms >= {int(day_ms)} AND hour_ms < {int(day_ms) + MS_PER_DAY}""",  # noqa: S608
+                files=Ledger(self._lake).files("lines", near),
+            )
+            yield _one_row_each({c: numbers(table[c]) for c in ("device", *_DEVICE_HOUR)})
+
+    def quiet_spells(self) -> dict[str, np.ndarray]:
+        """Idle and idle-held spells of the devices on the days of the window. Ask for `devices` first."""
+        files = Ledger(self._lake).files("spells", self.scope.days())
+        query = f"SELECT device, start_ms, end_ms FROM {SOURCE} l {_NUMBERED} WHERE kind <> 'gap'"  # noqa: S608
+        table = self._db.sql(query, params={"files": files}).to_arrow_table()
+        return {name: numbers(table[name]) for name in table.column_names}
+
+
+def _known_and_pipes() -> dict[str, str]:
+    return _KNOWN | PIPES
+
+
+def numbers(column: pa.ChunkedArray) -> np.ndarray:
+    """A column of 64-bit numbers without NULL, read from its buffers: Arrow's own way imports pandas if it is there."""
+    kind = np.float64 if pa.types.is_floating(column.type) else np.int64
+    parts = [np.frombuffer(c.buffers()[1], kind, len(c), c.offset * 8) for c in column.chunks if len(c)]
+    if column.null_count or column.type not in (pa.int64(), pa.float64()):
+        raise ValueError(f"a column of {column.type} with {column.null_count} NULLs has no plain numbers")
+    return np.concatenate(parts) if parts else np.zeros(0, kind)
+
+
+def _one_row_each(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Owners of a device within one period added up. Whole numbers below 2**63, so the order does not matter."""
+    key = (rows["device"] << 32) + (rows["hour_ms"] // 1_800_000) + (rows["grain_ms"] == MS_PER_DAY)
+    step = np.diff(key)
+    if (step < 0).any():
+        order = np.argsort(key, kind="stable")
+        rows, key = {name: values[order] for name, values in rows.items()}, key[order]
+        step = np.diff(key)
+    if (step > 0).all():
+        return rows
+    starts = np.flatnonzero(np.append(1, step))
+    first = {name: rows[name][starts] for name in ("device", "hour_ms", "grain_ms")}
+    first["board_mw"] = np.fmax.reduceat(rows["board_mw"], starts)
+    return first | {n: np.add.reduceat(v, starts) for n, v in rows.items() if n not in first}

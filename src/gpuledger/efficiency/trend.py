@@ -1,0 +1,120 @@
+"""Is the fleet getting better or worse, and did it change at some moment?
+
+Neighbouring hours resemble each other, so n hours tell less than n independent readings would: the interval uses
+n (1 - r) / (1 + r) readings, r being the correlation of a residual with the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuledger.efficiency.statement import HourRow, Trend
+from gpuledger.efficiency.student import critical
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
+
+SERIES = ("gpu_util_pct", "rfu_power_pct", "efficiency_gap_pp", "realized_power_tflops")
+CONFIDENCE_P = 0.05
+# A slope over less than a day is the time of day; a step needs some hours on both sides to be one.
+MIN_POINTS = 24
+MIN_SIDE = 6
+# Below this share of the level, a difference is rounding and no finding.
+FLAT_RATIO = 1e-9
+MAX_CORRELATION = 0.99
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A line or a step: what it leaves unexplained, and how many independent readings the residuals are worth."""
+
+    residual_ss: float
+    independent: float
+
+
+def trends(hours: Sequence[HourRow]) -> tuple[Trend, ...]:
+    """Slope and change point of each fleet series."""
+    out = []
+    for series in SERIES:
+        points = [
+            (h.start_ms + h.hours * MS_PER_HOUR / 2, v) for h in hours if isinstance(v := getattr(h, series), float)
+        ]
+        out.append(trend_of(series, [p[0] for p in points], [p[1] for p in points]))
+    return tuple(out)
+
+
+def trend_of(series: str, at_ms: Sequence[float], values: Sequence[float]) -> Trend:
+    """Slope per day with its 95 % interval, and the best single step of one series."""
+    if len(values) < MIN_POINTS:
+        why = Unknown(f"{len(values)} hours are too few, {MIN_POINTS} are needed")
+        return Trend(series, why, why, why, "not known", why, why, why, "")
+    days = (np.array(at_ms) - at_ms[0]) / MS_PER_DAY
+    y = np.array(values)
+    x = days - days.mean()
+    slope = float(x @ (y - y.mean()) / (x @ x))
+    line = _fit(y - y.mean() - slope * x)
+    change, before, after = _change(at_ms, y, line)
+    note = f"{len(values)} hours worth {line.independent:.0f} independent readings"
+    if days[-1] < 2:
+        note += "; under two days, so a slope may be the time of day"
+    if _is_flat(y, line.residual_ss + slope * slope * float(x @ x)):
+        return Trend(series, slope, slope, slope, "flat", change, before, after, "the series does not vary")
+    if line.independent < 4:
+        why = Unknown(f"{note}: too few for an interval")
+        return Trend(series, slope, why, why, "not known", change, before, after, note)
+    freedom = int(line.independent - 2)
+    # As if that many readings had been spread over the same time, each with the same scatter.
+    error = float(np.sqrt(line.residual_ss / ((line.independent - 2) * (x @ x))))
+    reach = critical(freedom, CONFIDENCE_P) * error
+    low, high = slope - reach, slope + reach
+    direction = "rising" if low > 0 else "falling" if high < 0 else "flat"
+    return Trend(series, slope, low, high, direction, change, before, after, note)
+
+
+def _is_flat(y: np.ndarray, total_ss: float) -> bool:
+    return bool(np.sqrt(total_ss / len(y)) <= FLAT_RATIO * max(1.0, float(np.abs(y).max())))
+
+
+def _fit(residual: np.ndarray) -> _Fit:
+    """Residuals with mean zero: their sum of squares, and the readings they are worth."""
+    ss = float(residual @ residual)
+    # Residuals all but zero have no correlation that means anything.
+    correlation = float(residual[1:] @ residual[:-1]) / ss if ss > 1e-18 * len(residual) else 0.0
+    # The estimate from a short series is too low by about (1 + 4 r) / n.
+    n = len(residual)
+    correlation = min(max(correlation + (1 + 4 * correlation) / n, 0.0), MAX_CORRELATION)
+    if correlation <= 2 / np.sqrt(n):
+        correlation = 0.0
+    return _Fit(ss, n * (1 - correlation) / (1 + correlation))
+
+
+def _change(
+    at_ms: Sequence[float], y: np.ndarray, line: _Fit
+) -> tuple[int | Unknown, float | Unknown, float | Unknown]:
+    """The split with the largest sum of squares between its sides, if neither chance nor a slope explains it."""
+    n = len(y)
+    before_n = np.arange(MIN_SIDE, n - MIN_SIDE + 1)
+    total = np.cumsum(y - y.mean())[before_n - 1]
+    between = total**2 * n / (before_n * (n - before_n))
+    k = int(before_n[int(np.argmax(between))])
+    before, after = float(y[:k].mean()), float(y[k:].mean())
+    step = _fit(np.concatenate([y[:k] - before, y[k:] - after]))
+    gained = float(between.max())
+
+    def not_found(why: str) -> tuple[Unknown, Unknown, Unknown]:
+        unknown = Unknown(why)
+        return unknown, unknown, unknown
+
+    if _is_flat(y, gained):
+        return not_found("no change: the series does not vary")
+    if step.residual_ss > line.residual_ss:
+        return not_found("no change point: a steady slope explains the series better than one step")
+    if step.independent < 4:
+        return not_found("no change point: too few independent readings to tell a step from chance")
+    # The best of m splits is found by looking at all: each gets an m-th of the error allowed (Bonferroni).
+    limit = critical(int(step.independent - 2), CONFIDENCE_P / len(before_n))
+    if gained <= limit**2 * step.residual_ss / (step.independent - 2):
+        return not_found("no change point: the best step is within chance")
+    # The step lies between two readings: halfway.
+    return round((at_ms[k - 1] + at_ms[k]) / 2), before, after

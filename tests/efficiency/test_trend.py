@@ -1,0 +1,96 @@
+"""Does a trend show where there is one, and only there?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpuledger.efficiency.statement import Trend
+from gpuledger.efficiency.trend import trend_of
+from gpuledger.units import MS_PER_HOUR, Unknown
+
+HOURS = 168
+
+
+def trend(values: np.ndarray) -> Trend:
+    at = [(i + 0.5) * MS_PER_HOUR for i in range(len(values))]
+    return trend_of("rfu_power_pct", at, values.tolist())
+
+
+def noise(seed: int, n: int = HOURS) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, 1, n)
+
+
+def autocorrelated(seed: int, r: float, n: int = HOURS) -> np.ndarray:
+    out = noise(seed, n)
+    for i in range(1, n):
+        out[i] += r * out[i - 1]
+    return out
+
+
+def test_a_slope_is_per_day() -> None:
+    found = trend(60 + 0.1 * np.arange(HOURS) + noise(1))
+    assert found.slope_per_day == pytest.approx(2.4, abs=0.15)
+    assert found.slope_low < 2.4 < found.slope_high  # type: ignore[operator]
+    assert found.direction == "rising"
+    assert trend(60 - 0.1 * np.arange(HOURS) + noise(1)).direction == "falling"
+
+
+def test_least_squares_by_hand() -> None:
+    """With white residuals the interval is the textbook one."""
+    y = np.arange(24.0) / 24 + np.tile([0.5, -0.5], 12)
+    x = np.arange(24) / 24
+    slope, intercept = np.polyfit(x, y, 1)
+    left = y - slope * x - intercept
+    error = np.sqrt(left @ left / 22 / ((x - x.mean()) @ (x - x.mean())))
+    found = trend(y)
+    assert found.slope_per_day == pytest.approx(slope)
+    assert found.slope_high == pytest.approx(slope + 2.0739 * error, rel=1e-4)
+    assert found.slope_low == pytest.approx(slope - 2.0739 * error, rel=1e-4)
+
+
+def test_a_steady_slope_is_no_change_point() -> None:
+    found = trend(60 + 0.1 * np.arange(HOURS) + noise(2))
+    assert isinstance(found.change_at_ms, Unknown)
+    assert "slope" in found.change_at_ms.why
+
+
+def test_a_step_is_found_where_it_is() -> None:
+    values = np.where(np.arange(HOURS) < 100, 66.0, 58.0) + noise(3)
+    found = trend(values)
+    assert found.change_at_ms == pytest.approx(100 * MS_PER_HOUR, abs=MS_PER_HOUR)
+    assert found.before == pytest.approx(66, abs=0.4)
+    assert found.after == pytest.approx(58, abs=0.4)
+
+
+def test_noise_is_flat_most_of_the_time() -> None:
+    rng = range(200)
+    sloped = sum(trend(60 + noise(s)).direction != "flat" for s in rng)
+    stepped = sum(not isinstance(trend(60 + noise(s)).change_at_ms, Unknown) for s in rng)
+    assert sloped <= 0.10 * 200  # 5 % by design
+    assert stepped <= 0.06 * 200
+
+
+def test_hours_that_follow_each_other_are_not_independent() -> None:
+    """Slow swings look like slopes: with the correlation left out, over half of these would be called trends."""
+    wrong = sum(trend(60 + autocorrelated(s, 0.9)).direction not in ("flat", "not known") for s in range(100))
+    assert wrong <= 20
+    assert "168 hours worth 1" not in trend(60 + autocorrelated(1, 0.9)).note.replace("worth 1 ", "")
+
+
+def test_a_series_that_does_not_vary() -> None:
+    found = trend(np.full(HOURS, 60.0))
+    assert (found.direction, found.slope_per_day) == ("flat", pytest.approx(0))
+    assert isinstance(found.change_at_ms, Unknown)
+
+
+def test_too_few_hours_say_so() -> None:
+    found = trend(noise(4, 20))
+    assert isinstance(found.slope_per_day, Unknown)
+    assert "20 hours" in found.slope_per_day.why
+    assert found.direction == "not known"
+
+
+def test_under_two_days_may_be_the_time_of_day() -> None:
+    assert "time of day" in trend(noise(5, 30)).note
+    assert "time of day" not in trend(noise(5, 72)).note
