@@ -318,6 +318,83 @@ class TestRowFaults:
         assert any("not in the catalog" in n for n in said["notes"])
 
 
+class TestOddTypes:
+    """Parquet that says the right thing in an unusual type, or the wrong thing in any."""
+
+    def swap(self, fleet_parquet, tmp_path, column, make):
+        table = pq.read_table(fleet_parquet)
+        place = table.schema.get_field_index(column)
+        values = table[column].to_pylist()
+        pq.write_table(table.set_column(place, column, make(values)), tmp_path / "odd.parquet")
+        return tmp_path / "odd.parquet", table.num_rows
+
+    @pytest.mark.parametrize(
+        ("column", "kind"),
+        [
+            (UTIL, pa.uint64()),
+            (UTIL, pa.float16()),
+            (UTIL, pa.decimal128(21, 2)),
+            (UTIL, pa.string_view()),
+            (POWER, pa.large_string()),
+            ("UUID", pa.binary()),
+            ("UUID", pa.large_string()),
+            ("NAMESPACE", pa.null()),
+        ],
+        ids=str,
+    )
+    def test_unusual_but_right(self, cli, fleet_parquet, tmp_path, column, kind):
+        def make(values):
+            if kind == pa.null():
+                return pa.nulls(len(values))
+            text = pa.types.is_large_string(kind) or kind == pa.string_view()
+            plain = pa.array([str(v) for v in values] if text else values)
+            return plain.cast(pa.float32()).cast(kind) if kind == pa.float16() else plain.cast(kind)
+
+        file, rows = self.swap(fleet_parquet, tmp_path, column, make)
+        said = cli("import", file, "--lake", "odd", "--json").json()
+        assert (said["rows_added"], said["rejects"]) == (rows, {})
+
+    @pytest.mark.parametrize("column", ["UUID", "SCRAPETIME", POWER])
+    def test_lists_are_a_fault_of_the_file(self, cli, fleet_parquet, lake_before, tmp_path, column):
+        file, _ = self.swap(fleet_parquet, tmp_path, column, lambda values: pa.array([[1]] * len(values)))
+        refused(cli, file, lake_before, f"'{column}'", "list", "one value a row")
+
+    def test_bytes_that_are_no_text(self, cli, fleet_parquet, lake_before, tmp_path):
+        file, _ = self.swap(fleet_parquet, tmp_path, "UUID", lambda values: pa.array([b"\xff\xfe"] * len(values)))
+        refused(cli, file, lake_before)
+
+    def test_yes_and_no_are_no_times(self, cli, fleet_parquet, lake_before, tmp_path):
+        file, _ = self.swap(fleet_parquet, tmp_path, "SCRAPETIME", lambda values: pa.array([True] * len(values)))
+        refused(cli, file, lake_before, "wrong_time")
+
+    @pytest.mark.parametrize("blank", [0x7FFFFFFFFFFFFFF0, 140737488355328])
+    def test_blank_whole_numbers_of_dcgm_are_silence(self, cli, fleet_parquet, tmp_path, blank):
+        file, rows = self.swap(fleet_parquet, tmp_path, UTIL, lambda v: pa.array([blank, *map(int, v[1:])], pa.int64()))
+        said = cli("import", file, "--lake", "odd", "--json").json()
+        assert (said["rows_added"], said["rejects"]) == (rows, {})
+
+    def test_absurd_whole_numbers_do_not_wrap_into_range(self, cli, fleet_parquet, tmp_path):
+        column = "DCGM_FI_DEV_FB_USED"  # MiB: 2^44 of them are 2^64 bytes, which would wrap to none
+        file, _ = self.swap(fleet_parquet, tmp_path, column, lambda v: pa.array([2**44, *map(int, v[1:])], pa.int64()))
+        assert cli("import", file, "--lake", "odd", "--json").json()["rejects"] == {"out_of_range": 1}
+
+    def test_a_wrong_cell_changes_nothing_for_its_neighbours(self, cli, rows, tmp_path):
+        rows[1][POWER], rows[2][POWER] = "NAN", "Infinity"
+        alone = cli("import", write_rows(tmp_path / "a.csv", rows), "--lake", "a", "--json").json()
+        rows[3][POWER] = "text"
+        beside = cli("import", write_rows(tmp_path / "b.csv", rows), "--lake", "b", "--json").json()
+        assert alone["rejects"] == {"out_of_range": 1}
+        assert beside["rejects"] == {"out_of_range": 1, "not_a_number": 1}
+
+    def test_a_model_that_changes_within_the_hour(self, cli, rows, tmp_path):
+        for row in rows[len(rows) // 2 :]:
+            row["MODELNAME"] = "Frobnicator 9000"
+        assert cli("import", write_rows(tmp_path / "f.csv", rows), "--lake", "odd").code == 0
+        ended = cli("analyze", "--lake", "odd", "--json")
+        assert ended.code == 0, ended.err
+        assert ended.json()["samples"] == len(rows)
+
+
 class TestTimes:
     """Times with and without a zone."""
 

@@ -146,7 +146,7 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
     rows, out, n = sums.rows, sums.out, len(sums.rows.ms)
     util, power = rows.get("gpu_util_ratio"), rows.get("power_w")
     plane = cells.plane(limits)
-    active = None
+    active, quiet = None, False
     if util is not None:
         quiet = "gpu_util_ratio" in rows.silent
         ppm = whole(util, PPM)
@@ -161,7 +161,8 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
         quiet = "power_w" in rows.silent
         sums.level("power_ms", "power_uj", milli, quiet)
         sums.low_high("power_min_mw", "power_max_mw", milli)
-        quiet = quiet or bool(np.isnan(rows.board_w[rows.starts]).any())
+        # Every row, not every line: a source may change its mind about the model within the hour.
+        quiet = quiet or bool(np.isnan(rows.board_w).any())
         clipped = np.minimum(milli, rows.board_w * 1e3)
         sums.level("pif_ms", "pif_uj", clipped, quiet)
         pif = np.minimum(power / rows.board_w, 1.0)
@@ -169,7 +170,7 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
         if active is not None:
             counted = active & ~np.isnan(clipped) if quiet else active
             out["active_pif_uj"] = sums.over_time(np.where(counted, clipped, 0.0))
-    pif_silent = pif is not None and bool(np.isnan(pif[rows.starts]).any() or "power_w" in rows.silent)
+    pif_silent = pif is not None and quiet
     code = cells.place(util, plane.util_edges, "gpu_util_ratio" in rows.silent, n).astype(np.int64) * plane.pif_cells
     code += cells.place(pif, plane.pif_edges, pif_silent, n)
     for name, column in zip(plane.columns, (sums.table(code, plane.size) @ plane.holds).T, strict=True):

@@ -108,12 +108,15 @@ def _numbers(raw: pa.Array, rule: ValueRule, bound: Bound, blank_text: pa.Array)
     if np.isfinite(bound.mapping.blank_from) and len(values):
         top = pc.max(values).as_py()
         if top is not None and top >= bound.mapping.blank_from:
-            blank = pc.and_(pc.greater_equal(values, bound.mapping.blank_from), pc.is_finite(values))
+            limit = pa.scalar(bound.mapping.blank_from).cast(values.type, safe=False)
+            blank = pc.and_(pc.greater_equal(values, limit), pc.is_finite(values))
             values = pc.if_else(blank, None, values)
     if rule.multiply != 1.0:
+        if pa.types.is_integer(values.type) and (pc.max(values).as_py() or 0) * rule.multiply >= 2**63:
+            values = values.cast(pa.float64(), safe=False)  # absurd, but it must not wrap into range
         values = pc.multiply(values, int(rule.multiply) if pa.types.is_integer(values.type) else rule.multiply)
     if rule.divide != 1.0:
-        values = pc.divide(values.cast(pa.float64()), rule.divide)
+        values = pc.divide(values.cast(pa.float64(), safe=False), rule.divide)
     return values, text
 
 
@@ -149,7 +152,7 @@ def _fit(values: pa.Array, column: schema.Column) -> tuple[pa.Array, np.ndarray 
     low, high = (pc.min_max(values)[k].as_py() for k in ("min", "max"))
     outside = None
     if low is not None and (low < column.min or high > column.max or not np.isfinite(low + high)):
-        numbers = values.cast(pa.float64()).fill_null(column.min).to_numpy(zero_copy_only=False)
+        numbers = values.cast(pa.float64(), safe=False).fill_null(column.min).to_numpy(zero_copy_only=False)
         outside = (numbers < column.min) | (numbers > column.max) | ~np.isfinite(numbers)
         values = pc.if_else(pa.array(outside), None, values)
     if column.type == "int64" and pa.types.is_floating(values.type):

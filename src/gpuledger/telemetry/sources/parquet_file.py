@@ -28,22 +28,55 @@ class ParquetSource:
             file = pq.ParquetFile(path)
         except OSError as error:
             raise map_os_error(error, path, "read") from error
-        except pa.ArrowException as error:
+        except (pa.ArrowException, UnicodeDecodeError) as error:
             raise FileFault(path, f"not a whole Parquet file: {error}", hint="copy or export the file again") from error
-        names, rows = list(file.schema_arrow.names), file.metadata.num_rows
+        types, rows = {f.name: f.type for f in file.schema_arrow}, file.metadata.num_rows
+        names = list(file.schema_arrow.names)
         file.close()
         if rows == 0:
             raise FileFault(path, "it has columns but not one row", hint="check the time range of the export")
 
         def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+            for name in columns:
+                if pa.types.is_nested(types[name]):
+                    raise FileFault(
+                        path,
+                        f"column {name!r} holds {types[name]}, not single values",
+                        hint="export it as one value a row",
+                    )
             try:
                 reader = pq.ParquetFile(path, read_dictionary=list(labels), pre_buffer=False)
                 with reader:
-                    yield from reader.iter_batches(BATCH_ROWS, columns=columns, use_threads=True)
-            except (pa.ArrowException, OSError) as error:
+                    for batch in reader.iter_batches(BATCH_ROWS, columns=columns, use_threads=True):
+                        yield _plain(batch)
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise FileFault(path, f"broken inside: {error}", hint="copy or export the file again") from error
 
         return Opened(names, batches, rows)
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch in types the rest of the room knows: integers, floats, stamps, text, and text as dictionaries."""
+    for place, field in enumerate(batch.schema):
+        column = batch.column(place)
+        if pa.types.is_dictionary(field.type) and field.type.value_type != pa.string():
+            column = column.dictionary_decode()
+        plain = _plain_type(column.type)
+        if plain != field.type:
+            column = column.cast(plain, safe=plain == pa.string())
+            batch = batch.set_column(place, field.name, column)
+        if plain == pa.string():
+            column.validate(full=True)  # Parquet does not promise that its text is UTF-8
+        elif pa.types.is_dictionary(plain):
+            column.dictionary.validate(full=True)
+    return batch
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_uint64(kind) or pa.types.is_float16(kind) or pa.types.is_decimal(kind):
+        return pa.float64()
+    known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_timestamp, pa.types.is_dictionary)
+    return kind if any(check(kind) for check in known) else pa.string()
 
 
 SOURCES.register("parquet")(ParquetSource())
