@@ -1,0 +1,142 @@
+"""Which namespace loses most between busy and realized?"""
+
+from __future__ import annotations
+
+import altair as alt
+
+from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
+from gpuledger.report.charts import Drawing, chart_of
+from gpuledger.report.marks import NOT_KNOWN, Row, clip, empty, layered, plottable, range_of, rows_of, widest_gap
+from gpuledger.report.theme import Theme
+from gpuledger.report.written import percent, points, write
+from gpuledger.units import Unknown
+
+MOST = 20
+WIDTH, GAP_WIDTH, ROW_HEIGHT = 480, 150, 54
+MEASURES = (("utilization", "Utilization"), ("rfu_power", "RFU by power"), ("rfu_counters", "RFU by counters"))
+TARGET = "RFU target"
+
+
+def _title(s: EfficiencyStatement) -> str:
+    widest = widest_gap(s.by_namespace)
+    if widest is None:
+        return "How the namespaces compare is not known"
+    gap = widest.means.efficiency_gap_pp
+    assert not isinstance(gap, Unknown)
+    return f"{clip(widest.name)} loses most between busy and realized: {points(gap)}"
+
+
+def _rows(groups: list[GroupRow]) -> list[Row]:
+    out: list[Row] = []
+    for g in groups:
+        values = (g.means.gpu_util_pct, g.means.rfu_power_pct, g.means.rfu_counters_pct)
+        for (role, name), value in zip(MEASURES, values, strict=True):
+            if plottable(value) is not None:
+                label = f"{g.name}: {name} {write(value, 'percent')}"
+                out.append(
+                    {"ns": clip(g.name), "measure": name, "role": role, "value": plottable(value), "label": label}
+                )
+        if g.target_rfu_pct is not None:
+            label = f"{g.name}: RFU target {percent(g.target_rfu_pct)}"
+            out.append(
+                {"ns": clip(g.name), "measure": TARGET, "role": "target", "value": g.target_rfu_pct, "label": label}
+            )
+    return out
+
+
+def _dots(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
+    rows = _rows(groups)
+    names = [name for _, name in MEASURES] + [TARGET]
+    roles = [role for role, _ in MEASURES] + ["target"]
+    x = alt.X(
+        "value:Q",
+        title="% of time (utilization), of board power (RFU by power), of dense peak (RFU by counters)",
+        scale=alt.Scale(domain=[0, 100]),
+    )
+    spans = [
+        {"ns": clip(g.name), "a": plottable(g.means.gpu_util_pct), "b": plottable(g.means.rfu_power_pct)}
+        for g in groups
+    ]
+    ranges = [{"ns": clip(g.name)} | range_of(g) for g in groups]
+    legend = alt.Legend(orient="top", values=names, symbolOpacity=1)
+    return layered(
+        alt.Chart(rows_of(spans))
+        .mark_rule(color=theme.palette.rule, strokeWidth=5, aria=False)
+        .encode(y=y, x="a:Q", x2="b:Q"),
+        alt.Chart(rows_of(ranges))
+        .mark_rule(color=theme.palette.rfu_counters, strokeWidth=1.5, aria=False)
+        .encode(y=y, x="low:Q", x2="high:Q"),
+        alt.Chart(rows_of(rows))
+        .mark_point(filled=True, size=140, opacity=1)
+        .encode(
+            y=y,
+            x=x,
+            color=alt.Color(
+                "measure:N", legend=legend, scale=alt.Scale(domain=names, range=[theme.colour(r) for r in roles])
+            ),
+            shape=alt.Shape(
+                "measure:N",
+                legend=legend,
+                scale=alt.Scale(domain=names, range=["circle", "square", "diamond", "M-0.16,-1.1H0.16V1.1H-0.16Z"]),
+            ),
+            description="label:N",
+            tooltip=[alt.Tooltip("label:N", title=" ")],
+        ),
+        width=WIDTH,
+        height=alt.Step(ROW_HEIGHT),
+    )
+
+
+def _gaps(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
+    rows: list[Row] = []
+    for g in groups:
+        gap = g.means.efficiency_gap_pp
+        words = NOT_KNOWN if isinstance(gap, Unknown) else points(gap)
+        value = plottable(gap)
+        rows.append(
+            {
+                "ns": clip(g.name),
+                "value": value,
+                "edge": max(0.0, value or 0.0),
+                "words": words,
+                "label": f"{g.name}: gap {words}",
+            }
+        )
+    known = [r["value"] for r in rows if r["value"] is not None]
+    scale = alt.Scale(domain=[min([0.0, *known]), max([1.0, *known]) * 1.9])
+    base = alt.Chart(rows_of(rows)).encode(y=y)
+    return layered(
+        base.mark_bar(color=theme.palette.gap, height=18).encode(
+            x=alt.X("value:Q", axis=None, scale=scale),
+            description="label:N",
+            tooltip=[alt.Tooltip("label:N", title=" ")],
+        ),
+        base.mark_text(align="left", dx=6, fontWeight="bold").encode(x="edge:Q", text="words:N"),
+        width=GAP_WIDTH,
+        height=alt.Step(ROW_HEIGHT),
+        title=alt.TitleParams("Efficiency gap", fontSize=14, anchor="start", frame="group", offset=12),
+    )
+
+
+@chart_of("namespaces", order=6)
+def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:  # noqa: ARG001
+    """Utilization, both RFU and the target of each namespace, and the gap."""
+    title = _title(s)
+    more = f" The {MOST} with most time of {len(s.by_namespace)}." if len(s.by_namespace) > MOST else ""
+    subtitle = (
+        "Time-weighted means by namespace, widest gap first. The grey bar spans the gap from utilization to RFU by "
+        f"power; the thin line is the range of RFU by counters.{more}"
+    )
+    if not s.by_namespace:
+        return Drawing(title, subtitle, title, empty(theme, "not known: no sample gives a namespace"))
+    most_time = sorted(s.by_namespace, key=lambda g: (-g.means.observed_h, g.name))[:MOST]
+    groups = sorted(most_time, key=lambda g: (-(plottable(g.means.efficiency_gap_pp) or float("-inf")), g.name))
+    order = [clip(g.name) for g in groups]
+    left = alt.Y(
+        "ns:N", sort=order, title=None, axis=alt.Axis(domain=False, labelPadding=12, grid=False, labelLimit=200)
+    )
+    right = alt.Y("ns:N", sort=order, axis=None)
+    body = alt.hconcat(_dots(groups, theme, left), _gaps(groups, theme, right), spacing=24)
+    words = "; ".join(f"{g.name}: gap {write(g.means.efficiency_gap_pp, 'points')}" for g in groups)
+    return Drawing(title, subtitle, f"Dots and bars by namespace. {words}.", body)

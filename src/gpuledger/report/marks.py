@@ -1,0 +1,99 @@
+"""Which small pieces do the charts share?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+
+from gpuledger.efficiency.statement import GroupRow, Range
+from gpuledger.report.theme import Theme
+from gpuledger.report.written import percent, write
+from gpuledger.units import Unknown
+
+Row = dict[str, Any]
+NOT_KNOWN = "not known"
+
+
+def rows_of(rows: Iterable[Row]) -> alt.InlineData:
+    """Rows as the data of a chart: inline, since Altair refuses more than 5,000 in other ways.
+
+    A tuple, since Altair copies lists anew for every layer they pass through.
+    """
+    return alt.InlineData(values=tuple(rows))
+
+
+def layered(*layers: Any, **properties: Any) -> alt.LayerChart:
+    """Charts on top of each other."""
+    return alt.LayerChart(layer=list(layers), **properties)
+
+
+def plottable(value: object) -> float | None:
+    """The place of a figure on an axis; None leaves it out."""
+    if isinstance(value, Range):
+        return value.middle
+    if value is None or isinstance(value, Unknown):
+        return None
+    if isinstance(value, (int, float)):
+        return float(value)
+    raise TypeError(f"not a figure: {value!r}")
+
+
+def empty(theme: Theme, words: str, height: int = 80) -> alt.Chart:
+    """In place of a chart that has nothing to show: why."""
+    return (
+        alt.Chart(rows_of([{"words": words}]))
+        .mark_text(size=theme.text_px + 2, color=theme.palette.muted, align="center", limit=800)
+        .encode(text="words:N", x=alt.value(420), y=alt.value(height / 2))
+        .properties(width=840, height=height)
+    )
+
+
+def halo(theme: Theme, chart: alt.Chart, **style: Any) -> alt.LayerChart:
+    """Text that stays readable over marks: the same words twice, first as a thick outline of the paper."""
+    outline = chart.mark_text(stroke=theme.palette.background, strokeWidth=4, strokeJoin="round", aria=False, **style)
+    return layered(outline, chart.mark_text(**style))
+
+
+def spread(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places for labels: in the order of `places`, at least `gap` apart, between low and high where there is room."""
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    out = [0.0] * len(places)
+    last = low - gap
+    for i in order:
+        last = out[i] = max(places[i], last + gap)
+    over = last - high
+    if order and over > 0:
+        limit = high
+        for i in reversed(order):
+            out[i] = min(out[i], limit)
+            limit = out[i] - gap
+    return out
+
+
+def clip(name: str, limit: int = 28) -> str:
+    """A long label, cut."""
+    return name if len(name) <= limit else name[: limit - 1] + "…"
+
+
+def range_of(group: GroupRow) -> Row:
+    """RFU by counters of a group: its range and words, or nothing."""
+    found = group.means.rfu_counters_pct
+    if isinstance(found, Unknown):
+        return {"low": None, "middle": None, "high": None}
+    return {
+        "low": found.low,
+        "middle": found.middle,
+        "high": found.high,
+        "counters_words": percent(found.middle),
+        "counters_label": f"{group.name}: RFU by counters {write(found, 'percent')}",
+    }
+
+
+def widest_gap(groups: Sequence[GroupRow]) -> GroupRow | None:
+    """The group with the largest known efficiency gap."""
+    known = [
+        (g.means.efficiency_gap_pp, i) for i, g in enumerate(groups) if plottable(g.means.efficiency_gap_pp) is not None
+    ]
+    return groups[max(known)[1]] if known else None

@@ -1,0 +1,194 @@
+"""How is a figure written for a reader, known or not?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.efficiency.statement import Range
+from gpuledger.errors import UnknownName
+from gpuledger.units import Unknown, utc
+
+NARROW = "\u202f"  # narrow no-break space: a unit never starts a line of its own
+MINUS = "\u2212"
+
+
+@cache
+def _names() -> dict[str, dict[str, str]]:
+    return load_toml(data_dir("gpuledger.report", "names.toml"), dict[str, dict[str, str]])
+
+
+def number(value: float, places: int = 0) -> str:
+    """1234567.8 as 1,234,568; a true minus sign, and never a negative zero."""
+    text = f"{abs(value):,.{places}f}"
+    return f"{MINUS}{text}" if value < 0 and any(d in text for d in "123456789") else text
+
+
+def percent(value: float) -> str:
+    """70.4 %."""
+    return f"{number(value, 1)}{NARROW}%"
+
+
+def round_percent(value: float) -> str:
+    """70 %, for limits and targets."""
+    return f"{number(value)}{NARROW}%"
+
+
+def points(value: float) -> str:
+    """A difference of two percentages."""
+    return f"{number(value, 1)}{NARROW}pp"
+
+
+def factor(value: float) -> str:
+    """A ratio such as PIF, three places."""
+    return number(value, 3)
+
+
+def whole(value: float) -> str:
+    """A count."""
+    return number(value)
+
+
+def gpus(count: int) -> str:
+    """1 GPU, 2 GPUs."""
+    return f"{number(count)} GPU{'s' * (count != 1)}"
+
+
+def tenth(value: float) -> str:
+    """One place: hours, watts, GPUs."""
+    return number(value, 1)
+
+
+def signed(value: float) -> str:
+    """A slope, with its sign."""
+    return f"+{number(value, 3)}" if value > 0 else number(value, 3)
+
+
+def loose(value: float) -> str:
+    """A figure of whatever size: one place from ten up, else three."""
+    return number(value, 1 if abs(value) >= 10 else 3)
+
+
+def instant(value: float) -> str:
+    """A stored instant, UTC, to the minute."""
+    return utc(int(value)).strftime("%Y-%m-%d %H:%M")
+
+
+def shares(value: Mapping[str, float]) -> str:
+    """A small table of shares on one line, largest first."""
+    order = sorted(value.items(), key=lambda pair: -pair[1])
+    return ", ".join(f"{plain(name)} {percent(share)}" for name, share in order if share > 0) or "none"
+
+
+def plain(value: object) -> str:
+    """A name as people write it; an absent one is said to be absent."""
+    if value is None or value == "":
+        return "none given"
+    return str(value).replace("compute_bound", "compute-bound")
+
+
+def remark(value: object) -> str:
+    """Words that may be absent without being missed."""
+    return "" if value is None else str(value)
+
+
+def tie(text: str) -> str:
+    """Keep a figure and its % on one line."""
+    return re.sub(r"(?<=\d) (?=%)", NARROW, text)
+
+
+def title(value: object) -> str:
+    """A name with a capital."""
+    words = plain(value)
+    return words[:1].upper() + words[1:]
+
+
+def series(value: object) -> str:
+    """The name of a series in words."""
+    return _names()["series"].get(str(value), str(value))
+
+
+def model(value: object) -> str:
+    """A GPU's model without the maker's name, which its own name implies."""
+    words = plain(value)
+    return next((words.removeprefix(f"{m} ") for m in _names()["makers"] if words.startswith(f"{m} ")), words)
+
+
+def device(value: object) -> str:
+    """Enough of a device's UUID to find it."""
+    words = str(value).removeprefix("GPU-")
+    return words if len(words) <= 12 else words[:8]
+
+
+def yes_no(value: object) -> str:
+    """A yes or a no."""
+    return "yes" if value else "no"
+
+
+STYLES: dict[str, Callable[[Any], str]] = {
+    style.__name__: style
+    for style in (
+        percent,
+        round_percent,
+        points,
+        factor,
+        whole,
+        tenth,
+        signed,
+        loose,
+        instant,
+        shares,
+        plain,
+        remark,
+        title,
+        series,
+        model,
+        device,
+        yes_no,
+    )
+}
+
+
+WORDS = frozenset({"plain", "remark", "title", "series", "model", "device", "yes_no"})
+
+
+def write(value: object, style: str) -> str:
+    """A figure in its style; a range as middle (low to high); an unknown with its reason."""
+    if style not in STYLES:
+        raise UnknownName("style", style, STYLES)
+    form = STYLES[style]
+    if isinstance(value, Unknown):
+        return str(value)
+    if isinstance(value, Range):
+        low, high = form(value.low), form(value.high)
+        return form(value.middle) if low == high else f"{form(value.middle)} ({_bare(low)} to {high})"
+    if value is None and style not in WORDS:
+        return "none"
+    return form(value)
+
+
+def _bare(text: str) -> str:
+    return text.partition(NARROW)[0]
+
+
+def sort_key(value: object) -> float | str | None:
+    """What a column sorts by; None sorts last."""
+    if isinstance(value, Range):
+        return value.middle
+    if value is None or isinstance(value, Unknown):
+        return None
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, (int, float)):
+        return float(value)
+    if isinstance(value, Mapping):
+        return max(value.values(), default=0.0)
+    return str(value)
+
+
+def period(start_ms: int, end_ms: int) -> str:
+    """The window of a statement in words."""
+    return f"{instant(start_ms)} to {instant(end_ms)} UTC"

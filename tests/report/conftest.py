@@ -1,0 +1,231 @@
+"""Statements made by hand: a believable week of 50 GPUs, and the corners (one GPU, nothing known, hostile labels)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import pytest
+
+from gpuledger.efficiency.statement import (
+    ActiveAnalysis,
+    Capacity,
+    CapacityAnalysis,
+    EfficiencyStatement,
+    GpuRow,
+    GroupRow,
+    HourRow,
+    Means,
+    NotKnown,
+    Range,
+    RoiRow,
+    Trend,
+    UtilPowerCell,
+)
+from gpuledger.units import MS_PER_HOUR, Unknown
+
+START_MS = 1_768_867_200_000
+MODELS = {"NVIDIA A100-SXM4-40GB": 102.0, "NVIDIA H100 80GB HBM3": 646.0, "Homemade X1": None}
+# util, pif, tensor share, class, cause
+KINDS = (
+    (92.5, 0.92, 0.52, "efficient", "none"),
+    (90.0, 0.52, 0.14, "bottlenecked", "storage"),
+    (83.0, 0.56, 0.11, "bottlenecked", "network"),
+    (55.0, 0.66, 0.22, "moderate", "none"),
+    (2.5, 0.21, 0.0, "idle", "none"),
+)
+NO_COUNTERS = Unknown("the source sends no pipe activity")
+
+
+def means(util: float, pif: float, tensor: float | None, gpus: int = 1, hours: float = 168.0) -> Means:
+    return Means(
+        gpus=gpus,
+        samples=int(gpus * hours * 60),
+        observed_h=gpus * hours,
+        gpu_util_pct=util,
+        pif=pif,
+        rfu_power_pct=100 * pif,
+        rfu_power_idle_corrected_pct=max(0.0, (pif - 0.12) / 0.88 * 100),
+        rfu_counters_pct=NO_COUNTERS
+        if tensor is None
+        else Range(tensor * 50, tensor * 100, tensor * 200, "counters", "tensor pipe only, lower bound"),
+        efficiency_gap_pp=util - 100 * pif,
+        memory_pct=30.0 if tensor is not None else NO_COUNTERS,
+        power_w=400 * pif,
+        util_p50_pct=util,
+        util_p95_pct=min(100.0, util + 6),
+        energy_kwh=0.4 * pif * hours * gpus,
+    )
+
+
+def gpu_row(index: int, namespace: str | None) -> GpuRow:
+    util, pif, tensor, klass, cause = KINDS[(index * 7) % 5]
+    shift = (index % 9 - 4) * 0.8
+    stuck = klass == "bottlenecked"
+    model = list(MODELS)[index % 3]
+    return GpuRow(
+        gpu_uuid=f"GPU-{index:08x}-f2a7-5b50-b391-{index:012x}",
+        gpu_instance_id=None,
+        gpu_model=model,
+        host=f"node-{index // 8:02d}",
+        cluster=("prod-east", "prod-west", "lab")[index % 3],
+        namespace=namespace,
+        means=means(max(0.0, util + shift), pif + shift / 100, None if model == "Homemade X1" else tensor),
+        klass=klass,
+        bottlenecked_pct_of_active=91.0 + shift if stuck else 2.0,
+        bottlenecked_days=7 if stuck else 0,
+        active_days=7,
+        consistently_bottlenecked=stuck,
+        likely_cause=cause,
+        cause_evidence="PCIe receive is low while the engine waits" if stuck else "",
+        idle_h=150.0 if klass == "idle" else 1.0,
+        idle_held_h=3.0,
+        longest_idle_h=80.0 if klass == "idle" else 0.5,
+        unobserved_h=0.25,
+    )
+
+
+def hour_row(index: int) -> HourRow:
+    wave = math.sin(index / 24 * 2 * math.pi)
+    pif = 0.65 + 0.02 * wave
+    return HourRow(
+        start_ms=START_MS + index * MS_PER_HOUR,
+        hours=1.0,
+        gpus=50,
+        samples=3000,
+        gpu_util_pct=70 + 3 * wave,
+        pif=pif,
+        rfu_power_pct=100 * pif,
+        rfu_counters_pct=Unknown("no pipe activity in this hour") if 24 <= index < 36 else 24 + 2 * wave,
+        efficiency_gap_pp=70 + 3 * wave - 100 * pif,
+        realized_power_tflops=8600 + 300 * wave,
+        power_kw=18.0 + wave,
+    )
+
+
+def group(name: str, util: float, pif: float, tensor: float | None, target: float | None = None) -> GroupRow:
+    classes = {"efficient": 28.0, "moderate": 22.0, "bottlenecked": 31.0, "inefficient": 7.0, "idle": 12.0}
+    return GroupRow(name, means(util, pif, tensor, gpus=12), 33.0, classes, target, "mixed")
+
+
+def cells() -> tuple[UtilPowerCell, ...]:
+    out = []
+    for util, pif, _, klass, _ in KINDS:
+        for du in (-5, 0, 5):
+            for dp in (-0.05, 0.0, 0.05):
+                low_util, low_pif = util + du - util % 5, round(pif + dp - pif % 0.05, 2)
+                if 0 <= low_util < 100 and 0 <= low_pif < 1:
+                    out.append(UtilPowerCell(low_util, low_pif, 900 / (1 + abs(du) + 40 * abs(dp)), klass))
+    return tuple(out)
+
+
+def capacity(name: str, gpus: int, per_gpu: float | None) -> Capacity:
+    unknown = Unknown(f"{name} is not in the catalog")
+    return Capacity(
+        name=name,
+        gpus=gpus,
+        peak_tflops=unknown if per_gpu is None else gpus * per_gpu * 2,
+        achievable_tflops=unknown if per_gpu is None else gpus * per_gpu,
+        achievable_source="s0",
+        realized_power_tflops=unknown if per_gpu is None else gpus * per_gpu * 0.65,
+        realized_counters_tflops=unknown
+        if per_gpu is None
+        else Range(gpus * per_gpu * 0.1, gpus * per_gpu * 0.2, gpus * per_gpu * 0.4, "counters"),
+    )
+
+
+def make_statement(gpus: int = 50, hours: int = 168, namespaces: bool = True) -> EfficiencyStatement:
+    """A week of a fleet, as the builder would give it."""
+    names = ("ml-training", "ml-inference", "research", "fraud-detection")
+    rows = tuple(gpu_row(i, names[i % 4] if namespaces else None) for i in range(gpus))
+    return EfficiencyStatement(
+        start_ms=START_MS,
+        end_ms=START_MS + hours * MS_PER_HOUR,
+        gpus=gpus,
+        clusters=3,
+        namespaces=4 if namespaces else 0,
+        samples=gpus * hours * 60,
+        conflicts=0,
+        fleet=means(70.9, 0.649, 0.243, gpus=gpus, hours=hours),
+        capacity=CapacityAnalysis(
+            capacity("fleet", gpus, 280.0),
+            tuple(capacity(n, 16, t) for n, t in MODELS.items()),
+            (capacity("prod-east", 20, 280.0), capacity("prod-west", 20, 280.0), capacity("lab", 10, 35.0)),
+        ),
+        active=ActiveAnalysis(
+            active_h=gpus * hours * 0.93,
+            gpu_util_pct=77.4,
+            pif=0.69,
+            rfu_power_pct=69.0,
+            efficiency_gap_pp=8.4,
+            bottlenecked_pct_of_active=31.37,
+            classes_pct={"efficient": 29.0, "moderate": 24.0, "bottlenecked": 29.0, "inefficient": 6.0, "idle": 12.0},
+            phases_pct={"idle": 12.0, "underutilized": 24.0, "productive": 20.0, "compute_bound": 44.0},
+            class_unknown_h=12.5,
+        ),
+        util_power=cells(),
+        hours=tuple(hour_row(i) for i in range(hours)),
+        trends=(
+            Trend("pif", 0.001, -0.001, 0.003, "flat", Unknown("no step stands out"), 0.649, 0.649, "168 hours"),
+            Trend("gpu_util_pct", -1.2, -1.6, -0.8, "falling", START_MS + 90 * MS_PER_HOUR, 72.0, 68.0, "168 hours"),
+        ),
+        by_model=(
+            group("NVIDIA A100-SXM4-40GB", 69.0, 0.63, 0.21),
+            group("NVIDIA H100 80GB HBM3", 74.0, 0.70, 0.31),
+            group("Homemade X1", 66.0, 0.61, None),
+        ),
+        per_gpu=rows,
+        by_namespace=(
+            group("ml-training", 84.0, 0.72, 0.30, 70.0),
+            group("ml-inference", 45.0, 0.55, 0.12, 50.0),
+            group("research", 68.0, 0.58, 0.20, None),
+            group("fraud-detection", 40.0, 0.52, None, 50.0),
+        )
+        if namespaces
+        else (),
+        roi=(RoiRow(70.0, 3.93, 94.4, 2831.0), RoiRow(80.0, 11.63, 279.2, 8377.0)),
+        findings=(
+            "31.4 % of active GPU time was busy but drew little power.",
+            "20 of 50 GPUs were bottlenecked on most of their active days, 10 of them likely by storage.",
+            "Reaching 70 % RFU would be worth 3.9 GPUs.",
+        ),
+        assumptions=("Zone-less times were read as UTC.", "Tensor precision was taken as bf16, range tf32 to fp8."),
+        not_known=(NotKnown("peak_tflops of Homemade X1", "the model is not in the catalog; nearest: none"),),
+    )
+
+
+def nothing_known(value: object, why: str = "the source was silent") -> object:
+    """The same statement with every figure that may be unknown made so."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {}
+        for field in dataclasses.fields(value):
+            declared = str(field.type)
+            held = getattr(value, field.name)
+            may = "Figure" in declared or "Unknown" in declared
+            changed[field.name] = Unknown(why) if may else nothing_known(held, why)
+        return dataclasses.replace(value, **changed)
+    if isinstance(value, tuple):
+        return tuple(nothing_known(v, why) for v in value)
+    return value
+
+
+@pytest.fixture(scope="session")
+def statement() -> EfficiencyStatement:
+    return make_statement(hours=48)
+
+
+@pytest.fixture(scope="session")
+def make() -> Callable[..., EfficiencyStatement]:
+    return make_statement
+
+
+@pytest.fixture(scope="session")
+def one_gpu() -> EfficiencyStatement:
+    return dataclasses.replace(make_statement(gpus=1, hours=3, namespaces=False), roi=(), trends=(), clusters=1)
+
+
+@pytest.fixture(scope="session")
+def unknown_statement() -> EfficiencyStatement:
+    blank = nothing_known(make_statement(gpus=3, hours=4))
+    return dataclasses.replace(blank, util_power=(), roi=(), by_namespace=(), findings=())  # type: ignore[type-var,return-value]

@@ -1,0 +1,193 @@
+"""Do the six charts show what the statement says, and nothing else?"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
+from gpuledger.errors import MissingExtra, UnknownName
+from gpuledger.report.charts import Drawing, chart_names, drawing, need_charts
+from gpuledger.report.charts.bottlenecked import LABELS, SINGLE_LIMIT
+from gpuledger.report.render import compose
+from gpuledger.report.theme import load_theme
+from gpuledger.report.written import NARROW
+
+NAMES = ["utilization_vs_power", "fleet_over_time", "gpu_models", "bottlenecked_gpus", "roi", "namespaces"]
+HOSTILE = '</script><script>alert("x")</script>&<b>'
+
+
+def draw(name: str, s: EfficiencyStatement, theme: str = "light") -> Drawing:
+    return drawing(name, s, load_theme(theme), load_thresholds())
+
+
+MADE: dict[tuple[str, int, str], tuple[EfficiencyStatement, dict[str, Any]]] = {}
+
+
+def spec(name: str, s: EfficiencyStatement, theme: str = "light") -> dict[str, Any]:
+    """The chart as Vega-Lite; Altair checks it against its schema. Drawing takes a while, so each is drawn once."""
+    key = (name, id(s), theme)
+    if key not in MADE:
+        # Holding the statement keeps its id from being given to another.
+        MADE[key] = s, compose(draw(name, s, theme), load_theme(theme)).to_dict(validate=True)
+    return MADE[key][1]
+
+
+def rows(made: dict[str, Any], *keys: str) -> list[list[dict[str, Any]]]:
+    """The data sets whose rows have these keys."""
+    return [r for r in made["datasets"].values() if r and all(k in r[0] for k in keys)]
+
+
+def test_six_charts_in_the_published_order() -> None:
+    assert chart_names() == NAMES
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_valid_and_uses_only_its_theme(name: str, theme: str, statement: EfficiencyStatement) -> None:
+    made = json.dumps(spec(name, statement, theme))
+    other = load_theme("dark" if theme == "light" else "light").palette.roles()
+    assert not [role for role, colour in other.items() if colour in made]
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("utilization_vs_power", f"31.4{NARROW}% of active GPU time looked busy but drew little power"),
+        ("fleet_over_time", f"GPUs read 70.9{NARROW}% busy; the counters saw 24.3{NARROW}% of peak"),
+        ("gpu_models", f"A100-SXM4-40GB shows the widest gap: 6.0{NARROW}pp between busy and realized"),
+        ("bottlenecked_gpus", "20 of 50 GPUs were bottlenecked on most of their active days"),
+        ("roi", f"Reaching 70{NARROW}% RFU would be worth 3.9 more GPUs"),
+        ("namespaces", f"ml-training loses most between busy and realized: 12.0{NARROW}pp"),
+    ],
+)
+def test_the_title_is_the_finding(name: str, title: str, statement: EfficiencyStatement) -> None:
+    made = spec(name, statement)
+    assert " ".join(made["title"]["text"]) == title
+    assert made["description"]
+
+
+def test_a_new_figure_makes_a_new_title(statement: EfficiencyStatement) -> None:
+    changed = dataclasses.replace(
+        statement, active=dataclasses.replace(statement.active, bottlenecked_pct_of_active=12.34)
+    )
+    assert draw("utilization_vs_power", changed).title.startswith(f"12.3{NARROW}%")
+
+
+def test_every_cell_is_drawn_in_its_class(statement: EfficiencyStatement) -> None:
+    (cells,) = rows(spec("utilization_vs_power", statement), "util", "pif", "hours")
+    assert len(cells) == len(statement.util_power)
+    assert sum(c["hours"] for c in cells) == pytest.approx(sum(c.hours for c in statement.util_power))
+    assert {c["class"] for c in cells} == {c.klass for c in statement.util_power}
+    assert cells[0]["util"] == statement.util_power[0].util_low_pct + 2.5
+
+
+def test_every_hour_is_drawn_and_an_unknown_hour_leaves_a_hole(statement: EfficiencyStatement) -> None:
+    lines = rows(spec("fleet_over_time", statement), "at", "value", "role")
+    counted = [r for data in lines for r in data if r["role"] == "rfu_counters"]
+    assert [r["at"] for r in counted] == [h.start_ms for h in statement.hours]
+    assert [r["value"] for r in counted].count(None) == 12
+    assert counted[0]["value"] == statement.hours[0].rfu_counters_pct
+
+
+def test_models_show_their_own_means_and_say_what_is_not_known(statement: EfficiencyStatement) -> None:
+    data = [r for d in rows(spec("gpu_models", statement), "name", "value", "words") for r in d]
+    shown = {r["value"] for r in data}
+    for row in statement.by_model:
+        assert {row.means.gpu_util_pct, row.means.pif, row.means.rfu_power_pct, row.means.efficiency_gap_pp} <= shown
+
+
+def test_every_gpu_is_drawn_and_the_bottlenecked_are_named(statement: EfficiencyStatement) -> None:
+    made = spec("bottlenecked_gpus", statement)
+    points = [r for d in rows(made, "util", "rfu", "stuck") for r in d]
+    assert len(points) == 50
+    assert sum(r["stuck"] for r in points) == 20
+    (labels,) = rows(made, "lane", "words")
+    assert len(labels) == LABELS
+    assert {w["words"].partition(": ")[2] for w in labels} == {"storage", "network"}
+
+
+def test_a_big_fleet_is_drawn_in_cells(make: Callable[..., EfficiencyStatement]) -> None:
+    big = make(gpus=SINGLE_LIMIT + 1, hours=2)
+    points = [r for d in rows(spec("bottlenecked_gpus", big), "util", "rfu", "stuck") for r in d]
+    assert len(points) < 200
+    assert sum(r["count"] for r in points) == SINGLE_LIMIT + 1
+
+
+def test_roi_bars_are_the_statement_s(statement: EfficiencyStatement) -> None:
+    (bars,) = rows(spec("roi", statement), "gpus", "target")
+    assert [b["gpus"] for b in bars] == [r.equivalent_gpus for r in statement.roi]
+
+
+def test_namespaces_show_target_and_range(statement: EfficiencyStatement) -> None:
+    made = spec("namespaces", statement)
+    (marks,) = rows(made, "ns", "measure")
+    assert sorted(m["value"] for m in marks if m["measure"] == "RFU target") == [50.0, 50.0, 70.0]
+    ranges = [r for d in rows(made, "ns", "low") for r in d if r["low"] is not None]
+    assert len(ranges) == 3
+    (gaps,) = rows(made, "ns", "edge")
+    assert [g["ns"] for g in gaps] == ["ml-training", "research", "ml-inference", "fraud-detection"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_gpu_without_namespace_and_nothing_known(
+    name: str, one_gpu: EfficiencyStatement, unknown_statement: EfficiencyStatement
+) -> None:
+    assert spec(name, one_gpu)
+    words = json.dumps(spec(name, unknown_statement))
+    if name != "bottlenecked_gpus":
+        assert "not known" in words
+    assert "NaN" not in words
+
+
+@pytest.mark.parametrize("name", ["gpu_models", "bottlenecked_gpus", "namespaces"])
+def test_hostile_names_are_only_words(name: str, statement: EfficiencyStatement) -> None:
+    def rename(g: GpuRow) -> GpuRow:
+        return dataclasses.replace(g, host=HOSTILE, namespace=HOSTILE, likely_cause=HOSTILE)
+
+    evil = dataclasses.replace(
+        statement,
+        by_namespace=tuple(dataclasses.replace(g, name=HOSTILE) for g in statement.by_namespace[:1]),
+        by_model=tuple(dataclasses.replace(g, name=HOSTILE) for g in statement.by_model[:1]),
+        per_gpu=tuple(rename(g) for g in statement.per_gpu),
+    )
+    assert spec(name, evil)
+
+
+def test_an_unknown_chart_suggests_the_nearest(statement: EfficiencyStatement) -> None:
+    with pytest.raises(UnknownName, match="did you mean namespaces"):
+        draw("namespace", statement)
+
+
+def test_without_the_extra_the_next_step_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "vl_convert":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingExtra, match=r"gpuledger\[charts\]"):
+        need_charts()
+
+
+def test_words_fit_the_number(statement: EfficiencyStatement, one_gpu: EfficiencyStatement) -> None:
+    one = dataclasses.replace(statement.bottlenecked_gpus[0])
+    few = dataclasses.replace(statement, per_gpu=(one,), gpus=3)
+    assert draw("bottlenecked_gpus", few).title == "One of 3 GPUs was bottlenecked on most of its active days"
+    assert draw("bottlenecked_gpus", one_gpu).title == "The GPU was not bottlenecked on most of its active days"
+    assert "with 1 GPU at" in draw("roi", one_gpu).subtitle
+
+
+def test_without_a_target_left_roi_says_so(
+    one_gpu: EfficiencyStatement, unknown_statement: EfficiencyStatement
+) -> None:
+    assert draw("roi", one_gpu).title == "No target is above the present RFU"
+    assert draw("roi", unknown_statement).title.endswith("is not known: the source was silent")

@@ -1,0 +1,76 @@
+"""Are the tables filled from the statement, cut and sorted as their data file says?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.errors import UnknownName
+from gpuledger.report.tables import SAME_REASON, build_table, table_kinds
+from gpuledger.report.written import NARROW
+
+
+def test_every_table_can_be_filled_from_any_statement(
+    statement: EfficiencyStatement, one_gpu: EfficiencyStatement, unknown_statement: EfficiencyStatement
+) -> None:
+    for name in table_kinds():
+        for s in (statement, one_gpu, unknown_statement):
+            table = build_table(name, s)
+            assert all(len(row) == len(table.heads) == len(table.words) == len(table.below) for row in table.rows)
+
+
+def test_rows_and_total_are_the_statement_s(statement: EfficiencyStatement) -> None:
+    table = build_table("models", statement)
+    assert [row[0].text for row in table.rows] == [g.name for g in statement.by_model]
+    util = table.heads.index("Utilization")
+    assert table.rows[0][util].text == f"69.0{NARROW}%"
+    assert table.rows[0][util].key == 69.0
+    assert table.total is not None
+    assert (table.total[0].text, table.total[util].text) == ("Fleet", f"70.9{NARROW}%")
+    assert table.total[table.heads.index("Bottlenecked, of active")].text == ""
+
+
+def test_one_row_has_no_total(one_gpu: EfficiencyStatement) -> None:
+    single = dataclasses.replace(one_gpu, by_model=one_gpu.by_model[:1])
+    assert build_table("models", single).total is None
+
+
+def test_worst_first_and_cut_with_a_note(make: Callable[..., EfficiencyStatement]) -> None:
+    table = build_table("per_gpu", make(gpus=300, hours=2))
+    assert len(table.rows) == 200
+    assert "first 200 of 300 rows" in table.note
+    keys = [row[table.heads.index("Bottlenecked, of active")].key for row in table.rows]
+    assert keys == sorted(keys, reverse=True)
+
+
+def test_whole_fleet_fits_without_a_note(statement: EfficiencyStatement) -> None:
+    table = build_table("per_gpu", statement)
+    assert (len(table.rows), table.note) == (50, "")
+
+
+def test_optional_columns_appear_only_where_used(statement: EfficiencyStatement) -> None:
+    assert "MIG instance" not in build_table("per_gpu", statement).heads
+    first = dataclasses.replace(statement.per_gpu[0], gpu_instance_id="3")
+    mig = dataclasses.replace(statement, per_gpu=(first, *statement.per_gpu[1:]))
+    assert "MIG instance" in build_table("per_gpu", mig).heads
+
+
+def test_a_reason_is_said_once_in_a_row(statement: EfficiencyStatement) -> None:
+    row = build_table("capacity_models", statement).rows[2]
+    said = [c.text for c in row if c.unknown]
+    assert said == ["not known: Homemade X1 is not in the catalog", *[SAME_REASON] * 3]
+    assert all(c.key is None for c in row if c.unknown)
+
+
+def test_bottlenecked_table_holds_the_consistent_ones(statement: EfficiencyStatement) -> None:
+    table = build_table("bottlenecked", statement)
+    assert len(table.rows) == len(statement.bottlenecked_gpus) == 20
+    assert {row[table.heads.index("Likely cause")].text for row in table.rows} == {"storage", "network"}
+
+
+def test_unknown_table_suggests_the_nearest(statement: EfficiencyStatement) -> None:
+    with pytest.raises(UnknownName, match="did you mean models"):
+        build_table("model", statement)
