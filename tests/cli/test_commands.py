@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import time
 from pathlib import Path
 
@@ -139,6 +140,60 @@ class TestTidy:
         ended = cli("tidy", "--fold-older-than", "30d")
         assert ended.code == 2
         assert "gpuledger import FILE" in ended.err
+
+
+class TestImport:
+    HEADER = "when,card,model,team,milliwatts,busy_percent"
+
+    @pytest.fixture
+    def ours(self, cli, tmp_path):
+        """A file in a layout of its own, and the mapping file that docs/cli.md gives for it."""
+        docs = Path(__file__).parents[2] / "docs" / "cli.md"
+        (tmp_path / "ours.toml").write_text(docs.read_text().split("```toml\n")[1].split("```")[0])
+        rows = [f"20.01.2026 10:{m:02d},card-1,NVIDIA A10G,team-a,150000,50" for m in range(60)]
+        (tmp_path / "ours.csv").write_text("\n".join([self.HEADER, *rows]) + "\n")
+        return "ours.csv"
+
+    def test_a_mapping_file_of_ones_own(self, cli, ours):
+        assert cli("import", ours, "--lake", "lake").code == 2
+        said = cli("import", ours, "--lake", "lake", "--map", "ours.toml", "--json").json()
+        assert (said["rows_added"], said["rejects"]) == (60, {})
+        fleet = cli("analyze", "--lake", "lake", "--json").json()
+        assert fleet["gpu_util_pct"] == pytest.approx(50)
+        assert fleet["pif"] == pytest.approx(150 / 300)
+        assert [r["name"] for r in fleet["by_namespace"]] == ["team-a"]
+
+    def test_a_broken_mapping_file_names_the_field(self, cli, ours, tmp_path):
+        text = (tmp_path / "ours.toml").read_text()
+        (tmp_path / "ours.toml").write_text(text.replace('column = "power_w"', 'column = "power_kw"'))
+        ended = cli("import", ours, "--map", "ours.toml")
+        assert ended.code == 2
+        assert "power_kw" in ended.err
+        assert "power_w" in ended.err.split("next:")[1]
+
+    def test_a_near_name_is_noted(self, cli, fleet_csv, tmp_path):
+        (tmp_path / "f.csv").write_text(fleet_csv.read_text().replace("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TMP", 1))
+        out = " ".join(cli("import", "f.csv", "--lake", "lake").out.split())
+        assert "column 'DCGM_FI_DEV_GPU_TMP' is not used; did you mean 'DCGM_FI_DEV_GPU_TEMP'?" in out
+        assert "times carry no zone; read as UTC" in out
+
+    def test_others_may_read_the_lake(self, cli, fleet_parquet):
+        before = os.umask(0o022)
+        try:
+            assert cli("import", fleet_parquet, "--lake", "lake").code == 0
+            assert cli("analyze", "--lake", "lake", "-q").code == 0
+        finally:
+            os.umask(before)
+        files = [f for f in Path("lake").rglob("*") if f.is_file()]
+        assert {oct(f.stat().st_mode & 0o777) for f in files} == {"0o644"}
+
+    def test_a_path_with_brackets_is_printed_as_it_is(self, cli, fleet_csv, tmp_path):
+        (tmp_path / "[bold]f.csv").write_text(fleet_csv.read_text().replace("01/20/26 00:05", "never"))
+        ended = cli("import", "[bold]f.csv", "--lake", "[red]lake")
+        assert ended.code == 0
+        assert "to [red]lake" in ended.out
+        assert "[bold]f.csv row" in " ".join(ended.out.split())
+        assert "[b]x.parquet" in cli("synth", "[b]x.parquet", "--gpus", 1, "--days", 0.1).out
 
 
 def test_quiet_says_nothing(cli, fleet_parquet):

@@ -100,5 +100,6 @@ def run(args: Sequence[str] | None = None) -> int:
             code = root.invoke(context)
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001  (the one place where a failure becomes words)
-        return explain(error, as_json="--json" in given)
+        own = given[: given.index("--")] if "--" in given else given  # what follows is another command's
+        return explain(error, as_json="--json" in own)
     return code if isinstance(code, int) else 0

@@ -33,8 +33,13 @@ class Screen:
 
         return Terminal(highlight=False, emoji=False)
 
+    def say(self, *lines: str) -> None:
+        """Plain lines for a reader; a path stays whole, whatever is in it."""
+        for line in lines if self.talks else ():
+            click.echo(line)
+
     def show(self, *parts: RenderableType) -> None:
-        """Tables and text for a reader."""
+        """Tables for a reader, and text with markup."""
         if self.talks:
             console = self.console()
             for part in parts:

@@ -14,6 +14,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -188,14 +189,15 @@ def sync_folder(folder: Path) -> None:
 def write_atomically(target: Path, content: bytes) -> None:
     """The file has either its old content or the new, whatever happens in between."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    # Not mkstemp: its files are for one user only, and others read the lake too.
+    aside = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with aside.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(target)
+        aside.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        aside.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)

@@ -43,4 +43,4 @@ def command(
     if screen.talks:
         screen.show(*parts(statement, screen.console().width))
         where = files["report.html"] if out else "add --out DIR"
-        screen.show(f"charts, assumptions and evidence are in the report: {where}")
+        screen.say(f"charts, assumptions and evidence are in the report: {where}")

@@ -41,7 +41,7 @@ def command(screen: Screen, out: Path, step_ms: int, kind: str | None, by_day: b
     made = {"format": wanted, "files": [str(f) for f in files], "size_bytes": size_bytes}
     screen.answer({"rows": rows, "columns": len(s0_schema()), **wishes, "step_s": spec.step_s, **made})
     days = "1 day" if spec.days == 1 else f"{spec.days:g} days"
-    screen.show(
+    screen.say(
         f"{number(rows, 0)} samples of {count(spec.gpus, 'GPU')} over {days}",
         f"written to {out}: {count(len(files), 'file')}, {size(size_bytes)}",
         f"next: gpuledger import {out}{f'/*.{wanted}' if by_day else ''}",

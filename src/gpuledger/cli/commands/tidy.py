@@ -79,10 +79,10 @@ def _tell(done: Tidied, screen: Screen) -> None:
     folded = (
         f"{count(days, 'day')} folded: {number(done.lines_before, 0)} hour lines became {number(done.lines_after, 0)}"
     )
-    screen.show(folded if days else "nothing to fold")
+    screen.say(folded if days else "nothing to fold")
     if done.drop.days:
         gone = f"{count(done.drop.rows, 'sample')} of {count(len(done.drop.days), 'day')}"
-        screen.show(
+        screen.say(
             f"{gone} deleted, {size(done.drop.size_bytes)} freed",
             f"closed to late rows: every day before {done.drop.closed_before}",
         )

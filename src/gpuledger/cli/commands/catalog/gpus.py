@@ -18,4 +18,5 @@ def command(screen: Screen) -> None:
     gpus = list(load_gpus().values())
     screen.answer({"gpus": [as_data(g) for g in gpus]})
     if screen.talks:
-        screen.show(gpu_list(gpus), "", "next: gpuledger catalog gpu NAME shows every figure with its source")
+        screen.show(gpu_list(gpus))
+        screen.say("", "next: gpuledger catalog gpu NAME shows every figure with its source")
