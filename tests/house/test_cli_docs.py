@@ -43,6 +43,13 @@ def test_command_is_documented(path):
             assert spelling in text, f"docs/cli.md does not say what {path} {spelling} does"
 
 
+def test_the_help_says_what_each_command_says_of_itself():
+    for group in [root, *(c for c in commands().values() if isinstance(c, click.Group))]:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            assert group.sentence(context, name) == group.get_command(context, name).get_short_help_str(limit=200)
+
+
 @pytest.mark.parametrize("path", sorted(commands()))
 def test_every_command_that_prints_figures_has_json_and_quiet(path):
     command = commands()[path]

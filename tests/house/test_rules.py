@@ -86,5 +86,11 @@ def test_import_and_help_load_nothing_heavy(code):
     assert loaded_by(code).isdisjoint(HEAVY)
 
 
+def test_help_imports_no_command():
+    code = "from gpuledger.cli.app import run; assert run(['--help']) == 0; import sys;"
+    code += "assert not [m for m in sys.modules if m.startswith('gpuledger.cli.commands.')]"
+    assert "click" in loaded_by(code)
+
+
 def test_the_light_import_rule_can_fail():
     assert "pyarrow" in loaded_by("import gpuledger; gpuledger.Lake; gpuledger.import_files")

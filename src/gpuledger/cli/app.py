@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,11 @@ import click
 
 from gpuledger.cli.failures import explain
 from gpuledger.errors import UnknownName
+
+# The first sentence a command says about itself: of its function, or of a group's help.
+_SENTENCE = re.compile(
+    r'^def command\(.*?^    """(.*?)(?:\n|""")|CommandFolder\(.*?help="(.*?)"', re.DOTALL | re.MULTILINE
+)
 
 
 class CommandFolder(click.Group):
@@ -48,6 +54,24 @@ class CommandFolder(click.Group):
         command = importlib.import_module(module).command
         assert isinstance(command, click.Command), f"{module}.command is not a command"
         return command
+
+    def sentence(self, ctx: click.Context, name: str) -> str:
+        """What a command does, in one line, read off its file: the help shows all of them and needs none of them."""
+        (folder,) = importlib.import_module(self._package).__path__
+        stem = self._modules()[name].rpartition(".")[2]
+        for file in (f"{folder}/{stem}.py", f"{folder}/{stem}/__init__.py"):
+            if os.path.isfile(file):  # noqa: PTH113  (pathlib is not loaded for the help)
+                with open(file, encoding="utf-8") as source:  # noqa: PTH123
+                    found = _SENTENCE.search(source.read())
+                if found:
+                    return (found[1] or found[2]).strip()
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(limit=200) if command else ""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands in the help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.sentence(ctx, name)) for name in self.list_commands(ctx)])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Without a command: the help, which is no mistake."""

@@ -60,9 +60,10 @@ class Screen:
             yield Stages(None)
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (TextColumn("{task.description:<18}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+        done = TextColumn("{task.completed:>11,.0f}")
+        columns = (TextColumn("{task.description:<18}"), BarColumn(24), done, TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             yield Stages(progress)
 
