@@ -49,10 +49,10 @@ def command(
 
     if duration is not None and duration <= 0:
         raise InputError(f"cannot record for {duration:g} s", hint="give a number of seconds above 0")
-    with Recording(lake_dir, hz=hz, labels=_labels(labels), device=device, program="gpuledger record") as run:
+    with Recording(lake_dir, hz=hz, labels=_labels(labels), device=device, of_job=False) as run:
         if screen.talks:
             length = f"for {duration:g} s" if duration else "until Ctrl-C"
-            click.echo(f"recording {len(run.notes().devices) or 'all'} devices at {hz:g} Hz {length}", err=True)
+            click.echo(f"recording {len(run.devices)} devices at {hz:g} Hz {length}", err=True)
         wait_for_end(duration)
     notes = run.notes()
     screen.answer(figures(notes, lake_dir))
@@ -113,8 +113,9 @@ def words(notes: RunNotes, lake_dir: Path) -> list[str]:
     """The same for a reader, in a few lines."""
     cpu = notes.sampler_cpu_s + notes.writer_cpu_s
     share = 100 * cpu / notes.seconds / max(1, len(notes.devices)) if notes.seconds else 0.0
+    what = f"{notes.rows} samples of {len(notes.devices)} devices in {notes.seconds:.1f} s"
     lines = [
-        f"recorded {notes.rows} samples of {len(notes.devices)} devices in {notes.seconds:.1f} s -> {lake_dir} (run {notes.run_id})",
+        f"recorded {what} -> {lake_dir} (run {notes.run_id})",
         f"cost of recording: {cpu:.2f} s of CPU, {share:.2f} % of a core per device",
     ]
     for device in notes.devices:
