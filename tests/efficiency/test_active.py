@@ -34,7 +34,7 @@ def test_a_fleet_that_was_never_active(state: State, line: Line) -> None:
 parts = st.lists(st.integers(0, MS_PER_HOUR // 5), min_size=5, max_size=5)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(classes=parts, phases=parts)
 def test_shares_sum_to_a_hundred(state: State, line: Line, classes: list[int], phases: list[int]) -> None:
     row = line(0, util=0.5, pif=0.5)

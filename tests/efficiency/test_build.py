@@ -277,6 +277,22 @@ def test_no_lake_no_books_no_such_source(tmp_path: Path, small_fleet: tuple[Lake
         efficiency_statement(small_fleet[0], achievable="guess")
 
 
+def test_a_broken_file_of_the_books_is_said(books: Callable[..., Lake], line: Callable[..., Any]) -> None:
+    lake = books(line(0, util=0.5))
+    (file,) = lake.ledger_dir.glob("*/*.lines.parquet")
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(LakeError, match="cannot be read") as caught:
+        efficiency_statement(lake)
+    assert "delete the ledger folder" in caught.value.hint
+
+
+def test_ranges_hold_their_middle(statement: EfficiencyStatement) -> None:
+    for gpu in statement.per_gpu:
+        counted = gpu.means.rfu_counters_pct
+        assert isinstance(counted, Range)
+        assert 0 <= counted.low <= counted.middle <= counted.high
+
+
 def test_lines_posted_under_other_limits_are_named(state: State, line: Callable[..., Any], tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text("[bottleneck]\nutil_above_ratio = 0.9\n")
@@ -288,7 +304,7 @@ def test_lines_posted_under_other_limits_are_named(state: State, line: Callable[
 ratios = st.floats(0, 1, allow_nan=False)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     hours=st.lists(
         st.tuples(st.integers(0, 40), st.sampled_from("abc"), ratios, ratios, st.integers(1, MS_PER_HOUR)),

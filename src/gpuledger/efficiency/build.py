@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.accounts import Accounts, make_accounts
@@ -35,7 +34,7 @@ from gpuledger.efficiency.trend import trends
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import rules_fingerprint
 from gpuledger.ledger.store import Ledger, PostedDay
-from gpuledger.units import MS_PER_DAY, Unknown
+from gpuledger.units import Unknown, utc_day
 
 
 def efficiency_statement(
@@ -67,7 +66,7 @@ def efficiency_statement(
         capacities = device_capacities(accounts, devices, main, source, calibration)
         tflops = [d.achievable_tflops for d in capacities]
         known = np.array([np.nan if isinstance(t, Unknown) else t for t in tflops])
-        sums = gather(books.device_hours(_days_ms(by_hour)), known, np.array([d.board for d in capacities]))
+        sums = gather(books.device_hours(), known, np.array([d.board for d in capacities]))
         idle_ms = longest_idle_ms(books.quiet_spells(), scope, accounts.devices)
     why = next((t.why for t in tflops if isinstance(t, Unknown)), "no PIF")
     hours = hour_rows(sums, by_hour, accounts.models, why)
@@ -101,11 +100,6 @@ def efficiency_statement(
     return replace(statement, findings=findings(statement, limits))
 
 
-def _days_ms(by_hour: pa.Table) -> list[int]:
-    """The days that have lines, in order."""
-    return sorted({hour_ms // MS_PER_DAY * MS_PER_DAY for hour_ms in by_hour["hour_ms"].to_pylist()})
-
-
 def _distinct(accounts: Accounts, label: str) -> int:
     return len({text for text in accounts.labels[label] if text is not None})
 
@@ -116,6 +110,7 @@ def _gpus_with_pif(capacities: list[DeviceCapacity], devices: Groups) -> int:
 
 
 def _posted_days(lake: Lake, scope: Scope) -> list[PostedDay]:
-    """The days of the books that can hold lines of the window."""
-    first, last = scope.days() or ("", "9999")
+    """The days of the books that lie in the window, whole or in part."""
+    first = "" if scope.since_ms is None else utc_day(scope.since_ms)
+    last = "9999" if scope.until_ms is None else utc_day(scope.until_ms - 1)
     return [d for d in Ledger(lake).manifest().days if first <= d.day <= last]

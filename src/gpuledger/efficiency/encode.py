@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
-from gpuledger.efficiency.statement import EfficiencyStatement, Range
+from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.units import Unknown, utc
 
 _MS = "_ms"
+_LEAVES = frozenset({float, int, str, bool, type(None)})
 
 
 def to_json(statement: EfficiencyStatement) -> dict[str, Any]:
@@ -46,8 +48,6 @@ def _plain(value: object, path: str, missing: Counter[tuple[str, str]]) -> Any:
         return [_plain(item, f"{path}[]", missing) for item in value]
     if isinstance(value, dict):
         return {key: _plain(item, f"{path}.{key}", missing) for key, item in value.items()}
-    if isinstance(value, Range):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
     if is_dataclass(value) and not isinstance(value, type):
         return _fields(value, path, missing)
     return value
@@ -55,11 +55,17 @@ def _plain(value: object, path: str, missing: Counter[tuple[str, str]]) -> Any:
 
 def _fields(value: Any, path: str, missing: Counter[tuple[str, str]]) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for field in fields(value):
-        # "class" is the word everywhere else; Python reserves it.
-        name = "class" if field.name == "klass" else field.name
-        out[name] = _plain(getattr(value, field.name), f"{path}.{name}".lstrip("."), missing)
+    for attribute, name in _names(value.__class__):
+        found = getattr(value, attribute)
+        if type(found) not in _LEAVES:  # most are, and then need no path
+            found = _plain(found, f"{path}.{name}" if path else name, missing)
+        out[name] = found
         if name.endswith(_MS):
-            at_ms = out[name]
-            out[f"{name.removesuffix(_MS)}_utc"] = None if at_ms is None else f"{utc(at_ms):%Y-%m-%dT%H:%M:%SZ}"
+            out[f"{name.removesuffix(_MS)}_utc"] = None if found is None else f"{utc(found):%Y-%m-%dT%H:%M:%SZ}"
     return out
+
+
+@cache
+def _names(kind: Any) -> list[tuple[str, str]]:
+    """Fields and what they are called: "class" is the word everywhere else, but Python reserves it."""
+    return [(f.name, "class" if f.name == "klass" else f.name) for f in fields(kind)]

@@ -12,13 +12,12 @@ from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.accounts import worth_of_pipes
 from gpuledger.efficiency.evidence import ModelFacts
 from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_UTIL
-from gpuledger.efficiency.rows import numbers
+from gpuledger.efficiency.rows import Rows, numbers
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
 from gpuledger.ledger.cells import classify
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio
 
 BINS = 20
-Rows = dict[str, np.ndarray]
 
 
 @dataclass

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuledger.efficiency.rows import Rows
 from gpuledger.efficiency.scope import Scope
 
 # Milliseconds since 1970 stay below this power of two until the year 2248.
 _TIME_BITS = 43
 
 
-def longest_idle_ms(spells: dict[str, np.ndarray], scope: Scope, devices: int) -> list[int]:
+def longest_idle_ms(spells: Rows, scope: Scope, devices: int) -> list[int]:
     """By device the longest stretch of idle or idle-held time within the window, whoever held the device.
 
     Spells that touch are one stretch: midnight cuts them, and so does memory that is taken or freed.

@@ -5,18 +5,22 @@ Sums of whole numbers are exact in DuckDB and become floats at the very end, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from gpuledger.efficiency.scope import SOURCE, Scope, nothing_found, open_books
+from gpuledger.errors import LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.store import Ledger
-from gpuledger.units import MS_PER_DAY, utc_day
+from gpuledger.units import MS_PER_DAY, day_start_ms
 
+Rows = dict[str, np.ndarray]
 _NAN = "coalesce({0}::DOUBLE, 'nan'::DOUBLE) AS {0}"
 # Accounts: one row for each of these.
 LABELS = ("gpu_uuid", "gpu_instance_id", "cluster", "namespace", "gpu_model", "tensor_precision")
@@ -71,10 +75,20 @@ class Books:
         self._db.close()
 
     def _ask(self, sql: str, *, owners: bool = True, files: list[str] | None = None) -> pa.Table:
+        """The answer to a query over the lines in scope; `files` in place of all of the window's."""
         where, given = self.scope.where(owners=owners)
-        query = sql.replace("FROM lines", f"FROM {SOURCE} {where}")
-        found: duckdb.DuckDBPyRelation = self._db.sql(query, params={"files": files or self._files, **given})
-        return found.to_arrow_table()
+        return self._answer(
+            sql.replace("FROM lines", f"FROM {SOURCE} {where}"), {"files": files or self._files, **given}
+        )
+
+    def _answer(self, sql: str, given: dict[str, Any]) -> pa.Table:
+        try:
+            return self._db.sql(sql, params=given).to_arrow_table()
+        except duckdb.Error as error:
+            raise LakeError(
+                f"{self._lake.ledger_dir}: the books cannot be read: {str(error).splitlines()[0]}",
+                hint="if samples were just posted, run it again; else delete the ledger folder: it is made again",
+            ) from error
 
     def accounts(self) -> pa.Table:
         """Sums per device and owner, in order of device; an error where there is not one line."""
@@ -123,25 +137,29 @@ class Books:
         order = "1, 2, 3 NULLS FIRST, 4 NULLS FIRST, 5 NULLS FIRST"
         return self._ask(f"SELECT {keys}, {columns} FROM lines GROUP BY ALL ORDER BY {order}")  # noqa: S608
 
-    def device_hours(self, days_ms: Iterable[int]) -> Iterator[dict[str, np.ndarray]]:
-        """Sums per device and period, a day at a time. Ask for `devices` first: it numbers them."""
+    def device_hours(self) -> Iterator[Rows]:
+        """Sums per device and period, a day's file at a time. Ask for `devices` first: it numbers them."""
         wanted = ", ".join(_NAN.format(c) if c == "board_mw" else c for c in _DEVICE_HOUR)
         inner = f"SELECT gpu_uuid, gpu_instance_id, {wanted} FROM lines"  # noqa: S608
-        for day_ms in days_ms:
-            # A span over midnight is posted with the day before, so that file may hold lines of this day too.
-            near = (utc_day(day_ms - MS_PER_DAY), utc_day(day_ms))
-            table = self._ask(
-                f"""SELECT device, {", ".join(_DEVICE_HOUR)} FROM ({inner}) l {_NUMBERED}
-                WHERE hour_ms >= {int(day_ms)} AND hour_ms < {int(day_ms) + MS_PER_DAY}""",  # noqa: S608
-                files=Ledger(self._lake).files("lines", near),
-            )
-            yield _one_row_each({c: numbers(table[c]) for c in ("device", *_DEVICE_HOUR)})
+        query = f"SELECT device, {', '.join(_DEVICE_HOUR)} FROM ({inner}) l {_NUMBERED}"  # noqa: S608
+        later: Rows = {}
+        for file in self._files:
+            table = self._ask(query, files=[file])
+            rows = {c: numbers(table[c]) for c in ("device", *_DEVICE_HOUR)}
+            if later:
+                rows = {c: np.concatenate([later[c], values]) for c, values in rows.items()}
+            # A span over midnight is posted with the day before: what is of the next day waits for its file.
+            done = rows["hour_ms"] < day_start_ms(Path(file).parent.name) + MS_PER_DAY
+            later = {} if done.all() else {c: values[~done] for c, values in rows.items()}
+            yield _one_row_each({c: values[done] for c, values in rows.items()} if later else rows)
+        if later:
+            yield _one_row_each(later)
 
-    def quiet_spells(self) -> dict[str, np.ndarray]:
+    def quiet_spells(self) -> Rows:
         """Idle and idle-held spells of the devices on the days of the window. Ask for `devices` first."""
         files = Ledger(self._lake).files("spells", self.scope.days())
         query = f"SELECT device, start_ms, end_ms FROM {SOURCE} l {_NUMBERED} WHERE kind <> 'gap'"  # noqa: S608
-        table = self._db.sql(query, params={"files": files}).to_arrow_table()
+        table = self._answer(query, {"files": files})
         return {name: numbers(table[name]) for name in table.column_names}
 
 
@@ -158,7 +176,7 @@ def numbers(column: pa.ChunkedArray) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
-def _one_row_each(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _one_row_each(rows: Rows) -> Rows:
     """Owners of a device within one period added up. Whole numbers below 2**63, so the order does not matter."""
     key = (rows["device"] << 32) + (rows["hour_ms"] // 1_800_000) + (rows["grain_ms"] == MS_PER_DAY)
     step = np.diff(key)

@@ -1,0 +1,221 @@
+"""How many FLOPs ran, going by how active each pipe was?
+
+FLOP/s = activity x SM clock x SMs x FLOP per clock per SM, summed over the pipes. What an active pipe is worth is in
+data/pipes.toml: the tensor pipe's precision must be told or is a range, and how fully it issues depends on its state.
+Vector FLOPs are in the sum: they are work the hardware did. Beside tensor work they are a few percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import msgspec
+
+from gpuledger.catalog.architectures import issue_ratio
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.gpu_facts import PEAK_TOLERANCE_RATIO
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.units import Unknown
+
+Edges = tuple[float, float, float]
+# Which pipe a told precision runs on, where it is not the hmma pipe.
+_OWN_PIPE = {"int8": "imma", "fp64": "dfma"}
+_MEGA_OF_TERA = 1e-6
+
+
+class _Vector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    low_ratio: float
+    high_ratio: float
+    fp16_low_ratio: float
+    fp16_per_fp32: float
+
+
+class _Edges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    low_ratio: float
+    middle_ratio: float
+    high_ratio: float
+
+    def times(self, flop: float) -> Edges:
+        return self.low_ratio * flop, self.middle_ratio * flop, self.high_ratio * flop
+
+
+class _Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    capped_issue_ratio: float
+    free_issue_ratio: float
+    saturated_from_ratio: float
+    fill_low_ratio: float
+
+
+class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The data file."""
+
+    version: int
+    usual: tuple[str, ...]
+    spread: float
+    noise_ratio: float
+    names: dict[str, str]
+    vector: _Vector
+    emulated_fp32: _Edges
+    tensor: dict[str, _Tensor]
+    imma: dict[str, _Edges]
+    dfma: dict[str, _Edges]
+
+
+@cache
+def pipe_facts() -> PipeFacts:
+    """What is known of pipes."""
+    return load_toml(data_dir(__package__, "data", "pipes.toml"), PipeFacts)
+
+
+@dataclass(frozen=True)
+class State:
+    """What decides how fully an active tensor pipe works; None where it is not known.
+
+    capped_ratio     share of the tensor activity with clocks held down by a power limit
+    saturation_ratio tensor activity over engine activity
+    """
+
+    capped_ratio: float | None = None
+    saturation_ratio: float | None = None
+
+
+@dataclass(frozen=True)
+class Worths:
+    """FLOP per clock per SM of each pipe at full activity: low, middle, high. `notes` say what was assumed."""
+
+    edges: dict[str, Edges]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Realized:
+    """FLOPs that ran, by the counters."""
+
+    tflops: float
+    low_tflops: float
+    high_tflops: float
+    notes: tuple[str, ...] = ()
+
+
+def precision_name(label: str | None) -> str | None:
+    """The catalog's name of a precision: bfloat16 is bf16."""
+    if not label or not label.strip():
+        return None
+    folded = label.strip().casefold().removeprefix("torch.")
+    return pipe_facts().names.get(folded, folded)
+
+
+def realized(
+    gpu: Gpu, activity_mhz: Mapping[str, float], precision: str | None = None, state: State | None = None
+) -> Realized | Unknown:
+    """FLOPs by pipe activity: `activity_mhz` is the mean of activity x SM clock of each pipe that is known."""
+    if gpu.sm_count is None:
+        return Unknown(f"the catalog has no SM count for {gpu.name}")
+    worths = pipe_worths(gpu, precision, state)
+    if isinstance(worths, Unknown):
+        return worths
+    pipes = dict(activity_mhz)
+    if {"hmma", "imma", "dfma"} <= set(pipes):
+        pipes.pop("tensor", None)
+    else:
+        for part in ("hmma", "imma", "dfma"):
+            if "tensor" in pipes:
+                pipes.pop(part, None)
+    if not pipes:
+        return Unknown("no pipe activity was recorded")
+    unit = gpu.sm_count.value * _MEGA_OF_TERA
+    low, middle, high = (
+        unit * sum(mhz * worths.edges[pipe][place] for pipe, mhz in pipes.items() if pipe in worths.edges)
+        for place in range(3)
+    )
+    if not precision_name(precision):
+        # One issue ratio holds for the work of a window, whichever it is: only the precision spreads the range.
+        high = min(high, pipe_facts().spread * low)
+    unrated = tuple(f"the {p} pipe is not rated for {gpu.name}" for p in pipes if p not in worths.edges)
+    return Realized(min(max(middle, low), high), low, high, (*worths.notes, *unrated))
+
+
+def pipe_worths(gpu: Gpu, precision: str | None = None, state: State | None = None) -> Worths | Unknown:
+    """What each pipe is worth on this GPU; a pipe the catalog cannot rate is left out."""
+    told, notes = precision_name(precision), list[str]()
+    tensor = _float_tensor(gpu, None if told in _OWN_PIPE else told, state or State(), notes)
+    if isinstance(tensor, Unknown):
+        return tensor
+    edges = {"hmma": tensor, "tensor": tensor} | _vector(gpu)
+    for pipe, kind in (("imma", "int8"), ("dfma", "fp64_tensor")):
+        flop = gpu.tensor_flop_per_clk_per_sm(kind)
+        if isinstance(flop, Unknown):
+            continue
+        known = getattr(pipe_facts(), pipe).get(gpu.architecture)
+        edges[pipe] = known.times(flop) if known else (flop, flop, flop)
+        if _OWN_PIPE.get(told or "") == pipe:
+            edges["tensor"] = edges[pipe]
+    return Worths(edges, tuple(dict.fromkeys(notes)))
+
+
+def _float_tensor(gpu: Gpu, told: str | None, state: State, notes: list[str]) -> Edges | Unknown:
+    """Floating-point tensor work."""
+    reference = gpu.tensor_flop_per_clk_per_sm(gpu.reference_precision())
+    if isinstance(reference, Unknown):
+        return reference
+    low, middle, high = _issue(gpu, state, notes)
+    facts, flops = pipe_facts(), _usual_flops(gpu)
+    if told == "fp32" and "tf32" in flops and not _saturated(gpu, state):
+        notes.append("fp32 on the tensor pipe: taken as three tf32 products each")
+        return facts.emulated_fp32.times(flops["tf32"])
+    if told:
+        flop = gpu.tensor_flop_per_clk_per_sm("tf32" if told == "fp32" else told)
+        if not isinstance(flop, Unknown):
+            return low * flop, middle * flop, high * flop
+        notes.append(f"label {told!r} is no tensor precision of {gpu.name}, so not used")
+    slowest, fastest = min(flops, key=lambda p: flops[p]), max(flops, key=lambda p: flops[p])
+    if flops[slowest] == flops[fastest]:
+        return low * reference, middle * reference, high * reference
+    notes.append(f"tensor precision not told: {slowest} to {fastest}, middle {gpu.reference_precision()}")
+    if _saturated(gpu, state):
+        low = middle
+    return low * flops[slowest], middle * reference, high * flops[fastest]
+
+
+def _usual_flops(gpu: Gpu) -> dict[str, float]:
+    """FLOP per clock per SM of the usual tensor precisions this GPU has, slowest first."""
+    rated = {p: gpu.tensor_flop_per_clk_per_sm(p) for p in gpu.tensor_precisions() if p in pipe_facts().usual}
+    return {p: flop for p, flop in rated.items() if not isinstance(flop, Unknown)}
+
+
+def _saturated(gpu: Gpu, state: State) -> bool:
+    own = pipe_facts().tensor.get(gpu.architecture)
+    return bool(own and state.saturation_ratio is not None and state.saturation_ratio >= own.saturated_from_ratio)
+
+
+def _issue(gpu: Gpu, state: State, notes: list[str]) -> Edges:
+    """The share of its FLOPs a tensor pipe does while active."""
+    general, own = issue_ratio(gpu.architecture), pipe_facts().tensor.get(gpu.architecture)
+    if isinstance(general, Unknown):
+        notes.append(f"{general.why}: taken as 1, so tensor work may read high")
+        return 1.0, 1.0, 1.0
+    if own is None:
+        return general.low, general.middle, general.high
+    middle = general.middle
+    if state.capped_ratio is not None:
+        middle = state.capped_ratio * own.capped_issue_ratio + (1 - state.capped_ratio) * own.free_issue_ratio
+    if state.saturation_ratio is None or _saturated(gpu, state):
+        return general.low, middle, general.high
+    return own.fill_low_ratio, middle, general.high
+
+
+def _vector(gpu: Gpu) -> dict[str, Edges]:
+    """The vector pipes that can be rated."""
+    if gpu.fp32_flop_per_clk_sm is None:
+        return {}
+    fp32, v = gpu.fp32_flop_per_clk_sm.value, pipe_facts().vector
+    flops = {"fp32": fp32, "fp16": v.fp16_per_fp32 * fp32}
+    double, single = gpu.peak("fp64"), gpu.peak("fp32")
+    if not isinstance(double, Unknown) and not isinstance(single, Unknown):
+        # Peaks are printed rounded (34 and 67 on Hopper); the hardware has exactly half the lanes.
+        half = abs(double / single / 0.5 - 1) <= PEAK_TOLERANCE_RATIO
+        flops["fp64"] = fp32 * (0.5 if half else double / single)
+    low = {"fp16": v.fp16_low_ratio}
+    return {pipe: (low.get(pipe, v.low_ratio) * f, f, v.high_ratio * f) for pipe, f in flops.items()}
