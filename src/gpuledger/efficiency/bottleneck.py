@@ -31,33 +31,34 @@ def gpu_rows(
     """Analysis 6 and the per-GPU summary: one row a device, in the order of the accounts."""
     hosts, active_days, slow_days = (days[c].to_pylist() for c in ("host", "active_days", "bottlenecked_days"))
     unobserved = _unobserved_ms(accounts, devices, coverage)
+    idle_h, held_h = ((devices.sums(c) / MS_PER_HOUR).tolist() for c in ("idle_ms", "idle_held_ms"))
+    all_means, slow_pct, labels = devices.means, devices.bottlenecked_pct, accounts.labels
     rows = []
     for device, row in enumerate(main):
-        label = {name: texts[row] for name, texts in accounts.labels.items()}
-        means = devices.means[device]
+        means = all_means[device]
         consistently = consistent(slow_days[device], active_days[device])
         cause, evidence = "", ""
         if consistently:
             cause, evidence = likely_cause(figures_of(devices, device, accounts.facts(row)))
-        key = (label["gpu_uuid"] or "", label["gpu_instance_id"])
+        key = (labels["gpu_uuid"][row] or "", labels["gpu_instance_id"][row])
         rows.append(
             GpuRow(
                 gpu_uuid=key[0],
                 gpu_instance_id=key[1],
-                gpu_model=label["gpu_model"],
+                gpu_model=labels["gpu_model"][row],
                 host=hosts[device],
-                cluster=label["cluster"],
-                namespace=label["namespace"],
+                cluster=labels["cluster"][row],
+                namespace=labels["namespace"][row],
                 means=means,
                 klass=class_of(means, limits),
-                bottlenecked_pct_of_active=devices.bottlenecked_pct[device],
+                bottlenecked_pct_of_active=slow_pct[device],
                 bottlenecked_days=slow_days[device],
                 active_days=active_days[device],
                 consistently_bottlenecked=consistently,
                 likely_cause=cause,
                 cause_evidence=evidence,
-                idle_h=devices.sum("idle_ms", device) / MS_PER_HOUR,
-                idle_held_h=devices.sum("idle_held_ms", device) / MS_PER_HOUR,
+                idle_h=idle_h[device],
+                idle_held_h=held_h[device],
                 longest_idle_h=longest_idle_ms[device] / MS_PER_HOUR,
                 unobserved_h=max(0, unobserved[key]) / MS_PER_HOUR,
             )

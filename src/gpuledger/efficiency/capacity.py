@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from gpuledger.efficiency.accounts import Accounts
 from gpuledger.efficiency.calibration import Calibration
@@ -43,35 +42,31 @@ def device_capacities(
 ) -> list[DeviceCapacity]:
     """Every device's TFLOPS; a MIG instance has its share of the board's."""
     out = []
-    for device, row in enumerate(main):
-        facts, share = accounts.facts(row), float(accounts.slice_ratio[row])
-        peak = _times(facts.peak_tflops, share)
-        achievable = _times(_achievable(accounts, row, source, calibration), share)
-        pif, counters = devices.pif[device], devices.counters_pct[device]
+    label, boards, shares = accounts.labels, accounts.board.tolist(), accounts.slice_ratio.tolist()
+    peaks = {name: facts.peak_tflops for name, facts in accounts.models.items()}
+    listed = {name: facts.achievable_tflops(source) for name, facts in accounts.models.items()}
+    for row, pif, counters in zip(main, devices.pif, devices.counters_pct, strict=True):
+        model = label["gpu_model"][row]
+        peak = _times(peaks[model], shares[row])
+        measured = calibration.of(label["gpu_uuid"][row] or "") if calibration and source == "measured" else None
+        own = measured.achievable_tflops if measured else None
+        achievable = _times(listed[model] if own is None else own, shares[row])
         by_power = pif if isinstance(pif, Unknown) else _times(achievable, pif)
         by_counters: Range | Unknown = peak if isinstance(peak, Unknown) else counters
         if isinstance(by_counters, Range) and not isinstance(peak, Unknown):
             low, middle, high = (k * peak / 100 for k in (by_counters.low, by_counters.middle, by_counters.high))
             by_counters = Range(low, middle, high, by_counters.evidence, by_counters.note)
-        label = accounts.labels
-        names = label["gpu_model"][row] or "no model name", label["cluster"][row] or "no cluster"
-        out.append(DeviceCapacity(int(accounts.board[row]), *names, peak, achievable, by_power, by_counters))
+        names = model or "no model name", label["cluster"][row] or "no cluster"
+        out.append(DeviceCapacity(boards[row], *names, peak, achievable, by_power, by_counters))
     return out
-
-
-def _achievable(accounts: Accounts, row: int, source: str, calibration: Calibration | None) -> Figure:
-    measured = calibration.of(accounts.labels["gpu_uuid"][row] or "") if calibration else None
-    if source == "measured" and measured and measured.achievable_tflops is not None:
-        return measured.achievable_tflops
-    return accounts.facts(row).achievable_tflops(source)
 
 
 def _times(figure: Figure, factor: float) -> Figure:
     if isinstance(figure, Unknown):
         return figure
-    return (
-        Unknown("the share of the board this MIG instance holds is not known") if np.isnan(factor) else figure * factor
-    )
+    if math.isnan(factor):
+        return Unknown("the share of the board this MIG instance holds is not known")
+    return figure * factor
 
 
 def capacity_analysis(devices: Sequence[DeviceCapacity], source: str) -> CapacityAnalysis:
