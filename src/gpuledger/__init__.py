@@ -4,8 +4,9 @@ The rooms, each of which uses only those above it:
 
     errors, units, registry   what can go wrong, in which unit, who can do it
     catalog       facts as files: GPUs, thresholds, each figure with its source
-    telemetry     what a GPU says: columns, sources, a synthetic fleet
-    lake          where samples rest: import, atomic commits, retention
+    telemetry     what a GPU says: columns, sources, the live sampler, a synthetic fleet
+    testing       GPUs that are not there: replayed recordings, scenarios, faults
+    lake          where samples rest: import, recording, atomic commits, retention
     ledger        one line per device, hour and owner: physics only, whole numbers
     efficiency    what the hardware did: the efficiency statement
     report        charts and documents
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from gpuledger.efficiency.encode import to_json
     from gpuledger.efficiency.statement import EfficiencyStatement
     from gpuledger.errors import GpuledgerError
+    from gpuledger.lake.command import CommandRun, run_command
     from gpuledger.lake.importing import ImportResult, import_files
     from gpuledger.lake.layout import Lake
+    from gpuledger.lake.record import Recording, record, recorded
     from gpuledger.ledger.engine import PostingResult, post_lake
     from gpuledger.ledger.tidying import Ages, tidy_lake
     from gpuledger.report.write import write_report
@@ -51,8 +54,10 @@ _HOMES = {
     "efficiency.encode": ("to_json",),
     "efficiency.statement": ("EfficiencyStatement",),
     "errors": ("GpuledgerError",),
+    "lake.command": ("CommandRun", "run_command"),
     "lake.importing": ("ImportResult", "import_files"),
     "lake.layout": ("Lake",),
+    "lake.record": ("Recording", "record", "recorded"),
     "ledger.engine": ("PostingResult", "post_lake"),
     "ledger.tidying": ("Ages", "tidy_lake"),
     "report.write": ("write_report",),
@@ -62,9 +67,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Ages", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError", "ImportResult", "Lake", "PostingResult",
-    "Thresholds", "Unknown", "__version__", "efficiency_statement", "find_gpu", "get_gpu", "import_files", "load_gpus",
-    "load_mapping", "load_thresholds", "post_lake", "tidy_lake", "to_json", "write_fleet", "write_report",
+    "Ages", "CommandRun", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError", "ImportResult", "Lake",
+    "PostingResult", "Recording", "Thresholds", "Unknown", "__version__", "efficiency_statement", "find_gpu",
+    "get_gpu", "import_files", "load_gpus", "load_mapping", "load_thresholds", "post_lake", "record", "recorded",
+    "run_command", "tidy_lake", "to_json", "write_fleet", "write_report",
 ]  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from gpuledger.lake.runs import RunNotes
 
 
-@click.command("record", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
+@click.command("record", context_settings={"allow_interspersed_args": False})
 @lake_option
 @click.option("--hz", type=float, default=10.0, show_default=True, help="Readings a second; costly ones once a second.")
 @click.option("--duration", type=float, metavar="SECONDS", help="Stop after so long; without it Ctrl-C stops.")
@@ -40,8 +39,6 @@ def command(
     Around a command, its output, signals and exit code pass through; 127 means that there is no such command, 126 that
     it cannot be run, 125 that nothing could be recorded where it was asked for. Without a GPU the command still runs.
     """
-    # Arrow imports pandas wherever it is installed, for nothing here and at the price of a minute of sampling.
-    sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
     if argv:
         return _around(screen, argv, lake_dir, hz, duration, labels, device)
     from gpuledger.lake.child import wait_for_end

@@ -7,6 +7,7 @@ was read or written (umc activity), power, energy, clocks, memory, temperatures.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +24,7 @@ _TRY_REPLAY = "to try gpuledger without a GPU: --device replay:FILE"
 _NO_PIPES = "amdsmi counts no activity of single pipes; rocprofiler does, with a daemon"
 
 
-class NotSaid(Exception):  # noqa: N818 - control flow: the driver answered "N/A"
+class NotSaid(Exception):
     """The driver answered that it has no such reading."""
 
 
@@ -158,10 +159,9 @@ def _load() -> Any:
     try:
         # Without ROCm the import prints to stdout and raises whatever it stumbles over.
         with contextlib.redirect_stdout(io.StringIO()):
-            import amdsmi
+            return importlib.import_module("amdsmi")
     except ImportError as error:
         raise MissingExtra("recording AMD GPUs (amdsmi)", "amd") from error
     except Exception as error:
         hint = f"install ROCm with amd-smi-lib; {_TRY_REPLAY}"
         raise DeviceError(f"amdsmi is installed but does not load: {error}", hint=hint) from error
-    return amdsmi

@@ -1,8 +1,8 @@
 """Who does the time of a live recording belong to?
 
 Labels come from what the surroundings say: Kubernetes, Slurm, the container, the process (attribution.toml). Labels
-given by the user win. Which devices are the job's own is told by the visible-devices variables, else by the
-processes that hold them; a device that only strangers hold is recorded without an owner.
+given by the user win. Which devices are a job's own is told by the visible-devices variables, else by the processes
+that hold them.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.telemetry.live.device import Facts
+from gpuledger.telemetry.live.device import Device, Facts
 
 # Kubernetes ends names of pods with letters of this set: a hash of the template, then five at random.
 _POD_SUFFIX = re.compile(r"(-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}$|-\d+$")
 _CONTAINER_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+D = TypeVar("D", bound=Device)
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
@@ -56,9 +58,9 @@ def attribute(
     host: str,
     command: str = "",
     given: Mapping[str, str] | None = None,
-    root: Path = Path("/"),
+    process: Path = Path("/proc/self"),
 ) -> Attribution:
-    """The labels of a recording in these surroundings; `given` ones win, `command` names an otherwise unnamed job."""
+    """The labels of a process in its surroundings; `given` ones win, `command` names an otherwise unnamed job."""
     labels: dict[str, str] = {}
     found_in: dict[str, str] = {}
 
@@ -74,10 +76,10 @@ def attribute(
         for name in rule.env:
             keep(rule.label, environ.get(name, "").strip(), f"{rule.system}: {name}")
         if rule.file:
-            keep(rule.label, _text(root / rule.file).strip(), f"{rule.system}: /{rule.file}")
+            keep(rule.label, _text(process / "root" / rule.file).strip(), f"{rule.system}: /{rule.file}")
     keep("workload", _workload_of(labels.get("pod", "")), "Kubernetes: name of the pod")
     keep("workload", command, "process: command")
-    keep("container", container_id(root)[:12], "process: cgroup")
+    keep("container", container_id(process)[:12], "process: cgroup")
     keep("host", host, "host name")
     return Attribution(labels, found_in)
 
@@ -87,10 +89,10 @@ def _workload_of(pod: str) -> str:
     return _POD_SUFFIX.sub("", pod)
 
 
-def container_id(root: Path = Path("/")) -> str:
-    """The id of the container this process runs in; empty outside of one."""
-    for file in ("proc/self/cgroup", "proc/self/mountinfo"):
-        if found := _CONTAINER_ID.search(_text(root / file)):
+def container_id(process: Path = Path("/proc/self")) -> str:
+    """The id of the container a process runs in; empty outside of one."""
+    for file in ("cgroup", "mountinfo"):
+        if found := _CONTAINER_ID.search(_text(process / file)):
             return found[0]
     return ""
 
@@ -117,6 +119,16 @@ def _is_meant(device: Facts, wanted: str) -> bool:
     names = (device.gpu_uuid, *device.other_names)
     # A prefix of the UUID is enough for CUDA. A board named as a whole has all its instances.
     return len(wanted) > 4 and any(n.startswith(wanted) for n in names)
+
+
+def own_rank_only(environ: Mapping[str, str], devices: Sequence[D]) -> Sequence[D]:
+    """One of several ranks on a host records its own device, so that no device is recorded twice; else all."""
+    rank, ranks = environ.get("LOCAL_RANK", ""), environ.get("LOCAL_WORLD_SIZE", "")
+    if not (rank.isdigit() and ranks.isdigit() and int(ranks) > 1):
+        return devices
+    visible = visible_devices(environ, [d.facts for d in devices])
+    mine = [d for d in devices if visible is None or d.facts.name in visible]
+    return [mine[int(rank)]] if int(rank) < len(mine) else devices
 
 
 def family(pid: int, root: Path = Path("/proc")) -> set[int]:

@@ -82,13 +82,14 @@ class NvmlDevice:
     def _either(self, names: tuple[str, str], *args: Any) -> Value:
         """The newer call of two, or the older where the driver lacks it."""
         newer, older = (getattr(self._api, n, None) for n in names)
+        if newer is None:
+            return older(*args) if older is not None else None
         try:
-            if newer is not None:
-                return newer(*args)  # type: ignore[no-any-return]
+            return newer(*args)
         except self._api.NVMLError_FunctionNotFound:
             if older is None:
                 raise
-        return older(*args)  # type: ignore[misc, no-any-return]
+            return older(*args)
 
     def judge(self, error: Exception) -> Verdict:
         """What an error of NVML means for the field and the device."""
@@ -120,9 +121,7 @@ class NvmlSource:
     """The NVIDIA driver of this host and all its devices; `api` is pynvml or something that answers like it."""
 
     def __init__(self, api: Any = None) -> None:
-        if api is None:
-            import pynvml as api
-        self._api = api
+        self._api = api = _load() if api is None else api
         self.notes: list[str] = []
         try:
             api.nvmlInit()
@@ -203,6 +202,12 @@ class NvmlSource:
         """Let the driver go; one that is gone already needs no goodbye."""
         for step in (*(d.close for d in self.devices), self._api.nvmlShutdown):
             _quietly(self._api.NVMLError, step)
+
+
+def _load() -> Any:
+    import pynvml
+
+    return pynvml
 
 
 def _quietly(error: type[Exception], step: Callable[[], None]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gpuledger.telemetry.live.device import Device, Field, Value
 
 
-class Lost(Exception):  # noqa: N818 - control flow within the sampler, no error of the user
+class Lost(Exception):
     """The device is gone for good."""
 
 
@@ -22,10 +22,11 @@ class Probe:
     failures: int = 0
     last_error: str = ""
     slowest_s: float = 0.0
-    blank: tuple[Value, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.blank = (None,) * len(self.field.columns)
+    @property
+    def blank(self) -> tuple[Value, ...]:
+        """What a failed reading leaves."""
+        return (None,) * len(self.field.columns)
 
 
 class Reader:

@@ -29,8 +29,21 @@ DEVICES_PER_TICK = 4
 KEPT_FAULTS = 20
 
 
+def check_rates(hz: float, slow_s: float) -> None:
+    """Refuse a pace nobody can keep."""
+    if not 0 < hz <= MAX_HZ:
+        raise InputError(f"cannot sample at {hz} Hz", hint=f"give a rate above 0 and up to {MAX_HZ:g}; 10 is usual")
+    if not 0 < slow_s <= 60:
+        raise InputError(f"cannot read the costly fields each {slow_s} s", hint="give 0.1 to 60 seconds; 1 is usual")
+
+
+def spread_s(devices: int, hz: float, slow_s: float) -> float:
+    """How far apart the devices' seconds begin, first to last."""
+    return ((devices - 1) // DEVICES_PER_TICK) % max(1, round(slow_s * hz)) / hz
+
+
 class Sampler:
-    """Reads devices until stopped; finished rows go to `sink`, `on_second` is called once a second after them."""
+    """Reads devices until stopped; every `release_s` finished rows go to `sink`, then `on_release` is called."""
 
     def __init__(
         self,
@@ -39,28 +52,23 @@ class Sampler:
         *,
         hz: float = 10.0,
         slow_s: float = 1.0,
+        release_s: float = 2.0,
         clock: Clock | None = None,
-        on_second: Callable[[], None] = lambda: None,
+        on_release: Callable[[], None] = lambda: None,
     ) -> None:
-        if not 0 < hz <= MAX_HZ:
-            raise InputError(f"cannot sample at {hz} Hz", hint=f"give a rate above 0 and up to {MAX_HZ:g}; 10 is usual")
-        if not 0 < slow_s <= 60:
-            raise InputError(
-                f"cannot read the costly fields each {slow_s} s", hint="give 0.1 to 60 seconds; 1 is usual"
-            )
+        check_rates(hz, slow_s)
         self.hz, self.slow_s = hz, slow_s
         self._clock = clock or SystemClock()
-        self._devices, self._sink, self._on_second = devices, sink, on_second
+        self._devices, self._sink, self._on_release = devices, sink, on_release
         self._tick_s = 1.0 / hz
         self._slow_every = max(1, round(slow_s * hz))
+        self._release_every = self._slow_every * max(1, int(release_s / slow_s + 0.05))
         self._tracks: list[Track] = []
         self._live: list[Track] = []
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._stamper = Stamper(self._clock)
         self._ticks = self._skipped = 0
-        self._second = -1
-        self._last_phase = 0
         self._faults: list[str] = []
         self._started_ms = self._ended_ms = self._stamper.stamp(self._clock.monotonic())
         self._cpu_s = 0.0
@@ -117,7 +125,6 @@ class Sampler:
         self._live = list(self._tracks)
         for place, track in enumerate(self._tracks):
             track.phase = (place // DEVICES_PER_TICK) % self._slow_every
-            self._last_phase = max(self._last_phase, track.phase)
         self._started_ms = self._stamper.stamp(self._clock.monotonic())
 
     def _tick(self, index: int) -> None:
@@ -125,30 +132,33 @@ class Sampler:
         turning = [t for t in self._live if index >= t.next_slow]
         for track in [t for t in self._live if index < t.next_slow and not t.slow_only]:
             self._with(track, self._read)
-        for track in turning:
-            self._with(track, self._turn)
-            track.next_slow = self._next_turn(index, track.phase)
-        second = (index - self._last_phase) // self._slow_every
-        if second != self._second:
-            self._second = second
+        if turning:
             self._stamper.check()
-            self._on_second()
-
-    def _next_turn(self, index: int, phase: int) -> int:
-        """The next tick of a device's phase; the first second may be longer, never much shorter."""
-        after = phase + ((index - phase) // self._slow_every + 1) * self._slow_every
-        return after + self._slow_every if 2 * (after - index) < self._slow_every else after
+        released = False
+        for track in turning:
+            release = index >= track.next_release
+            self._with(track, self._release if release else self._turn)
+            track.next_slow = _next_turn(index, track.phase, self._slow_every)
+            if release:
+                track.next_release = _next_turn(index, track.phase, self._release_every)
+            # The last device to take its turn ends the round.
+            released |= release and bool(self._live) and track is self._live[-1]
+        if released:
+            self._on_release()
 
     def _read(self, track: Track, *, whole: bool = False) -> None:
         now = self._clock.monotonic()
         track.tick(now, self._stamper.stamp(now), whole=whole)
 
-    def _turn(self, track: Track) -> None:
-        self._give(track, track.close_second(self._clock.monotonic()))
+    def _turn(self, track: Track, *, release: bool = False) -> None:
+        self._give(track, track.close_second(self._clock.monotonic(), release=release))
         self._read(track, whole=True)
 
+    def _release(self, track: Track) -> None:
+        self._turn(track, release=True)
+
     def _end(self, track: Track) -> None:
-        self._give(track, track.close_second(self._clock.monotonic()))
+        self._give(track, track.close_second(self._clock.monotonic(), release=True))
 
     def _with(self, track: Track, step: Callable[[Track], None]) -> None:
         try:
@@ -165,7 +175,7 @@ class Sampler:
         for track in list(self._live):
             self._with(track, self._end)
         self._ended_ms = self._stamper.stamp(self._clock.monotonic())
-        self._on_second()
+        self._on_release()
 
     def missing(self) -> dict[str, dict[str, str]]:
         """By device, the columns it does not fill and why."""
@@ -185,3 +195,9 @@ class Sampler:
             faults=tuple(self._faults),
             devices=tuple(t.report() for t in self._tracks),
         )
+
+
+def _next_turn(index: int, phase: int, every: int) -> int:
+    """The next tick of a device's phase; the first time may be longer, never much shorter."""
+    after = phase + ((index - phase) // every + 1) * every
+    return after + every if 2 * (after - index) < every else after

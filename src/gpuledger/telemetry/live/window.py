@@ -1,8 +1,9 @@
 """How do readings at two rates become whole rows?
 
 Cheap readings make a row on every tick. What is read once a second is laid over the rows of that second: a level
-holds from its reading on, a mean covers the very second it was taken over, and the gain of a counter is spread evenly
-between its two readings. So a row waits until its second is over, and sums over rows are as exact as the counters.
+holds from its reading on, and a mean covers the very second it was taken over. The energy counter costs most and is
+read when rows are released, every other second; its gain is spread evenly over the rows in between. So a row waits
+until it is released, and sums over rows are as exact as the counters.
 
 A reading that repeats the one before within the counter's own period is no observation and becomes no row; the row
 before it stands for that time.
@@ -52,8 +53,10 @@ class Track:
         self._rare_levels: list[Value] = []
         self._start: list[Value] = []
         self._pending: list[tuple[float, int, list[Value]]] = []
+        self._ready: list[tuple[float, list[Value]]] = []
+        self._released_s = 0.0
         self._last_row_s = -1.0
-        self.phase = self.next_slow = 0
+        self.phase = self.next_slow = self.next_release = 0
         self.rows = self.repeats = self.silent = 0
         self.lost_at_ms: int | None = None
         self.lost_why = ""
@@ -87,26 +90,38 @@ class Track:
         period_s = self._util_or_power.seconds() if self._util_or_power else None
         return period_s is None or since_s >= min(period_s, HOLD_TICKS * self._tick_s) - self._tick_s / 2
 
-    def close_second(self, now_s: float) -> list[Row]:
-        """Read what costs more, finish the rows of the second that ends, and open the next."""
+    def close_second(self, now_s: float, *, release: bool) -> list[Row]:
+        """Read what costs more, finish the rows of the second that ends, and open the next.
+
+        Gives the rows of all seconds since the last release; none where it is not time yet.
+        """
         levels = self._reader.read_timed(self._slow)
         if now_s - self._rare_s >= RARE_S:
             self._rare_levels, self._rare_s = self._reader.read_timed(self._rare), now_s
+        opening = self._opened_s < 0
+        long_enough = not opening and now_s - self._opened_s >= MIN_MEAN_S
+        self._complete(self._reader.read_timed(self._means) if long_enough else self._blank(self._means))
+        self._opened_s, self._levels = now_s, levels
+        if not release and not opening:
+            return []
         counters = self._reader.read_timed(self._counters)
-        long_enough = self._opened_s >= 0 and now_s - self._opened_s >= MIN_MEAN_S
-        means = self._reader.read_timed(self._means) if long_enough else self._blank(self._means)
-        rows = self._finish(now_s, means, counters)
-        self._opened_s, self._levels, self._start = now_s, levels, counters
+        rows = self._release(now_s, counters)
+        self._released_s, self._start = now_s, counters
         return rows
 
-    def _finish(self, now_s: float, means: Sequence[Value], end: Sequence[Value]) -> list[Row]:
-        rows: list[Row] = []
-        length_s = now_s - self._opened_s
+    def _complete(self, means: Sequence[Value]) -> None:
+        """The rows of a second, but for the counters."""
         for at_s, at_ms, fast in self._pending:
-            share = (at_s - self._opened_s) / length_s if length_s > 0 else 0.0
-            counters = [_between(a, b, share) for a, b in zip(self._start, end, strict=True)]
-            rows.append((at_ms, *fast, *self._levels, *self._rare_levels, *means, *counters))
+            self._ready.append((at_s, [at_ms, *fast, *self._levels, *self._rare_levels, *means]))
         self._pending.clear()
+
+    def _release(self, now_s: float, end: Sequence[Value]) -> list[Row]:
+        rows: list[Row] = []
+        length_s = now_s - self._released_s
+        for at_s, row in self._ready:
+            share = (at_s - self._released_s) / length_s if length_s > 0 else 0.0
+            rows.append((*row, *(_between(a, b, share) for a, b in zip(self._start, end, strict=True))))
+        self._ready.clear()
         self.rows += len(rows)
         return rows
 
@@ -115,7 +130,8 @@ class Track:
         self.lost_at_ms, self.lost_why = at_ms, why
         if self._opened_s < 0:
             return []
-        return self._finish(self._opened_s, self._blank(self._means), self._blank(self._counters))
+        self._complete(self._blank(self._means))
+        return self._release(self._released_s, self._blank(self._counters))
 
     @staticmethod
     def _blank(probes: list[Probe]) -> list[Value]:

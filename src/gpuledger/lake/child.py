@@ -1,0 +1,124 @@
+"""How does a command run as if nobody stood in between?
+
+Input, output and terminal are inherited. Signals sent to us are passed on; those the terminal sends reach the command
+by themselves, as it is in our process group. Its exit code is ours; where a signal n ended it, 128 + n.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+OUR_FAILURE, CANNOT_RUN, NOT_FOUND = 125, 126, 127
+PASSED_ON = frozenset(
+    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
+)
+_HEARD = PASSED_ON | {signal.SIGCHLD}
+# siginfo's si_code for signals the kernel makes: the terminal sent it to the whole process group.
+_FROM_KERNEL = 0x80
+_LOOK_EVERY_S = 0.5
+
+
+class CannotStart(Exception):
+    """The command does not exist (127) or cannot be run (126)."""
+
+    def __init__(self, exit_code: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def check_command(argv: Sequence[str]) -> None:
+    """Fail early where a command cannot be started, before anything is recorded."""
+    name = argv[0]
+    if shutil.which(name):
+        return
+    if "/" not in name:
+        raise CannotStart(NOT_FOUND, f"there is no command {name!r}")
+    if not Path(name).exists():
+        raise CannotStart(NOT_FOUND, f"there is no file {name}")
+    why = "it is a folder" if Path(name).is_dir() else "permission denied"
+    raise CannotStart(CANNOT_RUN, f"cannot run {name}: {why}")
+
+
+class Relay:
+    """Passes signals on to a command while it runs. Works in the main thread; elsewhere signals are left alone."""
+
+    def __init__(self) -> None:
+        self._works = threading.current_thread() is threading.main_thread()
+        self._early: list[int] = []
+        self._handlers: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Relay:
+        if self._works:
+            # What our parent told us to ignore, the command ignores too, as it would without us.
+            for number in (n for n in PASSED_ON if signal.getsignal(n) is not signal.SIG_IGN):
+                self._handlers[number] = signal.signal(number, self._keep)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _keep(self, number: int, _frame: FrameType | None) -> None:
+        self._early.append(number)
+
+    @contextlib.contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Threads begun in here never take a signal, so that all of them wait for the main thread."""
+        if not self._works:
+            yield
+            return
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def run(self, argv: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
+        """Run the command to its end; its exit code."""
+        try:
+            process = subprocess.Popen(list(argv), env=environ)  # noqa: S603 - the user's own command
+        except FileNotFoundError as error:
+            raise CannotStart(NOT_FOUND, f"cannot run {argv[0]}: {error.strerror}") from error
+        except OSError as error:
+            raise CannotStart(CANNOT_RUN, f"cannot run {argv[0]}: {error.strerror}") from error
+        with self.held_back():
+            while process.poll() is None:
+                self._listen(process)
+        code = process.returncode
+        return 128 - code if code < 0 else code
+
+    def _listen(self, process: subprocess.Popen[bytes]) -> None:
+        if not self._works:
+            process.wait()
+            return
+        while self._early:
+            self._pass_on(process, self._early.pop(0))
+        heard = signal.sigtimedwait(_HEARD, _LOOK_EVERY_S)
+        if heard is not None and heard.si_signo in PASSED_ON and heard.si_code != _FROM_KERNEL:
+            self._pass_on(process, heard.si_signo)
+
+    @staticmethod
+    def _pass_on(process: subprocess.Popen[bytes], number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+
+
+def wait_for_end(seconds: float | None) -> None:
+    """Wait so long, or until somebody asks us to end (Ctrl-C, kill)."""
+    asked = threading.Event()
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {n: signal.signal(n, lambda *_: asked.set()) for n in ends}
+    try:
+        asked.wait(seconds)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,119 @@
+"""Does a command run as if nobody stood in between?"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuledger.lake.child import CANNOT_RUN, NOT_FOUND, CannotStart, Relay, check_command, wait_for_end
+
+
+def run(code: str) -> int:
+    with Relay() as relay:
+        return relay.run([sys.executable, "-c", code])
+
+
+def later(seconds: float, number: int) -> threading.Thread:
+    def send() -> None:
+        time.sleep(seconds)
+        os.kill(os.getpid(), number)
+
+    # Threads of the tool itself are begun with signals held back; this one must be too, or it would take its own.
+    with Relay().held_back():
+        thread = threading.Thread(target=send)
+        thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_exit_codes_pass(code: int) -> None:
+    assert run(f"raise SystemExit({code})") == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_death_by_a_signal_is_128_and_its_number(number: signal.Signals) -> None:
+    assert run(f"import os; os.kill(os.getpid(), {int(number)})") == 128 + number
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_signals_reach_the_command_and_not_us(number: signal.Signals, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    code = f"""
+import pathlib, signal, sys, time
+def got(number, frame):
+    print("got", number, flush=True)
+    sys.exit(42)
+signal.signal({int(number)}, got)
+pathlib.Path({str(ready)!r}).touch()
+time.sleep(20)
+"""
+
+    def send() -> None:
+        deadline = time.monotonic() + 15
+        while not ready.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(os.getpid(), number)
+
+    with Relay() as relay:
+        with relay.held_back():
+            thread = threading.Thread(target=send)
+            thread.start()
+        assert relay.run([sys.executable, "-c", code]) == 42
+        thread.join()
+
+
+def test_our_own_handlers_come_back() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    run("pass")
+    assert (signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, [])) == before
+
+
+def test_the_command_has_an_ordinary_signal_mask() -> None:
+    assert run("import signal, sys; sys.exit(len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))") == 0
+
+
+def test_outside_the_main_thread_it_just_runs() -> None:
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(run("raise SystemExit(5)")))
+    thread.start()
+    thread.join()
+    assert codes == [5]
+
+
+def test_commands_that_cannot_start(tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("no program")
+    for argv, code in (
+        (["no-such-command-here"], NOT_FOUND),
+        ([str(tmp_path / "none")], NOT_FOUND),
+        ([str(plain)], CANNOT_RUN),
+        ([str(tmp_path)], CANNOT_RUN),
+    ):
+        with pytest.raises(CannotStart) as caught:
+            check_command(argv)
+        assert caught.value.exit_code == code
+    check_command([sys.executable])
+    plain.chmod(0o755)
+    with Relay() as relay, pytest.raises(CannotStart) as caught:
+        relay.run([str(plain)])
+    assert caught.value.exit_code == CANNOT_RUN
+    plain.write_text("#!/no/such/interpreter\n")
+    with Relay() as relay, pytest.raises(CannotStart) as caught:
+        relay.run([str(plain)])
+    assert caught.value.exit_code == NOT_FOUND
+
+
+def test_waiting_ends_in_time_or_when_asked() -> None:
+    start = time.monotonic()
+    wait_for_end(0.1)
+    assert time.monotonic() - start >= 0.1
+    thread = later(0.1, signal.SIGTERM)
+    wait_for_end(30.0)
+    thread.join()
+    assert time.monotonic() - start < 20

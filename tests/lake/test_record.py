@@ -1,0 +1,169 @@
+"""Do the with-block and the decorator record, and stay out of the way?"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from statistics import pstdev
+
+import pytest
+
+import gpuledger
+from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.errors import DeviceError, FileFault, GpuledgerError, InputError, UnknownName
+from gpuledger.lake.layout import Lake
+from gpuledger.lake.parts import open_part
+from gpuledger.lake.record import Recording, open_device, record, recorded
+from gpuledger.lake.runs import read_runs
+from gpuledger.ledger.engine import post_lake
+from gpuledger.telemetry.live.nvml import NvmlSource
+from gpuledger.testing.clock import QuickClock
+from gpuledger.testing.fake_nvml import FakeNvml
+from gpuledger.testing.faults import LostGpu
+from gpuledger.testing.replay import boards_from_csv
+
+DATA = Path(__file__).parents[1] / "data" / "h200_replay.csv.gz"
+REPLAY = f"replay:{DATA}"
+
+
+def samples(lake: str | Path) -> list[dict[str, object]]:
+    found = Lake(lake)
+    rows: list[dict[str, object]] = []
+    for part in found.manifest().parts:
+        with open_part(found.path(part)) as file:
+            rows += file.read().to_pylist()
+    return sorted(rows, key=lambda r: (r["gpu_uuid"], r["at_ms"]))
+
+
+def test_a_block_is_recorded_posted_and_noted(tmp_path: Path) -> None:
+    labels = {"workload": "train", "namespace": "ml", "tensor_precision": "bf16"}
+    with record(tmp_path, device=REPLAY, labels=labels, clock=QuickClock(20.0), environ={}) as run:
+        time.sleep(1.2)
+    rows = samples(tmp_path)
+    assert len(rows) >= 100
+    assert pstdev([r["gpu_util_ratio"] for r in rows]) > 0.1
+    assert {(r["workload"], r["namespace"], r["run_id"], r["tensor_precision"]) for r in rows} == {
+        ("train", "ml", run.run_id, "bf16")
+    }
+    assert {r["gpu_model"] for r in rows} == {"NVIDIA H200"}
+    assert any(r["tensor_ratio"] for r in rows)
+    notes = run.notes()
+    assert read_runs(Lake(tmp_path)) == [notes]
+    assert notes.state == "done"
+    assert notes.rows == len(rows)
+    assert notes.seconds == pytest.approx(24, abs=6)
+    assert notes.driver == "NVIDIA 580.159.04"
+    assert notes.labels_from["workload"] == "given"
+    assert 0 < notes.sampler_cpu_s + notes.writer_cpu_s < 5
+    assert notes.devices[0].util_period_s == pytest.approx(0.2, abs=0.05)
+    assert "nvlink_bytes_per_s" in notes.devices[0].missing
+    assert post_lake(Lake(tmp_path), load_thresholds()).samples == len(rows)
+
+
+def test_a_block_that_fails_keeps_its_error_and_its_samples(tmp_path: Path) -> None:
+    def work() -> None:
+        with record(tmp_path, device=REPLAY, clock=QuickClock(20.0)):
+            time.sleep(0.3)
+            _ = 1 / 0
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+    assert len(samples(tmp_path)) > 20
+    assert read_runs(Lake(tmp_path))[0].state == "done"
+
+
+def test_a_function_is_recorded_at_every_call(tmp_path: Path) -> None:
+    @recorded(lake=tmp_path, device=REPLAY, clock=QuickClock(20.0))
+    def train(steps: int, *, scale: int = 1) -> int:
+        """Train."""
+        time.sleep(0.2)
+        return steps * scale
+
+    assert train(3, scale=2) == 6
+    assert train(1) == 1
+    assert train.__doc__ == "Train."
+    assert len(read_runs(Lake(tmp_path))) == 2
+    assert {r["workload"] for r in samples(tmp_path)} == {"train"}
+
+
+def test_a_bare_decorator_and_a_coroutine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    @recorded(device=REPLAY, clock=QuickClock(20.0))
+    async def serve() -> str:
+        await asyncio.sleep(0.2)
+        return "served"
+
+    assert asyncio.run(serve()) == "served"
+    assert read_runs(Lake("gpuledger-data"))[0].program == "serve"
+
+    @recorded
+    def plain() -> None: ...
+
+    try:
+        open_device("nvml").close()
+    except DeviceError:
+        with pytest.raises(DeviceError):
+            plain()
+
+
+def test_the_public_names() -> None:
+    assert gpuledger.record is record
+    assert gpuledger.recorded is recorded
+
+
+def test_a_lost_gpu_is_noted_and_its_samples_are_there(tmp_path: Path) -> None:
+    clock = QuickClock(20.0)
+    source = NvmlSource(FakeNvml(boards_from_csv(DATA), clock, [LostGpu(at_s=8.0)]))
+    with record(tmp_path, device=source, clock=clock) as run:
+        time.sleep(0.8)
+    (device,) = run.notes().devices
+    assert "lost" in device.lost_why
+    assert 40 <= device.rows <= 85
+    assert any("lost" in w for w in run.notes().words())
+    assert len(samples(tmp_path)) == device.rows
+
+
+def test_the_notes_are_there_from_the_start(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, device=REPLAY, clock=QuickClock(20.0), labels={"run_id": "exp 1"}).start()
+    raw = json.loads((tmp_path / "runs" / "exp_1.json").read_text())
+    assert (raw["state"], raw["run_id"], raw["version"]) == ("running", "exp 1", 1)
+    assert raw["ended_ms"] is None
+    recording.stop()
+    recording.stop()
+    assert json.loads((tmp_path / "runs" / "exp_1.json").read_text())["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"labels": {"namspace": "x"}}, UnknownName),
+        ({"labels": {"gpu_uuid": "x"}}, UnknownName),
+        ({"labels": {"workload": " "}}, InputError),
+        ({"hz": 0}, InputError),
+        ({"flush_s": -1}, InputError),
+        ({"device": "nvlm"}, UnknownName),
+        ({"device": "replay:/does/not/exist.csv"}, FileFault),
+    ],
+)
+def test_wrong_wishes_are_refused_before_anything_runs(tmp_path: Path, wrong: dict[str, object], error: type) -> None:
+    with pytest.raises(error) as caught:
+        Recording(tmp_path / "lake", **{"device": REPLAY, **wrong})
+    assert isinstance(caught.value, GpuledgerError)
+    assert caught.value.hint
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_lake_that_cannot_be_made_is_refused_before_the_block_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(GpuledgerError), record(tmp_path / "file" / "lake", device=REPLAY):
+        pytest.fail("the block ran")
+
+
+def test_a_whole_host_claims_nothing(tmp_path: Path) -> None:
+    with Recording(tmp_path, device=REPLAY, clock=QuickClock(20.0), of_job=False, environ={}) as run:
+        time.sleep(0.3)
+    assert {(r["workload"], r["run_id"]) for r in samples(tmp_path)} == {(None, None)}
+    assert run.notes().run_id
