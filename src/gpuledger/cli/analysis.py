@@ -12,6 +12,7 @@ from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.cli.options import Chosen
 from gpuledger.cli.screen import Stages
 from gpuledger.efficiency.build import efficiency_statement
+from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.efficiency.tables import bottlenecked_rows, hourly_rows, per_gpu_rows
 from gpuledger.errors import map_os_error
@@ -43,6 +44,7 @@ def state(lake: Lake, limits: Thresholds, chosen: Chosen, achievable: str) -> Ef
         owners=chosen.owners,
         thresholds=limits,
         achievable=achievable,
+        calibration=load_calibration(lake),
     )
 
 

@@ -6,7 +6,7 @@ scope        which lines it stands on: window, owners, files
 rows         what is read from the ledger, added up just far enough
 accounts     sums per device and owner, and what follows from them
 evidence     how much work a reading proves on a GPU model
-calibration  what has been measured on these very GPUs
+calibration  what has been measured on these very GPUs; calibration_files keeps it in the lake
 means        time-weighted means of any group of accounts
 capacity, active, hours, trend, groups, bottleneck, roi, patterns      the eight analyses
 causes, idle, student      what they lean on: likely causes, idle stretches, Student's t

@@ -53,6 +53,7 @@ def make_accounts(table: pa.Table, calibration: Calibration | None = None) -> Ac
     sums |= _power(sums, board_mw, labels, models, calibration)
     worked, notes = _counters(sums, labels, models)
     sums |= worked
+    sums |= _over_measured(sums, labels, models, calibration)
     sums |= _memory(sums, labels, models, calibration)
     boards = _numbered(labels["gpu_uuid"])
     pairs = [f"{u}/{i or ''}" for u, i in zip(labels["gpu_uuid"], labels["gpu_instance_id"], strict=True)]
@@ -151,6 +152,23 @@ def worth_of_pipes(
             total += sums[pipe] * np.array(factor)[row_kind]
         out[f"worked_{level}_ratio_ms"] = total
     return out
+
+
+def _over_measured(
+    sums: dict[str, np.ndarray],
+    labels: dict[str, list[str | None]],
+    models: dict[str | None, ModelFacts],
+    calibration: Calibration | None,
+) -> dict[str, np.ndarray]:
+    """The same work over the TFLOPS measured on the board, and the time it stands on; no time where none were."""
+    factor = np.zeros(len(sums["worked_ms"]))
+    if calibration:
+        for i, (model, uuid) in enumerate(zip(labels["gpu_model"], labels["gpu_uuid"], strict=True)):
+            measured, peak = calibration.of(uuid or ""), models[model].peak_tflops
+            if measured and measured.achievable_tflops and not isinstance(peak, Unknown):
+                factor[i] = peak / measured.achievable_tflops
+    levels = {f"measured_{k}_ratio_ms": sums[f"worked_{k}_ratio_ms"] * factor for k in ("low", "middle", "high")}
+    return levels | {"measured_ms": np.where(factor > 0, sums["worked_ms"], 0.0)}
 
 
 def _memory(

@@ -56,6 +56,8 @@ def assumptions(
     counted = fleet.counters_pct[0]
     if isinstance(counted, Range) and counted.note:
         said.append(f"Counters: {counted.note}.")
+    if calibration and fleet.measured_pct[0] is not None:
+        said.append(_measured(calibration))
     if any(i is not None for i in accounts.labels["gpu_instance_id"]):
         said.append("GPUs are counted as boards; a MIG instance is a row of its own with its share of the TFLOPS.")
     if scope.names_owners:
@@ -73,6 +75,16 @@ def _memory(calibration: Calibration | None) -> str:
         )
     return (
         "memory_pct is memory interface activity as the counter gives it: 100 % is every cycle, not what is attainable."
+    )
+
+
+def _measured(calibration: Calibration) -> str:
+    found = [m for m in calibration.gpus.values() if m.achievable_tflops]
+    dates, kinds = sorted(m.as_of[:10] for m in found), sorted({str(m.precision) for m in found})
+    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    return (
+        f"rfu_measured_pct is the same work over the {', '.join(kinds)} TFLOPS measured on each board ({when}), not "
+        "over the dense peak."
     )
 
 

@@ -83,6 +83,19 @@ class Groups:
         return out
 
     @cached_property
+    def measured_pct(self) -> list[Range | None]:
+        """The same work over the TFLOPS a calibration measured; None where no board of the group was measured."""
+        levels = [self.shares(f"measured_{k}_ratio_ms", "measured_ms", "", 100) for k in ("low", "middle", "high")]
+        behind = (self._sums["measured_ms"] < self._sums["worked_ms"]).tolist()
+        out = list[Range | None]()
+        for low, middle, high, part in zip(*levels, behind, strict=True):
+            if isinstance(low, Unknown) or isinstance(middle, Unknown) or isinstance(high, Unknown):
+                out.append(None)
+            else:
+                out.append(Range(low, middle, high, "counters", "calibrated boards only" if part else ""))
+        return out
+
+    @cached_property
     def bottlenecked_pct(self) -> list[Figure]:
         """Bottlenecked share of the active time that could be judged."""
         return self.shares("bottleneck_ms", "active_pif_ms", "no active time with power and board power known", 100)
@@ -115,6 +128,7 @@ class Groups:
             quantiles_pct(histogram, 0.50),
             quantiles_pct(histogram, 0.95),
             self._energy_kwh(),
+            self.measured_pct,
             strict=True,
         )
         return [Means(*row) for row in columns]

@@ -26,7 +26,11 @@ class Range:
 
 @dataclass(frozen=True)
 class Means:
-    """Time-weighted means over some group of lines."""
+    """Time-weighted means over some group of lines.
+
+    `rfu_measured_pct` is the work of rfu_counters_pct over the TFLOPS a calibration measured on each board; None as
+    long as none of the boards was measured.
+    """
 
     gpus: int
     samples: int
@@ -42,6 +46,7 @@ class Means:
     util_p50_pct: Figure
     util_p95_pct: Figure
     energy_kwh: Figure
+    rfu_measured_pct: Range | None = None
 
 
 @dataclass(frozen=True)

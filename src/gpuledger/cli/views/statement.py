@@ -59,6 +59,7 @@ def headline(statement: EfficiencyStatement) -> Table:
         ("Power intensity (PIF)", number(fleet.pif, 3), "power over board power"),
         ("RFU by power", percent(fleet.rfu_power_pct), "as published: 100 x PIF; it measures watts"),
         ("RFU by counters", *_range(counters)),
+        *_measured(fleet.rfu_measured_pct),
         ("Efficiency gap", _points(fleet.efficiency_gap_pp), "utilization less RFU by power"),
         ("Bottlenecked", percent(active.bottlenecked_pct_of_active), "of active time: busy, drawing little power"),
         ("Energy", _unit(fleet.energy_kwh, "kWh", 0), f"over {number(fleet.observed_h, 0)} observed GPU-hours"),
@@ -178,6 +179,14 @@ def _range(value: Range | Unknown) -> tuple[str, str]:
     if isinstance(value, Unknown):
         return NOT_KNOWN, value.why
     return percent(value.middle), f"{number(value.low)} to {number(value.high)}, of the dense peak"
+
+
+def _measured(value: Range | None) -> list[tuple[str, str, str]]:
+    """The second ratio, once there is one."""
+    if value is None:
+        return []
+    note = f"{number(value.low)} to {number(value.high)}, of the TFLOPS measured on these GPUs"
+    return [("RFU by counters, measured", percent(value.middle), note)]
 
 
 def _points(value: float | Unknown) -> str:

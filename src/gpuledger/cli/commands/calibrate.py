@@ -1,0 +1,72 @@
+"""What can this very GPU reach? Measured once, used by every statement from then on."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuledger.cli.options import PATH, lake_option, screen_options
+from gpuledger.cli.screen import Screen
+from gpuledger.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuledger.efficiency.calibration_files import BoardCalibration
+    from gpuledger.training.calibrate import Bench
+
+
+@click.command("calibrate")
+@lake_option
+@click.option("--out", type=PATH, help="Write the figures of the one GPU to this file, not into the lake.")
+@click.option("--seconds", type=float, default=5.0, show_default=True, help="How long each figure is measured.")
+@screen_options
+def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) -> None:
+    """Measure what these GPUs reach, and what they draw at rest.
+
+    Matrix products in every precision torch has, a copy within the memory, power at rest and at work. Needs torch with
+    CUDA. Clocks and power limits stay as they are. Nothing else should run on the GPUs meanwhile: about a minute each.
+    """
+    from gpuledger.cli.views.calibration import parts
+    from gpuledger.efficiency.calibration_files import calibration_file, write_board
+    from gpuledger.lake.layout import Lake
+    from gpuledger.telemetry.live.nvml import NvmlSource
+    from gpuledger.training.torch_bench import need_torch, open_benches
+
+    if seconds <= 0:
+        raise InputError(f"cannot measure for {seconds:g} s", hint="give a number of seconds above 0; 5 is usual")
+    torch = need_torch()
+    source = NvmlSource()
+    try:
+        benches = open_benches(source, torch)
+        if out and len(benches) > 1:
+            hint = "leave --out away, or choose one GPU with CUDA_VISIBLE_DEVICES=0"
+            raise InputError(f"{out} would hold one GPU and there are {len(benches)}", hint=hint)
+        boards = [_measure(bench, seconds, screen) for bench in benches]
+    finally:
+        source.close()
+    files = {b.gpu_uuid: write_board(out or calibration_file(Lake(lake_dir), b.gpu_uuid), b) for b in boards}
+    screen.answer({"gpus": [figures(b, files[b.gpu_uuid]) for b in boards], "lake": None if out else str(lake_dir)})
+    if screen.talks:
+        for board in boards:
+            screen.show(*parts(board))
+            screen.say(f"kept in {files[board.gpu_uuid]}")
+        if not out:
+            screen.say(f"next: gpuledger analyze --lake {lake_dir} shows the work over what was measured")
+
+
+def _measure(bench: Bench, seconds: float, screen: Screen) -> BoardCalibration:
+    from gpuledger.training.calibrate import calibrate, precisions
+
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    with screen.stages() as stages:
+        tick = stages.start(f"GPU {bench.gpu_model}"[:18], len(precisions()) + 2)
+        return calibrate(bench, seconds, now, lambda _step: tick(1))
+
+
+def figures(board: BoardCalibration, file: Path) -> dict[str, Any]:
+    """One board as JSON holds it."""
+    import msgspec
+
+    return {**msgspec.to_builtins(board), "file": str(file)}

@@ -1,0 +1,211 @@
+"""What does this very GPU reach: TFLOPS by precision, memory bandwidth, power at rest and at work?
+
+The loops here know nothing of torch: a bench gives jobs that can be run and timed, so tests run them without a GPU.
+Nothing is set on the device: clocks and power limit stay as they are, and the figures are what a job would get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from statistics import median
+from typing import Protocol
+
+import msgspec
+
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.gpus import Gpu, find_gpu
+from gpuledger.efficiency.calibration_files import BoardCalibration, Product, Spread
+from gpuledger.errors import InputError
+from gpuledger.units import Unknown
+
+REPEATS = 10
+# The part of the time that is run first and not counted: clocks and power settle.
+WARM_PART = 0.2
+POWER_STEP_S = 0.1
+TERA = 1e12
+Say = Callable[[str], None]
+
+
+class Precision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One matrix product to time."""
+
+    name: str
+    dtype: str
+    how: str
+    n: int
+    peaks: tuple[str, ...]
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    precisions: tuple[Precision, ...]
+
+
+@cache
+def precisions() -> tuple[Precision, ...]:
+    """The products a calibration times, in order."""
+    return load_toml(data_dir("gpuledger.training", "data", "precisions.toml"), _File).precisions
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work that can be run again and again; `amount` is one run's FLOP or bytes.
+
+    `run(times, meanwhile)` gives the seconds the device took, and calls `meanwhile` now and then until it is done.
+    """
+
+    amount: float
+    n: int
+    run: Callable[[int, Callable[[], None]], float]
+    release: Callable[[], None] = lambda: None
+
+
+class Bench(Protocol):
+    """One board on which jobs can be run."""
+
+    gpu_uuid: str
+    gpu_model: str
+    made_with: dict[str, str]
+
+    def product(self, kind: Precision) -> Job | Unknown:
+        """A square matrix product, or why there is none."""
+        ...
+
+    def copy(self) -> Job | Unknown:
+        """A copy within the device's memory; its amount is bytes read and written."""
+        ...
+
+    def power_w(self) -> float | Unknown:
+        """What the board draws now."""
+        ...
+
+    def strangers(self) -> str:
+        """Who else uses the board, in words; empty where nobody does."""
+        ...
+
+    def hold(self) -> None:
+        """Open the device and hold a little of its memory, as an idle job does."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
+
+@dataclass
+class _Notes:
+    """What could not be measured, and why."""
+
+    why: dict[str, str] = field(default_factory=dict)
+
+    def known(self, figure: str, value: Spread | Unknown) -> Spread | None:
+        if isinstance(value, Unknown):
+            self.why[figure] = value.why
+            return None
+        return value
+
+
+def calibrate(bench: Bench, seconds: float, as_of: str, say: Say = lambda _: None) -> BoardCalibration:
+    """All figures of one board, each measured for `seconds`. `as_of` is the instant it is dated with."""
+    if seconds <= 0:
+        raise InputError(f"cannot measure for {seconds:g} s", hint="give a number of seconds above 0; 5 is usual")
+    notes, found = _Notes(), find_gpu(bench.gpu_model)
+    gpu = None if isinstance(found, Unknown) else found
+    say("power at rest")
+    idle = notes.known("idle_power_w", rest_power(bench, seconds))
+    bench.hold()
+    held = notes.known("idle_held_power_w", rest_power(bench, seconds))
+    products = _products(bench, seconds, gpu, notes, say)
+    say("memory bandwidth")
+    wide = notes.known("bandwidth_bytes_per_s", _bandwidth(bench, seconds))
+    peak = gpu.memory_bandwidth_bytes_per_s.value if gpu else None
+    powers = [p.power_w for p in products.values() if p.power_w]
+    if not powers:
+        notes.why["busy_power_w"] = notes.why.get("idle_power_w", "no matrix product could be run")
+    return BoardCalibration(
+        gpu_uuid=bench.gpu_uuid,
+        gpu_model=bench.gpu_model,
+        as_of=as_of,
+        made_with=bench.made_with,
+        seconds=seconds,
+        tflops=products,
+        bandwidth_bytes_per_s=wide,
+        bandwidth_peak_bytes_per_s=peak,
+        bandwidth_of_peak_pct=100 * wide.median / peak if wide and peak else None,
+        idle_power_w=idle,
+        idle_held_power_w=held,
+        busy_power_w=max(powers, key=lambda p: p.median) if powers else None,
+        not_measured=notes.why,
+    )
+
+
+def _products(bench: Bench, seconds: float, gpu: Gpu | None, notes: _Notes, say: Say) -> dict[str, Product]:
+    out: dict[str, Product] = {}
+    for kind in precisions():
+        say(f"{kind.name} matrix products")
+        job = bench.product(kind)
+        if isinstance(job, Unknown):
+            notes.why[f"tflops.{kind.name}"] = job.why
+            continue
+        rates, watts = measure(job, seconds, bench.power_w)
+        peaks = (gpu.peak(name) for name in kind.peaks) if gpu else ()
+        peak = next((p for p in peaks if not isinstance(p, Unknown)), None)
+        made = spread([r / TERA for r in rates])
+        out[kind.name] = Product(
+            tflops=made,
+            n=job.n,
+            power_w=spread(watts) if watts else None,
+            peak_tflops=peak,
+            of_peak_pct=100 * made.median / peak if peak else None,
+        )
+    return out
+
+
+def _bandwidth(bench: Bench, seconds: float) -> Spread | Unknown:
+    job = bench.copy()
+    if isinstance(job, Unknown):
+        return job
+    rates, _ = measure(job, seconds, bench.power_w)
+    return spread(rates)
+
+
+def measure(
+    job: Job, seconds: float, power_w: Callable[[], float | Unknown], repeats: int = REPEATS
+) -> tuple[list[float], list[float]]:
+    """Amount per second in each of some repeats that fill `seconds`, and the watts read while they ran."""
+
+    def nothing() -> None:
+        return None
+
+    once = max(job.run(1, nothing), 1e-9)
+    # The first run of all loads and chooses kernels: the second tells how long one takes.
+    once = max(min(once, job.run(1, nothing)), 1e-9)
+    job.run(max(1, round(WARM_PART * seconds / once)), nothing)
+    times = max(1, round(seconds / repeats / once))
+    watts: list[float | Unknown] = []
+    rates = [times * job.amount / max(job.run(times, lambda: watts.append(power_w())), 1e-12) for _ in range(repeats)]
+    job.release()
+    known = [w for w in watts if not isinstance(w, Unknown)]
+    # The driver's power is a mean over up to a second: the first half still holds what was before.
+    return rates, known[len(known) // 2 :]
+
+
+def rest_power(bench: Bench, seconds: float) -> Spread | Unknown:
+    """The board's power while nobody uses it."""
+    readings: list[float] = []
+    for _ in range(max(2, round(seconds / POWER_STEP_S))):
+        if others := bench.strangers():
+            return Unknown(f"the GPU is not at rest: {others}")
+        now = bench.power_w()
+        if isinstance(now, Unknown):
+            return now
+        readings.append(now)
+        bench.wait(POWER_STEP_S)
+    return spread(readings)
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Median, lowest, highest and how many."""
+    return Spread(median(values), min(values), max(values), len(values))
