@@ -6,6 +6,7 @@
     render.py     a chart as PNG, SVG or HTML
     tables.py     the tables of a statement, from tables.toml
     outline.py    the order of the document, from outline.toml
+    page.py       what all pages share: frame, tables, figures, cards
     html.py       report.html, one file that opens offline
     markdown.py   its Markdown twin
     write.py      all of them into a folder
