@@ -78,9 +78,10 @@ def counters(found: EfficiencyStatement) -> Range:
 def test_counters_with_a_label(state: State, line: Line) -> None:
     found = counters(state(line(0, tensor_precision="bf16", **pipes(tensor=0.5, fp32=0.2))))
     vector = 100 * 0.2 * 256 / 4096
-    assert found.low == pytest.approx(50 * 0.90 + vector, rel=1e-3)
+    # The counter takes an add for a fused multiply-add, so vector work is a range too.
+    assert found.low == pytest.approx(50 * 0.90 + 0.45 * vector, rel=1e-3)
     assert found.middle == pytest.approx(50 * 0.95 + vector, rel=1e-3)
-    assert found.high == pytest.approx(50 * 1.00 + vector, rel=1e-3)
+    assert found.high == pytest.approx(50 * 1.00 + 1.03 * vector, rel=1e-3)
     assert (found.evidence, found.note) == ("counters", "")
 
 
@@ -96,7 +97,7 @@ def test_kinds_of_tensor_work_are_counted_apart_where_known(state: State, line: 
     """int8 runs at twice the rate of bf16, fp64 at a sixteenth; the tensor counter itself is then left out."""
     split = pipes(tensor=0.6, hmma=0.3, imma=0.2, dfma=0.1, fp32=0.0)
     found = counters(state(line(0, tensor_precision="bf16", **split)))
-    assert found.high == pytest.approx(30 + 20 * 2 + 10 / 16, rel=1e-3)
+    assert found.high == pytest.approx(30 + 0.97 * 20 * 2 + 1.03 * 10 / 16, rel=1e-3)
     # Known for a part of the line only: the whole pipe is the better witness.
     split |= {"hmma_ms": MS_PER_HOUR // 2}
     assert counters(state(line(0, tensor_precision="bf16", **split))).high == pytest.approx(60, rel=1e-3)

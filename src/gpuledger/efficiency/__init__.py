@@ -6,6 +6,8 @@ scope        which lines it stands on: window, owners, files
 rows         what is read from the ledger, added up just far enough
 accounts     sums per device and owner, and what follows from them
 evidence     how much work a reading proves on a GPU model
+pipes        how many FLOPs ran, by the activity of each pipe
+window, signals, behaviour      what a stretch of time was: its samples mended, its figures, its class with the evidence
 calibration  what has been measured on these very GPUs; calibration_files keeps it in the lake
 means        time-weighted means of any group of accounts
 capacity, active, hours, trend, groups, bottleneck, roi, patterns      the eight analyses

@@ -134,6 +134,10 @@ def _while_running(signals: Signals) -> dict[str, float]:
         "vector": vector,
         "compute": _total(signals.tensor_ratio, vector),
         "integer": signals.integer_ratio,
+        # Half as many integer lanes as issue slots for them.
+        "issue": vector + signals.integer_ratio / 2
+        if vector is not None and signals.integer_ratio is not None
+        else None,
         "dram": signals.dram_ratio,
     }
     known = {name: value for name, value in parts.items() if value is not None}

@@ -10,14 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuledger.catalog.architectures import issue_ratio
 from gpuledger.catalog.gpus import Gpu, find_gpu
+from gpuledger.efficiency.pipes import pipe_worths
 from gpuledger.units import Unknown
 
-# Tensor precisions that training and inference use unasked; int8, fp64 and fp4 only where a counter or label says so.
-_USUAL = ("tf32", "bf16", "fp16", "fp8")
-# Packed halves go two to a lane on the vector pipe.
-_FP16_PER_FP32 = 2.0
 _TERA = 1e12
 
 TENSOR_ONLY = "tensor pipe only, lower bound"
@@ -84,57 +80,10 @@ def pipe_rates(gpu: Gpu, precision: str | None = None) -> PipeRates | Unknown:
         return peak
     if gpu.sm_count is None:
         return Unknown(f"the catalog has no SM count for {gpu.name}")
-    matrix, notes = _matrix_flop(gpu, precision)
-    if isinstance(matrix, Unknown):
-        return matrix
-    issue = issue_ratio(gpu.architecture)
-    if isinstance(issue, Unknown):
-        notes.append(f"{issue.why}: taken as 1, so tensor work may read high")
-        low = middle = high = 1.0
-    else:
-        low, middle, high = issue.low, issue.middle, issue.high
+    worths = pipe_worths(gpu, precision)
+    if isinstance(worths, Unknown):
+        return worths
     # ppm x MHz is 1e-6 x 1e6: activity x clock in whole FLOP per second needs no further factor.
     unit = gpu.sm_count.value / (peak * _TERA)
-    rates = {"matrix": (matrix[0] * low * unit, matrix[1] * middle * unit, matrix[2] * high * unit)}
-    for pipe, kind in (("imma", "int8"), ("dfma", "fp64_tensor")):
-        flop = gpu.tensor_flop_per_clk_per_sm(kind)
-        if not isinstance(flop, Unknown):
-            rates[pipe] = (flop * low * unit, flop * middle * unit, flop * high * unit)
-    for pipe, flop in _vector_flop(gpu).items():
-        rates[pipe] = (flop * unit, flop * unit, flop * unit)
-    return PipeRates(rates, tuple(notes))
-
-
-def _matrix_flop(gpu: Gpu, precision: str | None) -> tuple[tuple[float, float, float] | Unknown, list[str]]:
-    """FLOP per clock per SM of floating-point tensor work: low, middle, high."""
-    reference = gpu.reference_precision()
-    middle = gpu.tensor_flop_per_clk_per_sm(reference)
-    if isinstance(middle, Unknown):
-        return middle, []
-    notes: list[str] = []
-    if precision:
-        told = gpu.tensor_flop_per_clk_per_sm("fp64_tensor" if precision == "fp64" else precision)
-        if not isinstance(told, Unknown):
-            return (told, told, told), notes
-        notes.append(f"label {precision!r} is no tensor precision of {gpu.name}, so not used")
-    known = {p: f for p in gpu.tensor_precisions() if p in _USUAL and not isinstance(f := _flop(gpu, p), Unknown)}
-    low, high = min(known, key=lambda p: known[p]), max(known, key=lambda p: known[p])
-    if known[low] != known[high]:
-        notes.append(f"tensor precision not told: {low} to {high}, middle {reference}")
-    return (known[low], middle, known[high]), notes
-
-
-def _flop(gpu: Gpu, precision: str) -> float | Unknown:
-    return gpu.tensor_flop_per_clk_per_sm(precision)
-
-
-def _vector_flop(gpu: Gpu) -> dict[str, float]:
-    """FLOP per clock per SM of the vector pipes that can be rated."""
-    if gpu.fp32_flop_per_clk_sm is None:
-        return {}
-    fp32 = gpu.fp32_flop_per_clk_sm.value
-    flop = {"fp32": fp32, "fp16": _FP16_PER_FP32 * fp32}
-    double, single = gpu.peak("fp64"), gpu.peak("fp32")
-    if not isinstance(double, Unknown) and not isinstance(single, Unknown):
-        flop["fp64"] = fp32 * double / single
-    return flop
+    rates = {pipe: (low * unit, middle * unit, high * unit) for pipe, (low, middle, high) in worths.edges.items()}
+    return PipeRates({"matrix": rates.pop("tensor"), **rates}, worths.notes)

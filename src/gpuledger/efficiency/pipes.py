@@ -43,7 +43,9 @@ class _Edges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     capped_issue_ratio: float
+    capped_low_ratio: float
     free_issue_ratio: float
+    free_low_ratio: float
     saturated_from_ratio: float
     fill_low_ratio: float
 
@@ -55,6 +57,7 @@ class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     usual: tuple[str, ...]
     spread: float
     noise_ratio: float
+    stray_tensor_per_vector_ratio: float
     names: dict[str, str]
     vector: _Vector
     emulated_fp32: _Edges
@@ -74,7 +77,7 @@ class State:
     """What decides how fully an active tensor pipe works; None where it is not known.
 
     capped_ratio     share of the tensor activity with clocks held down by a power limit
-    saturation_ratio tensor activity over engine activity
+    saturation_ratio tensor activity over SM activity
     """
 
     capped_ratio: float | None = None
@@ -116,20 +119,16 @@ def realized(
     worths = pipe_worths(gpu, precision, state)
     if isinstance(worths, Unknown):
         return worths
-    pipes = dict(activity_mhz)
-    if {"hmma", "imma", "dfma"} <= set(pipes):
-        pipes.pop("tensor", None)
-    else:
-        for part in ("hmma", "imma", "dfma"):
-            if "tensor" in pipes:
-                pipes.pop(part, None)
+    pipes = _apart(activity_mhz)
     if not pipes:
         return Unknown("no pipe activity was recorded")
     unit = gpu.sm_count.value * _MEGA_OF_TERA
-    low, middle, high = (
-        unit * sum(mhz * worths.edges[pipe][place] for pipe, mhz in pipes.items() if pipe in worths.edges)
-        for place in range(3)
-    )
+    rated = {pipe: (mhz, worths.edges[pipe]) for pipe, mhz in pipes.items() if pipe in worths.edges}
+    low, middle, high = (unit * sum(mhz * edges[place] for mhz, edges in rated.values()) for place in range(3))
+    stray = pipe_facts().stray_tensor_per_vector_ratio * sum(pipes.get(p, 0.0) for p in ("fp32", "fp64", "fp16"))
+    for pipe in ("hmma", "tensor"):
+        if pipe in rated and rated[pipe][0] <= stray:
+            low -= unit * rated[pipe][0] * rated[pipe][1][0]
     if not precision_name(precision):
         # One issue ratio holds for the work of a window, whichever it is: only the precision spreads the range.
         high = min(high, pipe_facts().spread * low)
@@ -137,10 +136,18 @@ def realized(
     return Realized(min(max(middle, low), high), low, high, (*worths.notes, *unrated))
 
 
+def _apart(activity_mhz: Mapping[str, float]) -> dict[str, float]:
+    """The pipes to add up: the kinds of tensor work where all are known, else the tensor pipe as a whole."""
+    kinds = ("hmma", "imma", "dfma")
+    leave = ("tensor",) if all(k in activity_mhz for k in kinds) else kinds if "tensor" in activity_mhz else ()
+    return {pipe: mhz for pipe, mhz in activity_mhz.items() if pipe not in leave}
+
+
 def pipe_worths(gpu: Gpu, precision: str | None = None, state: State | None = None) -> Worths | Unknown:
     """What each pipe is worth on this GPU; a pipe the catalog cannot rate is left out."""
     told, notes = precision_name(precision), list[str]()
-    tensor = _float_tensor(gpu, None if told in _OWN_PIPE else told, state or State(), notes)
+    own = told in _OWN_PIPE
+    tensor = _float_tensor(gpu, None if own else told, state or State(), [] if own else notes)
     if isinstance(tensor, Unknown):
         return tensor
     edges = {"hmma": tensor, "tensor": tensor} | _vector(gpu)
@@ -174,8 +181,6 @@ def _float_tensor(gpu: Gpu, told: str | None, state: State, notes: list[str]) ->
     if flops[slowest] == flops[fastest]:
         return low * reference, middle * reference, high * reference
     notes.append(f"tensor precision not told: {slowest} to {fastest}, middle {gpu.reference_precision()}")
-    if _saturated(gpu, state):
-        low = middle
     return low * flops[slowest], middle * reference, high * flops[fastest]
 
 
@@ -198,12 +203,13 @@ def _issue(gpu: Gpu, state: State, notes: list[str]) -> Edges:
         return 1.0, 1.0, 1.0
     if own is None:
         return general.low, general.middle, general.high
-    middle = general.middle
-    if state.capped_ratio is not None:
-        middle = state.capped_ratio * own.capped_issue_ratio + (1 - state.capped_ratio) * own.free_issue_ratio
-    if state.saturation_ratio is None or _saturated(gpu, state):
-        return general.low, middle, general.high
-    return own.fill_low_ratio, middle, general.high
+    low, middle = general.low, general.middle
+    if (capped := state.capped_ratio) is not None:
+        low = capped * own.capped_low_ratio + (1 - capped) * own.free_low_ratio
+        middle = capped * own.capped_issue_ratio + (1 - capped) * own.free_issue_ratio
+    if state.saturation_ratio is not None and not _saturated(gpu, state):
+        low = own.fill_low_ratio
+    return low, middle, general.high
 
 
 def _vector(gpu: Gpu) -> dict[str, Edges]:

@@ -99,8 +99,8 @@ def activity_mhz(window: Window) -> dict[str, float]:
 
 
 def pipe_state(window: Window) -> State:
-    """Whether the tensor pipe worked under a power cap, and how full the engine's time was of it."""
-    tensor, bits, engine = (window.known(c) for c in ("tensor_ratio", "throttle_bits", "engine_ratio"))
+    """Whether the tensor pipe worked under a power cap, and how full the SMs' time was of it."""
+    tensor, bits, sm = (window.known(c) for c in ("tensor_ratio", "throttle_bits", "sm_ratio"))
     capped = saturation = None
     if tensor is not None and bits is not None:
         known = ~np.isnan(bits) & ~np.isnan(tensor)
@@ -108,8 +108,8 @@ def pipe_state(window: Window) -> State:
         held = (np.where(known, bits, 0.0).astype(np.int64) & POWER_CAP_BITS) != 0
         total = float(work.sum())
         capped = float(work[held].sum()) / total if total > 0 else None
-    if tensor is not None and engine is not None:
-        busy, worked = _mean(engine, window.counter_s), _mean(tensor, window.counter_s)
+    if tensor is not None and sm is not None:
+        busy, worked = _mean(sm, window.counter_s), _mean(tensor, window.counter_s)
         saturation = worked / busy if busy and worked is not None else None
     return State(capped, saturation)
 
