@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from gpuledger.telemetry import schema
 
+OWNERSHIP = (*schema.OWNER, "tensor_precision")
+
 
 class Batch:
     """Rows in order of device and time, with the places where labels change worked out once."""
@@ -96,15 +98,19 @@ class Batch:
         return [f"{b}/{i}" if i else str(b) for b, i in zip(boards, instances, strict=True)]
 
     @cached_property
-    def owner(self) -> np.ndarray | None:
-        """A number per owner and tensor precision, equal where they are; None where there is only one."""
-        total: np.ndarray | None = None
-        for name in (*schema.OWNER, "tensor_precision"):
+    def owner_changes(self) -> np.ndarray:
+        """Where the owner or its tensor precision differs from the row before; True at the first row."""
+        return self.changes(OWNERSHIP)
+
+    def owners_at(self, rows: np.ndarray) -> np.ndarray:
+        """A number per owner and tensor precision at some rows, equal where they are."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for name in OWNERSHIP:
             codes = self.codes(name)
             if codes is not None:
-                wide = codes.astype(np.int64) + 1
-                total = wide if total is None else total * (int(wide.max()) + 1) + wide
-        return total
+                wide = codes[rows].astype(np.int64) + 1
+                total = total * (int(wide.max()) + 1) + wide
+        return np.unique(total, return_inverse=True)[1]
 
     @cached_property
     def same_instant(self) -> np.ndarray:

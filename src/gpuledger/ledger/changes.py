@@ -33,7 +33,9 @@ def add_errors(sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edg
         now = stamps.of(values)
         moved = np.flatnonzero(now[1:] != now[:-1])  # few: counters of faults stand still most of the time
         if len(moved):
-            moved = moved[~np.isin(moved, last)]
+            rows = moved if stamps.row is None else stamps.row[moved]
+            after = moved + 1 if stamps.row is None else stamps.row[moved + 1]
+            moved = moved[batch.device[rows] == batch.device[after]]
             _count(sums, column, moved, _gain(name, now[moved], now[moved + 1]), stamps, pieces)
         if edges:
             then = np.array([e.counters.get(name, np.nan) if (e := edges.get(d)) else np.nan for d in batch.devices])

@@ -111,19 +111,19 @@ def _post_block(
 
 def _by_line(pieces: Pieces, batch: Batch) -> tuple[Pieces, np.ndarray, np.ndarray]:
     """Pieces with each line's together, the line of each piece, and where the lines start."""
-    device = pieces.of(batch.device)
-    change = np.ones(len(device), dtype=bool)
-    change[1:] = (device[1:] != device[:-1]) | (pieces.hour[1:] != pieces.hour[:-1])
-    key = device * (1 << 24) + pieces.hour
-    if batch.owner is not None:
-        owner = pieces.of(batch.owner)
-        change[1:] |= owner[1:] != owner[:-1]
+    change = batch.owner_changes.copy()
+    change[batch.device_starts] = True
+    if pieces.row is not None:
+        change = change[pieces.row]
+    change[1:] |= pieces.hour[1:] != pieces.hour[:-1]
     starts = np.flatnonzero(change)
-    run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(device)))
-    heads = key[starts]
-    if batch.owner is not None:
-        _, place = np.unique(owner[starts], return_inverse=True)
-        heads = heads * (int(place.max()) + 1) + place
+    run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(change)))
+    row = starts if pieces.row is None else pieces.row[starts]
+    owner = batch.owners_at(row)
+    device = np.searchsorted(batch.device_starts, row, side="right") - 1
+    heads = (device * (1 << 24) + pieces.hour[starts]) * (int(owner.max()) + 1) + owner
+    if (np.diff(heads) > 0).all():
+        return pieces, run, starts
     unique, line_of_run = np.unique(heads, return_inverse=True)
     if len(unique) == len(heads):
         return pieces, run, starts
@@ -198,6 +198,8 @@ def _pods(batch: Batch, own: np.ndarray) -> pa.Table:
     texts = [batch.text(n, start) for n in _POD_LABELS]
     low, high = batch.at_ms[start], (batch.at_ms + own)[last]
     held = pa.table([*texts, pa.array(low), pa.array(high), pa.array(np.add.reduceat(own, start))], schema=PODS)
+    if len(start) == len(batch.device_starts):  # one pod a device all day
+        return held
     totals = [("first_ms", "min"), ("last_ms", "max"), ("observed_ms", "sum")]
     grouped = held.group_by(list(_POD_LABELS), use_threads=False).aggregate(totals)
     return grouped.rename_columns(PODS.names).cast(PODS)

@@ -97,6 +97,10 @@ def median_steps(at_ms: np.ndarray, device_starts: np.ndarray) -> np.ndarray:
     step = np.diff(at_ms)
     ends = np.append(device_starts[1:], len(at_ms))
     many = np.flatnonzero(ends - device_starts > 1)
+    usual = step[device_starts[many[0]]] if len(many) else 0
+    if np.count_nonzero(step != usual) <= np.count_nonzero(step[device_starts[1:] - 1] != usual):
+        out[many] = usual  # only the jumps from one device to the next are of another length
+        return out
     for i in many:
         steps = step[device_starts[i] : ends[i] - 1]
         if steps[0] == steps[-1] and (steps == steps[0]).all():

@@ -46,6 +46,8 @@ def in_processes(tasks: list[DayTask], processes: int, progress: Progress) -> It
             yield answer.done
         else:
             progress(answer.rows)
+    for thread in threads:
+        thread.join()
 
 
 def _serve(waiting: Queue[DayTask], answers: Queue[Answer]) -> None:
