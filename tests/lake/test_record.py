@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from statistics import pstdev
@@ -16,10 +18,13 @@ from gpuledger.errors import DeviceError, FileFault, GpuledgerError, InputError,
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import open_part
 from gpuledger.lake.record import Recording, open_device, record, recorded
+from gpuledger.lake.recording import Recorder
 from gpuledger.lake.runs import read_runs
 from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.store import Ledger
 from gpuledger.telemetry.live.nvml import NvmlSource
-from gpuledger.testing.clock import QuickClock
+from gpuledger.telemetry.live.sampler import Sampler
+from gpuledger.testing.clock import QuickClock, VirtualClock
 from gpuledger.testing.fake_nvml import FakeNvml
 from gpuledger.testing.faults import LostGpu
 from gpuledger.testing.replay import boards_from_csv
@@ -53,7 +58,7 @@ def test_a_block_is_recorded_posted_and_noted(tmp_path: Path) -> None:
     assert read_runs(Lake(tmp_path)) == [notes]
     assert notes.state == "done"
     assert notes.rows == len(rows)
-    assert notes.seconds == pytest.approx(24, abs=6)
+    assert 20 <= notes.seconds <= 60
     assert notes.driver == "NVIDIA 580.159.04"
     assert notes.labels_from["workload"] == "given"
     assert 0 < notes.sampler_cpu_s + notes.writer_cpu_s < 5
@@ -121,7 +126,7 @@ def test_a_lost_gpu_is_noted_and_its_samples_are_there(tmp_path: Path) -> None:
         time.sleep(0.8)
     (device,) = run.notes().devices
     assert "lost" in device.lost_why
-    assert 40 <= device.rows <= 85
+    assert 20 <= device.rows <= 85
     assert any("lost" in w for w in run.notes().words())
     assert len(samples(tmp_path)) == device.rows
 
@@ -167,3 +172,33 @@ def test_a_whole_host_claims_nothing(tmp_path: Path) -> None:
         time.sleep(0.3)
     assert {(r["workload"], r["run_id"]) for r in samples(tmp_path)} == {(None, None)}
     assert run.notes().run_id
+
+
+def test_a_program_that_never_stops_its_recording_still_keeps_it(tmp_path: Path) -> None:
+    code = f"""
+import time
+from gpuledger.lake.record import Recording
+from gpuledger.testing.clock import QuickClock, VirtualClock
+Recording({str(tmp_path)!r}, device={REPLAY!r}, clock=QuickClock(20.0)).start()
+time.sleep(0.33)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    (notes,) = read_runs(Lake(tmp_path))
+    assert notes.state == "done"
+    assert notes.rows == len(samples(tmp_path)) > 30
+
+
+def test_the_books_of_a_recording_are_whole(tmp_path: Path) -> None:
+    """Every millisecond is observed, every second's energy is the counter's: repeats left out make no gap."""
+    clock, lake = VirtualClock(), Lake(tmp_path)
+    source = open_device(REPLAY, clock)
+    recorder = Recorder(lake, lambda _f: [{"workload": "w"}])
+    report = Sampler(source.devices, recorder.take, clock=clock, on_release=recorder.flush).run(60.0)
+    recorder.close()
+    post_lake(lake, load_thresholds())
+    (line,) = Ledger(lake).read("lines", "2026-01-20").to_pylist()
+    assert report.devices[0].repeats > 0
+    assert line["observed_ms"] == 60_000
+    assert line["energy_counter_ms"] >= 59_900
+    assert line["tensor_ms"] == line["engine_ms"] == line["fb_ms"] == 60_000
+    assert 0 < line["idle_ms"] < 20_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from statistics import fmean, pstdev
 
@@ -89,3 +90,10 @@ def test_the_fake_has_no_call_the_real_library_lacks() -> None:
     assert all(callable(getattr(pynvml, n)) for n in calls)
     with pytest.raises(AttributeError):
         FakeNvml([]).nvmlDeviceGetPcieThroughput  # noqa: B018
+
+
+def test_the_example_in_the_docs_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "recording.md").read_text(encoding="utf-8")
+    example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[-1]
+    assert "assert" in example
+    exec(compile(example, "docs/recording.md", "exec"), {})

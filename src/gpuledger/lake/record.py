@@ -9,6 +9,7 @@ def train(): ...
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import datetime as dt
 import functools
@@ -124,6 +125,8 @@ class Recording:
         except BaseException:
             self._source.close()
             raise
+        # A program that ends without stopping us must not lose what was read last.
+        atexit.register(self.stop)
         self.recorder.start()
         self.sampler.start()
         return self
@@ -132,6 +135,7 @@ class Recording:
         """End: when this returns, every sample is in the lake. May be called again."""
         if self._state == "running":
             self._state, self._exit_code = "done", exit_code
+            atexit.unregister(self.stop)
             self.sampler.stop()
             self.ownership.look(force=True)
             problems = [p for step in (self.recorder.close, self._write_notes) if (p := _problem(step))]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from gpuledger.errors import InputError
 from gpuledger.telemetry.live.nvml import NvmlSource
 from gpuledger.telemetry.live.sampler import DEVICES_PER_TICK, Sampler, spread_s
-from gpuledger.testing.clock import QuickClock
+from gpuledger.testing.clock import QuickClock, VirtualClock
 from gpuledger.testing.faults import ClockStep, DriverError, LostGpu, Refused, SlowCall, Unsupported
 from gpuledger.testing.replay import from_scenario
 from gpuledger.testing.scenario import Ramp, Scenario, Segment
@@ -162,3 +163,11 @@ def test_a_slow_rate_reads_everything_on_every_tick(play) -> None:
     played = play([BOARD], 20.0, hz=0.5)
     assert [a - played.column("at_ms")[0] for a in played.column("at_ms")] == [2000 * k for k in range(10)]
     assert played.column("tensor_ratio") == pytest.approx([0.4] * 10)
+
+
+def test_rows_are_released_in_time_also_at_a_slow_rate() -> None:
+    clock = VirtualClock()
+    source = NvmlSource(from_scenario(SCRIPT, clock=clock))
+    given: list[float] = []
+    Sampler(source.devices, lambda *_: given.append(clock.monotonic()), hz=0.5, clock=clock).run(20.0)
+    assert {round(b - a, 3) for a, b in pairwise(given)} == {2.0}

@@ -160,13 +160,17 @@ class NvmlSource:
             return
         slices = self._slices(handle)
         for number, mig in instances:
-            share = None
-            if slices:
-                share = api.nvmlDeviceGetAttributes_v2(mig).gpuInstanceSliceCount / slices
-            else:
-                self.notes.append(f"GPU {index}: the driver does not say how many MIG slices the board has")
+            share = self._share(mig, slices)
+            if share is None:
+                self.notes.append(f"GPU {index}: the driver does not say how many MIG slices instance {number} has")
             names = (self._text(api.nvmlDeviceGetUUID(mig)),)
             yield NvmlDevice(api, Facts(index, uuid, model, str(number), share, names), handle, mig)
+
+    def _share(self, mig: Any, slices: int) -> float | None:
+        try:
+            return self._api.nvmlDeviceGetAttributes_v2(mig).gpuInstanceSliceCount / slices if slices else None
+        except self._api.NVMLError:
+            return None
 
     def _instances(self, handle: Any) -> Iterator[tuple[int, Any]]:
         """The MIG instances of a board by number; compute instances that share one are listed once."""

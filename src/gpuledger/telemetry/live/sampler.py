@@ -62,7 +62,7 @@ class Sampler:
         self._devices, self._sink, self._on_release = devices, sink, on_release
         self._tick_s = 1.0 / hz
         self._slow_every = max(1, round(slow_s * hz))
-        self._release_every = self._slow_every * max(1, int(release_s / slow_s + 0.05))
+        self._release_every = self._slow_every * max(1, int(release_s / (self._slow_every * self._tick_s) + 0.05))
         self._tracks: list[Track] = []
         self._live: list[Track] = []
         self._stop = threading.Event()
