@@ -67,7 +67,7 @@ def test_one_precision_only_has_no_range() -> None:
 
 
 def test_vector_pipes() -> None:
-    """Over bf16's 4096 FLOP per clock per SM: fp32 256, fp16 twice that, fp64 half; an add counts as two, so a range."""
+    """Over bf16's 4096 FLOP per clock per SM: fp32 256, fp16 twice that, fp64 half; an add counts as two: a range."""
     rates = rates_of(H100, "bf16").per_activity
     unit = rates["matrix"][2] / 4096
     assert rates["fp32"] == pytest.approx((0.45 * 256 * unit, 256 * unit, 1.03 * 256 * unit))
