@@ -183,3 +183,30 @@ sys.exit(10 + len(heard))
         [sys.executable, str(script), *tool, "--", sys.executable, "-c", code], timeout=60, check=False
     )
     assert done.returncode == 11
+
+
+def test_a_script_without_its_interpreter_is_127_and_the_recording_is_closed(tmp_path: Path) -> None:
+    script = tmp_path / "job"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    said: list[str] = []
+    done = run_command([str(script)], tmp_path / "lake", device=REPLAY, say=said.append)
+    assert done.exit_code == 127
+    assert "job" in said[-1]
+    assert read_runs(Lake(tmp_path / "lake"))[0].exit_code == 127
+
+
+def test_a_recording_that_cannot_be_finished_does_not_change_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gpuledger.errors import LakeError
+    from gpuledger.lake.recording import Recorder
+
+    def fails(_self: Recorder) -> None:
+        raise LakeError("the disk is full", hint="free some space")
+
+    monkeypatch.setattr(Recorder, "close", fails)
+    said: list[str] = []
+    done = run_command([sys.executable, "-c", "raise SystemExit(5)"], tmp_path, device=REPLAY, say=said.append)
+    assert done.exit_code == 5
+    assert any("disk is full" in s for s in said)

@@ -14,7 +14,7 @@ import pytest
 
 import gpuledger
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.errors import DeviceError, FileFault, GpuledgerError, InputError, UnknownName
+from gpuledger.errors import DeviceError, FileFault, GpuledgerError, InputError, LakeError, UnknownName
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import open_part
 from gpuledger.lake.record import Recording, open_device, record, recorded
@@ -202,3 +202,36 @@ def test_the_books_of_a_recording_are_whole(tmp_path: Path) -> None:
     assert line["energy_counter_ms"] >= 59_900
     assert line["tensor_ms"] == line["engine_ms"] == line["fb_ms"] == 60_000
     assert 0 < line["idle_ms"] < 20_000
+
+
+def broken_close(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    close = recording.recorder.close
+
+    def fails() -> None:
+        close()
+        raise LakeError("the disk is full", hint="free some space")
+
+    monkeypatch.setattr(recording.recorder, "close", fails)
+
+
+def test_a_recording_that_cannot_be_finished_says_so_after_a_good_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = Recording(tmp_path, device=REPLAY, clock=QuickClock(20.0))
+    broken_close(recording, monkeypatch)
+    with pytest.raises(LakeError, match="full"), recording:
+        pass
+    assert read_runs(Lake(tmp_path))[0].state == "done"
+
+
+def test_and_never_hides_the_error_of_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = Recording(tmp_path, device=REPLAY, clock=QuickClock(20.0))
+    broken_close(recording, monkeypatch)
+
+    def work() -> None:
+        with recording:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        work()
+    assert any("disk is full" in note for note in caught.value.__notes__)
