@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCK := requirements/dev.lock
 
-.PHONY: help demo test lint format types bench lock clean
+.PHONY: help demo test lint format types bench bench-truth lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,15 @@ format: $(STAMP) ## put the code into shape
 
 bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples
 	$(BIN)/python benchmarks/books.py
+
+TRUTH ?= ../shared/data/h200_truth
+bench-truth: $(STAMP) ## counters beside the FLOPs that really ran (TRUTH=folder of a recording)
+	@if test -f $(TRUTH)/samples.csv.gz -a -f $(TRUTH)/truth.json; then \
+	  $(BIN)/python benchmarks/truth.py $(TRUTH)/samples.csv.gz $(TRUTH)/truth.json; \
+	else \
+	  echo "$(TRUTH) holds no recording; make one on a GPU with activity counters (Hopper or later), torch there:"; \
+	  echo "  python benchmarks/record_truth.py OUT && make bench-truth TRUTH=OUT"; exit 2; \
+	fi
 
 lock: ## resolve the locked versions again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --all-extras pyproject.toml requirements/tools.in -o $(LOCK)

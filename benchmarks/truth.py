@@ -1,11 +1,12 @@
 """How near do the counters come to the FLOPs that really ran, and is each workload called what it is?
 
-    python benchmarks/truth.py SAMPLES.csv.gz TRUTH.json [--json]
+    python benchmarks/truth.py SAMPLES.csv.gz TRUTH.json [--json | --windows]
 
 SAMPLES holds a row each 0.1 s (the layout h200_recording), TRUTH the FLOPs each workload counted itself. With --json:
 {"workloads": {name: {true_tflops, power_tflops, counters_tflops, low_tflops, high_tflops, class}}}. counters_tflops is
 told the precision where TRUTH tells it; low and high are as if it were not told. power_tflops is what power alone
 would say: power / limit x the measured matrix product. Without --json a table, the bars, and exit code 1 below a bar.
+--windows prints what each workload's samples come down to, as the tests keep it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ MATRIX = ("bf16", "fp16", "tf32", "fp32", "fp64")
 ABOVE_TFLOPS, WORST, MEDIAN, SPREAD = 5.0, 0.15, 0.08, 4.0
 
 
-def read_samples(path: Path) -> dict[str, tuple[np.ndarray, dict[str, np.ndarray]]]:
+Samples = dict[str, tuple[np.ndarray, dict[str, np.ndarray]]]
+
+
+def read_samples(path: Path) -> Samples:
     """Times and readings in the schema's units, by workload."""
     layout = next(known for known in layouts() if known.name == "h200_recording")
     opener = gzip.open if path.suffix == ".gz" else open
@@ -92,6 +96,33 @@ def judge(name: str, facts: dict[str, Any], window: Window, info: dict[str, Any]
     }
 
 
+def windows(samples: Samples, truth: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Signals, activity x clock and state of every workload, six digits each."""
+    gpu = get_gpu(truth["info"]["gpu"])
+    found = {}
+    for name, (times_s, columns) in samples.items():
+        if name == "gap":
+            continue
+        facts, window = truth["workloads"].get(name, {}), window_of(times_s, columns)
+        signals = from_window(window, gpu, truth["info"]["power_limit_w"])
+        found[name] = {
+            "true_tflops": _short(facts.get("tflop_per_s", 0.0)),
+            "precision": facts.get("precision"),
+            "family": facts.get("family"),
+            "accepted_classes": facts.get("accepted_classes"),
+            "signals": {k: _short(getattr(signals, k)) for k in sorted(signals.known())},
+            "activity_mhz": {k: _short(v) for k, v in activity_mhz(window).items()},
+            "state": {k: _short(v) for k, v in vars(pipe_state(window)).items()},
+        }
+    return found
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_short(v) for v in value]
+    return value if value is None else float(f"{value:.6g}")
+
+
 def bars(found: dict[str, dict[str, Any]]) -> dict[str, tuple[bool, str]]:
     """What must hold, whether it does, and the figures."""
     errors = {
@@ -142,10 +173,14 @@ def main() -> int:
     parser.add_argument("samples", type=Path)
     parser.add_argument("truth", type=Path)
     parser.add_argument("--json", action="store_true", help="print figures, not a table")
+    parser.add_argument("--windows", action="store_true", help="print what the samples come down to")
     args = parser.parse_args()
     try:
         samples = read_samples(args.samples)
         truth = json.loads(args.truth.read_text(encoding="utf-8"))
+        if args.windows:
+            print(json.dumps(windows(samples, truth)))
+            return 0
         found = {}
         for name, facts in truth["workloads"].items():
             if name not in samples:

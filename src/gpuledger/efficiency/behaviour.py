@@ -124,34 +124,38 @@ def figures_of(signals: Signals) -> dict[str, float]:
 
 
 def _while_running(signals: Signals) -> dict[str, float]:
-    """Activity over the engine's own time; nothing where only the engine is known, since that is utilization again."""
-    engine = signals.engine_ratio if signals.engine_ratio is not None else signals.util_ratio
-    vector = _total(signals.fp32_ratio, signals.fp64_ratio, signals.fp16_ratio)
+    """Activity over the engine's own time. The engine not recorded, utilization stands in for it, or the SMs do.
+
+    Where the engine is all that is recorded it is utilization again: it does not say what runs.
+    """
+    engine = next((e for e in (signals.engine_ratio, signals.util_ratio, signals.sm_ratio) if e is not None), None)
+    # Without fp32 the other vector pipes say little.
+    vector = None if signals.fp32_ratio is None else _total(signals.fp32_ratio, signals.fp64_ratio, signals.fp16_ratio)
+    integer = signals.integer_ratio
     parts = {
         "sm": signals.sm_ratio,
         "occupancy": signals.occupancy_ratio,
         "tensor": signals.tensor_ratio,
         "vector": vector,
-        "compute": _total(signals.tensor_ratio, vector),
-        "integer": signals.integer_ratio,
-        # Half as many integer lanes as issue slots for them.
-        "issue": vector + signals.integer_ratio / 2
-        if vector is not None and signals.integer_ratio is not None
-        else None,
+        "compute": None if signals.tensor_ratio is None or vector is None else signals.tensor_ratio + vector,
+        "integer": integer,
+        # An integer instruction occupies its pipe twice as long as an issue slot.
+        "issue": None if vector is None or integer is None else vector + integer / 2,
         "dram": signals.dram_ratio,
     }
     known = {name: value for name, value in parts.items() if value is not None}
     if engine is None or (signals.engine_ratio is None and not known):
         return {}
     found = {"engine_ratio": engine}
+    if signals.util_ratio is None:
+        found["util_ratio"] = engine
     if engine > _ENGINE_FLOOR:
         found |= {f"{name}_of_engine_ratio": min(1.0, value / engine) for name, value in known.items()}
     return found
 
 
-def _total(*parts: float | None) -> float | None:
-    known = [p for p in parts if p is not None]
-    return sum(known) if known else None
+def _total(*parts: float | None) -> float:
+    return sum(p for p in parts if p is not None)
 
 
 def _behaviour(rule: Rule, found: Mapping[str, float], file: Rules) -> Behaviour:
