@@ -21,6 +21,10 @@ def _whole(value: float) -> int:
     return round(value)
 
 
+def _owner_key(row: dict) -> list[str]:
+    return [row.get(o) or "" for o in OWNER]
+
+
 def post(samples: list[dict], limits: Thresholds) -> dict[tuple, dict[str, int]]:
     """Lines by (device, hour, owner, precision) of samples without conflicts, of one day."""
     lines: dict[tuple, dict[str, int]] = defaultdict(lambda: defaultdict(int))
@@ -29,12 +33,13 @@ def post(samples: list[dict], limits: Thresholds) -> dict[tuple, dict[str, int]]
         by_device[s["gpu_uuid"], s.get("gpu_instance_id")].append(s)
     for device, rows in by_device.items():
         stamps = sorted({r["at_ms"] for r in rows})
-        steps = sorted(b - a for a, b in itertools.pairwise(stamps))
-        median = steps[(len(steps) - 1) // 2] if steps else 0
+        run_at = {at: min((r for r in rows if r["at_ms"] == at), key=_owner_key).get("run_id") for at in stamps}
         for i, at in enumerate(stamps):
             after = stamps[i + 1] if i + 1 < len(stamps) else None
+            steps = sorted(b - a for a, b in itertools.pairwise(s for s in stamps if run_at[s] == run_at[at]))
+            median = steps[(len(steps) - 1) // 2] if steps else (after - at if after is not None else 0)
             span = median if after is None else min(after - at, median * 5 // 2)
-            sharing = sorted((r for r in rows if r["at_ms"] == at), key=lambda r: [r.get(o) or "" for o in OWNER])
+            sharing = sorted((r for r in rows if r["at_ms"] == at), key=_owner_key)
             for place, row in enumerate(sharing):
                 own = span // len(sharing) + (place < span % len(sharing))
                 _add_row(lines, device, row, at, span, own, len(sharing), limits)

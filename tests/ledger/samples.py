@@ -47,6 +47,7 @@ def sample(draw, at_ms: int, uuid: str, model: str | None) -> dict:
         "gpu_model": model,
         "namespace": draw(_name),
         "cluster": draw(st.sampled_from(["c1", "c2"])),
+        "run_id": draw(st.sampled_from([None, None, "r1"])),
         "tensor_precision": draw(st.sampled_from([None, None, "fp8"])),
         "gpu_util_ratio": draw(_pct),
         "power_w": draw(_watts),

@@ -13,7 +13,7 @@ from gpuledger.lake.batch import Batch
 from gpuledger.ledger import lines, spells
 from gpuledger.ledger.day import first_of
 from gpuledger.ledger.posting import post
-from gpuledger.ledger.spans import median_steps
+from gpuledger.ledger.spans import median_step
 from gpuledger.telemetry import schema
 
 KEYS = ("gpu_uuid", "gpu_instance_id", "hour_ms", *schema.OWNER, "tensor_precision")
@@ -44,8 +44,12 @@ def test_contiguous_pieces_merge_to_the_whole(limits, samples, data):
     posted = post(whole, limits)
     batch = Batch(whole)
     at, starts = batch.at_ms, batch.device_starts
-    distinct = [np.unique(at[a:b]) for a, b in zip(starts, [*starts[1:], batch.n], strict=True)]
-    steps = {d: int(median_steps(u, np.array([0]))[0]) for d, u in zip(batch.devices, distinct, strict=True)}
+    steps = {}
+    for device, a, b in zip(batch.devices, starts, [*starts[1:], batch.n], strict=True):
+        opens = [i for i in range(a, b) if i == a or not batch.same_instant[i - 1]]
+        runs = whole["run_id"].to_pylist()
+        for run in {runs[i] for i in opens}:
+            steps[device, run] = median_step(np.array([at[i] for i in opens if runs[i] == run]))
     # Cut between instants only: rows that share an instant are one reading of the device.
     places = [i for i in range(1, batch.n) if not batch.same_instant[i - 1]]
     cuts = sorted(data.draw(st.sets(st.sampled_from(places), max_size=4))) if places else []
@@ -127,6 +131,15 @@ def test_a_gap_is_a_spell_and_not_observed(limits):
     assert line["observed_ms"] == (60 + 60 + 60 + 150 + 60) * 1000
     (gap,) = posted.spells.to_pylist()
     assert (gap["kind"], gap["start_ms"], gap["end_ms"]) == ("gap", make.DAY + 330_000, make.DAY + 780_000)
+
+
+def test_runs_of_another_rate_keep_their_own_step(limits):
+    """Ten readings 0.1 s apart in one run, then four 1 s apart in another: 1 s and 4 s are observed, none is a gap."""
+    quick = [{"at_ms": make.DAY + 100 * i, "run_id": "quick"} for i in range(10)]
+    slow = [{"at_ms": make.DAY + 1000 + 1000 * i, "run_id": "slow"} for i in range(4)]
+    posted = post(make.table([r | {"gpu_uuid": "G", "gpu_util_ratio": 0.9} for r in quick + slow]), limits)
+    assert {r["run_id"]: r["observed_ms"] for r in posted.lines.to_pylist()} == {"quick": 1000, "slow": 4000}
+    assert posted.spells.num_rows == 0
 
 
 def test_energy_comes_from_the_counter_and_is_cut_at_the_hour(limits):

@@ -41,7 +41,7 @@ def run_command(
     hz: float = 10.0,
     labels: Mapping[str, str] | None = None,
     device: str | Source = "nvml",
-    flush_s: float = 2.0,
+    flush_s: float = 10.0,
     clock: Clock | None = None,
     environ: Mapping[str, str] | None = None,
     say: Say = to_stderr,

@@ -76,7 +76,7 @@ class Recording:
         labels: Mapping[str, str] | None = None,
         device: str | Source = "nvml",
         slow_s: float = 1.0,
-        flush_s: float = 2.0,
+        flush_s: float = 10.0,
         program: str = "",
         of_job: bool = True,
         environ: Mapping[str, str] | None = None,
@@ -88,7 +88,7 @@ class Recording:
         self._program = program or command_name(sys.orig_argv)
         check_rates(hz, slow_s)
         if not 0 < flush_s <= 3600:
-            raise InputError(f"cannot write every {flush_s} s", hint="give a number of seconds above 0; 2 is usual")
+            raise InputError(f"cannot write every {flush_s} s", hint="give a number of seconds above 0; 10 is usual")
         self._flush_s = flush_s
         given, command = _checked(labels or {}), self._program if of_job else ""
         found = attribute(self._environ, host=socket.gethostname(), command=command, given=given)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-import duckdb
 import msgspec
 import pyarrow as pa
 
@@ -88,6 +87,8 @@ def merge_sql(source: str, hour: str = "hour_ms", grain: str = "grain_ms") -> st
 
 def merge(tables: list[pa.Table]) -> pa.Table:
     """Lines with equal keys made one, in order of device, hour and owner."""
+    import duckdb  # a worker that only posts need not load it
+
     lines = pa.concat_tables([t.cast(arrow_schema()) for t in tables])  # noqa: F841  (duckdb reads it by name)
     with duckdb.connect() as db:
         return db.sql(merge_sql("lines")).to_arrow_table().cast(arrow_schema())
@@ -95,6 +96,8 @@ def merge(tables: list[pa.Table]) -> pa.Table:
 
 def fold(table: pa.Table, before_ms: int) -> pa.Table:
     """Hour lines that end before an instant become day lines; the rest stay as they are."""
+    import duckdb
+
     old = f"hour_ms // {MS_PER_DAY} * {MS_PER_DAY} + {MS_PER_DAY} <= {int(before_ms)} AND grain_ms = {MS_PER_HOUR}"
     hour = f"CASE WHEN {old} THEN hour_ms // {MS_PER_DAY} * {MS_PER_DAY} ELSE hour_ms END"
     grain = f"CASE WHEN {old} THEN {MS_PER_DAY} ELSE grain_ms END"

@@ -18,7 +18,7 @@ from gpuledger.lake.batch import Batch, as_dictionary
 from gpuledger.ledger import lines, measures, spells
 from gpuledger.ledger.changes import add_energy, add_errors
 from gpuledger.ledger.measures import PIPES, Rows, Sums
-from gpuledger.ledger.spans import Edge, Pieces, Stamps, cut_at_hours, shared_out, stamps_of
+from gpuledger.ledger.spans import Edge, Pieces, Stamps, Steps, cut_at_hours, shared_out, stamps_of
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
@@ -71,9 +71,9 @@ def post(
     table: pa.Table,
     limits: Thresholds,
     edges: Mapping[str, Edge] | None = None,
-    steps: Mapping[str, int] | None = None,
+    steps: Steps | None = None,
 ) -> Posted:
-    """Post rows in order and without conflicts. `steps`: median step per device, where this is not the whole day."""
+    """Post rows in order and without conflicts. `steps`: median step by series, where this is not the whole day."""
     if not table.num_rows:
         return Posted(lines.arrow_schema().empty_table(), spells.SCHEMA.empty_table(), PODS.empty_table(), 0)
     batch, after = Batch(table), edges or {}
@@ -87,7 +87,7 @@ def post(
 
 
 def _post_block(
-    batch: Batch, first_row: int, limits: Thresholds, after: Mapping[str, Edge], steps: Mapping[str, int] | None
+    batch: Batch, first_row: int, limits: Thresholds, after: Mapping[str, Edge], steps: Steps | None
 ) -> _Block:
     """The sums of a block small enough for its columns to stay in the processor's cache."""
     stamps = stamps_of(batch, after, steps)

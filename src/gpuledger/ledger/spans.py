@@ -1,8 +1,9 @@
 """How much time does each sample stand for?
 
-A sample stands for the time to its device's next sample, at most 2.5 times the day's median step; the last one for
-the median step. What crosses the edge of an hour is cut there, each piece posted to its own hour. Owners that share
-a device at an instant split its time evenly, whole milliseconds, the first owners taking what is left over.
+A sample stands for the time to its device's next sample, at most 2.5 times the day's median step of its series (one
+device, one recorded run); the last one for the median step. What crosses the edge of an hour is cut there, each piece
+posted to its own hour. Owners that share a device at an instant split its time evenly, whole milliseconds, the first
+owners taking what is left over.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gpuledger.lake.batch import Batch
+from gpuledger.lake.batch import Batch, as_dictionary
 from gpuledger.units import MS_PER_HOUR
 
 # How many median steps a sample may stand for before the rest counts as a gap: 5 halves, kept whole.
 CAP_HALVES = 5
+
+
+Steps = Mapping[tuple[str, str | None], int]
 
 
 @dataclass(frozen=True)
@@ -89,30 +93,48 @@ class Pieces:
         return Pieces(row, self.hour[order], self.low_ms[order], self.high_ms[order], self.ms[order])
 
 
-def median_steps(at_ms: np.ndarray, device_starts: np.ndarray) -> np.ndarray:
-    """The (lower) median step of each device's series; 0 where it has one sample only."""
-    out = np.zeros(len(device_starts), dtype=np.int64)
-    if len(at_ms) < 2:
-        return out
+def median_step(at_ms: np.ndarray) -> int:
+    """The (lower) median step of one series; 0 where it has one sample only."""
+    steps = np.diff(at_ms)
+    if not len(steps):
+        return 0
+    if steps[0] == steps[-1] and (steps == steps[0]).all():
+        return int(steps[0])
+    middle = (len(steps) - 1) // 2
+    return int(np.partition(steps, middle)[middle])
+
+
+def _even_step(at_ms: np.ndarray, device_starts: np.ndarray) -> int | None:
+    """The one step all devices keep, where they do: only the jumps from device to device are of another length."""
+    if len(at_ms) < 2 or np.diff(device_starts, append=len(at_ms)).min() < 2:
+        return None
     step = np.diff(at_ms)
-    ends = np.append(device_starts[1:], len(at_ms))
-    many = np.flatnonzero(ends - device_starts > 1)
-    usual = step[device_starts[many[0]]] if len(many) else 0
-    if np.count_nonzero(step != usual) <= np.count_nonzero(step[device_starts[1:] - 1] != usual):
-        out[many] = usual  # only the jumps from one device to the next are of another length
-        return out
-    for i in many:
-        steps = step[device_starts[i] : ends[i] - 1]
-        if steps[0] == steps[-1] and (steps == steps[0]).all():
-            out[i] = steps[0]
-        else:
-            middle = (len(steps) - 1) // 2
-            out[i] = np.partition(steps, middle)[middle]
+    usual = int(step[0])
+    jumps = np.count_nonzero(step[device_starts[1:] - 1] != usual)
+    return usual if np.count_nonzero(step != usual) == jumps else None
+
+
+def usual_steps(
+    batch: Batch, at_ms: np.ndarray, starts: np.ndarray, rows: np.ndarray, steps: Steps | None
+) -> np.ndarray:
+    """The median step of each instant's series: one device, one recorded run (or all of what is not one)."""
+    runs = batch.codes("run_id")
+    if runs is None and steps is None and (even := _even_step(at_ms, starts)) is not None:
+        return np.full(len(at_ms), even)
+    out = np.zeros(len(at_ms), dtype=np.int64)
+    ends = np.append(starts[1:], len(at_ms))
+    names = as_dictionary(batch.column("run_id")).dictionary.to_pylist() if runs is not None else []
+    for device, first, last in zip(batch.devices, starts.tolist(), ends.tolist(), strict=True):
+        of_run = np.full(last - first, -1) if runs is None else runs[rows[first:last]]
+        for code in np.unique(of_run):
+            mine = first + np.flatnonzero(of_run == code)
+            key = (device, None if code < 0 else names[code])
+            out[mine] = median_step(at_ms[mine]) if steps is None else steps[key]
     return out
 
 
-def stamps_of(batch: Batch, edges: Mapping[str, Edge], steps: Mapping[str, int] | None) -> Stamps:
-    """The distinct instants of rows in order. `steps`: the median step by device, where it is known already."""
+def stamps_of(batch: Batch, edges: Mapping[str, Edge], steps: Steps | None) -> Stamps:
+    """The distinct instants of rows in order. `steps`: the median step by series, where it is known already."""
     row = owners = None
     at, starts = batch.at_ms, batch.device_starts
     if batch.same_instant.any():
@@ -123,14 +145,15 @@ def stamps_of(batch: Batch, edges: Mapping[str, Edge], steps: Mapping[str, int] 
     next_ms = np.empty_like(at)
     next_ms[:-1] = at[1:]
     next_ms[last] = [edges[d].at_ms if d in edges else -1 for d in batch.devices]
-    median = median_steps(at, starts) if steps is None else np.array([steps[d] for d in batch.devices], dtype=np.int64)
-    # A day with one sample has no step of its own: the way to the next sample must do.
-    lone = (median == 0) & (next_ms[last] >= 0)
-    median = np.where(lone, (next_ms - at)[last], median)
-    counts = np.diff(starts, append=len(at))
-    span = np.minimum(next_ms - at, np.repeat(median * CAP_HALVES // 2, counts))
+    rows = np.arange(batch.n) if row is None else row
+    median = usual_steps(batch, at, starts, rows, steps)
+    # A series with one sample has no step of its own: the way to the device's next sample must do.
+    gap = next_ms - at
+    lone = np.flatnonzero((median == 0) & (next_ms >= 0))
+    median[lone] = gap[lone]
+    span = np.minimum(gap, median * CAP_HALVES // 2)
     ends = last[next_ms[last] < 0]
-    span[ends] = median[next_ms[last] < 0]
+    span[ends] = median[ends]
     return Stamps(at, next_ms, span, starts, row, owners)
 
 

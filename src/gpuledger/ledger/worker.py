@@ -72,8 +72,18 @@ def _serve(waiting: Queue[DayTask], answers: Queue[Answer]) -> None:
                 return
 
 
+class _NoPandas:
+    """Arrow imports pandas wherever it is installed; a worker has no use for it and would wait half a second."""
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        """Say that there is no pandas; leave every other name to the usual finders."""
+        if name == "pandas":
+            raise ImportError("a worker does without pandas")
+
+
 def main() -> None:
     """Answer tasks until the input ends."""
+    sys.meta_path.insert(0, _NoPandas())
     out = sys.stdout.buffer
 
     def say(answer: Answer) -> None:
