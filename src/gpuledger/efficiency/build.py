@@ -72,8 +72,7 @@ def efficiency_statement(
     hours = hour_rows(sums, by_hour, accounts.models, why)
     per_gpu = gpu_rows(accounts, devices, main, days, coverage, idle_ms, limits)
     whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
-    means = whole.means[0]
-    posted = _posted_days(lake, scope)
+    means, posted = whole.means[0], _posted_days(lake, scope)
     other = [d.day for d in posted if d.rules != rules_fingerprint(limits)]
     statement = EfficiencyStatement(
         start_ms=int(accounts.first_ms.min()),
