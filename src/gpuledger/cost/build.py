@@ -54,6 +54,36 @@ def cost_statement(
     calibration: Calibration | None = None,
 ) -> CostStatement:
     """What the devices in scope cost; the books must be posted. `as_of_ms`: today, else the end of the window."""
+    return statement_and_bill(
+        lake,
+        scope,
+        inventory=inventory,
+        price=price,
+        instance=instance,
+        region=region,
+        teams=teams,
+        as_of_ms=as_of_ms,
+        previous=previous,
+        usd_per_kwh=usd_per_kwh,
+        calibration=calibration,
+    )[0]
+
+
+def statement_and_bill(
+    lake: Lake | str | Path,
+    scope: Scope | None = None,
+    *,
+    inventory: Inventory | str | Path | None = None,
+    price: Money | Mapping[str, Money] | None = None,
+    instance: str | None = None,
+    region: str | None = None,
+    teams: Config | None = None,
+    as_of_ms: int | None = None,
+    previous: bool = False,
+    usd_per_kwh: Money | None = None,
+    calibration: Calibration | None = None,
+) -> tuple[CostStatement, Charged]:
+    """As cost_statement, with the charges it is made of: who owes what, device by device."""
     books = lake if isinstance(lake, Lake) else Lake(lake)
     stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
     asked = Asked(scope or Scope(), stock, PriceChoice(_prices(price), instance, region), calibration)
@@ -61,7 +91,7 @@ def cost_statement(
     today_ms = bill.window.end_ms if as_of_ms is None else as_of_ms
     per_kwh = None if usd_per_kwh is None else _money(usd_per_kwh)
     before = _previous(books, asked, bill) if previous else Unknown("not asked for")
-    return _statement(bill, asked, teams or Config(), today_ms, per_kwh, before)
+    return _statement(bill, asked, teams or Config(), today_ms, per_kwh, before), bill
 
 
 def _statement(

@@ -1,0 +1,198 @@
+"""Who did what, on which GPUs: how do stretches and charges become cases?
+
+Each device is put to the class of most of its working time; an owner's devices of one model and class are one case.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, cast
+
+from gpuledger.advice.bought import with_money
+from gpuledger.advice.case import IDLE_CLASSES, Case
+from gpuledger.advice.demand import demand_of
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.stretches import MOST, SUMS, WORK, Key, Stretch
+from gpuledger.catalog.gpus import Gpu, find_gpu
+from gpuledger.cost.billing import Charged
+from gpuledger.cost.charges import Charge
+from gpuledger.cost.inventory import Inventory
+from gpuledger.efficiency.behaviour import Behaviour, classify
+from gpuledger.efficiency.means import Groups
+from gpuledger.efficiency.patterns import purpose
+from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.efficiency.signals import from_line
+from gpuledger.units import MS_PER_HOUR, PPM, Unknown
+
+# What tells training from serving.
+_USE = ("tensor_ppm_ms", "dram_ppm_ms", "active_util_ppm_ms", "active_ms")
+_PHASES = ("idle", "underutilized", "productive", "compute_bound")
+Sums = Mapping[str, Any]
+Group = tuple[str | None, str | None, str | None, str]
+
+
+@dataclass(frozen=True)
+class Made:
+    """The cases of a window, which case each device and owner is in, and the charges that are in none."""
+
+    cases: tuple[Case, ...]
+    case_of: Mapping[Key, int]
+    rest: tuple[Charge, ...]
+
+
+def make_cases(
+    stretches: Sequence[Stretch],
+    bill: Charged,
+    inventory: Inventory | None,
+    limits: Limits,
+    usd_per_kwh: Decimal | None,
+) -> Made:
+    """All cases, the longest observed first."""
+    verdicts = {id(s): verdict(s, limits) for s in stretches}
+    by_key: dict[Key, list[Stretch]] = {}
+    for stretch in stretches:
+        by_key.setdefault(stretch.key, []).append(stretch)
+    groups: dict[Group, list[Key]] = {}
+    for key, members in by_key.items():
+        klass = _main_class([(verdicts[id(s)], s.sums["observed_ms"]) for s in members], limits)
+        groups.setdefault((key[2], key[3], members[0].gpu_model, klass), []).append(key)
+    charges: dict[Key, list[Charge]] = {}
+    for charge in bill.charges:
+        charges.setdefault(_charge_key(charge), []).append(charge)
+    aims = _purposes(stretches)
+    cases, case_of = [], dict[Key, int]()
+    order = sorted(groups, key=lambda g: (-sum(_observed(by_key[k]) for k in groups[g]), str(g)))
+    for number, group in enumerate(order):
+        keys = groups[group]
+        members = [s for key in keys for s in by_key[key]]
+        case = _case(group, members, verdicts, usd_per_kwh)
+        owed = [charge for key in keys for charge in charges.pop(key, [])]
+        kind, how = aims[group[0], group[1]]
+        cases.append(replace(with_money(case, owed, inventory), purpose=kind, purpose_how=how))
+        case_of |= dict.fromkeys(keys, number)
+    return Made(tuple(cases), case_of, tuple(c for left in charges.values() for c in left))
+
+
+def verdict(stretch: Stretch, limits: Limits) -> str:
+    """The class of a stretch; one that hardly works is idle, whatever the little work in it looks like."""
+    sums = stretch.sums
+    resting = sums["idle_ms"] + sums["idle_held_ms"]
+    if resting and resting >= (1 - limits.idle.active_from_ratio) * sums["observed_ms"]:
+        return "idle-held" if sums["idle_held_ms"] >= sums["idle_ms"] else "idle"
+    return stretch.behaviour.klass
+
+
+def _main_class(judged: Iterable[tuple[str, int]], limits: Limits) -> str:
+    """The class of most of the working time; of all time where a device hardly works."""
+    time = Counter[str]()
+    for klass, ms in judged:
+        time[klass] += ms
+    working = {k: ms for k, ms in time.items() if k not in IDLE_CLASSES}
+    chosen = working if sum(working.values()) >= limits.idle.active_from_ratio * time.total() else time
+    return max(sorted(chosen or time), key=lambda k: (chosen or time)[k])
+
+
+def _case(group: Group, members: Sequence[Stretch], verdicts: Mapping[int, str], usd_per_kwh: Decimal | None) -> Case:
+    namespace, workload, model, klass = group
+    found = find_gpu(model) if model else Unknown("the samples carry no model name")
+    gpu = found if isinstance(found, Gpu) else None
+    total = add_up(s.sums for s in members)
+    own = [s for s in members if verdicts[id(s)] == klass] or list(members)
+    working = [s for s in members if verdicts[id(s)] not in IDLE_CLASSES] or list(members)
+    at_work = add_up(s.sums for s in working)
+    signals, told = from_line(at_work, gpu), _judge(klass, own, gpu)
+    observed = total["observed_ms"] or 1
+    labels = Counter[str]()
+    for s in working:
+        if s.precision:
+            labels[s.precision] += s.sums["observed_ms"]
+    names = {f"{s.gpu_uuid}/{s.gpu_instance_id}" if s.gpu_instance_id else s.gpu_uuid for s in members}
+    boards = len({s.gpu_uuid for s in members})
+    precision = labels.most_common(1)[0][0] if labels else None
+    kwh = total["energy_mj"] / 3.6e9 if total["energy_ms"] else Unknown("neither energy nor power was recorded")
+    return Case(
+        namespace=namespace,
+        workload=workload,
+        gpu_model=model,
+        gpu=found,
+        klass=klass,
+        evidence=told.evidence,
+        confidence=told.confidence,
+        shares=_shares({v: _observed(s for s in members if verdicts[id(s)] == v) for v in set(verdicts.values())}),
+        phases=_shares({p: total[f"phase_{p}_ms"] for p in _PHASES}),
+        devices=tuple(sorted(names)),
+        gpus=boards,
+        observed_h=total["observed_ms"] / MS_PER_HOUR,
+        days=total["observed_ms"] / MS_PER_HOUR / 24 / max(len(names), 1),
+        signals=signals,
+        demand=demand_of(total, at_work, signals, gpu, model, precision),
+        idle_ratio=total["idle_ms"] / observed,
+        idle_held_ratio=total["idle_held_ms"] / observed,
+        busy_ratio=min(1.0, total["busy_ppm_ms"] / PPM / observed),
+        precision=precision,
+        sliced=any(s.gpu_instance_id for s in members),
+        shared_ratio=total["shared_ms"] / observed,
+        energy_kwh=kwh,
+        usd_per_kwh=usd_per_kwh,
+    )
+
+
+def _judge(klass: str, own: Sequence[Stretch], gpu: Gpu | None) -> Behaviour:
+    """What shows the class: judged over its stretches together, else as the longest of them was."""
+    whole = classify(from_line(add_up(s.sums for s in own), gpu))
+    if whole.klass == klass:
+        return whole
+    longest = max(own, key=lambda s: s.sums["observed_ms"])
+    if longest.behaviour.klass == klass:
+        return longest.behaviour
+    sums = add_up(s.sums for s in own)
+    resting = 100 * (sums["idle_ms"] + sums["idle_held_ms"]) / max(sums["observed_ms"], 1)
+    held = ", memory is held" if klass == "idle-held" else ""
+    return Behaviour(klass, (f"no work {resting:.0f} % of the time{held}",), whole.confidence)
+
+
+def add_up(rows: Iterable[Sums], names: Sequence[str] = (*SUMS, *WORK)) -> dict[str, Any]:
+    """Sums added up; of what is a maximum, the largest."""
+    given = list(rows)
+    out: dict[str, Any] = {name: sum([row[name] for row in given]) for name in names}
+    for name in MOST:
+        out[name] = max((row[name] for row in given if row[name] is not None), default=None)
+    return out
+
+
+def _observed(members: Iterable[Stretch]) -> int:
+    return sum(s.sums["observed_ms"] for s in members)
+
+
+def _shares(parts: Mapping[str, int]) -> dict[str, float]:
+    total = sum(parts.values())
+    return {name: part / total for name, part in sorted(parts.items()) if part} if total else {}
+
+
+def _purposes(stretches: Sequence[Stretch]) -> dict[tuple[str | None, str | None], tuple[str | None, str]]:
+    """What each owner is for, by its name or by all of its use."""
+    rows: dict[tuple[str | None, str | None], list[Sums]] = {}
+    for s in stretches:
+        rows.setdefault((s.namespace, s.workload), []).append(s.sums)
+    out = {}
+    for (namespace, workload), sums in rows.items():
+        name = "/".join(part for part in (namespace, workload) if part) or UNALLOCATED
+        out[namespace, workload] = purpose(name, cast(Groups, _OneGroup(add_up(sums, _USE))), 0)
+    return out
+
+
+class _OneGroup:
+    """Sums as the one group `purpose` asks about: it reads nothing else."""
+
+    def __init__(self, sums: Sums) -> None:
+        self._sums = sums
+
+    def sum(self, name: str, _: int) -> float:
+        return float(self._sums.get(name) or 0)
+
+
+def _charge_key(charge: Charge) -> Key:
+    return charge.device.gpu_uuid, charge.device.gpu_instance_id, charge.namespace, charge.workload

@@ -1,0 +1,73 @@
+"""What are the first two lines: the money, and the first thing to do?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from gpuledger.advice.statement import AuditSavings, Recommendation
+from gpuledger.cost.statement import CostStatement
+from gpuledger.units import Unknown
+
+# A change that saves less than this share of what the largest saves is not the first thing to do, however quick.
+WORTHWHILE = Decimal("0.25")
+
+
+def headline(
+    cost: CostStatement, savings: AuditSavings | Unknown, recommendations: Sequence[Recommendation]
+) -> tuple[str, str]:
+    """The money; the first thing to do."""
+    return _money(cost, savings), _first(recommendations)
+
+
+def _money(cost: CostStatement, savings: AuditSavings | Unknown) -> str:
+    gpus = f"{cost.gpus:,} GPU{'s' * (cost.gpus != 1)}"
+    if isinstance(cost.dollars, Unknown) or isinstance(cost.projection, Unknown):
+        why = cost.dollars.why if isinstance(cost.dollars, Unknown) else str(cost.projection)
+        head = f"What {gpus} cost is not known: {why}"
+        if isinstance(savings, Unknown):
+            return f"{head}."
+        return f"{head}. About {savings.combined_pct:.0f} % of the paid GPU-hours could be saved."
+    rate, dollars = cost.projection, cost.dollars
+    used = 100 * dollars.productive_usd / dollars.paid_usd if dollars.paid_usd else 0
+    head = (
+        f"${rate.monthly_usd:,.2f} a month for {gpus} (${rate.hourly_usd:,.2f} an hour), {used:.0f} % of it put to use"
+    )
+    if isinstance(savings, Unknown) or isinstance(savings.combined_month, Unknown):
+        return f"{head}."
+    month, spread = savings.combined_month, savings.combined
+    could = (
+        f"about ${month.middle_usd:,.0f} a month ({savings.combined_pct:.0f} %; {spread.low_pct:.0f} to "
+        f"{spread.high_pct:.0f} %) could be saved"
+    )
+    if savings.with_rate_pct > savings.combined_pct:
+        could += f", {savings.with_rate_pct:.0f} % with lower prices on top"
+    return f"{head}; {could}."
+
+
+def first_to_do(recommendations: Sequence[Recommendation]) -> Recommendation | None:
+    """The most saved for an hour of work, among the larger savings; a lower price comes after using less."""
+    usage = [r for r in recommendations if r.lever not in {None, "rate"}]
+    pool = usage or [r for r in recommendations if r.lever] or list(recommendations)
+    if not pool:
+        return None
+    most = max(_worth(r) for r in pool)
+    return max((r for r in pool if _worth(r) >= WORTHWHILE * most), key=lambda r: float(_worth(r)) / r.effort.hours)
+
+
+def _worth(r: Recommendation) -> Decimal:
+    return r.saving.middle_pct
+
+
+def _first(recommendations: Sequence[Recommendation]) -> str:
+    top = first_to_do(recommendations)
+    if top is None:
+        return "Nothing to change first: no rule finds waste it can act on."
+    where = f"{', '.join(top.namespaces[:3])}{' and others' * (len(top.namespaces) > 3)}"
+    gpus = f"{top.gpus:,} GPU{'s' * (top.gpus != 1)}"
+    if isinstance(top.month, Unknown):
+        worth = f"about {top.saving.middle_pct:.0f} % of the paid GPU-hours" if top.saving.middle_pct else top.month.why
+    else:
+        low, high = f"${top.month.low_usd:,.0f}", f"${top.month.high_usd:,.0f}"
+        worth = f"about ${top.month.middle_usd:,.0f} a month ({low} to {high})"
+    return f"First: {top.title}, for {where} ({gpus}): {worth}; effort {top.effort.words}."

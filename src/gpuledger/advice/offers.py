@@ -1,0 +1,135 @@
+"""What would spot, or a smaller GPU, cost against this one, by dated list prices?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.gains import Range
+from gpuledger.advice.limits import Limits
+from gpuledger.catalog.gpus import Gpu, load_gpus
+from gpuledger.catalog.offers import load_offers
+from gpuledger.catalog.prices import MarketPrice, market_price
+from gpuledger.units import Unknown
+
+
+@dataclass(frozen=True)
+class Discount:
+    """Spot against on-demand in the same zone: 10th percentile, median, 90th percentile over zones."""
+
+    low: float
+    middle: float
+    high: float
+    zones: int
+    clouds: int
+    newest: str
+    what: str
+
+    @property
+    def words(self) -> str:
+        """What the figure rests on."""
+        spread = f"{100 * self.low:.0f} to {100 * self.high:.0f} % for 80 % of {self.zones} zones"
+        clouds = f"{self.clouds} cloud{'s' * (self.clouds != 1)}"
+        return f"{self.what}: spot is {100 * self.middle:.0f} % cheaper ({spread} of {clouds}, listed {self.newest})"
+
+
+def spot_discount(gpu_key: str, instance: str | None = None) -> Discount | Unknown:
+    """For the instance the case runs in, else for its GPU on the market."""
+    own = _discount("instance", instance) if instance else Unknown("no instance is named")
+    return _discount("gpu", gpu_key) if isinstance(own, Unknown) else own
+
+
+@cache
+def _discount(kind: str, wanted: str) -> Discount | Unknown:
+    pairs: dict[tuple[str, str, str, str], dict[str, Decimal]] = {}
+    dates: list[str] = []
+    for offer in load_offers():
+        price = offer.usd_per_gpu_h
+        if getattr(offer, kind) == wanted and not offer.apart and not isinstance(price, Unknown):
+            place = (offer.cloud, offer.instance, offer.region, offer.zone)
+            pairs.setdefault(place, {})[offer.purchase] = price
+            dates.append(offer.dated)
+    cuts = {p: float(1 - v["spot"] / v["on_demand"]) for p, v in pairs.items() if len(v) == 2 and v["on_demand"]}
+    if not cuts:
+        return Unknown(f"the price facts have no zone with both a spot and an on-demand price of {wanted}")
+    order = sorted(cuts.values())
+    low, middle, high = (order[round(q * (len(order) - 1))] for q in (0.1, 0.5, 0.9))
+    clouds = len({place[0] for place in cuts})
+    name = load_gpus()[wanted].name if kind == "gpu" else wanted
+    return Discount(max(low, 0.0), max(middle, 0.0), max(high, 0.0), len(order), clouds, max(dates), name)
+
+
+@dataclass(frozen=True)
+class SmallerGpu:
+    """A cheaper GPU that holds the case: what fits, and what it saves of the bill."""
+
+    gpu: Gpu
+    price: MarketPrice
+    now: MarketPrice
+    gain: Range
+    fits: str
+
+
+def smaller_gpu(case: Case, limits: Limits) -> SmallerGpu | Unknown:
+    """The cheapest GPU of the same vendor that has the memory, the compute and the bandwidth this case needs."""
+    gpu, demand = case.gpu, case.demand
+    if isinstance(gpu, Unknown):
+        return gpu
+    for figure in (demand.memory_max_bytes, demand.tflops, demand.dram_bytes_per_s):
+        if isinstance(figure, Unknown):
+            return Unknown(f"the headroom is not measured: {figure.why}")
+    now = market_price(gpu.key)
+    if isinstance(now, Unknown):
+        return now
+    found = [s for other in load_gpus().values() if (s := _candidate(case, gpu, other, now, limits)) is not None]
+    if not found:
+        return Unknown(f"no cheaper GPU of the catalog holds what {case.name} needs")
+    return min(found, key=lambda s: (s.price.usd_per_gpu_h, s.gpu.key))
+
+
+def _candidate(case: Case, gpu: Gpu, other: Gpu, now: MarketPrice, limits: Limits) -> SmallerGpu | None:
+    price, fits = market_price(other.key), _fits(case, other, limits)
+    if isinstance(price, Unknown) or fits is None or not _smaller(gpu, other, limits):
+        return None
+    paid = float(now.usd_per_gpu_h)
+    cut = 1 - float(price.usd_per_gpu_h) / paid
+    if cut < limits.smaller.cheaper_from_ratio or len(price.clouds) < limits.smaller.clouds_from:
+        return None
+    # The range is that of the smaller GPU's own offers.
+    gain = Range.of(1 - float(price.high_usd) / paid, cut, 1 - float(price.low_usd) / paid)
+    return SmallerGpu(other, price, now, gain, fits)
+
+
+def _fits(case: Case, other: Gpu, limits: Limits) -> str | None:
+    """What the case needs of what the other GPU has, where it fits."""
+    demand, full, links = case.demand, limits.fill.middle_ratio, case.demand.nvlink_bytes_per_s
+    memory, tflops, traffic = demand.memory_max_bytes, demand.tflops, demand.dram_bytes_per_s
+    peak, bandwidth = other.peak(other.reference_precision()), other.memory_bandwidth_bytes_per_s.value
+    if isinstance(memory, Unknown) or isinstance(tflops, Unknown) or isinstance(traffic, Unknown):
+        return None
+    if isinstance(peak, Unknown) or tflops > full * peak or traffic > full * bandwidth:
+        return None
+    if memory > other.memory_bytes.value * (1 - limits.smaller.memory_margin_ratio):
+        return None
+    if not isinstance(links, Unknown) and links >= limits.traffic.links_from_bytes_per_s and _no_link(other):
+        return None
+    return (
+        f"{memory / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB, {tflops:.0f} of {peak:.0f} TFLOPS, "
+        f"{traffic / 1e9:.0f} of {bandwidth / 1e9:.0f} GB/s"
+    )
+
+
+def _smaller(gpu: Gpu, other: Gpu, limits: Limits) -> bool:
+    """Less compute or less bandwidth: the same GPU in another slot, sold for less, is not a smaller one."""
+    if other.key == gpu.key or other.vendor != gpu.vendor:
+        return False
+    now, then = gpu.peak(gpu.reference_precision()), other.peak(other.reference_precision())
+    most = limits.smaller.at_most_ratio
+    wide = other.memory_bandwidth_bytes_per_s.value / gpu.memory_bandwidth_bytes_per_s.value
+    return wide <= most or (not isinstance(now, Unknown) and not isinstance(then, Unknown) and then / now <= most)
+
+
+def _no_link(gpu: Gpu) -> bool:
+    return gpu.link is None or gpu.link.kind.startswith("PCIe")

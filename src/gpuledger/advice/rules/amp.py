@@ -1,0 +1,44 @@
+"""Would mixed precision put the tensor pipe to work?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, python
+from gpuledger.advice.signs import runs_in_fp32
+from gpuledger.catalog.gpus import Gpu
+
+CHANGE = python("""
+import torch
+
+# Automatic mixed precision (AMP): products in 16 bits on the tensor cores, sums and weights in 32.
+scaler = torch.amp.GradScaler("cuda")
+for inputs, targets in loader:
+    optimizer.zero_grad(set_to_none=True)
+    with torch.autocast("cuda", dtype=torch.float16):
+        loss = criterion(model(inputs), targets)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+""")
+
+
+@advise(
+    "amp",
+    title="Train in mixed precision: AMP (autocast)",
+    lever="throughput",
+    effort=Effort("small", 4),
+    change=CHANGE,
+    exclusive=PRECISION,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Compute-bound in 32 bits, on a GPU with 16-bit tensor cores."""
+    sign = runs_in_fp32(case, limits)
+    if not sign or not isinstance(case.gpu, Gpu) or "fp16" not in case.gpu.peak_tflops:
+        return None
+    return Reason(f"{sign}; {case.gpu.name} does {_times(case.gpu)} the fp32 work in fp16")
+
+
+def _times(gpu: Gpu) -> str:
+    full, half = gpu.peak_tflops.get("fp32"), gpu.peak_tflops["fp16"]
+    return f"{half.value / full.value:.0f} times" if full else "more than"

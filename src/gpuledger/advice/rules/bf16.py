@@ -1,0 +1,37 @@
+"""Would bfloat16 put the tensor pipe to work without a loss scaler?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, python
+from gpuledger.advice.signs import runs_in_fp32
+from gpuledger.catalog.gpus import Gpu
+
+CHANGE = python("""
+import torch
+
+# bfloat16 (BF16) has the range of float32: no loss scaling, one line round the forward pass.
+for inputs, targets in loader:
+    optimizer.zero_grad(set_to_none=True)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+""")
+
+
+@advise(
+    "bf16",
+    title="Train in BF16: autocast to bfloat16",
+    lever="throughput",
+    effort=Effort("small", 2),
+    change=CHANGE,
+    exclusive=PRECISION,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Compute-bound in 32 bits, on a GPU with bfloat16 tensor cores."""
+    sign = runs_in_fp32(case, limits)
+    if not sign or not isinstance(case.gpu, Gpu) or "bf16" not in case.gpu.peak_tflops:
+        return None
+    return Reason(f"{sign}; {case.gpu.name} has BF16 tensor cores")

@@ -1,0 +1,31 @@
+"""Would replaying a recorded step spare the launches?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.signs import nvidia, small_kernels
+
+CHANGE = python("""
+import torch
+
+# One launch replays the whole step. Shapes must stay the same, and nothing in it may wait for the host.
+model = torch.compile(model, mode="reduce-overhead")  # CUDA graphs by themselves
+
+# By hand, where the model does not compile:
+model = torch.cuda.make_graphed_callables(model, (torch.randn_like(inputs),))
+""")
+
+
+@advise(
+    "cuda-graphs",
+    title="Replay the step as a CUDA graph",
+    lever="throughput",
+    effort=Effort("medium", 16),
+    change=CHANGE,
+)
+def when(case: Case, _: Limits) -> Reason | None:
+    """The host cannot launch small kernels fast enough."""
+    sign = small_kernels(case)
+    return Reason(sign) if sign and nvidia(case) else None

@@ -1,0 +1,33 @@
+"""Would fewer, larger kernels move less data and leave fewer gaps?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.signs import memory_limit, small_kernels, tensor_busy
+
+CHANGE = python("""
+import torch
+import torch.nn.functional as F
+
+# Fused kernels: attention without its score matrix in memory, one optimizer kernel for all parameters.
+attention = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
+""")
+
+
+@advise(
+    "fused-kernels",
+    title="Use fused kernels: attention, normalization, optimizer",
+    lever="throughput",
+    effort=Effort("medium", 8),
+    change=CHANGE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Memory-bound or launch-bound; or compute-bound with the tensor pipe not yet full."""
+    tensor = case.signals.tensor_ratio
+    sign = memory_limit(case) or small_kernels(case)
+    if not sign and tensor is not None and tensor < limits.pipes.tensor_full_from_ratio:
+        sign = tensor_busy(case, limits)
+    return Reason(sign) if sign else None

@@ -1,0 +1,35 @@
+"""Would exchanging gradients less often spare the links?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.signs import waits_for_gpus
+
+CHANGE = python("""
+from contextlib import nullcontext
+
+every = 4  # gradient accumulation: exchange gradients once in four steps
+for i, (inputs, targets) in enumerate(loader):
+    last = (i + 1) % every == 0
+    with nullcontext() if last else model.no_sync():
+        loss = criterion(model(inputs), targets) / every
+        loss.backward()
+    if last:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+""")
+
+
+@advise(
+    "gradient-accumulation",
+    title="Exchange gradients less often: gradient accumulation",
+    lever="throughput",
+    effort=Effort("small", 4),
+    change=CHANGE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Several GPUs that train together and wait for each other."""
+    sign = waits_for_gpus(case, limits)
+    return Reason(sign) if sign and case.gpus > 1 and case.purpose != "inference" else None

@@ -1,0 +1,43 @@
+"""Would a larger batch fill the GPU?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, bash, python
+from gpuledger.advice.signs import memory_room, small_kernels, steady_partial, waits_for_gpus
+
+CHANGE = python("""
+import torch
+
+
+def largest_batch(step, batch_size=8):
+    # Doubles the batch until the memory is full; then scale the learning rate with it.
+    while True:
+        try:
+            step(batch_size * 2)
+        except torch.cuda.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            return batch_size
+        batch_size *= 2
+""")
+SERVER = bash("""
+# More requests at once fill the GPU; watch the latency while you raise it.
+vllm serve "$MODEL" --max-num-seqs 256 --max-num-batched-tokens 8192
+""")
+
+
+@advise(
+    "larger-batch",
+    title="Use larger batches",
+    lever="throughput",
+    effort=Effort("small", 4),
+    change=CHANGE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Kernels that do not fill the GPU, or much traffic between GPUs, and memory never used."""
+    sign = steady_partial(case, limits) or small_kernels(case) or waits_for_gpus(case, limits)
+    room = memory_room(case, limits)
+    if not sign or not room:
+        return None
+    return Reason(f"{sign}; {room}", change=SERVER if case.serves else None)

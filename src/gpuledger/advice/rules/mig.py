@@ -1,0 +1,49 @@
+"""Would a slice of the GPU be enough?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.gains import Range
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import SHARE_A_GPU, Effort, Reason, advise, bash, pct
+from gpuledger.advice.sharing import room_to_share
+from gpuledger.advice.slices import smallest_slice
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.units import Unknown
+
+CHANGE = bash("""
+# Multi-Instance GPU (MIG): slices with memory and SMs of their own. Stop all work on the GPU first.
+sudo nvidia-smi -i 0 -mig 1
+sudo nvidia-smi mig -i 0 -lgip
+sudo nvidia-smi mig -i 0 -cgi {{profiles}} -C
+nvidia-smi -L
+""")
+
+
+@advise(
+    "mig",
+    title="Cut the GPU into slices: MIG",
+    lever="hours",
+    effort=Effort("medium", 16),
+    change=CHANGE,
+    exclusive=SHARE_A_GPU,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Idle-heavy, on a GPU that supports MIG, with a slice that holds what the case needs."""
+    sign, memory = room_to_share(case, limits), case.demand.memory_max_ratio
+    if not sign or not isinstance(case.gpu, Gpu) or isinstance(memory, Unknown):
+        return None
+    parts = [smallest_slice(case.gpu.key, case.busy_ratio / full, memory) for full in _fulls(limits)]
+    low, middle, high = (0.0 if isinstance(s, Unknown) else 1 - s.compute_ratio for s in parts)
+    chosen = parts[1]
+    if isinstance(chosen, Unknown):
+        return None
+    name = chosen.name or f"{chosen.compute}g"
+    held = f"a slice {name} holds it: {pct(chosen.compute_ratio)} of the SMs, {pct(chosen.memory_ratio)} of the memory"
+    copies = ",".join([name] * int(1 / max(chosen.compute_ratio, chosen.memory_ratio)))
+    return Reason(f"{sign}; {held}", Range.of(low, middle, high), fills={"profiles": copies})
+
+
+def _fulls(limits: Limits) -> tuple[float, float, float]:
+    fill = limits.fill
+    return fill.cautious_ratio, fill.middle_ratio, fill.bold_ratio

@@ -1,0 +1,35 @@
+"""Would several processes on one GPU at once fill it?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import SHARE_A_GPU, Effort, Reason, advise, bash
+from gpuledger.advice.sharing import room_to_share, shared_gain
+from gpuledger.advice.signs import nvidia
+
+CHANGE = bash("""
+# Multi-Process Service (MPS): kernels of several processes of one user run at the same time.
+export CUDA_VISIBLE_DEVICES=0
+nvidia-cuda-mps-control -d
+CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 python serve.py --port 8000 &
+CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 python serve.py --port 8001 &
+wait
+echo quit | nvidia-cuda-mps-control
+""")
+
+
+@advise(
+    "mps",
+    title="Share the GPU between processes: MPS",
+    lever="hours",
+    effort=Effort("medium", 16),
+    change=CHANGE,
+    exclusive=SHARE_A_GPU,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Idle-heavy, and small enough for two on an NVIDIA card."""
+    sign = room_to_share(case, limits)
+    if not sign or not nvidia(case):
+        return None
+    return Reason(sign, shared_gain(case, limits))

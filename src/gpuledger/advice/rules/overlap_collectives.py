@@ -1,0 +1,34 @@
+"""Would communication hidden behind the backward pass shorten the wait for other GPUs?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.signs import waits_for_gpus
+
+CHANGE = python("""
+import torch
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
+
+model = torch.nn.parallel.DistributedDataParallel(
+    model,
+    bucket_cap_mb=100,  # fewer, larger messages that overlap with the backward pass
+    gradient_as_bucket_view=True,  # no copy between gradient and message
+    static_graph=True,
+)
+model.register_comm_hook(None, bf16_compress_hook)  # half the bytes
+""")
+
+
+@advise(
+    "overlap-collectives",
+    title="Hide communication behind the backward pass, send half the bytes",
+    lever="throughput",
+    effort=Effort("medium", 16),
+    change=CHANGE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Several GPUs that train together and wait for each other."""
+    sign = waits_for_gpus(case, limits)
+    return Reason(sign) if sign and case.gpus > 1 and case.purpose != "inference" else None

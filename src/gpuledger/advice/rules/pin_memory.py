@@ -1,0 +1,38 @@
+"""Would copies from pinned memory shorten the wait for input?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, gb_per_s, python
+from gpuledger.advice.signs import waits_for_input
+from gpuledger.units import Unknown
+
+CHANGE = python("""
+from torch.utils.data import DataLoader
+
+# Batches land in page-locked memory: the copy is faster and need not be waited for.
+loader = DataLoader(dataset, batch_size=batch_size, num_workers=8, pin_memory=True)
+for inputs, targets in loader:
+    inputs = inputs.to("cuda", non_blocking=True)
+    targets = targets.to("cuda", non_blocking=True)
+""")
+
+
+@advise(
+    "pin-memory",
+    title="Copy from pinned memory: pin_memory",
+    lever="throughput",
+    effort=Effort("small", 0.5),
+    change=CHANGE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """A training job that waits for its input and copies enough of it to matter."""
+    sign, copied = waits_for_input(case, limits), case.demand.pcie_rx_bytes_per_s
+    if not sign:
+        return None
+    if isinstance(copied, Unknown):
+        return Reason(f"{sign}; PCIe traffic is not recorded")
+    if copied < limits.traffic.pinned_from_bytes_per_s:
+        return None
+    return Reason(f"{sign}; {gb_per_s(copied)} are copied to the GPU")

@@ -1,0 +1,28 @@
+"""Would more batches ready in advance even out the waits?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.signs import waits_for_input
+
+CHANGE = python("""
+from torch.utils.data import DataLoader
+
+# Each worker keeps this many batches ready (default 2): it hides batches that take longer than most.
+loader = DataLoader(dataset, batch_size=batch_size, num_workers=8, prefetch_factor=4)
+""")
+
+
+@advise(
+    "prefetch",
+    title="Keep more batches ready: prefetch_factor",
+    lever="throughput",
+    effort=Effort("small", 1),
+    change=CHANGE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """A training job that waits for its input."""
+    sign = waits_for_input(case, limits)
+    return Reason(sign) if sign else None

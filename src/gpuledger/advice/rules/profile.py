@@ -1,0 +1,42 @@
+"""Which question can only a profile of the kernels answer?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, python
+
+# Classes whose cause lies within the kernels or between them, where means over seconds do not reach.
+_ASK = ("spinning", "launch-bound", "sync-bound", "steady-partial", "memory-bound")
+
+CHANGE = python("""
+from torch.profiler import ProfilerActivity, profile, schedule
+
+# A whole timeline of host and GPU: nsys profile -t cuda,nvtx,osrt -o trace python train.py   (Nsight Systems)
+with profile(
+    activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+    schedule=schedule(wait=5, warmup=2, active=5),
+    on_trace_ready=lambda done: done.export_chrome_trace("trace.json"),
+) as profiler:
+    for step, batch in enumerate(loader):
+        train_step(batch)
+        profiler.step()
+        if step == 12:
+            break
+print(profiler.key_averages().table(sort_by="cuda_time_total", row_limit=20))
+""")
+
+
+@advise(
+    "profile",
+    title="Look at the kernels: torch.profiler, then Nsight Systems",
+    lever=None,
+    effort=Effort("small", 2),
+    change=CHANGE,
+)
+def when(case: Case, _: Limits) -> Reason | None:
+    """A class whose cause lies within the kernels."""
+    if case.klass not in _ASK:
+        return None
+    shown = "; ".join(case.evidence[:3])
+    return Reason(f"{case.klass}: {shown}. Which kernels, and what is between them, only a profile shows")

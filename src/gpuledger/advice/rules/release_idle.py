@@ -1,0 +1,29 @@
+"""Is a GPU paid for that nobody holds?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, bash, pct
+
+CHANGE = bash("""
+# The cluster autoscaler gives a node back ten minutes after its last GPU pod ends.
+kubectl -n kube-system set env deployment/cluster-autoscaler --list
+helm upgrade cluster-autoscaler autoscaler/cluster-autoscaler -n kube-system --reuse-values \\
+  --set extraArgs.scale-down-unneeded-time=10m \\
+  --set extraArgs.scale-down-utilization-threshold=0.5
+""")
+
+
+@advise(
+    "release-idle",
+    title="Give idle GPUs back: scale the node group down",
+    lever="hours",
+    effort=Effort("small", 4),
+    change=CHANGE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Idle with its memory free, for much of the time."""
+    if case.idle_ratio < limits.idle.idle_heavy_from_ratio or case.purchase in {"reserved", "owned"}:
+        return None
+    return Reason(f"idle with its memory free {pct(case.idle_ratio)} of the time")

@@ -1,0 +1,31 @@
+"""Is this load steady enough to commit to?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import PRICE, Effort, Reason, advise, bash, pct
+
+CHANGE = bash("""
+# What the provider would have you commit to, from the last month's use:
+aws ce get-savings-plans-purchase-recommendation --savings-plans-type COMPUTE_SP \\
+  --term-in-years ONE_YEAR --payment-option NO_UPFRONT --lookback-period-in-days THIRTY_DAYS
+""")
+
+
+@advise(
+    "reserved",
+    title="Commit to the steady part: reserved capacity or a savings plan",
+    lever="rate",
+    effort=Effort("small", 4),
+    change=CHANGE,
+    exclusive=PRICE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Paid on demand all week and put to work: what idles or waits is to be mended before one commits to it."""
+    if case.purchase != "on_demand" or not case.works or case.days < limits.commit.days_from:
+        return None
+    lost, used = case.share("idle", "idle_held", "underused", "unobserved"), case.share("productive")
+    if lost >= limits.idle.idle_heavy_from_ratio or used < limits.commit.productive_from_ratio:
+        return None
+    return Reason(f"paid on demand over {case.days:.0f} days, and {pct(used)} of what is paid is put to use")

@@ -1,0 +1,52 @@
+"""Would a smaller GPU do?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.offers import smaller_gpu
+from gpuledger.advice.rule import Effort, Reason, advise, yaml
+from gpuledger.advice.signs import waits_for_gpus, waits_for_input
+from gpuledger.units import Unknown
+
+CHANGE = yaml("""
+# Try one replica on {{smaller}} and compare its latency or step time before moving the rest.
+apiVersion: v1
+kind: Pod
+metadata:
+  name: try-smaller
+  namespace: {{namespace}}
+spec:
+  nodeSelector:
+    nvidia.com/gpu.product: {{smaller}}
+  containers:
+    - name: main
+      image: registry.example/your-image:latest
+      resources:
+        limits:
+          nvidia.com/gpu: "1"
+""")
+
+
+@advise(
+    "smaller-sku",
+    title="Move to a smaller GPU (SKU)",
+    lever="sku",
+    effort=Effort("medium", 24),
+    change=CHANGE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Measured headroom: memory, compute and bandwidth fit a cheaper GPU. A job to be sped up first will need more."""
+    if case.sliced or case.namespace is None or waits_for_input(case, limits) or waits_for_gpus(case, limits):
+        return None
+    if case.klass in {"compute-bound", "memory-bound", "spinning", "launch-bound"}:
+        return None
+    if not case.works and case.purpose != "inference":
+        return None  # what idles is to be ended, not moved; a server is kept for its requests
+    found = smaller_gpu(case, limits)
+    if isinstance(found, Unknown):
+        return None
+    prices = f"${found.price.usd_per_gpu_h:.2f} against ${found.now.usd_per_gpu_h:.2f} a GPU-hour on the market"
+    sign = f"the most it needs fits {found.gpu.name} ({found.fits}): {prices}"
+    fills = {"smaller": found.gpu.name.replace(" ", "-"), "namespace": case.namespace}
+    return Reason(sign, found.gain, f"{found.price.words}; {found.now.words}", fills)

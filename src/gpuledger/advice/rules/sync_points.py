@@ -1,0 +1,38 @@
+"""Does the host stop to ask the GPU for a number every step?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.signs import links_busy, small_kernels
+
+CHANGE = python("""
+import torch
+
+torch.cuda.set_sync_debug_mode("warn")  # names every line at which the host waits for the GPU
+
+total = torch.zeros((), device="cuda")
+for step, (inputs, targets) in enumerate(loader):
+    loss = train_step(inputs, targets)
+    total += loss.detach()  # not loss.item(): that waits for the GPU every step
+    if step % 100 == 99:
+        print(step, (total / 100).item())
+        total.zero_()
+""")
+
+
+@advise(
+    "sync-points",
+    title="Remove sync points: .item(), .cpu(), print of a tensor",
+    lever="throughput",
+    effort=Effort("small", 4),
+    change=CHANGE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Gaps between kernels that neither input nor other GPUs explain."""
+    sign = small_kernels(case)
+    if not sign and case.klass == "sync-bound" and not links_busy(case, limits):
+        shown = "; ".join(case.evidence[:3])
+        sign = f"{shown}; the links are quiet, so it is the host that is waited for"
+    return Reason(sign) if sign else None

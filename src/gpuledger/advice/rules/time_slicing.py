@@ -1,0 +1,46 @@
+"""Would taking turns on one GPU do, where nobody needs it all the time?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import SHARE_A_GPU, Effort, Reason, advise, yaml
+from gpuledger.advice.sharing import need, room_to_share, shared_gain
+from gpuledger.advice.signs import nvidia
+
+# Slices take turns and each keeps a context of its own.
+_LOSS = 0.10
+
+CHANGE = yaml("""
+# For the NVIDIA device plugin (GPU operator): each GPU is offered {{replicas}} times. Memory is not kept apart.
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: time-slicing
+  namespace: gpu-operator
+data:
+  any: |-
+    version: v1
+    sharing:
+      timeSlicing:
+        resources:
+          - name: nvidia.com/gpu
+            replicas: {{replicas}}
+""")
+
+
+@advise(
+    "time-slicing",
+    title="Let workloads take turns on a GPU: time-slicing",
+    lever="hours",
+    effort=Effort("small", 4),
+    change=CHANGE,
+    exclusive=SHARE_A_GPU,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """Idle-heavy, and small enough for two on an NVIDIA card."""
+    sign = room_to_share(case, limits)
+    if not sign or not nvidia(case):
+        return None
+    replicas = max(2, min(8, int(limits.fill.bold_ratio / need(case)[1])))
+    return Reason(sign, shared_gain(case, limits, _LOSS), fills={"replicas": str(replicas)})

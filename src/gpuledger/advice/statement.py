@@ -1,0 +1,148 @@
+"""What does the audit say? Cost, behaviour and advice as plain frozen data.
+
+Percentages of savings are of the bill; where no device has a price they are of the paid GPU-hours, and `of` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.rule import Effort, Snippet
+from gpuledger.cost.savings import Kind, Spread
+from gpuledger.cost.statement import CostStatement
+from gpuledger.efficiency.statement import NotKnown, RoiRow
+from gpuledger.units import Unknown
+
+
+@dataclass(frozen=True)
+class MonthlyUsd:
+    """Dollars a month, cautious to bold."""
+
+    low_usd: Decimal
+    middle_usd: Decimal
+    high_usd: Decimal
+
+
+@dataclass(frozen=True)
+class MonthlyEnergy:
+    """Energy a month that need not be used; its dollars are not part of the bill, as cloud prices include them."""
+
+    low_kwh: float
+    middle_kwh: float
+    high_kwh: float
+    middle_usd: Decimal | Unknown
+
+
+@dataclass(frozen=True)
+class Target:
+    """One case a recommendation is for. `own` is in percent of that case's bill; `counted` says what became of it."""
+
+    owner: str
+    namespace: str | None
+    workload: str | None
+    gpu_model: str | None
+    klass: str
+    gpus: int
+    devices: tuple[str, ...]
+    why: str
+    own: Spread
+    month: MonthlyUsd | Unknown
+    gain_words: str
+    counted: bool
+    words: str
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """One change: why, what to paste, how much work, what it saves by itself and what that rests on."""
+
+    id: str
+    title: str
+    lever: Kind | None
+    exclusive: str
+    effort: Effort
+    change: Snippet
+    why: str
+    basis: str
+    source: str
+    namespaces: tuple[str, ...]
+    gpus: int
+    month: MonthlyUsd | Unknown
+    saving: Spread
+    energy: MonthlyEnergy | None
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True)
+class ClassPart:
+    """The GPUs of a group whose work is of one class."""
+
+    klass: str
+    gpus: int
+    observed_h: float
+    evidence: tuple[str, ...]
+    confidence: str
+
+
+@dataclass(frozen=True)
+class GroupBehaviour:
+    """What one owner's GPUs of one model did: the class of most of the time, and the mix behind it."""
+
+    namespace: str | None
+    workload: str | None
+    gpu_model: str | None
+    purpose: str | None
+    gpus: int
+    observed_h: float
+    klass: str
+    shares_pct: Mapping[str, float]
+    phases_pct: Mapping[str, float]
+    evidence: tuple[str, ...]
+    confidence: str
+    parts: tuple[ClassPart, ...]
+
+
+@dataclass(frozen=True)
+class AuditSavings:
+    """All levers together, the honest figure beside the naive sum. Single figures are the middle case."""
+
+    of: str
+    naive_pct: Decimal
+    combined_pct: Decimal
+    cap_pct: Decimal
+    rate_pct: Decimal
+    with_rate_pct: Decimal
+    combined: Spread
+    with_rate: Spread
+    combined_month: MonthlyUsd | Unknown
+    with_rate_month: MonthlyUsd | Unknown
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RoiPriced:
+    """What reaching an RFU target would be worth, in GPU-hours and at the mean price of one."""
+
+    row: RoiRow
+    usd_per_gpu_h: Decimal | Unknown
+    usd_per_month: Decimal | Unknown
+
+
+@dataclass(frozen=True)
+class AuditStatement:
+    """What one window cost, what the GPUs did, what to change and what that saves."""
+
+    cost: CostStatement
+    phases_pct: Mapping[str, float] | Unknown
+    behaviours: tuple[GroupBehaviour, ...]
+    cases: tuple[Case, ...]
+    recommendations: tuple[Recommendation, ...]
+    savings: AuditSavings | Unknown
+    roi_priced: tuple[RoiPriced, ...]
+    first: Recommendation | None
+    headline: tuple[str, str]
+    not_known: tuple[NotKnown, ...]
+    assumptions: tuple[str, ...]

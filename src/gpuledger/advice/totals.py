@@ -1,0 +1,146 @@
+"""What do all levers of all cases save together, without counting a dollar twice?
+
+Cases do not share a dollar, so each is combined by itself (cost.savings does that) and the results add up. Only cases
+with a price count; where no case has one, paid GPU-hours stand in for dollars and no dollar figure is given.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.findings import Finding
+from gpuledger.advice.statement import AuditSavings, MonthlyUsd
+from gpuledger.cost.money import usd
+from gpuledger.cost.savings import ACTS_ON, Bill, Savings, Spread, combine
+from gpuledger.cost.statement import Bucket
+from gpuledger.units import Unknown
+
+CENT_PLACES = 2
+NO_PRICE = Unknown("no device has a price")
+_WORDS: Mapping[Bucket, str] = {
+    "idle": "idle", "idle_held": "idle-held", "underused": "underused", "stalled": "stalled",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Combined:
+    """One case's levers together."""
+
+    case: Case
+    findings: tuple[Finding, ...]
+    savings: Savings
+
+    @property
+    def paid(self) -> Fraction:
+        """What the case's fractions are of."""
+        return Fraction(sum(self.case.weights.values(), Decimal(0)))
+
+    def chosen(self, rule_id: str) -> bool:
+        """Whether a rule is counted here, or excluded by another that does more."""
+        return any(lever.chosen for lever in self.savings.levers if lever.name == rule_id)
+
+    def words(self, rule_id: str) -> str:
+        """What became of a rule's lever here."""
+        return next((lever.words for lever in self.savings.levers if lever.name == rule_id), "")
+
+
+def combine_cases(findings: Sequence[Finding]) -> dict[str, Combined]:
+    """Each case with levers, combined; by the case's name."""
+    grouped: dict[str, list[Finding]] = {}
+    for found in findings:
+        if found.lever is not None:
+            grouped.setdefault(found.case.name, []).append(found)
+    out = {}
+    for name, members in grouped.items():
+        case = members[0].case
+        made = combine(Bill.whole(case.weights), [f.lever for f in members if f.lever is not None])
+        if not isinstance(made, Unknown):
+            out[name] = Combined(case, tuple(members), made)
+    return out
+
+
+def total(combined: Mapping[str, Combined], paid: Decimal | Unknown, paid_ms: int, month: Fraction) -> AuditSavings:
+    """All cases added up. `paid` are the dollars of the window, `month` its length in months, upside down."""
+    priced = not isinstance(paid, Unknown)
+    used = [c for c in combined.values() if not priced or not isinstance(c.case.dollars, Unknown)]
+    whole = Fraction(paid) if not isinstance(paid, Unknown) else Fraction(paid_ms)
+
+    def add(figure: str, case: str | None = None) -> Fraction:
+        parts = ((getattr(c.savings, figure), c.paid) for c in used)
+        return sum((Fraction(getattr(x, f"{case}_pct") if case else x) * of for x, of in parts), Fraction(0))
+
+    combined_sum, final = add("combined_pct"), add("with_rate_pct")
+    rest = 100 * whole - combined_sum
+    spreads = [[add(f, case) for case in ("low", "middle", "high")] for f in ("combined", "with_rate")]
+    return AuditSavings(
+        of="the bill" if priced else "the paid GPU-hours",
+        naive_pct=_over(add("naive_pct"), whole),
+        combined_pct=_over(combined_sum, whole),
+        cap_pct=_over(add("cap_pct"), whole),
+        rate_pct=_over((final - combined_sum) * 100, rest) if rest else Decimal(0),
+        with_rate_pct=_over(final, whole),
+        combined=Spread(*(_over(x, whole) for x in spreads[0])),
+        with_rate=Spread(*(_over(x, whole) for x in spreads[1])),
+        combined_month=_month(spreads[0], month) if priced else NO_PRICE,
+        with_rate_month=_month(spreads[1], month) if priced else NO_PRICE,
+        words=tuple(_words(used)),
+    )
+
+
+def _over(part: Fraction, whole: Fraction) -> Decimal:
+    return usd(part / whole) if whole else Decimal(0)
+
+
+def _month(parts: Sequence[Fraction], month: Fraction) -> MonthlyUsd:
+    return MonthlyUsd(*(round(usd(x / 100 * month), CENT_PLACES) for x in parts))
+
+
+def _words(used: Sequence[Combined]) -> Iterator[str]:
+    """Which levers overlap, which add up, which compound, which are left out; each once, over all cases."""
+    yield from _overlaps(used)
+    rates = sorted({f.rule.id for c in used for f in c.findings if f.rule.lever == "rate" and c.chosen(f.rule.id)})
+    if rates:
+        verb = "lowers" if len(rates) == 1 else "lower"
+        yield f"{_and(rates)} {verb} the price of what is still paid for: this compounds with all the rest"
+    left: Counter[tuple[str, str]] = Counter()
+    for c in used:
+        left.update((f.rule.id, f.rule.exclusive) for f in c.findings if not c.chosen(f.rule.id))
+    for (rule, group), places in sorted(left.items()):
+        yield f"{rule} is left out in {_places(places)}: {group}, and another does more there"
+
+
+def _overlaps(used: Sequence[Combined]) -> Iterator[str]:
+    together: dict[tuple[str, ...], dict[Bucket, set[str]]] = {}
+    acted: set[Bucket] = set()
+    for c in used:
+        for bucket in _WORDS:
+            acting = tuple(sorted(f.rule.id for f in c.findings if c.chosen(f.rule.id) and _acts(f, bucket)))
+            if not acting or not c.case.weights[bucket]:
+                continue
+            acted.add(bucket)
+            if len(acting) > 1:
+                together.setdefault(acting, {}).setdefault(bucket, set()).add(c.case.name)
+    for acting, places in sorted(together.items()):
+        time = _and([_WORDS[b] for b in _WORDS if b in places])
+        where = _places(len(set().union(*places.values())))
+        yield f"{_and(acting)} overlap in {time} time ({where}): each takes its share of what the others leave"
+    if len(acted) > 1:
+        names = _and([_WORDS[b] for b in _WORDS if b in acted])
+        yield f"{names} time are different dollars: what is saved in one adds to what is saved in another"
+
+
+def _acts(found: Finding, bucket: Bucket) -> bool:
+    return found.rule.lever is not None and bucket in ACTS_ON[found.rule.lever]
+
+
+def _places(n: int) -> str:
+    return f"{n} case{'s' * (n != 1)}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

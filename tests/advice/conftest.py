@@ -1,0 +1,49 @@
+"""Books made of lines written by hand, and the demo fleet."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.lake.importing import import_files
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger import lines
+from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.store import Ledger, PostedDay
+from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
+from gpuledger.units import utc_day
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Callable[..., Lake]:
+    """Writes lines into a lake of their own."""
+
+    def write(*rows: dict[str, Any]) -> Lake:
+        lake = Lake(tmp_path / "lake")
+        with lake.locked():
+            lake.commit([])
+            for day in sorted({utc_day(r["hour_ms"]) for r in rows}):
+                table = pa.Table.from_pylist([r for r in rows if utc_day(r["hour_ms"]) == day], lines.arrow_schema())
+                Ledger(lake).put(PostedDay(day, 1, (1,), (), table.num_rows, 0), {"lines": table})
+        return lake
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The demo fleet, a sample every ten minutes."""
+    folder = tmp_path_factory.mktemp("audit-demo")
+    write_fleet(FleetSpec(step_s=600), folder / "fleet.parquet")
+    lake = Lake(folder / "lake")
+    import_files(lake, [folder / "fleet.parquet"])
+    post_lake(lake, load_thresholds())
+    return lake

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from case_table import TABLE
+
+from gpuledger.advice.limits import load_limits
+from gpuledger.advice.offers import smaller_gpu, spot_discount
+from gpuledger.catalog.prices import find_offers
+from gpuledger.units import Unknown
+
+LIMITS = load_limits()
+
+
+def test_the_discount_is_that_of_the_same_zone():
+    found = spot_discount("h100-sxm5-80gb")
+    assert not isinstance(found, Unknown)
+    assert 0 <= found.low <= found.middle <= found.high < 1
+    assert found.zones > 50
+    prices: dict[tuple[str, ...], dict[str, float]] = {}
+    for offer in find_offers(gpu="h100-sxm5-80gb"):
+        if not isinstance(offer.usd_per_gpu_h, Unknown) and not offer.apart:
+            place = (offer.cloud, offer.instance, offer.region, offer.zone)
+            prices.setdefault(place, {})[offer.purchase] = float(offer.usd_per_gpu_h)
+    cuts = sorted(1 - p["spot"] / p["on_demand"] for p in prices.values() if len(p) == 2)
+    assert found.zones == len(cuts)
+    assert found.middle == pytest.approx(cuts[round(0.5 * (len(cuts) - 1))])
+    assert "H100" in found.words
+
+
+def test_an_instance_of_ones_own_comes_before_the_market():
+    own, market = spot_discount("h100-sxm5-80gb", "p5.48xlarge"), spot_discount("h100-sxm5-80gb")
+    assert not isinstance(own, Unknown)
+    assert own.what == "p5.48xlarge"
+    assert spot_discount("h100-sxm5-80gb", "no-such-instance") == market
+
+
+def test_no_spot_offer_is_unknown():
+    found = spot_discount("v100-sxm2-16gb")
+    assert isinstance(found, Unknown)
+    assert "v100-sxm2-16gb" in found.why
+
+
+def test_the_smaller_gpu_is_smaller_cheaper_and_large_enough():
+    one, _ = TABLE["steady and partial"]
+    found = smaller_gpu(one, LIMITS)
+    assert not isinstance(found, Unknown)
+    assert found.price.usd_per_gpu_h < found.now.usd_per_gpu_h
+    assert found.gpu.memory_bytes.value * 0.9 >= one.demand.memory_max_bytes
+    assert found.gpu.memory_bandwidth_bytes_per_s.value < 1.555e12
+    assert len(found.price.clouds) >= LIMITS.smaller.clouds_from
+    cut = 1 - float(found.price.usd_per_gpu_h) / float(found.now.usd_per_gpu_h)
+    assert float(found.gain.middle) == pytest.approx(cut, abs=1e-6)
+
+
+def test_traffic_between_gpus_needs_a_link():
+    one, _ = TABLE["steady and partial"]
+    linked = replace(one, demand=replace(one.demand, nvlink_bytes_per_s=5e10))
+    found = smaller_gpu(linked, LIMITS)
+    if not isinstance(found, Unknown):
+        assert found.gpu.link is not None
+        assert not found.gpu.link.kind.startswith("PCIe")
+
+
+def test_headroom_that_is_not_measured_is_unknown():
+    one, _ = TABLE["steady and partial"]
+    found = smaller_gpu(replace(one, demand=replace(one.demand, tflops=Unknown("no counters"))), LIMITS)
+    assert isinstance(found, Unknown)
+    assert "not measured" in found.why

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from case_table import TABLE
+from casebook import A100, H100, case
+from yaml_subset import parse
+
+import gpuledger.advice.rules
+from gpuledger.advice.findings import find, find_all
+from gpuledger.advice.gains import gain_names, gain_of
+from gpuledger.advice.limits import load_limits
+from gpuledger.advice.rule import RULES, Rule, Snippet
+from gpuledger.catalog.gpus import load_gpus
+from gpuledger.cost.savings import ACTS_ON
+
+LIMITS = load_limits()
+ALL = dict(RULES)
+VOCABULARY = (
+    "DALI", "num_workers", "pin_memory", "prefetch", "AMP", "BF16", "FP8", "Tensor Cores", "fused kernels",
+    "torch.compile", "larger batches", "H2D", "non_blocking", "smaller GPU", "SKU", "MPS", "MIG", "spot", "CUDA graph",
+    "sync points", "persistent_workers", "gradient accumulation", "time-slicing", "Consolidate", "power limit",
+    "off-hours", "torch.profiler", "Nsight Systems",
+)  # fmt: skip
+
+
+def applies(rule: str, one) -> bool:
+    return find(ALL[rule], one, LIMITS) is not None
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_exactly_these_rules_apply(name):
+    one, expected = TABLE[name]
+    assert sorted(f.rule.id for f in find_all([one], LIMITS)) == expected.split()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_rule_applies_somewhere_and_not_everywhere(name):
+    hits = [name in expected.split() for _, expected in TABLE.values()]
+    assert any(hits)
+    assert not all(hits)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_rule_has_a_file_of_its_own(name):
+    folder = Path(gpuledger.advice.rules.__file__).parent
+    assert (folder / f"{name.replace('-', '_')}.py").exists()
+    assert len(ALL) == len([f for f in folder.glob("*.py") if f.stem != "__init__"]) >= 16
+
+
+def test_every_rule_has_its_range_and_every_range_its_rule():
+    assert gain_names() == sorted(ALL)
+
+
+def test_the_whole_vocabulary_is_covered():
+    said = "\n".join(f"{r.title}\n{r.change.text}" for r in ALL.values()).casefold()
+    assert [word for word in VOCABULARY if word.casefold() not in said] == []
+
+
+def snippets() -> list[tuple[str, Snippet]]:
+    found = {(r.id, r.change.language): r.change for r in ALL.values()}
+    for one, _ in TABLE.values():
+        found |= {(f.rule.id, f.change.text[:40]): f.change for f in find_all([one], LIMITS)}
+    return [(key[0], change) for key, change in found.items()]
+
+
+@pytest.mark.parametrize(("name", "change"), snippets())
+def test_snippets_can_be_pasted(name, change):
+    text = re.sub(r"\{\{\w+\}\}", "1", change.text)
+    if change.language == "python":
+        compile(text, name, "exec")
+    elif change.language == "bash":
+        done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+    else:
+        assert parse(text)
+
+
+def test_a_broken_snippet_would_be_caught():
+    with pytest.raises(SyntaxError):
+        compile("for x in :", "broken", "exec")
+    for broken in ("a: 1\n   b: 2\n", "just words\n", "a:\n  - x\n   - y\n", "\ta: 1\n"):
+        with pytest.raises(ValueError, match="line"):
+            parse(broken)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_findings_are_filled_in_and_within_the_buckets(name):
+    one, _ = TABLE[name]
+    for found in find_all([one], LIMITS):
+        assert "{{" not in found.change.text
+        assert any(c.isdigit() for c in found.reason.why)
+        assert 0 <= found.alone.low <= found.alone.middle <= found.alone.high <= 1
+        lever = found.rule.lever
+        if lever and lever != "rate":
+            assert float(found.alone.high) <= one.share(*ACTS_ON[lever]) + 1e-9
+        if lever:
+            assert found.lever is not None
+            assert gain_of(found.rule.id).source
+
+
+@pytest.mark.parametrize("name", ["amp", "bf16", "tensor-cores", "fp8"])
+def test_precision_is_never_the_answer_to_a_memory_limit(name):
+    one, _ = TABLE["memory-bound"]
+    for signals in ({}, {"fp32_ratio": 0.5}, {"tensor_ratio": None}):
+        assert not applies(name, replace(one, signals=replace(one.signals, **signals)))
+    assert not applies(name, replace(one, confidence="utilization", phases={"compute_bound": 1.0}))
+
+
+def test_fp8_and_mig_follow_the_hardware():
+    idle, _ = TABLE["idle, memory held"]
+    busy, _ = TABLE["compute-bound in bf16, H100"]
+    fp8 = {k for k, gpu in load_gpus().items() if applies("fp8", replace(busy, gpu=gpu))}
+    assert fp8 == {k for k, gpu in load_gpus().items() if "fp8" in gpu.peak_tflops and gpu.vendor == "NVIDIA"}
+    mig = {k for k, gpu in load_gpus().items() if applies("mig", replace(idle, gpu=gpu))}
+    assert {A100, H100, "a30", "b200-sxm"} <= mig
+    assert mig.isdisjoint({"a10g", "l4", "l40s", "t4", "v100-sxm2-16gb", "mi300x", "a40"})
+
+
+def test_an_unknown_gpu_gets_only_advice_that_needs_no_facts():
+    one, _ = TABLE["compute-bound in fp32"]
+    unknown = replace(one, gpu=__import__("gpuledger.units").units.Unknown("'Banana 9000' is not in the catalog"))
+    assert {f.rule.id for f in find_all([unknown], LIMITS)} == set()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, True),
+        ({"purpose": "inference"}, False),
+        ({"purpose": "inference", "workload": "nightly-batch"}, True),
+        ({"purpose": None}, False),
+        ({"purpose_how": "by its use: 95 % utilization while active", "namespace": "platform"}, False),
+        ({"purpose_how": "by its use: 95 % utilization while active", "namespace": "research"}, True),
+        ({"purpose": "inference", "namespace": "research-serving"}, False),
+        ({"namespace": "production"}, False),
+        ({"workload": "prod-ranker"}, False),
+        ({"purchase": "spot"}, False),
+        ({"purchase": "reserved"}, False),
+        ({"purchase": "owned"}, False),
+        ({"klass": "idle-held"}, False),
+    ],
+)
+def test_spot_is_for_work_that_can_stop(given, expected):
+    one, _ = TABLE["compute-bound in bf16, H100"]
+    assert applies("spot", replace(one, **given)) is expected
+
+
+def test_bouncing_and_steady_get_different_advice():
+    bouncing = set(TABLE["bouncing, no counters"][1].split())
+    steady = set(TABLE["steady and partial"][1].split())
+    assert {"dali", "num-workers"} <= bouncing - steady
+    assert {"larger-batch", "smaller-sku", "torch-compile"} <= steady - bouncing
+
+
+def test_low_utilization_alone_does_not_make_a_server():
+    one, _ = TABLE["starved"]
+    guess = replace(one, purpose="inference", purpose_how="by its use: 48 % utilization while active")
+    found = find(ALL["num-workers"], guess, LIMITS)
+    assert found is not None
+    assert "if it trains" in found.reason.why
+    assert not applies("num-workers", replace(one, purpose="inference", purpose_how="by its name: chat"))
+
+
+def test_idle_heavy_begins_where_the_limit_says():
+    one, _ = TABLE["idle, memory held"]
+    at, below = replace(one, idle_held_ratio=0.30), replace(one, idle_held_ratio=0.2999)
+    assert applies("cull-idle", at)
+    assert applies("mps", at)
+    assert not applies("cull-idle", below)
+    assert not applies("mps", below)
+
+
+def test_low_memory_begins_where_the_limit_says():
+    one, _ = TABLE["underutilized, low memory, no counters"]
+    for most, expected in ((0.3999, True), (0.40, False)):
+        tried = replace(one, demand=replace(one.demand, memory_max_ratio=most))
+        assert applies("num-workers", tried) is expected
+        assert applies("dali", tried) is expected
+
+
+def test_a_smaller_gpu_needs_measured_headroom():
+    one, _ = TABLE["steady and partial"]
+    assert applies("smaller-sku", one)
+    for change in ({"tflops": 300.0}, {"dram_bytes_per_s": 1.5e12}, {"memory_max_bytes": 200e9}):
+        assert not applies("smaller-sku", replace(one, demand=replace(one.demand, **change)))
+    blank = case("steady-partial", signals={"engine_ratio": 0.95, "tensor_ratio": 0.2})
+    assert not applies("smaller-sku", blank)
+
+
+def test_off_hours_are_named():
+    one, _ = TABLE["off at night"]
+    found = find(ALL["schedule-off-hours"], one, LIMITS)
+    assert found is not None
+    assert "20:00 to 08:00 UTC" in found.reason.why
+    assert 'schedule: "0 20 * * *"' in found.change.text
+    assert [float(x) for x in (found.alone.low, found.alone.middle, found.alone.high)] == [0.25, 0.4, 0.5]
+    assert not applies("schedule-off-hours", replace(one, days=1.0))
+    assert not applies("schedule-off-hours", replace(one, quiet_hours=tuple(range(24))))
+
+
+def test_mig_names_the_slice_that_holds_the_job():
+    one, _ = TABLE["idle, memory held"]
+    found = find(ALL["mig"], one, LIMITS)
+    assert found is not None
+    assert "1g.5gb" in found.change.text
+    # One of seven slices: 6 / 7 of the bill, of which 0.98 is idle or underused.
+    assert float(found.alone.middle) == pytest.approx(6 / 7, abs=1e-6)
+
+
+def test_the_power_cap_saves_energy_not_bill():
+    one, _ = TABLE["owned, near its power limit"]
+    found = find(ALL["power-cap"], one, LIMITS)
+    assert found is not None
+    assert found.lever is None
+    assert found.reason.energy is not None
+    assert "nvidia-smi -pl 560" in found.change.text
+    assert not applies("power-cap", replace(one, purchase="on_demand"))
+
+
+def test_a_rule_that_forgets_its_gain_is_a_mistake():
+    from gpuledger.advice.rule import Effort, Reason, bash
+
+    broken = Rule("mps", "t", "hours", Effort("small", 1), bash("true"), lambda *_: Reason("why"), "")
+    with pytest.raises(ValueError, match="gave none"):
+        find(broken, TABLE["idle, memory held"][0], LIMITS)

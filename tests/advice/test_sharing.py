@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from case_table import TABLE
+
+from gpuledger.advice.limits import load_limits
+from gpuledger.advice.sharing import need, packed, room_to_share, shared_gain
+
+LIMITS = load_limits()
+
+
+def test_a_quarter_of_a_card_by_pencil():
+    one = replace(TABLE["idle, memory held"][0], busy_ratio=0.2)
+    one = replace(one, demand=replace(one.demand, memory_max_ratio=0.3, memory_mean_ratio=0.25))
+    assert need(one) == (0.3, 0.25)
+    # Cautious: 0.3 of 0.6; middle 0.25 of 0.7; bold 0.25 of 0.85.
+    gain = shared_gain(one, LIMITS)
+    assert [float(x) for x in (gain.low, gain.middle, gain.high)] == pytest.approx(
+        [0.5, 1 - 25 / 70, 1 - 25 / 85], abs=1e-6
+    )
+    # Four loads of 0.25 need 1.43 cards at 0.7: two.
+    fewer, saved = packed(one, LIMITS)
+    assert fewer == 2
+    assert [float(x) for x in (saved.low, saved.middle, saved.high)] == [0.5, 0.5, 0.5]
+
+
+def test_copies_of_a_server_share_their_weights():
+    one = replace(TABLE["a server short of requests"][0], busy_ratio=0.35)
+    one = replace(one, demand=replace(one.demand, memory_max_ratio=0.9, memory_mean_ratio=0.9))
+    assert packed(one, LIMITS)[0] == 2
+    assert packed(replace(one, purpose="training"), LIMITS)[0] == 4
+
+
+def test_peaks_that_collide_leave_nothing_in_the_cautious_case():
+    one = TABLE["idle, memory held"][0]
+    one = replace(one, demand=replace(one.demand, memory_max_ratio=0.8))
+    said = room_to_share(one, LIMITS)
+    assert said is not None
+    assert "80 % at its peak" in said
+    assert shared_gain(one, LIMITS).low == 0
+    assert shared_gain(one, LIMITS).middle > 0

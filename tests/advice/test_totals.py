@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from case_table import TABLE
+from casebook import case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuledger.advice.findings import Finding, find, find_all
+from gpuledger.advice.limits import load_limits
+from gpuledger.advice.rule import RULES
+from gpuledger.advice.statement import AuditSavings, MonthlyUsd
+from gpuledger.advice.totals import combine_cases, total
+from gpuledger.cost.statement import Times
+from gpuledger.units import Unknown
+
+LIMITS = load_limits()
+CASES = [one for one, _ in TABLE.values()]
+FOUND = find_all(CASES, LIMITS)
+PAID = Decimal(1000 * len({c.name for c in CASES}))
+NEAR = Decimal("1e-9")
+
+
+def unique(findings: list[Finding]) -> list[Finding]:
+    """One case a name: the table has some of the same name."""
+    first = {f.case.name: f.case for f in reversed(findings)}
+    return [f for f in findings if first[f.case.name] is f.case]
+
+
+def summed(findings: list[Finding], paid: Decimal | Unknown = PAID) -> AuditSavings:
+    return total(combine_cases(findings), paid, 10**9, Fraction(30, 7))
+
+
+some = st.lists(st.sampled_from(range(len(FOUND))), unique=True).map(lambda picked: unique([FOUND[i] for i in picked]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(some)
+def test_never_above_the_cap_nor_the_bill(findings):
+    s = summed(findings)
+    assert 0 <= s.combined_pct <= s.cap_pct <= 100
+    assert s.combined_pct <= s.with_rate_pct <= 100
+    assert s.combined.low_pct <= s.combined.middle_pct <= s.combined.high_pct
+    assert s.combined.high_pct <= s.cap_pct
+    assert s.with_rate.high_pct <= 100
+    assert s.combined_pct <= s.naive_pct + NEAR
+    left = (1 - s.combined_pct / 100) * (1 - s.rate_pct / 100)
+    assert abs(s.with_rate_pct - 100 * (1 - left)) < NEAR
+
+
+@settings(max_examples=60, deadline=None)
+@given(some, st.data())
+def test_leaving_one_out_never_raises_the_saving(findings, data):
+    if not findings:
+        return
+    out = data.draw(st.sampled_from(range(len(findings))))
+    less, more = summed([f for i, f in enumerate(findings) if i != out]), summed(findings)
+    assert less.combined_pct <= more.combined_pct + NEAR
+    assert less.with_rate_pct <= more.with_rate_pct + NEAR
+    assert less.cap_pct <= more.cap_pct + NEAR
+
+
+@settings(max_examples=30, deadline=None)
+@given(some, st.randoms())
+def test_the_order_does_not_matter(findings, random):
+    mixed = list(findings)
+    random.shuffle(mixed)
+    assert summed(mixed) == summed(findings)
+
+
+def test_sixty_percent_spot_and_a_forty_percent_fix_are_seventy_six():
+    one = case("starved", money={"productive": 0.6, "underused": 0.4})
+    made = summed([_lever(one, "dali", "throughput", "0.4"), _lever(one, "spot", "rate", "0.6")], Decimal(1000))
+    assert (made.naive_pct, made.combined_pct, made.cap_pct, made.with_rate_pct) == (100, 40, 40, 76)
+    assert made.combined_month == MonthlyUsd(*[round(Decimal(400) * 30 / 7, 2)] * 3)
+    assert any("compounds" in w for w in made.words)
+
+
+def _lever(one, name: str, kind: str, fraction: str) -> Finding:
+    from gpuledger.advice.gains import Range, gain_of
+    from gpuledger.advice.rule import Reason
+    from gpuledger.cost.savings import Lever
+
+    part = Decimal(fraction)
+    rule = dict(RULES)[name]
+    span = Range(part, part, part)
+    return Finding(rule, one, Reason("why"), gain_of(name), span, Lever(name, kind, part, part, part))  # type: ignore[arg-type]
+
+
+def test_two_cases_add_up_and_each_keeps_its_own_cap():
+    starved, idle = TABLE["starved"][0], TABLE["idle, memory held"][0]
+    both = summed(list(find_all([starved, idle], LIMITS)), Decimal(2000))
+    alone = [summed(list(find_all([c], LIMITS)), Decimal(1000)) for c in (starved, idle)]
+    assert both.combined_pct == pytest.approx(sum(a.combined_pct for a in alone) / 2)
+    assert both.cap_pct == pytest.approx(sum(a.cap_pct for a in alone) / 2)
+
+
+def test_only_one_way_to_share_a_gpu_is_counted():
+    idle = TABLE["idle, memory held"][0]
+    found = [f for f in find_all([idle], LIMITS) if f.rule.exclusive]
+    assert {f.rule.id for f in found} == {"mig", "mps", "time-slicing", "consolidation"}
+    together = combine_cases(found)[idle.name]
+    assert sum(together.chosen(f.rule.id) for f in found) == 1
+    best = max(float(f.alone.middle) for f in found)
+    assert float(summed(found, Decimal(1000)).combined_pct) == pytest.approx(100 * best)
+
+
+def test_the_words_name_overlap_addition_and_what_is_left_out():
+    words = " | ".join(summed(unique(list(FOUND))).words)
+    assert "overlap in" in words
+    assert "different dollars" in words
+    assert "compounds" in words
+    assert "is left out" in words
+
+
+def test_without_a_price_hours_stand_in_and_no_dollar_is_given():
+    idle = TABLE["idle, memory held"][0]
+    from dataclasses import replace
+
+    bare = replace(idle, dollars=Unknown("no price"))
+    made = total(combine_cases(find_all([bare], LIMITS)), Unknown("no price"), bare.times.paid_ms, Fraction(30, 7))
+    priced = summed(list(find_all([idle], LIMITS)), Decimal(1000))
+    assert made.of == "the paid GPU-hours"
+    assert float(made.combined_pct) == pytest.approx(float(priced.combined_pct), abs=1e-6)
+    assert isinstance(made.combined_month, Unknown)
+
+
+def test_a_case_without_a_price_adds_nothing_to_a_priced_fleet():
+    from dataclasses import replace
+
+    idle, starved = TABLE["idle, memory held"][0], TABLE["starved"][0]
+    bare = replace(idle, dollars=Unknown("no price"))
+    one = summed(list(find_all([starved], LIMITS)), Decimal(1000))
+    both = summed(list(find_all([starved, bare], LIMITS)), Decimal(1000))
+    assert both.combined_pct == one.combined_pct
+
+
+def test_nothing_paid_saves_nothing():
+    empty = case("starved", times=Times(), dollars=Unknown("nothing was paid"))
+    assert find(dict(RULES)["num-workers"], empty, LIMITS) is None
+    assert summed([], Decimal(0)).combined_pct == 0
