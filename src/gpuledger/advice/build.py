@@ -125,8 +125,8 @@ def _not_known(cost: CostStatement, cases: Sequence[Case]) -> Iterator[NotKnown]
 
 
 def _assumptions(stretches: Stretches, cost: CostStatement, limits: Limits) -> Iterator[str]:
-    days = "day" if stretches.period_days == 1 else f"{stretches.period_days} days"
-    yield f"each device is judged once a {days} and owner, its mostly idle hours apart from the others"
+    days = "a day" if stretches.period_days == 1 else f"{stretches.period_days} days"
+    yield f"each device is judged once in {days} for each owner, its mostly idle hours apart from the others"
     yield f"idle-heavy: {100 * limits.idle.idle_heavy_from_ratio:.0f} % of the time or more ({limits.idle.source})"
     yield f"low memory: under {100 * limits.memory.low_below_ratio:.0f} % of the card ({limits.memory.source})"
     yield "a faster job saves money only when the GPUs it no longer needs are given back"

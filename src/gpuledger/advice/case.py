@@ -60,6 +60,7 @@ class Case:
     idle_held_ratio: float = 0.0
     busy_ratio: float = 0.0
     precision: str | None = None
+    tensor_kind: str | None = None
     purpose: str | None = None
     purpose_how: str = ""
     quiet_hours: tuple[int, ...] = ()

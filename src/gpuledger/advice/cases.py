@@ -23,6 +23,7 @@ from gpuledger.cost.inventory import Inventory
 from gpuledger.efficiency.behaviour import Behaviour, classify
 from gpuledger.efficiency.means import Groups
 from gpuledger.efficiency.patterns import purpose
+from gpuledger.efficiency.pipes import precision_name
 from gpuledger.efficiency.scope import UNALLOCATED
 from gpuledger.efficiency.signals import from_line
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
@@ -107,8 +108,8 @@ def _case(group: Group, members: Sequence[Stretch], verdicts: Mapping[int, str],
     observed = total["observed_ms"] or 1
     labels = Counter[str]()
     for s in working:
-        if s.precision:
-            labels[s.precision] += s.sums["observed_ms"]
+        if label := precision_name(s.precision):
+            labels[label] += s.sums["observed_ms"]
     names = {f"{s.gpu_uuid}/{s.gpu_instance_id}" if s.gpu_instance_id else s.gpu_uuid for s in members}
     boards = len({s.gpu_uuid for s in members})
     precision = labels.most_common(1)[0][0] if labels else None
@@ -133,11 +134,18 @@ def _case(group: Group, members: Sequence[Stretch], verdicts: Mapping[int, str],
         idle_held_ratio=total["idle_held_ms"] / observed,
         busy_ratio=min(1.0, total["busy_ppm_ms"] / PPM / observed),
         precision=precision,
+        tensor_kind=_tensor_kind(at_work),
         sliced=any(s.gpu_instance_id for s in members),
         shared_ratio=total["shared_ms"] / observed,
         energy_kwh=kwh,
         usd_per_kwh=usd_per_kwh,
     )
+
+
+def _tensor_kind(at_work: Sums) -> str | None:
+    """fp64 or int8, where the counters tell; floating point of 8 to 32 bits looks alike to them."""
+    kinds = {"fp64": at_work["dfma_ppm_ms"], "int8": at_work["imma_ppm_ms"]}
+    return next((kind for kind, part in kinds.items() if part and 2 * part >= at_work["tensor_ppm_ms"]), None)
 
 
 def _judge(klass: str, own: Sequence[Stretch], gpu: Gpu | None) -> Behaviour:

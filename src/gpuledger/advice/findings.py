@@ -45,7 +45,7 @@ def find(rule: Rule, case: Case, limits: Limits) -> Finding | None:
     reason = rule.when(case, limits)
     if reason is None:
         return None
-    gain = gain_of(rule.id)
+    gain = gain_of(rule.id).variant(reason.variant)
     if rule.lever is None:
         return Finding(rule, case, reason, gain, NOTHING, None)
     claimed = reason.gain or gain.fraction(case.bucket_shares)

@@ -35,6 +35,16 @@ class Range:
         return cls(*(Decimal(f"{x:.6f}") for x in parts))
 
 
+class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another range of the same form, for a case the rule names."""
+
+    low: float
+    middle: float
+    high: float
+    basis: Basis
+    source: str
+
+
 class Gain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One entry of gains.toml."""
 
@@ -45,6 +55,14 @@ class Gain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     low: float | None = None
     middle: float | None = None
     high: float | None = None
+    variants: dict[str, Variant] = {}
+
+    def variant(self, name: str) -> Gain:
+        """With the range of a variant in place of its own; by no name, itself."""
+        if not name:
+            return self
+        v = self.variants[name]
+        return Gain(self.form, v.basis, v.source, self.of, v.low, v.middle, v.high)
 
     def fraction(self, shares: Mapping[Bucket, Decimal]) -> Range | None:
         """The fraction of a bill with these shares by bucket; None where the rule must say it, or claims nothing."""
@@ -69,6 +87,8 @@ def _gains() -> Mapping[str, Gain]:
     gains = {name: msgspec.convert(entry, Gain) for name, entry in raw.items()}
     for name, gain in gains.items():
         _check(gain, str(file), name)
+        for variant in gain.variants:
+            _check(gain.variant(variant), str(file), f"{name}.variants.{variant}")
     return gains
 
 

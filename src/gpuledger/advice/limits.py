@@ -48,6 +48,7 @@ class Pipes(_Section, frozen=True, kw_only=True):
     fp32_used_from_ratio: Ratio
     tensor_used_from_ratio: Ratio
     tensor_full_from_ratio: Ratio
+    gaps_below_ratio: Ratio
 
 
 class Traffic(_Section, frozen=True, kw_only=True):

@@ -58,13 +58,14 @@ class Effort:
 class Reason:
     """Why a rule applies to a case, with the figures that say so.
 
-    `gain` and `gain_words` come from rules that work out their own saving; `headroom` is the fraction of the bill a
-    smaller GPU would save at most; `change` replaces the rule's snippet; `energy` is a fraction of the energy.
+    `gain` and `gain_words` come from rules that work out their own saving; `variant` names another range of the rule's
+    gain; `change` replaces the rule's snippet; `energy` is a fraction of the energy.
     """
 
     why: str
     gain: Range | None = None
     gain_words: str = ""
+    variant: str = ""
     fills: Mapping[str, str] = field(default_factory=dict)
     change: Snippet | None = None
     energy: Range | None = None

@@ -8,8 +8,8 @@ from gpuledger.advice.rule import gb_per_s, pct
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.units import Unknown
 
-# Labels of tensor work at 16 bits and below.
-REDUCED = ("bf16", "bfloat16", "fp16", "float16", "half", "fp8", "int8", "fp4")
+# Precisions of tensor work at 16 bits and below.
+REDUCED = ("bf16", "fp16", "fp8", "int8", "fp4")
 
 
 def waits_for_input(case: Case, limits: Limits) -> str | None:
@@ -42,9 +42,21 @@ def waits_for_gpus(case: Case, limits: Limits) -> str | None:
     tensor, engine = case.signals.tensor_ratio, case.signals.engine_ratio
     if case.klass == "sync-bound":
         return links or case.evidence[0]
+    if case.klass == "starved" and not _both_ways(case, limits):
+        return None
     if links and tensor is not None and engine and tensor / engine < limits.pipes.tensor_used_from_ratio:
         return f"{links} while the tensor pipe is active {pct(tensor / engine)} of the engine's time"
     return None
+
+
+def _both_ways(case: Case, limits: Limits) -> bool:
+    """Gradients travel both ways; input comes in only."""
+    nvlink, pcie, received = case.signals.nvlink_ratio, case.signals.pcie_bytes_per_s, case.demand.pcie_rx_bytes_per_s
+    if nvlink is not None and nvlink >= limits.traffic.links_from_ratio:
+        return True
+    if pcie is None or isinstance(received, Unknown):
+        return False
+    return min(received, pcie - received) >= limits.traffic.links_from_bytes_per_s / 2
 
 
 def links_busy(case: Case, limits: Limits) -> str | None:
@@ -59,11 +71,13 @@ def links_busy(case: Case, limits: Limits) -> str | None:
 
 
 def runs_in_fp32(case: Case, limits: Limits) -> str | None:
-    """The arithmetic is the limit and the tensor pipe is hardly used: precision is the lever."""
-    if case.klass != "compute-bound" or case.precision in REDUCED:
+    """The arithmetic matters and little of it is on the tensor pipe: precision is the lever."""
+    if case.klass not in {"compute-bound", "steady-partial"} or case.precision in {*REDUCED, "tf32", "fp64"}:
         return None
     if case.signals.tensor_ratio is not None:
         return _off_the_tensor_pipe(case, limits)
+    if case.klass != "compute-bound":
+        return None
     if case.precision == "fp32":
         return "compute-bound, and the job says that it runs in fp32"
     busy = case.phase("compute_bound")
@@ -77,12 +91,23 @@ def runs_in_fp32(case: Case, limits: Limits) -> str | None:
 
 def _off_the_tensor_pipe(case: Case, limits: Limits) -> str | None:
     tensor, fp32 = case.signals.tensor_ratio, case.signals.fp32_ratio
-    if tensor is None or tensor >= limits.pipes.tensor_unused_below_ratio:
+    if tensor is None or (fp32 is None and case.klass != "compute-bound"):
         return None
-    if fp32 is not None and fp32 < limits.pipes.fp32_used_from_ratio:
+    if fp32 is None:
+        unused = tensor < limits.pipes.tensor_unused_below_ratio
+        return f"compute-bound with the tensor pipe active {pct(tensor)} of the time" if unused else None
+    if fp32 < limits.pipes.fp32_used_from_ratio or tensor >= min(fp32, limits.pipes.tensor_used_from_ratio):
         return None
-    beside = f", the fp32 pipe {pct(fp32)}" if fp32 is not None else ""
-    return f"compute-bound with the tensor pipe active {pct(tensor)} of the time{beside}"
+    both = f"the fp32 pipe active {pct(fp32)} of the time, the tensor pipe {pct(tensor)}"
+    return f"{case.klass} with {both}: matrix products and convolutions belong on the latter"
+
+
+def runs_in_tf32(case: Case) -> str | None:
+    """The job says TF32 and the tensor pipe works: 16 bits do twice the work."""
+    tensor = case.signals.tensor_ratio
+    if case.klass not in {"compute-bound", "steady-partial"} or case.precision != "tf32" or tensor is None:
+        return None
+    return f"the job says that it runs in tf32, and the tensor pipe is active {pct(tensor)} of the time"
 
 
 def tensor_busy(case: Case, limits: Limits) -> str | None:
@@ -94,13 +119,19 @@ def tensor_busy(case: Case, limits: Limits) -> str | None:
 
 
 def small_kernels(case: Case) -> str | None:
-    """The host cannot launch fast enough."""
+    """Kernels that do not fill the GPU."""
     if case.klass != "launch-bound":
         return None
     engine, sm = case.signals.engine_ratio, case.signals.sm_ratio
     said = [f"a kernel runs {pct(engine)} of the time"] if engine is not None else []
     said += [f"{pct(sm / engine)} of the SMs have work then"] if sm is not None and engine else []
     return "launch-bound: " + ("; ".join(said) or case.evidence[0])
+
+
+def launch_gaps(case: Case, limits: Limits) -> str | None:
+    """The host cannot launch fast enough: small kernels with gaps between them."""
+    engine = case.signals.engine_ratio
+    return small_kernels(case) if engine is None or engine < limits.pipes.gaps_below_ratio else None
 
 
 def memory_limit(case: Case) -> str | None:

@@ -26,10 +26,10 @@ SUMS = (
     "observed_ms", "unstated_ms", "idle_ms", "idle_held_ms", "busy_ppm_ms", "shared_ms", "util_ms", "util_ppm_ms",
     "active_ms", "active_util_ppm_ms", "pif_ms", "pif_uj", "engine_ms", "engine_ppm_ms", "sm_ms", "sm_ppm_ms",
     "mem_copy_ms", "mem_copy_ppm_ms", "dram_ms", "dram_ppm_ms", "tensor_ms", "tensor_ppm_ms", "fp64_ms", "fp64_ppm_ms",
-    "fp32_ms", "fp32_ppm_ms", "fp16_ms", "fp16_ppm_ms", "clock_ms", "clock_mhz_ms", "fb_ms", "fb_mib_ms",
-    "pcie_rx_ms", "pcie_rx_bytes", "pcie_tx_ms", "pcie_tx_bytes", "nvlink_ms", "nvlink_bytes", "power_capped_ms",
-    "thermal_ms", "phase_idle_ms", "phase_underutilized_ms", "phase_productive_ms", "phase_compute_bound_ms",
-    "energy_ms", "energy_mj", *HISTOGRAM,
+    "fp32_ms", "fp32_ppm_ms", "fp16_ms", "fp16_ppm_ms", "imma_ppm_ms", "dfma_ppm_ms", "clock_ms", "clock_mhz_ms",
+    "fb_ms", "fb_mib_ms", "pcie_rx_ms", "pcie_rx_bytes", "pcie_tx_ms", "pcie_tx_bytes", "nvlink_ms", "nvlink_bytes",
+    "power_capped_ms", "thermal_ms", "phase_idle_ms", "phase_underutilized_ms", "phase_productive_ms",
+    "phase_compute_bound_ms", "energy_ms", "energy_mj", *HISTOGRAM,
 )  # fmt: skip
 # Work by pipe, in the terms the catalog rates it, and the time it was recorded for.
 WORK = {f"work_{pipe}": expr for pipe, expr in PIPES.items()} | {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, python
-from gpuledger.advice.signs import runs_in_fp32
+from gpuledger.advice.signs import runs_in_fp32, runs_in_tf32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -32,11 +32,13 @@ for inputs, targets in loader:
     exclusive=PRECISION,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
-    """Compute-bound in 32 bits, on a GPU with 16-bit tensor cores."""
-    sign = runs_in_fp32(case, limits)
-    if not sign or not isinstance(case.gpu, Gpu) or "fp16" not in case.gpu.peak_tflops:
+    """Work in 32 bits, on a GPU with 16-bit tensor cores."""
+    if not isinstance(case.gpu, Gpu) or "fp16" not in case.gpu.peak_tflops:
         return None
-    return Reason(f"{sign}; {case.gpu.name} does {_times(case.gpu)} the fp32 work in fp16")
+    if sign := runs_in_tf32(case):
+        return Reason(f"{sign}; 16 bits do twice the work", variant="tf32")
+    sign = runs_in_fp32(case, limits)
+    return Reason(f"{sign}; {case.gpu.name} does {_times(case.gpu)} the fp32 work in fp16") if sign else None
 
 
 def _times(gpu: Gpu) -> str:

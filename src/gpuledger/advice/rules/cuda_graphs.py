@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import Effort, Reason, advise, python
-from gpuledger.advice.signs import nvidia, small_kernels
+from gpuledger.advice.signs import launch_gaps, nvidia
 
 CHANGE = python("""
 import torch
@@ -25,7 +25,7 @@ model = torch.cuda.make_graphed_callables(model, (torch.randn_like(inputs),))
     effort=Effort("medium", 16),
     change=CHANGE,
 )
-def when(case: Case, _: Limits) -> Reason | None:
+def when(case: Case, limits: Limits) -> Reason | None:
     """The host cannot launch small kernels fast enough."""
-    sign = small_kernels(case)
+    sign = launch_gaps(case, limits)
     return Reason(sign) if sign and nvidia(case) else None

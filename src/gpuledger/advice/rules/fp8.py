@@ -8,7 +8,8 @@ from gpuledger.advice.rule import Effort, Reason, advise, python
 from gpuledger.advice.signs import nvidia, tensor_busy
 from gpuledger.catalog.gpus import Gpu
 
-_EIGHT_BITS = ("fp8", "int8", "fp4")
+# Told to be one of these, FP8 is not the next step: 8 bits already, or 16 bits come first.
+_NOT_FROM = ("fp8", "int8", "fp4", "fp64", "fp32", "tf32")
 
 CHANGE = python("""
 import torch
@@ -35,6 +36,7 @@ def when(case: Case, limits: Limits) -> Reason | None:
     sign = tensor_busy(case, limits)
     if not sign or not isinstance(case.gpu, Gpu) or not nvidia(case):
         return None
-    if "fp8" not in case.gpu.peak_tflops or case.precision in _EIGHT_BITS:
+    if "fp8" not in case.gpu.peak_tflops or case.precision in _NOT_FROM or case.tensor_kind is not None:
         return None
-    return Reason(f"{sign}; {case.gpu.name} does twice the work in FP8 while its products last")
+    told = "" if case.precision else "; the precision is not told: in TF32, BF16 comes first"
+    return Reason(f"{sign}; {case.gpu.name} does its products at twice the rate in FP8{told}")

@@ -49,4 +49,4 @@ def when(case: Case, limits: Limits) -> Reason | None:
     prices = f"${found.price.usd_per_gpu_h:.2f} against ${found.now.usd_per_gpu_h:.2f} a GPU-hour on the market"
     sign = f"the most it needs fits {found.gpu.name} ({found.fits}): {prices}"
     fills = {"smaller": found.gpu.name.replace(" ", "-"), "namespace": case.namespace}
-    return Reason(sign, found.gain, f"{found.price.words}; {found.now.words}", fills)
+    return Reason(sign, found.gain, f"{found.price.words}; {found.now.words}", fills=fills)

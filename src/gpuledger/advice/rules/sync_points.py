@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import Effort, Reason, advise, python
-from gpuledger.advice.signs import links_busy, small_kernels
+from gpuledger.advice.signs import launch_gaps, links_busy
 
 CHANGE = python("""
 import torch
@@ -31,7 +31,7 @@ for step, (inputs, targets) in enumerate(loader):
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Gaps between kernels that neither input nor other GPUs explain."""
-    sign = small_kernels(case)
+    sign = launch_gaps(case, limits)
     if not sign and case.klass == "sync-bound" and not links_busy(case, limits):
         shown = "; ".join(case.evidence[:3])
         sign = f"{shown}; the links are quiet, so it is the host that is waited for"
