@@ -108,3 +108,19 @@ def test_the_report_says_what_was_published(demo):
     page = (folder / "report.html").read_text()
     assert "Beside the published findings" in page
     assert f"{said['published']['figures'][0]['value']:.1f}" in page
+
+
+def test_the_demo_can_be_audited_as_it_says(demo, capfd):
+    _, said = demo
+    args = ["audit", "--lake", said["lake"], "--inventory", said["inventory"], "--teams", said["teams"], "--json"]
+    capfd.readouterr()
+    assert run(args) == 0
+    audit = json.loads(capfd.readouterr().out)
+    vocabulary = {"dali", "num-workers", "pin-memory", "prefetch", "fp8", "fused-kernels", "torch-compile", "spot"}
+    assert len({r["id"] for r in audit["recommendations"]} & vocabulary) >= 2
+    assert {p["basis"] for p in audit["prices"]} == {"inventory"}
+    assert audit["buckets"]["unobserved"] == "0"
+    assert {t["name"] for t in audit["by_team"]} == {"foundation models", "research", "risk", "serving"}
+    savings = audit["savings"]
+    assert savings["combined_pct"] <= savings["cap_pct"] < savings["naive_pct"]
+    assert savings["with_rate_pct"] <= 100

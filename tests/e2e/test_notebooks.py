@@ -24,6 +24,20 @@ def test_the_efficiency_notebook_runs():
     assert len(charts) == 6
 
 
+@pytest.mark.filterwarnings("default")  # the kernel's own libraries warn about themselves
+def test_the_audit_notebook_runs():
+    notebook = nbformat.read(ROOT / "notebooks" / "gpu_cost_audit.ipynb", as_version=4)
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    outputs = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs]
+    text = "".join(o.get("text", "") for o in outputs)
+    assert "60 % spot and a 40 % fix: naive 100 %, honest 76 %" in text
+    assert "First: " in text
+    assert sum("image/svg+xml" in o.get("data", {}) for o in outputs) == 3
+    # Its checks are asserts: taken out, the notebook would prove nothing.
+    code = "".join(c.source for c in notebook.cells if c.cell_type == "code")
+    assert code.count("assert ") >= 12
+
+
 def test_the_quick_start_runs():
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "quick_start.py")], capture_output=True, text=True, check=True

@@ -5,9 +5,38 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 
+from gpuledger.advice.rule import Effort, Snippet
+from gpuledger.advice.statement import (
+    AuditSavings,
+    AuditStatement,
+    GroupBehaviour,
+    MonthlyEnergy,
+    MonthlyUsd,
+    Recommendation,
+    RoiPriced,
+    Target,
+)
+from gpuledger.cost.projections import project
+from gpuledger.cost.savings import Kind, Spread
+from gpuledger.cost.statement import (
+    NOT_ASKED,
+    Comparison,
+    CostRow,
+    CostStatement,
+    Dollars,
+    Effect,
+    GpuCost,
+    PriceUsed,
+    Times,
+    Unpriced,
+    WorkCost,
+    add_dollars,
+    add_times,
+)
 from gpuledger.efficiency.statement import (
     ActiveAnalysis,
     Capacity,
@@ -229,3 +258,154 @@ def one_gpu() -> EfficiencyStatement:
 def unknown_statement() -> EfficiencyStatement:
     blank = nothing_known(make_statement(gpus=3, hours=4))
     return dataclasses.replace(blank, util_power=(), roi=(), by_namespace=(), findings=())  # type: ignore[type-var,return-value]
+
+
+def dollars(scale: str) -> Dollars:
+    """A bill in which no amount is a whole number of cents."""
+    parts = ("10.123456", "12.345678", "8.111111", "1.055555", "0.504444", "0.333333")
+    return Dollars(*(Decimal(p) * Decimal(scale) for p in parts))
+
+
+def cost_row(name: str, scale: str) -> CostRow:
+    times = Times(*(round(float(p) * 3_600_000) for p in dollars(scale).parts()))
+    return CostRow(name, 2, times, dollars(scale), 0.0)
+
+
+def gpu_cost(row: CostRow, place: int) -> GpuCost:
+    uuid = f"GPU-{place:08x}-f2a7-5b50-b391-{place:012x}"
+    words = "inventory: $2.50 a GPU-hour (on-demand)"
+    return GpuCost(
+        uuid, None, "NVIDIA H100 80GB HBM3", "lab", "us-east-1", 1.0, row.times, row.dollars, Decimal("2.5"), words
+    )
+
+
+def make_cost() -> CostStatement:
+    """Three namespaces, one of them without a price beside its dollars."""
+    rows = (cost_row("ml-training", "100"), cost_row("research", "31.7"), cost_row("ml-inference", "7.77"))
+    priced = [r.dollars for r in rows if isinstance(r.dollars, Dollars)]
+    whole, times = add_dollars(priced), add_times(r.times for r in rows)
+    paid = whole.paid_usd
+    return CostStatement(
+        start_ms=START_MS,
+        end_ms=START_MS + 168 * MS_PER_HOUR,
+        gpus=6,
+        times=times,
+        dollars=whole,
+        paid_low_usd=paid,
+        paid_high_usd=paid,
+        projection=project(paid, 168 * MS_PER_HOUR, START_MS),
+        phases_pct={"idle": 12.0, "underutilized": 24.0, "productive": 20.0, "compute_bound": 44.0},
+        evidence_pct={"counters": 100.0, "power": 0.0, "none": 0.0},
+        work=WorkCost(Decimal("3.98"), Decimal("7.5"), Decimal("15.65"), 12.0, 6, "all that was paid"),
+        energy_kwh=120.0,
+        energy_usd=Unknown("no price per kWh was given"),
+        by_gpu=tuple(gpu_cost(row, i) for i, row in enumerate(rows)),
+        by_model=(),
+        by_cluster=(),
+        by_namespace=rows,
+        by_owner=tuple(dataclasses.replace(r, name=f"{r.name}/job") for r in rows),
+        by_team=(dataclasses.replace(rows[0], name="foundation models"), *rows[1:]),
+        prices=(
+            PriceUsed(
+                "NVIDIA H100 80GB HBM3", Decimal("2.5"), Decimal("2.5"), Decimal("3.25"), "market",
+                "H100 on the market: median $2.50", "2025-09-11", "2026-08-22", 30, 6, 400.0,
+            ),
+        ),
+        unpriced=(Unpriced("Homemade X1", 1, 20.0, "'Homemade X1' is not in the catalog"),),
+        previous=Unknown(NOT_ASKED),
+        assumptions=("paid time comes from inventory.csv",),
+        samples=60_480,
+    )  # fmt: skip
+
+
+def recommendation(place: int, lever: Kind | None) -> Recommendation:
+    spread = Spread(Decimal(place), Decimal(place + 2), Decimal(place + 5))
+    month = MonthlyUsd(Decimal("100.10"), Decimal("200.20"), Decimal("1300.30"))
+    worth = month if lever else Unknown("it claims no dollars of the bill")
+    target = Target(
+        "ml-training/job", "ml-training", "job", "NVIDIA H100 80GB HBM3", "starved", 4, ("GPU-1",),
+        "a kernel runs 38 % of the time", spread, worth, "assumed", True, "counted in full",
+    )  # fmt: skip
+    return Recommendation(
+        id=f"rule-{place}",
+        title=f"Change number {place}",
+        lever=lever,
+        exclusive="one way to buy" if lever == "rate" else "",
+        effort=Effort("small", 4.0),
+        change=Snippet("python", f"loader = DataLoader(dataset, num_workers={place})\nif a < b and c > d: ```\n"),
+        why="a kernel runs 38 % of the time",
+        basis="assumed",
+        source="assumed: nobody measured it",
+        namespaces=("ml-training", "research"),
+        gpus=4,
+        month=worth,
+        saving=spread,
+        energy=None if lever else MonthlyEnergy(300.0, 705.0, 1367.0, Decimal("84.66")),
+        targets=(target, dataclasses.replace(target, owner="research/job", counted=False, words="left out")),
+    )
+
+
+def make_audit() -> AuditStatement:
+    """An audit as the builder would give it."""
+    cost = make_cost()
+    spread = Spread(Decimal(14), Decimal(40), Decimal("57.9"))
+    dearer = Spread(Decimal(33), Decimal("66.9"), Decimal("83.1"))
+    month = MonthlyUsd(Decimal("1000.11"), Decimal("2000.22"), Decimal("3000.33"))
+    behaviour = GroupBehaviour(
+        "ml-training", "job", "NVIDIA H100 80GB HBM3", "training", 4, 100.0, "starved",
+        {"starved": 72.7, "compute-bound": 27.3}, {}, ("a kernel runs 38 % of the time",), "counters", (),
+    )  # fmt: skip
+    levers: tuple[Kind | None, ...] = ("rate", "hours", "throughput", "throughput", "throughput", "hours", None)
+    advice = tuple(recommendation(i, lever) for i, lever in enumerate(levers, 1))
+    return AuditStatement(
+        cost=cost,
+        phases_pct=cost.phases_pct,
+        behaviours=(behaviour,),
+        cases=(),
+        recommendations=advice,
+        savings=AuditSavings(
+            "the bill", Decimal("113.8"), Decimal(40), Decimal("68.3"), Decimal("44.9"), Decimal("66.9"), spread,
+            dearer, month, month, ("rule-2 and rule-3 overlap in underused time", "rule-1 compounds with all the rest"),
+        ),
+        roi_priced=(RoiPriced(RoiRow(70.0, 3.93, 94.4, 2831.0), Decimal("3.826"), Decimal("10828.69")),),
+        first=advice[2],
+        headline=("$13,773 a month for 6 GPUs, 29 % of it put to use.", "First: Change number 3, for ml-training."),
+        not_known=(NotKnown("price of Homemade X1", "not in the catalog"),),
+        assumptions=("hours of the day are UTC; a month is 30 days",),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def audit() -> AuditStatement:
+    return make_audit()
+
+
+@pytest.fixture(scope="session")
+def unpriced_audit() -> AuditStatement:
+    """The same without any price: dollars are not known, hours are."""
+    made, why = make_audit(), Unknown("no price for Homemade X1")
+    rows = tuple(dataclasses.replace(r, dollars=why) for r in made.cost.by_namespace)
+    cost = dataclasses.replace(
+        made.cost, dollars=why, paid_low_usd=why, paid_high_usd=why, projection=why, work=why, prices=(),
+        by_namespace=rows, by_owner=rows, by_team=rows,
+        by_gpu=tuple(dataclasses.replace(g, dollars=why, usd_per_h=why) for g in made.cost.by_gpu),
+    )  # fmt: skip
+    advice = tuple(dataclasses.replace(r, month=why) if r.lever else r for r in made.recommendations)
+    assert isinstance(made.savings, AuditSavings)
+    savings = dataclasses.replace(made.savings, of="the paid GPU-hours", combined_month=why, with_rate_month=why)
+    return dataclasses.replace(made, cost=cost, recommendations=advice, savings=savings)
+
+
+@pytest.fixture(scope="session")
+def compared_audit() -> AuditStatement:
+    """The same beside the period before."""
+    made = make_audit()
+    assert isinstance(made.cost.dollars, Dollars)
+    effects = tuple(
+        Effect(b, v * Decimal("0.9"), v, v * Decimal("0.06"), v * Decimal("0.04"), Decimal(0))
+        for b, v in made.cost.dollars.each().items()
+    )
+    paid = made.cost.dollars.paid_usd
+    total = Effect("paid", paid * Decimal("0.9"), paid, paid * Decimal("0.06"), paid * Decimal("0.04"), Decimal(0))
+    before = Comparison(START_MS - 168 * MS_PER_HOUR, START_MS, total, effects, ("paid more by volume",))
+    return dataclasses.replace(made, cost=dataclasses.replace(made.cost, previous=before))

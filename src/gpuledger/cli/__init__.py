@@ -8,6 +8,7 @@ screen      tables on stdout, progress on stderr, or one JSON object and nothing
 figures     one figure as text
 folders     a folder replaced whole or not at all
 analysis    stale books to a statement, a statement to files
+auditing    prices, files and windows to an audit; fail_on says when it counts as failed
 views       statement, import, catalog as tables
 """
 

@@ -23,6 +23,28 @@ lake_option = click.option(
 )  # fmt: skip
 
 
+hz_option = click.option(
+    "--hz", type=float, default=10.0, show_default=True, help="Readings a second; costly ones once a second."
+)
+label_option = click.option(
+    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="namespace, workload, run_id, ...; again for more."
+)
+device_option = click.option(
+    "--device", default="nvml", show_default=True, metavar="nvml|amd|replay:FILE", help="Whom to ask."
+)
+
+
+def labels_of(given: tuple[str, ...]) -> dict[str, str]:
+    """The labels of a recording by name."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--label {text!r} is not NAME=VALUE", hint="for example --label workload=train")
+        found[name.strip()] = value.strip()
+    return found
+
+
 @dataclass(frozen=True)
 class Chosen:
     """Which part of the books a statement is about."""

@@ -23,25 +23,25 @@ class Screen:
         self.as_json = as_json
         self.talks = not as_json and not quiet
 
-    def console(self) -> Console:
-        """The terminal, or whatever stdout is."""
+    def console(self, *, err: bool = False) -> Console:
+        """The terminal, or whatever stdout is; stderr where stdout is another command's."""
         from rich.console import Console
 
         class Terminal(Console):
             def on_broken_pipe(self) -> None:
                 raise BrokenPipeError  # rich would end the program with 1, which means something else here
 
-        return Terminal(highlight=False, emoji=False)
+        return Terminal(highlight=False, emoji=False, stderr=err)
 
-    def say(self, *lines: str) -> None:
+    def say(self, *lines: str, err: bool = False) -> None:
         """Plain lines for a reader; a path stays whole, whatever is in it."""
         for line in lines if self.talks else ():
-            click.echo(line)
+            click.echo(line, err=err)
 
-    def show(self, *parts: RenderableType) -> None:
+    def show(self, *parts: RenderableType, err: bool = False) -> None:
         """Tables for a reader, and text with markup."""
         if self.talks:
-            console = self.console()
+            console = self.console(err=err)
             for part in parts:
                 # A path must stay one word on one line to be copied.
                 console.print(part, soft_wrap=isinstance(part, str))

@@ -40,6 +40,7 @@ class Device:
     slice_ppm: int | None
     first_ms: int
     last_ms: int
+    samples: int = 0
 
     @property
     def name(self) -> str:
@@ -96,7 +97,7 @@ class Lines:
         """Every device seen in the window, in order."""
         test, given = self._window()
         sql = f"""SELECT gpu_uuid, gpu_instance_id, arg_max(gpu_model, last_ms), arg_max(cluster, last_ms),
-            arg_max(region, last_ms), max(slice_ppm), min(first_ms), max(last_ms)
+            arg_max(region, last_ms), max(slice_ppm), min(first_ms), max(last_ms), sum(samples)::BIGINT
             FROM {SOURCE} WHERE {test} GROUP BY 1, 2 ORDER BY 1, 2 NULLS FIRST"""  # noqa: S608
         return [Device(*row) for row in self._ask(sql, **given)]
 

@@ -17,7 +17,7 @@ from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.projections import Projection, Quarter, project
 from gpuledger.cost.savings import Bill
 from gpuledger.cost.showback import Config
-from gpuledger.cost.statement import Bucket, Comparison, CostStatement, Dollars
+from gpuledger.cost.statement import NOT_ASKED, Bucket, Comparison, CostStatement, Dollars
 from gpuledger.efficiency.calibration import Calibration
 from gpuledger.efficiency.scope import UNALLOCATED, Scope
 from gpuledger.errors import InputError
@@ -90,7 +90,7 @@ def statement_and_bill(
     bill = charge_window(books, asked)
     today_ms = bill.window.end_ms if as_of_ms is None else as_of_ms
     per_kwh = None if usd_per_kwh is None else _money(usd_per_kwh)
-    before = _previous(books, asked, bill) if previous else Unknown("not asked for")
+    before = _previous(books, asked, bill) if previous else Unknown(NOT_ASKED)
     return _statement(bill, asked, teams or Config(), today_ms, per_kwh, before), bill
 
 
@@ -127,6 +127,7 @@ def _statement(
         unpriced=figures.unpriced(charges),
         previous=before,
         assumptions=words.assumptions(bill, asked),
+        samples=sum(d.samples for d in bill.devices),
     )
 
 

@@ -27,17 +27,23 @@ def to_json(statement: CostStatement) -> Json:
         "end_ms": s.end_ms,
         "wall_h": s.wall_h,
         "gpus": s.gpus,
+        "samples": s.samples,
         "paid_usd": plain(s.paid_usd),
         "paid_low_usd": plain(s.paid_low_usd),
         "paid_high_usd": plain(s.paid_high_usd),
         "buckets": _dollars(s.dollars),
+        "bucket_pct": None,
         "bucket_h": _hours(s.times),
         "waste_usd": None if isinstance(s.dollars, Unknown) else as_text(s.dollars.waste_usd),
+        "waste_pct": None,
         "hourly_usd": None,
         "monthly_usd": None,
         "yearly_usd": None,
         "quarter": None,
     }
+    if not isinstance(s.dollars, Unknown):
+        out["bucket_pct"] = {b: s.dollars.pct(v) for b, v in s.dollars.each().items()}
+        out["waste_pct"] = s.dollars.pct(s.dollars.waste_usd)
     if not isinstance(s.projection, Unknown):
         out |= plain(s.projection)
     rest = ("phases_pct", "evidence_pct", "work", "energy_kwh", "energy_usd", "prices", "unpriced", "assumptions")

@@ -19,6 +19,7 @@ Bucket = Literal["productive", "stalled", "underused", "idle", "idle_held", "uno
 BUCKETS: tuple[Bucket, ...] = ("productive", "stalled", "underused", "idle", "idle_held", "unobserved")
 PHASES = ("idle", "underutilized", "productive", "compute_bound")
 EVIDENCE = ("counters", "power", "none")
+NOT_ASKED = "not asked for"
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,10 @@ class Dollars:
     def each(self) -> dict[Bucket, Decimal]:
         """By the bucket's name."""
         return dict(zip(BUCKETS, self.parts(), strict=True))
+
+    def pct(self, amount: Decimal) -> float:
+        """An amount in percent of what was paid; 0 where nothing was."""
+        return float(100 * amount / self.paid_usd) if self.paid_usd else 0.0
 
     def parts(self) -> tuple[Decimal, ...]:
         """In the order of BUCKETS."""
@@ -203,7 +208,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class CostStatement:
-    """What was paid in one window, for what, by whom, and what it comes to."""
+    """What was paid in one window, for what, by whom, and what it comes to.
+
+    `samples` are those of its devices in lines that reach into the window, whoever owned them.
+    """
 
     start_ms: int
     end_ms: int
@@ -228,6 +236,7 @@ class CostStatement:
     unpriced: tuple[Unpriced, ...]
     previous: Comparison | Unknown
     assumptions: tuple[str, ...]
+    samples: int = 0
 
     @property
     def paid_usd(self) -> Decimal | Unknown:

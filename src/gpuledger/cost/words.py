@@ -11,6 +11,8 @@ from gpuledger.cost.pricing import Price
 from gpuledger.efficiency.evidence import ModelFacts, PipeRates
 from gpuledger.units import MS_PER_HOUR, Unknown, utc
 
+# Below this many samples a device, one reading more or less moves a share by 10 % and more.
+FEW_SAMPLES = 10
 _BLIND = {
     "by_power_ms": "have no pipe counters: the productive share is power above idle power, so any hot work counts",
     "by_none_ms": "have neither counters nor power: all that is busy counts as productive, so waste is a lower bound",
@@ -20,7 +22,17 @@ _BLIND = {
 
 def assumptions(bill: Charged, asked: Asked) -> tuple[str, ...]:
     """Every choice that moves a dollar, one sentence each."""
-    return (*_paid_time(bill, asked), *_window(bill, asked), *_prices(bill), *_buckets(bill))
+    return (*_few(bill), *_paid_time(bill, asked), *_window(bill, asked), *_prices(bill), *_buckets(bill))
+
+
+def _few(bill: Charged) -> Iterator[str]:
+    samples, devices = sum(d.samples for d in bill.devices), len(bill.devices)
+    if samples < FEW_SAMPLES * devices:
+        plural = "" if devices == 1 else "s"
+        yield (
+            f"only {samples} samples of {devices} device{plural}: too few to tell what the GPUs did; "
+            "shares and dollars a month are rough"
+        )
 
 
 def _paid_time(bill: Charged, asked: Asked) -> Iterator[str]:

@@ -59,7 +59,7 @@ def run_command(
         return _failed(error.exit_code, str(error), say)
     surroundings = dict(os.environ if environ is None else environ)
     with Relay() as relay:
-        recording = None
+        recording, problem = None, ""
         try:
             recording = Recording(
                 lake,
@@ -74,6 +74,7 @@ def run_command(
             with relay.held_back():
                 recording.start()
         except (DeviceError, MissingExtra) as error:
+            problem = str(error)
             say(f"NOT RECORDING: {error}\n  the command runs all the same")
         except GpuledgerError as error:
             return _failed(OUR_FAILURE, f"{error}\n  the command was not started", say)
@@ -82,7 +83,7 @@ def run_command(
         except CannotStart as error:
             _finish(recording, error.exit_code, say)
             return _failed(error.exit_code, str(error), say)
-        return CommandRun(code, _finish(recording, code, say))
+        return CommandRun(code, _finish(recording, code, say), problem)
 
 
 def _failed(code: int, problem: str, say: Say) -> CommandRun:

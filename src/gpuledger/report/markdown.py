@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gpuledger import __version__
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
@@ -56,7 +56,8 @@ def _section(
     return out
 
 
-def _bullets(items: list[str]) -> str:
+def bullets(items: Iterable[str]) -> str:
+    """Sentences, one a line."""
     return "\n".join(f"- {safe(item)}" for item in items) or "None."
 
 
@@ -73,10 +74,10 @@ def render_markdown(
     if charts and drawn is None:
         drawn = drawings(statement, load_theme("light"), limits or load_thresholds())
     out = [f"# {safe(headline(statement))}", "Efficiency statement. " + safe("; ".join(facts(statement))) + "."]
-    figures = [f"| {safe(c.label)} | {safe(_value(c.value, c.range))} | {safe(c.note)} |" for c in cards(statement)]
+    figures = [f"| {safe(c.label)} | {safe(with_range(c.value, c.range))} | {safe(c.note)} |" for c in cards(statement)]
     out.append("\n".join(["| Key figure | Value | Meaning |", "| --- | ---: | --- |", *figures]))
     if statement.findings[1:]:
-        out += ["## Findings", _bullets(list(statement.findings[1:]))]
+        out += ["## Findings", bullets(list(statement.findings[1:]))]
     if comparison:
         rows = [f"| {' | '.join(safe(compared(v)) for v in row)} |" for row in comparison]
         out += ["## Beside the published findings"]
@@ -84,12 +85,13 @@ def render_markdown(
     for section in outline.sections:
         out += _section(section, statement, charts or {}, drawn or {})
     out += ["## What each number means", *(f"**{safe(t.term)}.** {safe(t.meaning)}" for t in outline.glossary)]
-    out += ["## Evidence", _bullets(evidence(statement)), "## Assumptions", _bullets(list(statement.assumptions))]
+    out += ["## Evidence", bullets(evidence(statement)), "## Assumptions", bullets(list(statement.assumptions))]
     missing = [f"{n.figure}: not known: {n.why}" for n in statement.not_known]
-    out += ["## Not known", _bullets(missing) if missing else "Nothing was left out."]
+    out += ["## Not known", bullets(missing) if missing else "Nothing was left out."]
     out.append(f"Made by gpuledger {__version__}. Every figure here is in report.json under the same name.")
     return "\n\n".join(out) + "\n"
 
 
-def _value(value: str, span: str) -> str:
+def with_range(value: str, span: str) -> str:
+    """A figure and its range."""
     return f"{value} ({span})" if span else value

@@ -18,22 +18,25 @@ Comparison = Sequence[tuple[str, object, object]]
 
 
 class CardKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key figure: where it is in the statement and how it is written."""
+    """A key figure: where it is in the statement and how it is written; `low` and `high`: where its range is."""
 
     label: str
     field: str
     style: str
     note: str
+    low: str = ""
+    high: str = ""
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One section: its words, charts and tables."""
+    """One section: its words, charts and tables; `block` names what else its document puts there."""
 
     id: str
     title: str
     text: str
     charts: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
+    block: str = ""
 
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,9 +67,9 @@ class Card:
 
 
 @cache
-def load_outline() -> Outline:
-    """The outline of the report."""
-    return load_toml(data_dir("gpuledger.report", "outline.toml"), Outline)
+def load_outline(file: str = "outline.toml") -> Outline:
+    """The outline of a report."""
+    return load_toml(data_dir("gpuledger.report", file), Outline)
 
 
 def next_target(s: EfficiencyStatement) -> RoiRow | None:
@@ -75,8 +78,12 @@ def next_target(s: EfficiencyStatement) -> RoiRow | None:
     return min(worth, key=lambda r: r.target_rfu_pct) if worth else None
 
 
-def _card(kind: CardKind, s: EfficiencyStatement) -> Card:
+def card(kind: CardKind, s: object) -> Card:
+    """A key figure, filled from a statement."""
     value = field_of(s, kind.field)
+    if kind.low and not isinstance(value, Unknown):
+        low, high = write(field_of(s, kind.low), kind.style), write(field_of(s, kind.high), kind.style)
+        return Card(kind.label, write(value, kind.style), "" if low == high else f"{low} to {high}", kind.note, False)
     if isinstance(value, Range):
         span = "" if value.low == value.high else f"{write(value.low, kind.style)} to {write(value.high, kind.style)}"
         return Card(kind.label, write(value.middle, kind.style), span, kind.note, False)
@@ -85,7 +92,7 @@ def _card(kind: CardKind, s: EfficiencyStatement) -> Card:
 
 def cards(s: EfficiencyStatement) -> list[Card]:
     """The key figures, the worth of the next target last."""
-    out = [_card(kind, s) for kind in load_outline().cards]
+    out = [card(kind, s) for kind in load_outline().cards]
     target = next_target(s)
     if target:
         label = f"Worth at {round_percent(target.target_rfu_pct)} RFU"

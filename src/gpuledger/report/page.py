@@ -23,7 +23,7 @@ SHORT = 26  # words up to this length stay on one line
 
 @dataclass(frozen=True)
 class Page:
-    """The parts of a page, as HTML but for the first four."""
+    """The parts of a page, as HTML but for the first four and `second`, which stands below the headline."""
 
     title: str
     kind: str
@@ -34,6 +34,8 @@ class Page:
     contents: Sequence[tuple[str, str]]
     sections: Sequence[str]
     closing: str
+    second: str = ""
+    json_name: str = "report.json"
 
 
 def template(name: str) -> str:
@@ -149,6 +151,8 @@ def render_page(page: Page) -> str:
         facts="".join(f"<span>{escape(f)}</span>" for f in page.facts),
         headline=escape(tie(page.headline)),
         long="long" if len(page.headline) > LONG_HEADLINE else "",
+        second=f'<p class="second">{escape(tie(page.second))}</p>' if page.second else "",
+        json=escape(page.json_name),
         cards=page.cards,
         top=page.top,
         contents="\n".join(f'<li><a href="#{i}">{escape(t)}</a></li>' for i, t in page.contents),

@@ -1,26 +1,31 @@
-"""Which tables does the statement fill, and what stands in each cell?"""
+"""Which tables does a statement fill, and what stands in each cell?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.efficiency.statement import EfficiencyStatement, Range
+from gpuledger.cost.money import ZERO
+from gpuledger.efficiency.statement import Range
 from gpuledger.errors import UnknownName
-from gpuledger.report.written import STYLES, WORDS, sort_key, whole, write
+from gpuledger.report.adding import add_up_columns, places_for
+from gpuledger.report.written import STYLES, WORDS, sort_key, usd, whole, write
 from gpuledger.units import Unknown
 
 SAME_REASON = "not known: same reason"
+OF_EFFICIENCY = "tables.toml"
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One column: a field of the row, its heading, how it is written; `below` gives long words their own line,
-    `middle` leaves out a range's ends."""
+    `middle` leaves out a range's ends, `adds` makes dollars add up to the total: as a part, or as the whole of all
+    parts."""
 
     field: str
     head: str
@@ -28,6 +33,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     optional: bool = False
     below: bool = False
     middle: bool = False
+    adds: Literal["", "part", "whole"] = ""
 
 
 class TableKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +44,7 @@ class TableKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: tuple[Column, ...]
     empty: str
     total: str = ""
+    total_name: str = "Fleet"
     sort: str = ""
     most: int = 0
     note: str = ""
@@ -84,9 +91,9 @@ class Table:
 
 
 @cache
-def table_kinds() -> dict[str, TableKind]:
-    """All tables of the data file."""
-    kinds = load_toml(data_dir("gpuledger.report", "tables.toml"), TablesFile).tables
+def table_kinds(file: str = OF_EFFICIENCY) -> dict[str, TableKind]:
+    """All tables of a data file."""
+    kinds = load_toml(data_dir("gpuledger.report", file), TablesFile).tables
     for kind in kinds.values():
         for column in kind.columns:
             if column.style not in STYLES:
@@ -95,15 +102,19 @@ def table_kinds() -> dict[str, TableKind]:
 
 
 def field_of(holder: object, path: str) -> Any:
-    """A field by its dotted name."""
+    """A field by its dotted name; what is not known has no fields, and stays not known."""
     value = holder
     for step in path.split("."):
+        if isinstance(value, Unknown):
+            return value
         value = getattr(value, step)
     return value
 
 
-def _rows(statement: EfficiencyStatement, path: str) -> list[Any]:
+def _rows(statement: object, path: str) -> list[Any]:
     found = field_of(statement, path)
+    if isinstance(found, Unknown):
+        return []
     if isinstance(found, Mapping):
         return [Pair(str(name), share) for name, share in found.items()]
     return list(found) if isinstance(found, Sequence) else [found]
@@ -142,41 +153,101 @@ def _value(holder: object, column: Column) -> Cell:
     return _cell(found.middle if column.middle and isinstance(found, Range) else found, column.style)
 
 
-def _total(kind: TableKind, columns: Sequence[Column], statement: EfficiencyStatement) -> tuple[Cell, ...] | None:
+def _total(kind: TableKind, columns: Sequence[Column], statement: object) -> list[Cell] | None:
     """The last row: the whole fleet, blank where the whole has no such figure."""
     if not kind.total:
         return None
     whole_fleet = field_of(statement, kind.total)
-    cells = [Cell("Fleet", None)]
+    cells = [Cell(kind.total_name, None)]
     for column in columns[1:]:
-        field = column.field.removeprefix("means.")
-        have = hasattr(whole_fleet, field)
-        cells.append(_cell(getattr(whole_fleet, field), column.style) if have else Cell("", None))
-    return _once(cells)
+        try:
+            found = field_of(whole_fleet, column.field.removeprefix("means."))
+        except AttributeError:
+            cells.append(Cell("", None))
+        else:
+            cells.append(_cell(found, column.style))
+    return cells
 
 
-def build_table(name: str, statement: EfficiencyStatement) -> Table:
-    """The table called `name`, filled from the statement."""
-    kinds = table_kinds()
+@dataclass(frozen=True)
+class _Dollars:
+    """The columns of dollars, rounded to add up: cells by column and row, and totals by column."""
+
+    cells: Mapping[int, Sequence[Decimal | None]]
+    totals: Mapping[int, Decimal]
+    places: int
+
+    def text(self, value: Decimal) -> str:
+        return usd(value, self.places)
+
+    def into(self, cells: list[Cell], row: int) -> list[Cell]:
+        """The cells of a row, its dollars replaced."""
+        for place, column in self.cells.items():
+            if (value := column[row]) is not None:
+                cells[place] = Cell(self.text(value), cells[place].key)
+        return cells
+
+
+def _dollars(columns: Sequence[Column], rows: Sequence[Any], places: int | None) -> _Dollars:
+    """Every column of dollars that adds up; cells without a figure add nothing."""
+    adding = [i for i, c in enumerate(columns) if c.adds]
+    exact: dict[str, list[Decimal | None]] = {}
+    for i in adding:
+        found = (field_of(row, columns[i].field) for row in rows)
+        exact[str(i)] = [v if isinstance(v, Decimal) else None for v in found]
+    sums = [sum((v for v in c if v is not None), ZERO) for c in exact.values()]
+    over = next((str(i) for i in adding if columns[i].adds == "whole"), None)
+    places = places_for(max(map(abs, sums), default=ZERO)) if places is None else places
+    cells, totals = add_up_columns(exact, over, places)
+    return _Dollars({int(i): c for i, c in cells.items()}, {int(i): t for i, t in totals.items()}, places)
+
+
+def _cut(kind: TableKind, columns: Sequence[Column], rows: int) -> str:
+    by = next((c.head.lower() for c in columns if c.field == kind.sort.removeprefix("-")), "as listed")
+    return f"The first {whole(kind.most)} of {whole(rows)} rows, worst first ({by}); the JSON file has all."
+
+
+def _rest(columns: Sequence[Column], money: _Dollars, most: int, rows: int) -> tuple[Cell, ...]:
+    """What the rows left out come to, so that the columns still add up."""
+    cells = [Cell("", None)] * len(columns)
+    cells[0] = Cell(f"{whole(rows - most)} more", None)
+    for place, column in money.cells.items():
+        cells[place] = Cell(money.text(sum((v for v in column[most:] if v is not None), ZERO)), None)
+    return tuple(cells)
+
+
+def build_table(name: str, statement: object, file: str = OF_EFFICIENCY, places: int | None = None) -> Table:
+    """The table called `name`, filled from a statement with the fields its data file names.
+
+    `places` after the point for dollars that add up; without it cents, more for small bills.
+    """
+    kinds = table_kinds(file)
     if name not in kinds:
         raise UnknownName("table", name, kinds)
     kind = kinds[name]
     rows = _sorted(_rows(statement, kind.rows), kind.sort)
     columns = [c for c in kind.columns if not c.optional or any(field_of(r, c.field) for r in rows)]
+    money = _dollars(columns, rows, places)
+    shown = rows[: kind.most] if kind.most else rows
+    filled = [_once(money.into([_value(row, c) for c in columns], i)) for i, row in enumerate(shown)]
     note = kind.note
-    if kind.most and len(rows) > kind.most:
-        by = next((c.head.lower() for c in columns if c.field == kind.sort.removeprefix("-")), "as listed")
-        cut = f"The first {whole(kind.most)} of {whole(len(rows))} rows, worst first ({by}); report.json has all."
-        note = f"{note} {cut}".strip()
-        rows = rows[: kind.most]
+    if len(shown) < len(rows):
+        note = f"{note} {_cut(kind, columns, len(rows))}".strip()
+        if money.cells:
+            filled.append(_rest(columns, money, len(shown), len(rows)))
+    total = _total(kind, columns, statement) if len(rows) > 1 else None
+    if total is not None:
+        for place, value in money.totals.items():
+            if not total[place].unknown:
+                total[place] = Cell(money.text(value), None)
     return Table(
         name=name,
         caption=kind.caption,
         heads=tuple(c.head for c in columns),
         words=tuple(c.style in WORDS or c.style == "shares" for c in columns),
         below=tuple(c.below for c in columns),
-        rows=tuple(_once(_value(row, c) for c in columns) for row in rows),
-        total=_total(kind, columns, statement) if len(rows) > 1 else None,
+        rows=tuple(filled),
+        total=None if total is None else _once(total),
         note=note,
         empty=kind.empty,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -21,7 +22,7 @@ def _names() -> dict[str, dict[str, str]]:
     return load_toml(data_dir("gpuledger.report", "names.toml"), dict[str, dict[str, str]])
 
 
-def number(value: float, places: int = 0) -> str:
+def number(value: float | Decimal, places: int = 0) -> str:
     """1234567.8 as 1,234,568; a true minus sign, and never a negative zero."""
     text = f"{abs(value):,.{places}f}"
     return f"{MINUS}{text}" if value < 0 and any(d in text for d in "123456789") else text
@@ -70,6 +71,25 @@ def signed(value: float) -> str:
 def loose(value: float) -> str:
     """A figure of whatever size: one place from ten up, else three."""
     return number(value, 1 if abs(value) >= 10 else 3)
+
+
+def usd(value: float | Decimal, places: int = 2) -> str:
+    """Dollars, to the cent unless told otherwise; the sign comes before the dollar."""
+    text = number(value, places)
+    return f"{MINUS}${text.removeprefix(MINUS)}" if text.startswith(MINUS) else f"${text}"
+
+
+def money(value: float | Decimal) -> str:
+    """Dollars of any size: to the cent, or with three digits where the whole is less than a dollar."""
+    places = 2
+    while value and places < 8 and abs(value) * 10**places < 100:
+        places += 1
+    return usd(value, places)
+
+
+def rate(value: float | Decimal) -> str:
+    """Dollars an hour: four places where the fourth says something."""
+    return usd(value, 2 if round(value, 2) == round(value, 4) else 4)
 
 
 def instant(value: float) -> str:
@@ -139,6 +159,9 @@ STYLES: dict[str, Callable[[Any], str]] = {
         tenth,
         signed,
         loose,
+        usd,
+        money,
+        rate,
         instant,
         shares,
         plain,
@@ -162,6 +185,8 @@ def write(value: object, style: str) -> str:
     form = STYLES[style]
     if isinstance(value, Unknown):
         return str(value)
+    if value == "" and style not in WORDS:
+        return ""  # nothing to say here, which is not the same as not known
     if isinstance(value, Range):
         low, high = form(value.low), form(value.high)
         return form(value.middle) if low == high else f"{form(value.middle)} ({_bare(low)} to {high})"
@@ -182,7 +207,7 @@ def sort_key(value: object) -> float | str | None:
         return None
     if isinstance(value, bool):
         return float(value)
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float, Decimal)):
         return float(value)
     if isinstance(value, Mapping):
         return max(value.values(), default=0.0)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpuledger.efficiency.statement import EfficiencyStatement
 
 MARKER = ".gpuledger-demo"
+INVENTORY, TEAMS = "inventory.csv", "teams.toml"
 HEADLINE = (
     "samples", "gpus", "clusters", "namespaces", "start_utc", "end_utc", "gpu_util_pct", "pif", "rfu_power_pct",
     "rfu_counters_pct", "rfu_counters", "efficiency_gap_pp", "bottlenecked_pct_of_active", "roi", "findings",
@@ -37,21 +38,25 @@ def command(screen: Screen, out: Path, open_it: bool) -> None:
     with replacing(out, MARKER) as folder:
         statement, written = _run(folder, screen)
     data, lake, report = out / "fleet.parquet", out / "lake", out / "report.html"
+    inventory, teams = out / INVENTORY, out / TEAMS
     files = {name: str(out / path.relative_to(folder)) for name, path in written.items()}
-    screen.answer({**_figures(statement), "data": str(data), "lake": str(lake), "report": str(report), "files": files})
+    where = {"data": data, "lake": lake, "report": report, "inventory": inventory, "teams": teams}
+    screen.answer({**_figures(statement), **{name: str(path) for name, path in where.items()}, "files": files})
     if screen.talks:
-        screen.show(*parts(statement, report=report, data=data, lake=lake))
+        screen.show(*parts(statement, **where))
     if open_it:
         click.launch(str(report))
 
 
 def _run(folder: Path, screen: Screen) -> tuple[EfficiencyStatement, dict[str, Path]]:
     """The fleet, the lake, the books, the statement and its files, all in one folder."""
+    from gpuledger.catalog.files import data_dir
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.analysis import post, state, write_files
     from gpuledger.cli.published import comparison
     from gpuledger.lake.importing import import_files
     from gpuledger.lake.layout import Lake
+    from gpuledger.report.write import write_whole
     from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 
     spec, lake, limits = FleetSpec(), Lake(folder / "lake"), load_thresholds()
@@ -62,6 +67,8 @@ def _run(folder: Path, screen: Screen) -> tuple[EfficiencyStatement, dict[str, P
         post(lake, limits, stages)
         statement = state(lake, limits, EVERYTHING, "s0")
         files = write_files(statement, folder, limits, stages, comparison(statement))
+        for name, shipped in ((INVENTORY, "demo_inventory.csv"), (TEAMS, "demo_config.toml")):
+            files[name] = write_whole(folder / name, data_dir("gpuledger.cost", "data", shipped).read_bytes())
     return statement, files
 
 

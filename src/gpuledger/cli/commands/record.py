@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.options import lake_option, screen_options
+from gpuledger.cli.options import device_option, hz_option, label_option, labels_of, lake_option, screen_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
 @click.command("record", context_settings={"allow_interspersed_args": False})
 @lake_option
-@click.option("--hz", type=float, default=10.0, show_default=True, help="Readings a second; costly ones once a second.")
+@hz_option
 @click.option("--duration", type=float, metavar="SECONDS", help="Stop after so long; without it Ctrl-C stops.")
-@click.option(
-    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="namespace, workload, run_id, ...; again for more."
-)
-@click.option("--device", default="nvml", show_default=True, metavar="nvml|amd|replay:FILE", help="Whom to ask.")
+@label_option
+@device_option
 @click.argument("argv", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 @screen_options
 def command(
@@ -46,7 +44,7 @@ def command(
 
     if duration is not None and duration <= 0:
         raise InputError(f"cannot record for {duration:g} s", hint="give a number of seconds above 0")
-    with Recording(lake_dir, hz=hz, labels=_labels(labels), device=device, of_job=False) as run:
+    with Recording(lake_dir, hz=hz, labels=labels_of(labels), device=device, of_job=False) as run:
         if screen.talks:
             length = f"for {duration:g} s" if duration else "until Ctrl-C"
             click.echo(f"recording {len(run.devices)} devices at {hz:g} Hz {length}", err=True)
@@ -74,7 +72,7 @@ def _around(
     try:
         if duration is not None:
             raise InputError("--duration and a command both say when to stop", hint="leave --duration out")
-        given = _labels(labels)
+        given = labels_of(labels)
     except GpuledgerError as error:
         to_stderr(f"{error}\n  the command was not started")
         return OUR_FAILURE
@@ -87,16 +85,6 @@ def _around(
     else:
         screen.answer({"exit_code": done.exit_code, "run_id": None, "recorded": False, "problem": done.problem})
     return done.exit_code
-
-
-def _labels(given: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise InputError(f"--label {text!r} is not NAME=VALUE", hint="for example --label workload=train")
-        found[name.strip()] = value.strip()
-    return found
 
 
 def figures(notes: RunNotes, lake_dir: Path) -> dict[str, Any]:

@@ -19,17 +19,21 @@ from gpuledger.units import Unknown
 SHOWN_FINDINGS = 6
 
 
-def parts(statement: EfficiencyStatement, *, report: Path, data: Path, lake: Path) -> list[RenderableType]:
+def parts(
+    statement: EfficiencyStatement, *, report: Path, data: Path, lake: Path, inventory: Path, teams: Path
+) -> list[RenderableType]:
     """Our figures beside the published ones, the findings, where everything is, what to do next."""
     said = findings(statement.findings[:SHOWN_FINDINGS])
     where = pairs()
     where.add_row("report", f"[bold]{escape(str(report))}[/]")
     where.add_row("samples", escape(str(data)))
     where.add_row("books", escape(str(lake)))
+    where.add_row("paid for", escape(f"{inventory}, teams in {teams.name}"))
     return [
         title(statement), "", beside_published(statement), Text(published_s0().note, style="dim"), "",
         *([said, ""] if said else []), where, "",
-        "next: open the report in a browser, or look closer",
+        "next: open the report in a browser, price the waste, or look closer",
+        f"  gpuledger audit --lake {escape(str(lake))} --inventory {escape(str(inventory))}",
         f"  gpuledger analyze --lake {escape(str(lake))} --last 1d",
         "  gpuledger import YOUR_EXPORT.csv && gpuledger analyze --out report",
     ]  # fmt: skip

@@ -52,6 +52,11 @@
     });
   });
 
+  // What is folded on the screen is open on paper.
+  window.addEventListener("beforeprint", function () {
+    Array.prototype.forEach.call(document.querySelectorAll("details"), function (d) { d.open = true; });
+  });
+
   // Marks of a chart tell their figures.
   var tip = document.getElementById("tip");
   function show(event) {

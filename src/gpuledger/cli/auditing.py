@@ -1,0 +1,154 @@
+"""How do a command line's prices, files and windows become an audit, of a lake or of one run?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from gpuledger.advice.build import audit_statement
+from gpuledger.advice.limits import Limits, load_limits
+from gpuledger.advice.statement import AuditStatement
+from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.cli.analysis import post, since_ms
+from gpuledger.cli.options import Chosen
+from gpuledger.cli.screen import Stages
+from gpuledger.cost.inventory import Inventory, read_inventory
+from gpuledger.cost.pricing import PriceChoice
+from gpuledger.cost.showback import Config, load_config
+from gpuledger.efficiency.calibration_files import load_calibration
+from gpuledger.efficiency.scope import Scope
+from gpuledger.errors import InputError, map_os_error
+from gpuledger.lake.layout import Lake
+from gpuledger.lake.runs import RunNotes
+from gpuledger.report.write_audit import write_audit
+
+LEAST_SAMPLES = 2
+Price = Decimal | Mapping[str, Decimal] | None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an audit is made with; every file is read and every name checked before anything runs."""
+
+    inventory: Inventory | None
+    price: Price
+    instance: str | None
+    region: str | None
+    teams: Config | None
+    limits: Limits
+    usd_per_kwh: Decimal | None
+    previous: bool
+
+
+def wanted(
+    *,
+    inventory: Path | None,
+    prices: Sequence[str],
+    instance: str | None,
+    region: str | None,
+    teams: Path | None,
+    limits: Path | None,
+    usd_per_kwh: str | None,
+    previous: bool,
+) -> Wanted:
+    """The options of a command line, checked."""
+    price = price_of(prices)
+    if price is not None and instance:
+        raise InputError("--price and --instance both say what a GPU-hour costs", hint="give one of them")
+    PriceChoice(price, instance, region)  # an unknown GPU, instance or region fails here, before a job has run
+    return Wanted(
+        read_inventory(inventory) if inventory else None,
+        price,
+        instance,
+        region,
+        load_config(teams) if teams else None,
+        load_limits(limits),
+        None if usd_per_kwh is None else _usd(usd_per_kwh, "--usd-per-kwh"),
+        previous,
+    )
+
+
+def price_of(given: Sequence[str]) -> Price:
+    """--price 2.50, or --price GPU=2.50 once a GPU."""
+    plain = [text for text in given if "=" not in text]
+    if plain and len(given) > 1:
+        raise InputError(
+            f"--price {plain[0]} is for every GPU, so no other can be given", hint="name the GPU of each: H100=2.50"
+        )
+    if plain:
+        return _usd(plain[0], "--price")
+    named = [text.rpartition("=") for text in given]
+    names = [name.strip() for name, _, _ in named]
+    if twice := next((n for n in names if names.count(n) > 1), None):
+        raise InputError(f"--price gives two prices for {twice}", hint="give one")
+    return {name: _usd(value, f"--price {name}") for name, (_, _, value) in zip(names, named, strict=True)} or None
+
+
+def _usd(text: str, option: str) -> Decimal:
+    try:
+        value = Decimal(text.strip().removeprefix("$"))
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if not value.is_finite() or value < 0:
+        raise InputError(f"{option} {text!r} is not a price", hint="give dollars as a plain number, for example 2.50")
+    return value
+
+
+def audit_lake(lake: Lake, chosen: Chosen, asked: Wanted, stages: Stages) -> AuditStatement:
+    """The audit of a window of the lake; what is stale is posted first."""
+    post(lake, load_thresholds(), stages)
+    tick = stages.start("auditing")
+    scope = Scope(since_ms(lake, chosen), chosen.until_ms, chosen.clusters, chosen.namespaces, chosen.owners)
+    made = _audit(lake, scope, asked)
+    tick(1)
+    return made
+
+
+def audit_run(lake: Lake, notes: RunNotes, asked: Wanted, stages: Stages) -> AuditStatement:
+    """The audit of one recording: its own time on its own devices."""
+    _enough(notes)
+    post(lake, load_thresholds(), stages)
+    end = max(notes.ended_ms or notes.started_ms, notes.started_ms + 1)
+    return _audit(lake, Scope(notes.started_ms, end, owners=(notes.run_id,)), asked)
+
+
+def _enough(notes: RunNotes) -> None:
+    if notes.devices and not any(d.owned for d in notes.devices):
+        raise InputError(
+            f"run {notes.run_id} held none of the {len(notes.devices)} GPUs, so none of their time is its own",
+            hint="was the GPU hidden from it (CUDA_VISIBLE_DEVICES)? audit the whole lake: gpuledger audit",
+        )
+    if notes.rows < LEAST_SAMPLES:
+        words = f"the run left {notes.rows} sample{'s' * (notes.rows != 1)} in {notes.seconds:.1f} s"
+        raise InputError(f"{words}: too short to audit", hint="audit something that runs for some seconds")
+
+
+def _audit(lake: Lake, scope: Scope, asked: Wanted) -> AuditStatement:
+    return audit_statement(
+        lake,
+        scope,
+        inventory=asked.inventory,
+        price=asked.price,
+        instance=asked.instance,
+        region=asked.region,
+        teams=asked.teams,
+        as_of_ms=time.time_ns() // 1_000_000,
+        previous=asked.previous,
+        usd_per_kwh=asked.usd_per_kwh,
+        calibration=load_calibration(lake),
+        thresholds=asked.limits,
+    )
+
+
+def write_files(audit: AuditStatement, out: Path, stages: Stages) -> dict[str, str]:
+    """The audit's documents, charts and CSVs in a folder; their paths by name."""
+    tick = stages.start("writing the audit")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        written = write_audit(audit, out, progress=lambda _step: tick(1))
+    except OSError as error:
+        raise map_os_error(error, out, "write the audit") from error
+    return {name: str(path) for name, path in written.items()}

@@ -1,0 +1,177 @@
+"""What did it cost, what of it was wasted, and what should be changed first?"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuledger.cli.options import (
+    PATH,
+    Chosen,
+    device_option,
+    hz_option,
+    label_option,
+    labels_of,
+    lake_option,
+    screen_options,
+    statement_options,
+)
+from gpuledger.cli.screen import Screen
+from gpuledger.errors import GpuledgerError, InputError
+
+if TYPE_CHECKING:
+    from gpuledger.advice.statement import AuditStatement
+    from gpuledger.cli.auditing import Wanted
+    from gpuledger.lake.command import CommandRun
+
+EVERYTHING = Chosen(None, None, None, (), (), ())
+FAILED = 1
+
+
+@dataclass(frozen=True)
+class Around:
+    """How a command is recorded."""
+
+    argv: tuple[str, ...]
+    hz: float
+    labels: tuple[str, ...]
+    device: str
+
+
+@click.command("audit", context_settings={"allow_interspersed_args": False})
+@lake_option
+@click.option("--inventory", type=PATH, help="CSV of what is paid for: device, from, to, instance, region, usd_per_h.")
+@click.option("--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars a GPU-hour; once for each GPU.")
+@click.option("--instance", metavar="NAME", help="Price the GPUs as in this instance, such as p5.48xlarge.")
+@click.option("--region", metavar="NAME", help="The region of --instance, such as us-east-1.")
+@click.option("--teams", type=PATH, help="TOML file: which team each namespace belongs to.")
+@statement_options
+@click.option("--previous", is_flag=True, help="Compare with the period of the same length before.")
+@click.option("--usd-per-kwh", metavar="USD", help="Price of energy; shown beside the bill, never in it.")
+@click.option("--limits", "limits_file", type=PATH, help="TOML file: where a piece of advice begins to apply.")
+@click.option("--out", type=PATH, help="Also write audit.html, its Markdown and JSON twins, charts and CSVs here.")
+@click.option(
+    "--fail-on", metavar="NAME>PCT", help="Exit 1 if waste, or a bucket, is over so many percent: 'waste>40'."
+)
+@hz_option
+@label_option
+@device_option
+@click.argument("argv", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
+@screen_options
+def command(
+    screen: Screen, chosen: Chosen, lake_dir: Path, out: Path | None, fail_on: str | None, hz: float,
+    labels: tuple[str, ...], device: str, argv: tuple[str, ...], **given: Any,
+) -> int:  # fmt: skip
+    """Price the waste, and say what to change first.
+
+    Of the lake as it is; or, with a command, of that command: it is recorded while it runs, and its output, signals and
+    exit code pass through.
+    """
+    if argv:
+        around = Around(argv, hz, labels, device)
+        return _around(screen, around, lake_dir, out, chosen, fail_on, given)
+    from gpuledger.cli.auditing import audit_lake, write_files
+    from gpuledger.cli.fail_on import FailOn
+    from gpuledger.lake.layout import Lake
+
+    asked, judge = _asked(given), FailOn.parse(fail_on) if fail_on else None
+    with screen.stages() as stages:
+        audit = audit_lake(Lake(lake_dir), chosen, asked, stages)
+        files = write_files(audit, out, stages) if out else {}
+    failed = judge.verdict(audit.cost) if judge else ""
+    _tell(screen, audit, files, {"failed": failed or None}, err=False)
+    if failed:
+        click.echo(f"failed: {failed}", err=True)
+    return FAILED if failed else 0
+
+
+def _asked(given: dict[str, Any]) -> Wanted:
+    from gpuledger.cli.auditing import wanted
+
+    return wanted(limits=given.pop("limits_file"), **given)
+
+
+def _around(
+    screen: Screen,
+    around: Around,
+    lake_dir: Path,
+    out: Path | None,
+    chosen: Chosen,
+    fail_on: str | None,
+    given: dict[str, Any],
+) -> int:
+    """Record a command, then audit that run; whatever we find out, its exit code is the answer."""
+    from gpuledger.lake.child import OUR_FAILURE
+    from gpuledger.lake.command import run_command, to_stderr
+
+    try:
+        _only_the_run(chosen, fail_on, given)
+        asked, labels = _asked(given), labels_of(around.labels)
+    except GpuledgerError as error:
+        to_stderr(f"{error}\n  the command was not started")
+        return OUR_FAILURE
+    # Arrow imports pandas wherever it is installed, for nothing here and at the price of a minute of sampling.
+    blocked = sys.modules.setdefault("pandas", None) is None  # type: ignore[arg-type]
+    done = run_command(around.argv, lake_dir, hz=around.hz, labels=labels, device=around.device)
+    if blocked:
+        del sys.modules["pandas"]
+    if done.notes is None:
+        screen.answer({"exit_code": done.exit_code, "run_id": None, "recorded": False, "problem": done.problem})
+        screen.say("gpuledger: nothing was recorded, so there is nothing to audit", err=True)
+        return done.exit_code
+    try:
+        _audit_of(screen, done, lake_dir, out, asked)
+    except GpuledgerError as error:
+        screen.answer({**_run(done), "problem": str(error)})
+        to_stderr(f"no audit of this run: {error}")
+    return done.exit_code
+
+
+def _only_the_run(chosen: Chosen, fail_on: str | None, given: dict[str, Any]) -> None:
+    """Refuse what would widen, narrow or judge the run: the command says when it begins, ends and fails."""
+    if chosen != EVERYTHING or given["previous"]:
+        raise InputError(
+            "around a command the audit is of that run alone",
+            hint="leave the window, the filters and --previous out; audit the lake afterwards with them",
+        )
+    if fail_on:
+        raise InputError(
+            "--fail-on and a command both set the exit code", hint="audit the lake afterwards with --fail-on"
+        )
+
+
+def _audit_of(screen: Screen, done: CommandRun, lake_dir: Path, out: Path | None, asked: Wanted) -> None:
+    from gpuledger.cli.auditing import audit_run, write_files
+    from gpuledger.lake.layout import Lake
+
+    assert done.notes is not None
+    with screen.stages() as stages:
+        audit = audit_run(Lake(lake_dir), done.notes, asked, stages)
+        files = write_files(audit, out, stages) if out else {}
+    _tell(screen, audit, files, _run(done), err=True)
+
+
+def _run(done: CommandRun) -> dict[str, Any]:
+    assert done.notes is not None
+    return {
+        "exit_code": done.exit_code,
+        "run_id": done.notes.run_id,
+        "recorded": True,
+        "samples_recorded": done.notes.rows,
+    }
+
+
+def _tell(screen: Screen, audit: AuditStatement, files: dict[str, str], more: dict[str, Any], *, err: bool) -> None:
+    """One JSON object on stdout; or the tables, which leave stdout to a command that has written there."""
+    from gpuledger.advice.encode import to_json
+    from gpuledger.cli.views.audit import parts
+
+    screen.answer({**to_json(audit), **more, "files": files})
+    if screen.talks:
+        screen.show(*parts(audit, screen.console(err=err).width), err=err)
+        where = files.get("audit.html", "add --out DIR")
+        screen.say(f"every change with its snippet, every GPU and the charts are in the report: {where}", err=err)

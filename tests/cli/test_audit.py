@@ -1,0 +1,305 @@
+"""Does audit price, judge, recommend and pass commands through, and refuse what it cannot use?"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import stat
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from gpuledger.cli.auditing import price_of
+from gpuledger.cli.fail_on import FailOn
+from gpuledger.errors import InputError, UnknownName
+from gpuledger.units import Unknown
+
+ROOT = Path(__file__).parents[2]
+REPLAY = f"replay:{ROOT / 'tests' / 'data' / 'h200_replay.csv.gz'}"
+
+
+@pytest.fixture
+def lake(cli, fleet_parquet):
+    """Three GPUs, 2026-01-20 and 21, a sample each ten minutes."""
+    assert cli("import", fleet_parquet, "--lake", "lake").code == 0
+    return "lake"
+
+
+def audit(cli, *args):
+    ended = cli("audit", "--lake", "lake", "--json", *args)
+    assert ended.code == 0, ended.err
+    return ended.json()
+
+
+@pytest.fixture
+def inventory(cli, lake):
+    """A row for each GPU, paid for the two days."""
+    said = audit(cli, "--price", "2")
+    lines = ["device,from,to,instance,region,purchase_option,usd_per_h"]
+    lines += [f"{g['gpu_uuid']},2026-01-20,2026-01-22,,,owned,1.25" for g in said["by_gpu"]]
+    Path("inventory.csv").write_text("\n".join(lines) + "\n")
+    return "inventory.csv"
+
+
+def test_the_whole_audit_as_json(cli, lake):
+    said = audit(cli, "--price", "2.50")
+    assert sum(said["phases"].values()) == pytest.approx(100)
+    buckets = {name: Decimal(text) for name, text in said["buckets"].items()}
+    assert sum(buckets.values()) == Decimal(said["paid_usd"])
+    hourly, monthly = Decimal(said["hourly_usd"]), Decimal(said["monthly_usd"])
+    assert monthly == round(hourly * 24 * 30, 2)
+    assert set(said["savings"]) >= {"naive_pct", "combined_pct", "cap_pct", "with_rate_pct"}
+    assert said["savings"]["combined_pct"] <= said["savings"]["cap_pct"] <= 100
+    assert sum(said["bucket_pct"].values()) == pytest.approx(100)
+    assert said["waste_pct"] == pytest.approx(100 - said["bucket_pct"]["productive"] - said["bucket_pct"]["unobserved"])
+    assert len(said["headline"]) == 2
+    assert said["files"] == {}
+
+
+def test_the_screen_begins_with_the_money_and_the_first_thing_to_do(cli, lake):
+    said = audit(cli, "--price", "2.50")
+    out = cli("audit", "--lake", "lake", "--price", "2.50").out
+    words = " ".join(out.split())
+    first, second = (" ".join(line.split()) for line in said["headline"])
+    assert words.startswith(first)
+    assert words.index(second) == len(first) + 1
+    for title in ("Where the money went", "Observed time by utilization", "At this rate", "Naive sum", "Prices used"):
+        assert title in out
+    for r in said["recommendations"][:5]:
+        assert r["title"] in words
+        for line in r["change"]["text"].splitlines():
+            assert line in out, "a snippet must survive being copied"
+    for name, share in said["phases"].items():
+        assert f"{name.replace('_', '-')} {share:.1f} %" in words
+
+
+def test_the_table_on_the_screen_adds_up(cli, lake):
+    out = cli("audit", "--lake", "lake", "--price", "2.50").out
+    table = out[out.index("Where the money went") : out.index("Observed time")]
+    amounts = [Decimal(w.replace("$", "").replace(",", "")) for w in table.split() if w.startswith("$")]
+    assert len(amounts) == 7
+    assert sum(amounts[:6]) == amounts[6]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_the_terminal(cli, lake, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    ended = cli("audit", "--lake", "lake", "--price", "2.50")
+    snippets = {line.strip() for r in audit(cli)["recommendations"] for line in r["change"]["text"].splitlines()}
+    lines = [line for line in ended.out.splitlines() if line.strip() not in snippets]
+    assert max(map(len, lines[:-1])) <= width
+    assert not any("…" in line for line in lines), "a figure was cut off"
+
+
+def test_inventory_price_and_market(cli, lake, inventory):
+    said = audit(cli, "--inventory", inventory)
+    assert {p["basis"] for p in said["prices"]} == {"inventory"}
+    assert Decimal(said["paid_usd"]) == Decimal("1.25") * 48 * 3
+    given = audit(cli, "--price", "H100-SXM5-80GB=3", "--price", "A100-SXM4-40GB=2", "--price", "A10G=1")
+    assert {p["basis"] for p in given["prices"]} == {"given"}
+    market = audit(cli)
+    assert {p["basis"] for p in market["prices"]} == {"market"}
+    assert any("market median" in a for a in market["assumptions"])
+    assert all(p["newest"] for p in market["prices"])
+
+
+def test_teams_window_filters_and_previous(cli, lake, tmp_path):
+    rows = audit(cli, "--price", "2")["by_namespace"]
+    names = [row["name"] for row in rows]
+    (tmp_path / "teams.toml").write_text(f'[namespaces.{names[0]}]\nteam = "A team"\n')
+    teams = audit(cli, "--price", "2", "--teams", "teams.toml")["by_team"]
+    assert "A team" in {t["name"] for t in teams}
+    alone = audit(cli, "--price", "2", "--namespace", names[0])
+    assert Decimal(alone["paid_usd"]) == Decimal(rows[0]["paid_usd"])
+    day = audit(cli, "--price", "2", "--since", "2026-01-21", "--previous")
+    assert day["previous"]["total"]["before_usd"]
+    assert (
+        "This period against the last"
+        in cli("audit", "--lake", "lake", "--price", "2", "--since", "2026-01-21", "--previous").out
+    )
+    assert audit(cli, "--price", "2", "--last", "6h")["wall_h"] < 7
+
+
+def test_files(cli, lake):
+    said = audit(cli, "--price", "2", "--out", "report")
+    assert {"audit.html", "audit.md", "audit.json", "cost_by_gpu.csv", "recommendations.csv"} <= set(said["files"])
+    kept = json.loads(Path("report/audit.json").read_text())
+    assert {k: v for k, v in said.items() if k not in {"files", "failed"}} == kept
+    rows = list(csv.DictReader(Path("report/cost_by_gpu.csv").read_text().splitlines()))
+    assert sum(Decimal(r["paid_usd"]) for r in rows) == Decimal(said["paid_usd"])
+
+
+def test_a_calibration_is_used(cli, lake):
+    before = audit(cli, "--price", "2")
+    uuid = before["by_gpu"][0]["gpu_uuid"]
+    spread = {"low": 1e12, "median": 1e12, "high": 1e12, "repeats": 10}
+    model = before["by_gpu"][0]["gpu_model"]
+    board = {"gpu_uuid": uuid, "gpu_model": model, "as_of": "2026-03-01", "seconds": 5, "bandwidth_bytes_per_s": spread}
+    Path("lake/calibration").mkdir()
+    Path("lake/calibration/one.json").write_text(json.dumps(board))
+    after = audit(cli, "--price", "2")
+    assert Decimal(after["buckets"]["productive"]) > Decimal(before["buckets"]["productive"])
+
+
+def test_fail_on(cli, lake):
+    said = audit(cli, "--price", "2", "--fail-on", "waste>99.9")
+    assert said["failed"] is None
+    ended = cli("audit", "--lake", "lake", "--price", "2", "--json", "--fail-on", "waste>1")
+    assert ended.code == 1
+    assert "above 1 %" in ended.json()["failed"]
+    assert "failed: waste is" in ended.err
+
+
+def test_fail_on_reads_shares_of_the_bill(cli, lake):
+    assert FailOn.parse(" Waste > 40 % ") == FailOn("waste", 40.0)
+    assert FailOn.parse("idle_held>2.5") == FailOn("idle_held", 2.5)
+    with pytest.raises(UnknownName, match="did you mean waste"):
+        FailOn.parse("wate>40")
+    for text in ("waste", "waste<40", "waste>", "waste>x"):
+        with pytest.raises(InputError, match="not NAME>PERCENT"):
+            FailOn.parse(text)
+
+    class Cost:
+        dollars = Unknown("no price")
+
+    assert FailOn("waste", 99).verdict(Cost()) == "waste is not known: no price"
+
+
+def test_prices_as_people_write_them():
+    assert price_of([]) is None
+    assert price_of(["$2.50"]) == Decimal("2.50")
+    assert price_of(["A10G=1", "H100 = 3.25"]) == {"A10G": 1, "H100": Decimal("3.25")}
+    for given in (["2", "3"], ["2", "A10G=1"], ["A10G=1", "A10G=2"], ["two"], ["-1"], ["A10G=nan"], ["A10G="]):
+        with pytest.raises(InputError):
+            price_of(given)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--price", "H1000=3"], "did you mean H"),
+        (["--price", "0"], "above 0"),
+        (["--price", "2", "--instance", "p5.48xlarge"], "one of them"),
+        (["--instance", "p5.4xlarge9"], "did you mean p5.4xlarge"),
+        (["--region", "us-east-1"], "--instance"),
+        (["--inventory", "missing.csv"], "missing.csv"),
+        (["--teams", "missing.toml"], "missing.toml"),
+        (["--limits", "missing.toml"], "missing.toml"),
+        (["--usd-per-kwh", "cheap"], "plain number"),
+        (["--fail-on", "everything"], "waste>40"),
+        (["--namespace", "nobody"], "ml-"),
+        (["--since", "2030-01-01"], "2026-01-20"),
+    ],
+)
+def test_bad_wishes(cli, lake, args, words):
+    ended = cli("audit", "--lake", "lake", *args)
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+    assert "next: " in ended.err
+
+
+def test_no_lake_says_what_to_do(cli):
+    ended = cli("audit")
+    assert ended.code == 2
+    assert "gpuledger demo" in ended.err
+
+
+def test_two_samples_are_said_to_be_few(cli, fleet_csv):
+    lines = fleet_csv.read_text().splitlines()
+    uuid = lines[0].split(",").index("UUID")
+    own = [line for line in lines[1:] if line.split(",")[uuid] == lines[1].split(",")[uuid]]
+    Path("two.csv").write_text("\n".join([lines[0], *own[:2]]) + "\n")
+    assert cli("import", "two.csv", "--lake", "lake").code == 0
+    ended = cli("audit", "--lake", "lake", "--price", "2")
+    assert ended.code == 0, ended.err
+    assert "Only 2 samples in this window: too few to judge." in " ".join(ended.out.split())
+    said = audit(cli, "--price", "2")
+    assert said["samples"] == 2
+    assert any("only 2 samples" in a for a in said["assumptions"])
+
+
+# Around a command: a Python of its own, as signals and terminals are the process's.
+
+
+def around(tmp_path, *args, command, env=None):
+    call = [sys.executable, "-m", "gpuledger", "audit", "--lake", "lake", *args, "--", *command]
+    return subprocess.run(
+        call, cwd=tmp_path, env={**os.environ, **(env or {})}, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_command_is_recorded_audited_and_passed_through(tmp_path):
+    command = ["sh", "-c", "echo from the job; echo to its stderr >&2; sleep 4; exit 3"]
+    done = around(tmp_path, "--device", REPLAY, "--price", "4", "--label", "namespace=me", command=command)
+    assert done.returncode == 3
+    assert done.stdout == "from the job\n", "stdout is the command's alone"
+    assert "to its stderr" in done.stderr
+    assert "Where the money went" in done.stderr
+    assert done.stderr.index("to its stderr") < done.stderr.index("a month for 1 GPU")
+    again = subprocess.run(
+        [sys.executable, "-m", "gpuledger", "audit", "--lake", "lake", "--price", "4", "--json"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(again.stdout)["by_namespace"][0]["name"] == "me"
+
+
+def test_with_json_the_answer_follows_the_commands_output(tmp_path):
+    command = ["sh", "-c", "echo from the job; sleep 3"]
+    done = around(tmp_path, "--device", REPLAY, "--price", "4", "--json", "--out", "report", command=command)
+    assert done.returncode == 0
+    head, _, rest = done.stdout.partition("\n")
+    assert head == "from the job"
+    said = json.loads(rest)
+    assert (said["exit_code"], said["recorded"], said["gpus"]) == (0, True, 1)
+    assert said["samples_recorded"] >= 20
+    assert sum(map(Decimal, said["buckets"].values())) == Decimal(said["paid_usd"])
+    assert (tmp_path / "report" / "audit.html").is_file()
+
+
+def test_without_a_driver_the_command_still_runs_and_it_is_said(tmp_path):
+    done = around(tmp_path, "--json", command=["sh", "-c", "echo ran; exit 5"], env={"LD_LIBRARY_PATH": "/nowhere"})
+    if '"recorded": true' in done.stdout:
+        pytest.skip("this machine has a GPU")
+    assert done.returncode == 5
+    assert done.stdout.startswith("ran\n")
+    said = json.loads(done.stdout.partition("\n")[2])
+    assert (said["recorded"], said["exit_code"]) == (False, 5)
+    assert said["problem"]
+    assert "NOT RECORDING" in done.stderr
+
+
+def test_commands_that_cannot_run(tmp_path):
+    assert around(tmp_path, command=["no-such-command"]).returncode == 127
+    script = tmp_path / "not-executable"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(stat.S_IRUSR)
+    assert around(tmp_path, command=[str(script)]).returncode == 126
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--price", "H1000=3"],
+        ["--inventory", "missing.csv"],
+        ["--since", "2026-01-20"],
+        ["--namespace", "me"],
+        ["--previous"],
+        ["--fail-on", "waste>40"],
+        ["--label", "nonsense"],
+    ],
+)
+def test_bad_wishes_stop_before_the_command_starts(cli, tmp_path, args):
+    ended = cli("audit", "--lake", "lake", *args, "--", "touch", "ran")
+    assert ended.code == 125
+    assert "the command was not started" in ended.err
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_run_too_short_to_audit_says_so(tmp_path):
+    done = around(tmp_path, "--device", REPLAY, "--json", command=["true"])
+    assert done.returncode == 0
+    assert "too short to audit" in json.loads(done.stdout)["problem"]
