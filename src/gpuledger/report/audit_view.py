@@ -23,7 +23,7 @@ from gpuledger.report.audit_rows import (
 )
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.outline import Card, Outline, Section, card, load_outline
-from gpuledger.report.written import gpus, loose, money, percent, period
+from gpuledger.report.written import gpus, loose, percent, period
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 OUTLINE = "audit_outline.toml"
@@ -57,12 +57,10 @@ class AuditView:
         return self.audit.roi_priced
 
     @property
-    def waste(self) -> str | Unknown:
-        """Dollars and share of what was seen not to be put to use."""
+    def waste_share(self) -> str | Unknown:
+        """The share of what was seen not to be put to use."""
         dollars = self.cost.dollars
-        if isinstance(dollars, Unknown):
-            return dollars
-        return f"{money(dollars.waste_usd)} ({percent(dollars.pct(dollars.waste_usd))})"
+        return dollars if isinstance(dollars, Unknown) else f"{percent(dollars.pct(dollars.waste_usd))} of the bill"
 
     @property
     def bill(self) -> tuple[BillRow, ...]:

@@ -18,7 +18,10 @@ Comparison = Sequence[tuple[str, object, object]]
 
 
 class CardKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key figure: where it is in the statement and how it is written; `low` and `high`: where its range is."""
+    """A key figure: where it is in the statement and how it is written.
+
+    `low` and `high`: where its range is. `beside`: where words are that stand in a range's place.
+    """
 
     label: str
     field: str
@@ -26,6 +29,7 @@ class CardKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: str
     low: str = ""
     high: str = ""
+    beside: str = ""
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,6 +85,8 @@ def next_target(s: EfficiencyStatement) -> RoiRow | None:
 def card(kind: CardKind, s: object) -> Card:
     """A key figure, filled from a statement."""
     value = field_of(s, kind.field)
+    if kind.beside and not isinstance(value, Unknown):
+        return Card(kind.label, write(value, kind.style), str(field_of(s, kind.beside)), kind.note, False)
     if kind.low and not isinstance(value, Unknown):
         low, high = write(field_of(s, kind.low), kind.style), write(field_of(s, kind.high), kind.style)
         return Card(kind.label, write(value, kind.style), "" if low == high else f"{low} to {high}", kind.note, False)

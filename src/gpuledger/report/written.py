@@ -69,8 +69,8 @@ def signed(value: float) -> str:
 
 
 def loose(value: float) -> str:
-    """A figure of whatever size: one place from ten up, else three."""
-    return number(value, 1 if abs(value) >= 10 else 3)
+    """A figure of whatever size: one place from ten up (and for nothing at all), else three."""
+    return number(value, 1 if abs(value) >= 10 or not value else 3)
 
 
 def usd(value: float | Decimal, places: int = 2) -> str:
