@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 
 import pytest
@@ -118,3 +119,55 @@ def test_a_copy_counts_bytes_read_and_written(on_cpu, monkeypatch):
     job = on_cpu.copy()
     assert job.amount == 2 << 20
     assert job.run(2, lambda: None) > 0
+
+
+def test_we_are_no_stranger_to_ourselves_whatever_the_driver_calls_us(monkeypatch):
+    (bench,) = open_benches(source(), fake_torch("replay-0"))
+    there = [{7}]
+    monkeypatch.setattr(bench._board, "processes", lambda: list(there[0]))
+    assert bench.strangers() == "process 7 holds it"
+
+    def allocate(*_size, **_how):
+        there[0] = {7, 4242}  # our number outside the container
+
+    bench._torch.zeros, bench._torch.uint8 = allocate, None
+    bench._torch.cuda.synchronize = lambda _device: None
+    monkeypatch.setattr(torch_bench.time, "sleep", lambda _seconds: None)
+    bench.hold()
+    assert bench.strangers() == "process 7 holds it"
+    there[0] = {4242}
+    assert bench.strangers() == ""
+    there[0] = {8, 9}
+    assert bench.strangers() == "processes 8, 9 hold it"
+
+
+class FakeEvent:
+    """An event of a device that needs three looks to finish, and 250 ms."""
+
+    def __init__(self, enable_timing):
+        self.looks = 0
+
+    def record(self):
+        pass
+
+    def query(self):
+        self.looks += 1
+        return self.looks > 3
+
+    def elapsed_time(self, _end):
+        return 250.0
+
+
+def test_on_a_gpu_time_is_the_devices_own_and_power_is_read_meanwhile(monkeypatch):
+    torch = fake_torch("replay-0")
+    torch.cuda.Event = FakeEvent
+    torch.cuda.device = lambda _device: contextlib.nullcontext()
+    torch.get_float32_matmul_precision, set_to = (lambda: "medium"), []
+    torch.set_float32_matmul_precision = set_to.append
+    monkeypatch.setattr(torch_bench.time, "sleep", lambda _seconds: None)
+    (bench,) = open_benches(source(), torch)
+    done, heard = [], []
+    run = bench._timed(lambda: done.append(1), True)
+    assert run(7, lambda: heard.append(bench.power_w())) == 0.25
+    assert (len(done), heard) == (7, [76.0] * 3)
+    assert set_to == ["high", "medium"]

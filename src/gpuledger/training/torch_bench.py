@@ -14,7 +14,7 @@ from gpuledger.telemetry.live.device import Device, Source
 from gpuledger.training.calibrate import Job, Precision
 from gpuledger.units import GIB, Unknown
 
-LOOK_EVERY_S = 0.05
+LOOK_EVERY_S = 0.02
 LEAST_N = 1024
 COPY_BYTES = 4 * GIB
 BUSY_FROM_RATIO = 0.01
@@ -62,6 +62,8 @@ class TorchBench:
         self._board = board
         self._readings = {c: (f.read, i) for f in board.fields for i, c in enumerate(f.columns)}
         self._held: list[Any] = []
+        self._own = {os.getpid()}
+        self._no_room: type[Exception] = getattr(torch, "OutOfMemoryError", MemoryError)
 
     def product(self, kind: Precision) -> Job | Unknown:
         """A square product; half as wide again and again where it does not fit."""
@@ -73,7 +75,7 @@ class TorchBench:
                 self._settle()
             except (RuntimeError, AttributeError, NotImplementedError, TypeError, ValueError) as error:
                 self._forget()
-                if isinstance(error, self._torch.OutOfMemoryError) and n > LEAST_N:
+                if isinstance(error, self._no_room) and n > LEAST_N:
                     n //= 2
                     continue
                 return Unknown(f"torch cannot multiply {kind.name} here: {_first_line(error)}")
@@ -156,10 +158,7 @@ class TorchBench:
 
     def strangers(self) -> str:
         """Other processes on the board, or a board that is busy by itself."""
-        try:
-            others = sorted({p for p in self._board.processes() if p != os.getpid()})
-        except Exception:  # noqa: BLE001 - in some containers the driver does not tell; then utilization must do
-            others = []
+        others = sorted(self._pids() - self._own)
         busy = self._read("gpu_util_ratio")
         if not isinstance(busy, Unknown) and busy > BUSY_FROM_RATIO:
             return f"utilization is {busy:.0%}" + _held_by(others)
@@ -167,9 +166,18 @@ class TorchBench:
 
     def hold(self) -> None:
         """Open the device, hold a MiB, and let the clocks settle."""
+        before = self._pids()
         self._held.append(self._torch.zeros(1 << 20, dtype=self._torch.uint8, device=self._device))
         self._settle()
         time.sleep(0.5)
+        # In a container the driver knows us by a number of its own: whoever came just now is us.
+        self._own |= self._pids() - before
+
+    def _pids(self) -> set[int]:
+        try:
+            return set(self._board.processes())
+        except Exception:  # noqa: BLE001 - in some containers the driver does not tell; then utilization must do
+            return set()
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""

@@ -10,7 +10,7 @@ import click
 
 from gpuledger.cli.options import PATH, lake_option, screen_options
 from gpuledger.cli.screen import Screen
-from gpuledger.errors import InputError
+from gpuledger.errors import DeviceError, InputError
 
 if TYPE_CHECKING:
     from gpuledger.efficiency.calibration_files import BoardCalibration
@@ -31,13 +31,17 @@ def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) ->
     from gpuledger.cli.views.calibration import parts
     from gpuledger.efficiency.calibration_files import calibration_file, write_board
     from gpuledger.lake.layout import Lake
-    from gpuledger.telemetry.live.nvml import NvmlSource
+    from gpuledger.telemetry.live.nvml import TRY_REPLAY, NvmlSource
     from gpuledger.training.torch_bench import need_torch, open_benches
 
     if seconds <= 0:
         raise InputError(f"cannot measure for {seconds:g} s", hint="give a number of seconds above 0; 5 is usual")
     torch = need_torch()
-    source = NvmlSource()
+    try:
+        source = NvmlSource()
+    except DeviceError as error:
+        error.hint = error.hint.replace(f"; {TRY_REPLAY}", "")  # what is played back cannot be measured
+        raise
     try:
         benches = open_benches(source, torch)
         if out and len(benches) > 1:
