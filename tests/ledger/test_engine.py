@@ -110,18 +110,18 @@ def test_a_span_over_midnight_is_cut_there(tmp_path, limits):
     assert by_hour[23]["energy_mj"] == 2500
 
 
-def test_processes_give_the_same_digits(tmp_path, limits):
+def test_processes_give_the_same_digits_and_two_runs_the_same_bytes(tmp_path, limits):
     rows = [r for d, day in itertools.product("ABC", range(3)) for r in minutes(d, make.DAY + day * 86_400_000, 30)]
     file = write(tmp_path, "f", rows)
-    one, many = Lake(tmp_path / "one"), Lake(tmp_path / "many")
-    for lake, processes in ((one, 1), (many, 2)):
+    one, many, again = (Lake(tmp_path / n) for n in ("one", "many", "again"))
+    for lake, processes in ((one, 1), (many, 2), (again, 2)):
         import_files(lake, [file])
-        post_lake(lake, limits, processes=processes)
+        assert post_lake(lake, limits, processes=processes).samples == len(rows)
     assert books(one) == books(many)
+    assert [d.pieces for d in Ledger(many).manifest().days] == [2, 2, 2]
     for table in TABLES:
-        assert [Path(f).read_bytes() for f in Ledger(one).files(table)] == [
-            Path(f).read_bytes() for f in Ledger(many).files(table)
-        ]
+        first, second = (Ledger(lake).files(table) for lake in (many, again))
+        assert [Path(f).read_bytes() for f in first] == [Path(f).read_bytes() for f in second]
 
 
 def test_a_changed_threshold_posts_again(tmp_path, limits):

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.lake.batch import Batch
+from gpuledger.lake.parts import first_of
 from gpuledger.ledger import lines, spells
-from gpuledger.ledger.day import first_of
 from gpuledger.ledger.posting import post
-from gpuledger.ledger.spans import median_step
+from gpuledger.ledger.spans import Edge, median_step
 from gpuledger.telemetry import schema
 
 KEYS = ("gpu_uuid", "gpu_instance_id", "hour_ms", *schema.OWNER, "tensor_precision")
@@ -57,7 +57,8 @@ def test_contiguous_pieces_merge_to_the_whole(limits, samples, data):
     parts = []
     for i, piece in enumerate(pieces):
         rest = pa.concat_tables(pieces[i + 1 :]) if pieces[i + 1 :] else piece.slice(0, 0)
-        parts.append(post(piece, limits, first_of(rest), steps))
+        edges = {d: Edge(at, known) for d, (at, known) in first_of(rest).items()}
+        parts.append(post(piece, limits, edges, steps))
     merged = lines.merge([p.lines for p in parts])
     assert merged.equals(lines.merge([posted.lines]))
     joined = spells.join(pa.concat_tables([p.spells for p in parts]))

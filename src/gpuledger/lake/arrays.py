@@ -36,7 +36,8 @@ def positions(order: np.ndarray) -> pa.Array:
 
 @cache
 def _width(kind: pa.DataType) -> type:
-    found: type = kind.to_pandas_dtype()
+    # Not `to_pandas_dtype`: that asks for pandas.
+    found: type = {"float": np.float32, "double": np.float64}.get(str(kind)) or getattr(np, str(kind))
     return found
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
+from gpuledger.lake.batch import Batch
 from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting import DaySorter, device_codes
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, utc_day
@@ -27,6 +30,11 @@ _ENCODING = {
 }
 
 
+# Where a part notes how each of its devices begins: posting the day before needs to know.
+FIRST = "gpuledger.first"
+Firsts = dict[str, tuple[int, dict[str, float]]]
+
+
 class PartWriter:
     """Writes one day; each table given becomes one row group of whole devices."""
 
@@ -39,6 +47,7 @@ class PartWriter:
         self.rows = 0
         self._first_ms, self._last_ms = 0, 0
         self._first_device, self._last_device = "", ""
+        self._firsts: Firsts = {}
         self._writer = pq.ParquetWriter(
             file,
             self._schema,
@@ -60,12 +69,27 @@ class PartWriter:
         self._first_device = self._first_device or names[0]
         self._last_device = names[-1]
         self.rows += table.num_rows
+        self._firsts |= first_of(without_conflicts(table)[0])
         self._writer.write_table(with_all_columns(table).cast(self._schema), row_group_size=table.num_rows)
 
     def close(self) -> Part:
         """Finish the file; the part's id and name are given when it is committed."""
+        self._writer.add_key_value_metadata({FIRST: msgspec.json.encode(self._firsts).decode()})
         self._writer.close()
         return Part(0, self.day, "", self.rows, self._first_ms, self._last_ms, self._first_device, self._last_device)
+
+
+def first_of(table: pa.Table) -> Firsts:
+    """The first sample of each device in rows in order and without conflicts: its instant and its counters."""
+    if not table.num_rows:
+        return {}
+    batch, wanted = Batch(table), (*schema.counters(), "xid")
+    columns = [schema.TIME, *(c for c in wanted if c in table.column_names)]
+    rows = table.select(columns).take(pa.array(batch.device_starts)).to_pylist()
+    return {
+        name: (row[schema.TIME], {c: float(row[c]) for c in wanted if row.get(c) is not None})
+        for name, row in zip(batch.devices, rows, strict=True)
+    }
 
 
 def with_all_columns(table: pa.Table) -> pa.Table:

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.lake.batch import Batch
 from gpuledger.lake.layout import Lake
-from gpuledger.lake.parts import open_part
+from gpuledger.lake.parts import FIRST, Firsts, first_of, open_part
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting import device_names
-from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, post
+from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post
 from gpuledger.ledger.spans import Edge
 from gpuledger.ledger.store import TABLES, DayWriter, Ledger
 from gpuledger.telemetry import schema
@@ -24,7 +23,7 @@ Progress = Callable[[int], None]
 
 
 class DayTask(msgspec.Struct, frozen=True):
-    """One day to post: its samples, the next day's, the generation to write, the stale devices (None: all)."""
+    """One day to post, or a piece of it: its samples, the next day's, what to write, the stale devices (None: all)."""
 
     lake: str
     day: str
@@ -33,6 +32,8 @@ class DayTask(msgspec.Struct, frozen=True):
     generation: int
     stale: tuple[str, ...] | None
     limits: Thresholds
+    piece: int = 0
+    pieces: int = 1
 
 
 class DayDone(msgspec.Struct, frozen=True):
@@ -47,11 +48,15 @@ def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
     """Post a day and write its tables under the task's generation. Whoever gave the task commits them."""
     ledger = Ledger(Lake(task.lake))
     stale = None if task.stale is None else set(task.stale)
-    edges = _first_samples(Path(task.next_part)) if task.next_part else {}
+    edges = first_samples(Path(task.next_part)) if task.next_part else {}
     with open_part(Path(task.part)) as file:
         groups = list(_groups_with(file, stale))
+        size = -(-len(groups) // task.pieces)
+        groups = groups[task.piece * size : (task.piece + 1) * size]
         posted, some = 0, []
-        with DayWriter(ledger, task.day, task.generation) as writer:
+        with DayWriter(ledger, task.day, task.generation, task.piece) as writer:
+            for name, empty in empty_tables().items():
+                writer.add(name, empty)
             for group in groups:
                 made = _post_group(file, group, task.limits, stale, edges)
                 posted += made.samples
@@ -111,24 +116,14 @@ def _only(table: pa.Table, devices: set[str], *, keep: bool = True) -> pa.Table:
     return table.filter(wanted.take(coded.indices))
 
 
-def first_of(table: pa.Table) -> dict[str, Edge]:
-    """The first sample of each device in rows in order."""
-    if not table.num_rows:
-        return {}
-    batch = Batch(table)
-    columns = [schema.TIME, *(c for c in COUNTERS if c in table.column_names)]
-    rows = table.select(columns).take(pa.array(batch.device_starts)).to_pylist()
-    return {
-        name: Edge(row[schema.TIME], {c: float(row[c]) for c in COUNTERS if row.get(c) is not None})
-        for name, row in zip(batch.devices, rows, strict=True)
-    }
-
-
-def _first_samples(path: Path) -> dict[str, Edge]:
-    """The first sample of each device of a day."""
-    found: dict[str, Edge] = {}
+def first_samples(path: Path) -> dict[str, Edge]:
+    """The first sample of each device of a day: from the part's own note of them, else from its rows."""
     with open_part(path) as file:
+        noted = (file.metadata.metadata or {}).get(FIRST.encode())
+        if noted is not None:
+            return {d: Edge(at, known) for d, (at, known) in msgspec.json.decode(noted, type=Firsts).items()}
+        found: dict[str, Edge] = {}
         for i in range(file.num_row_groups):
             table = file.read_row_group(i, columns=[schema.TIME, *schema.DEVICE, *schema.OWNER, *COUNTERS])
-            found |= first_of(without_conflicts(table)[0])
+            found |= {d: Edge(at, known) for d, (at, known) in first_of(without_conflicts(table)[0]).items()}
     return found

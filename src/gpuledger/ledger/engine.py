@@ -53,10 +53,13 @@ def post_lake(
         result.days_clean = len(lake.manifest().days()) - len(stale)
         # Each day's parts become one first: posting a day also reads how the next one begins.
         ready = {day: _prepare(lake, ledger, limits, rules, day, devices) for day, devices in stale.items()}
-        tasks = [task for task, _, _ in ready.values()]
-        for done in _run(tasks, sum(rows for _, _, rows in ready.values()), processes, progress):
-            _, posted, rows = ready[done.day]
-            ledger.commit(replace(posted, samples=done.samples, conflicts=rows - done.samples))
+        rows = sum(ready[day][2] for day in ready)
+        wanted = processes or (os.cpu_count() or 1 if rows >= ROWS_WORTH_PROCESSES else 1)
+        left: dict[str, list[DayDone | None]] = {}
+        for done in _run([task for task, _, _ in ready.values()], wanted, progress, left):
+            posted, rows = ready[done.day][1:]
+            pieces = left[done.day]
+            ledger.commit(replace(posted, samples=done.samples, conflicts=rows - done.samples, pieces=len(pieces)))
             result.days_posted.append(done.day)
             result.samples += done.posted
             result.conflicts += rows - done.samples
@@ -90,13 +93,24 @@ def _prepare(
     return DayTask(str(lake.root), day, str(lake.path(part)), after, generation, wanted, limits), posted, part.rows
 
 
-def _run(tasks: list[DayTask], rows: int, processes: int | None, progress: Progress) -> Iterator[DayDone]:
-    wanted = processes or (os.cpu_count() or 1 if rows >= ROWS_WORTH_PROCESSES else 1)
-    if min(wanted, len(tasks)) > 1:
-        yield from in_processes(tasks, min(wanted, len(tasks)), progress)
-    else:
-        for task in tasks:
-            yield post_day(task, progress)
+def _run(
+    tasks: list[DayTask], processes: int, progress: Progress, left: dict[str, list[DayDone | None]]
+) -> Iterator[DayDone]:
+    """Days as they are done. Where days do not divide evenly among processes, each is cut into as many pieces."""
+    cut = processes if processes > 1 and len(tasks) % processes else 1
+    pieces = [
+        replace(task, piece=i, pieces=n) for task in tasks for n in [cut if task.stale is None else 1] for i in range(n)
+    ]
+    for piece in pieces:
+        left.setdefault(piece.day, []).append(None)
+    several = min(processes, len(pieces))
+    answers = in_processes(pieces, several, progress) if several > 1 else (post_day(p, progress) for p in pieces)
+    for done in answers:
+        parts = left[done.day]
+        parts[parts.index(None)] = done
+        if None not in parts:
+            whole = [p for p in parts if p is not None]
+            yield DayDone(done.day, sum(p.posted for p in whole), sum(p.samples for p in whole))
 
 
 def _next(day: str) -> str:

@@ -29,14 +29,7 @@ _LEVELS = (
     "fb_free_bytes", "engine_ratio", "sm_ratio", "dram_ratio", "pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s",
     "nvlink_bytes_per_s", "throttle_bits", "slice_ratio", *(f"{p}_ratio" for p in PIPES),
 )  # fmt: skip
-COUNTERS = (
-    "energy_mj",
-    "pcie_replays",
-    "remapped_correctable_rows",
-    "remapped_uncorrectable_rows",
-    "row_remap_failures",
-    "xid",
-)
+COUNTERS = (*schema.counters(), "xid")
 _LABELS = (*schema.DEVICE, *schema.OWNER, "tensor_precision", "gpu_model", "host", "region", "node_group")
 COLUMNS = (schema.TIME, *_LABELS, "pod", "container", *_LEVELS, *COUNTERS)
 _POD_LABELS = (*schema.DEVICE, *schema.OWNER, "pod", "container")
@@ -75,7 +68,7 @@ def post(
 ) -> Posted:
     """Post rows in order and without conflicts. `steps`: median step by series, where this is not the whole day."""
     if not table.num_rows:
-        return Posted(lines.arrow_schema().empty_table(), spells.SCHEMA.empty_table(), PODS.empty_table(), 0)
+        return Posted(**empty_tables(), samples=0)
     batch, after = Batch(table), edges or {}
     blocks = [_post_block(block, first, limits, after, steps) for first, block in batch.slices(BLOCK_ROWS)]
     devices = np.cumsum([0, *(len(b.devices) for b in blocks)])
@@ -84,6 +77,12 @@ def post(
     uuid, instance = (batch.text(c, batch.device_starts) for c in schema.DEVICE)
     own = np.concatenate([b.own_ms for b in blocks])
     return Posted(_lines(blocks, batch), spells.table(found, uuid, instance), _pods(batch, own), batch.n)
+
+
+def empty_tables() -> dict[str, pa.Table]:
+    """The tables of no samples."""
+    kinds = {"lines": lines.arrow_schema(), "spells": spells.SCHEMA, "pods": PODS}
+    return {name: kind.empty_table() for name, kind in kinds.items()}
 
 
 def _post_block(

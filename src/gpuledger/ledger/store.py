@@ -1,7 +1,7 @@
 """Where do the lines rest, which of them are stale, and how are they replaced?
 
     LAKE/ledger/manifest.json         what was posted: by day, from which parts of the lake, under which rules
-    LAKE/ledger/DAY/GENERATION.lines.parquet, .spells.parquet, .pods.parquet
+    LAKE/ledger/DAY/GENERATION-PIECE.lines.parquet, .spells.parquet, .pods.parquet
 
 A day is posted from its own samples and the first sample of the next. When either gained a part, the devices in that
 part are stale on that day. Files are written under a new generation; the manifest that names them is replaced last.
@@ -38,6 +38,7 @@ class PostedDay(msgspec.Struct, frozen=True):
     rules: str = ""
     folded: bool = False
     samples_kept: bool = True
+    pieces: int = 1
 
 
 class LedgerManifest(msgspec.Struct, frozen=True):
@@ -74,15 +75,18 @@ class Ledger:
             raise LakeError(f"{self.root}: written by a newer gpuledger", hint="upgrade gpuledger")
         return manifest
 
-    def file(self, day: str, generation: int, table: str) -> Path:
-        """One table of one day."""
-        return self.root / day / f"{generation:06d}.{table}.parquet"
+    def file(self, day: str, generation: int, table: str, piece: int = 0) -> Path:
+        """One table of one day, or a piece of it: a day may have been posted by several processes."""
+        return self.root / day / f"{generation:06d}-{piece:03d}.{table}.parquet"
+
+    def _files_of(self, posted: PostedDay, table: str) -> list[Path]:
+        return [self.file(posted.day, posted.generation, table, piece) for piece in range(posted.pieces)]
 
     def files(self, table: str, days: tuple[str, str] | None = None) -> list[str]:
         """The files of one table, of all days or those within [first, last]."""
         posted = self.manifest().days
         wanted = [d for d in posted if days is None or days[0] <= d.day <= days[1]]
-        return [str(self.file(d.day, d.generation, table)) for d in sorted(wanted, key=lambda d: d.day)]
+        return [str(f) for d in sorted(wanted, key=lambda d: d.day) for f in self._files_of(d, table)]
 
     def read(self, table: str, day: str) -> pa.Table:
         """One table of one day."""
@@ -91,11 +95,12 @@ class Ledger:
             raise LakeError(
                 f"{self.root}: {day} is not posted", hint="run gpuledger analyze, which posts what is missing"
             )
-        return pq.read_table(self.file(day, posted.generation, table), partitioning=None)
+        return pa.concat_tables(pq.read_table(f, partitioning=None) for f in self._files_of(posted, table))
 
     def put(self, posted: PostedDay, tables: dict[str, pa.Table]) -> None:
         """Replace one day by these tables; without tables, only what is said of it. Call inside the lake's lock."""
         if tables:
+            posted = msgspec.structs.replace(posted, pieces=1)
             with DayWriter(self, posted.day, posted.generation) as writer:
                 for name, table in tables.items():
                     writer.add(name, table)
@@ -107,15 +112,15 @@ class Ledger:
         after = LedgerManifest(LEDGER_VERSION, tuple(sorted([*keep, posted], key=lambda d: d.day)))
         write_atomically(self.root / "manifest.json", msgspec.json.format(msgspec.json.encode(after), indent=1))
         for old in (self.root / posted.day).glob("*.parquet"):
-            if int(old.name.split(".")[0]) < posted.generation:
+            if int(old.name.split("-")[0]) < posted.generation:
                 old.unlink(missing_ok=True)
 
 
 class DayWriter:
     """Writes the tables of one day a piece at a time, so that a day never has to be in memory whole."""
 
-    def __init__(self, ledger: Ledger, day: str, generation: int) -> None:
-        self._files = {name: ledger.file(day, generation, name) for name in TABLES}
+    def __init__(self, ledger: Ledger, day: str, generation: int, piece: int = 0) -> None:
+        self._files = {name: ledger.file(day, generation, name, piece) for name in TABLES}
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in TABLES}
         self._writers: dict[str, pq.ParquetWriter] = {}
         self.samples = 0

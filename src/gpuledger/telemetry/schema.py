@@ -70,6 +70,12 @@ def readings() -> tuple[str, ...]:
 
 
 @cache
+def counters() -> tuple[str, ...]:
+    """The columns that only grow, unless they restart."""
+    return tuple(c.name for c in _file().columns if c.kind == "counter")
+
+
+@cache
 def arrow_schema() -> pa.Schema:
     """The schema of a lake file, with the format version in its metadata."""
     fields = [pa.field(c.name, c.arrow(), nullable=c.name not in (TIME, "gpu_uuid")) for c in _file().columns]
