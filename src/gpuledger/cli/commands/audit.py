@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,11 +113,7 @@ def _around(
     except GpuledgerError as error:
         to_stderr(f"{error}\n  the command was not started")
         return OUR_FAILURE
-    # Arrow imports pandas wherever it is installed, for nothing here and at the price of a minute of sampling.
-    blocked = sys.modules.setdefault("pandas", None) is None  # type: ignore[arg-type]
     done = run_command(around.argv, lake_dir, hz=around.hz, labels=labels, device=around.device)
-    if blocked:
-        del sys.modules["pandas"]
     if done.notes is None:
         screen.answer({"exit_code": done.exit_code, "run_id": None, "recorded": False, "problem": done.problem})
         screen.say("gpuledger: nothing was recorded, so there is nothing to audit", err=True)
