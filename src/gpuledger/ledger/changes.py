@@ -26,20 +26,24 @@ _ERRORS = {
 def add_errors(sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edge], pieces: Pieces) -> None:
     """Add what the error counters gained, and the driver errors that appeared."""
     last = stamps.last()
+    ahead = [edges.get(d) for d in batch.devices] if edges else []
     for name, column in _ERRORS.items():
         values = batch.numbers(name)
         if values is None:
             continue
         now = stamps.of(values)
-        moved = np.flatnonzero(now[1:] != now[:-1])  # few: counters of faults stand still most of the time
-        if len(moved):
+        differs = now[1:] != now[:-1]
+        if differs.any():  # seldom: counters of faults stand still most of the time
+            moved = np.flatnonzero(differs)
             rows = moved if stamps.row is None else stamps.row[moved]
             after = moved + 1 if stamps.row is None else stamps.row[moved + 1]
             moved = moved[batch.device[rows] == batch.device[after]]
             _count(sums, column, moved, _gain(name, now[moved], now[moved + 1]), stamps, pieces)
-        if edges:
-            then = np.array([e.counters.get(name, np.nan) if (e := edges.get(d)) else np.nan for d in batch.devices])
-            _count(sums, column, last, _gain(name, now[last], then), stamps, pieces)
+        if ahead:
+            then = np.array([np.nan if e is None else e.counters.get(name, np.nan) for e in ahead])
+            gain = _gain(name, now[last], then)
+            if gain.any():
+                _count(sums, column, last, gain, stamps, pieces)
 
 
 def _gain(name: str, now: np.ndarray, then: np.ndarray) -> np.ndarray:

@@ -22,8 +22,8 @@ from gpuledger.ledger.spans import Edge, Pieces, Stamps, Steps, cut_at_hours, sh
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
-# Rows worked on at once: a column of them is a few hundred kB.
-BLOCK_ROWS = 1 << 15
+# Rows worked on at once: enough to make the calls cheap, few enough for the columns in use to stay near the cores.
+BLOCK_ROWS = 1 << 17
 _LEVELS = (
     "gpu_util_ratio", "mem_copy_util_ratio", "power_w", "sm_clock_mhz", "gpu_temp_c", "mem_temp_c", "fb_used_bytes",
     "fb_free_bytes", "engine_ratio", "sm_ratio", "dram_ratio", "pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s",

@@ -149,7 +149,7 @@ class DayWriter:
                 compression="zstd",
                 compression_level=1,
                 use_dictionary=labels,
-                column_encoding={n: "BYTE_STREAM_SPLIT" for n in table.column_names if n not in labels},
+                column_encoding={n: "DELTA_BINARY_PACKED" for n in table.column_names if n not in labels},
                 write_statistics=stats,
             )
             if table.num_rows < GROUP_ROWS:

@@ -6,6 +6,7 @@ pipes, because threads would take turns at Python's lock and a forked process ma
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -53,7 +54,9 @@ def in_processes(tasks: list[DayTask], processes: int, progress: Progress) -> It
 def _serve(waiting: Queue[DayTask], answers: Queue[Answer]) -> None:
     """Keep one worker busy until no task is left."""
     command = [sys.executable, "-m", "gpuledger.ledger.worker"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:  # noqa: S603
+    # One process a core: threads of a maths library inside each would only get in each other's way.
+    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=alone) as worker:  # noqa: S603
         assert worker.stdin is not None
         assert worker.stdout is not None
         while not waiting.empty():
