@@ -9,6 +9,9 @@ The rooms, each of which uses only those above it:
     lake          where samples rest: import, recording, atomic commits, retention
     ledger        one line per device, hour and owner: physics only, whole numbers
     efficiency    what the hardware did: the efficiency statement
+    cost          what it cost: prices, six buckets that always sum, honest savings
+    advice        what to change: one rule a file, and the audit
+    training      what a job can measure itself: calibrate
     report        charts and documents
     cli           the command line
 
@@ -27,8 +30,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gpuledger.advice.build import audit_statement
     from gpuledger.catalog.gpus import Gpu, find_gpu, get_gpu, load_gpus
     from gpuledger.catalog.thresholds import Thresholds, load_thresholds
+    from gpuledger.cost.build import cost_report, cost_statement
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.efficiency.encode import to_json
     from gpuledger.efficiency.statement import EfficiencyStatement
@@ -40,6 +45,7 @@ if TYPE_CHECKING:
     from gpuledger.ledger.engine import PostingResult, post_lake
     from gpuledger.ledger.tidying import Ages, tidy_lake
     from gpuledger.report.write import write_report
+    from gpuledger.report.write_audit import write_audit
     from gpuledger.telemetry.mapping import load_mapping
     from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
     from gpuledger.units import Unknown
@@ -48,8 +54,10 @@ __version__ = "0.1.0"
 
 # Where each public name lives; the imports above say the same to type checkers, and a test holds the two together.
 _HOMES = {
+    "advice.build": ("audit_statement",),
     "catalog.gpus": ("Gpu", "find_gpu", "get_gpu", "load_gpus"),
     "catalog.thresholds": ("Thresholds", "load_thresholds"),
+    "cost.build": ("cost_report", "cost_statement"),
     "efficiency.build": ("efficiency_statement",),
     "efficiency.encode": ("to_json",),
     "efficiency.statement": ("EfficiencyStatement",),
@@ -61,6 +69,7 @@ _HOMES = {
     "ledger.engine": ("PostingResult", "post_lake"),
     "ledger.tidying": ("Ages", "tidy_lake"),
     "report.write": ("write_report",),
+    "report.write_audit": ("write_audit",),
     "telemetry.mapping": ("load_mapping",),
     "telemetry.synthetic": ("FleetSpec", "write_fleet"),
     "units": ("Unknown",),
@@ -68,9 +77,10 @@ _HOMES = {
 
 __all__ = [
     "Ages", "CommandRun", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError", "ImportResult", "Lake",
-    "PostingResult", "Recording", "Thresholds", "Unknown", "__version__", "efficiency_statement", "find_gpu",
-    "get_gpu", "import_files", "load_gpus", "load_mapping", "load_thresholds", "post_lake", "record", "recorded",
-    "run_command", "tidy_lake", "to_json", "write_fleet", "write_report",
+    "PostingResult", "Recording", "Thresholds", "Unknown", "__version__", "audit_statement", "cost_report",
+    "cost_statement", "efficiency_statement", "find_gpu", "get_gpu", "import_files", "load_gpus", "load_mapping",
+    "load_thresholds", "post_lake", "record", "recorded", "run_command", "tidy_lake", "to_json", "write_audit",
+    "write_fleet", "write_report",
 ]  # fmt: skip
 
 

@@ -47,8 +47,9 @@ def _money(cost: CostStatement, savings: AuditSavings | Unknown) -> str:
 
 def first_to_do(recommendations: Sequence[Recommendation]) -> Recommendation | None:
     """The most saved for an hour of work, among the larger savings; a lower price comes after using less."""
-    usage = [r for r in recommendations if r.lever not in {None, "rate"}]
-    pool = usage or [r for r in recommendations if r.lever] or list(recommendations)
+    counted = [r for r in recommendations if any(t.counted for t in r.targets)]
+    usage = [r for r in counted if r.lever not in {None, "rate"}]
+    pool = usage or [r for r in counted if r.lever] or list(recommendations)
     if not pool:
         return None
     most = max(_worth(r) for r in pool)
@@ -63,7 +64,8 @@ def _first(recommendations: Sequence[Recommendation]) -> str:
     top = first_to_do(recommendations)
     if top is None:
         return "Nothing to change first: no rule finds waste it can act on."
-    where = f"{', '.join(top.namespaces[:3])}{' and others' * (len(top.namespaces) > 3)}"
+    names = list(dict.fromkeys(t.namespace or t.workload or t.owner for t in top.targets))
+    where = f"{', '.join(names[:3])}{' and others' * (len(names) > 3)}"
     gpus = f"{top.gpus:,} GPU{'s' * (top.gpus != 1)}"
     if isinstance(top.month, Unknown):
         worth = f"about {top.saving.middle_pct:.0f} % of the paid GPU-hours" if top.saving.middle_pct else top.month.why
