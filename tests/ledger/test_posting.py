@@ -26,7 +26,7 @@ def as_dict(table: pa.Table) -> dict[tuple, dict]:
 
 
 @given(make.series(shared=True))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_posting_agrees_with_the_oracle(limits, samples):
     made = as_dict(post(make.table(samples), limits).lines)
     kept = make.table(samples).to_pylist()
@@ -38,7 +38,7 @@ def test_posting_agrees_with_the_oracle(limits, samples):
 
 
 @given(make.series(shared=True), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_contiguous_pieces_merge_to_the_whole(limits, samples, data):
     whole = make.table(samples)
     posted = post(whole, limits)
@@ -66,7 +66,7 @@ def test_contiguous_pieces_merge_to_the_whole(limits, samples, data):
 
 
 @given(make.series(), st.randoms())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_merging_is_the_same_in_any_order(limits, samples, random):
     table = make.table(samples)
     at = Batch(table).device_starts
@@ -78,7 +78,7 @@ def test_merging_is_the_same_in_any_order(limits, samples, random):
 
 
 @given(make.series(shared=True))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_every_observed_millisecond_is_in_one_state_class_and_phase(limits, samples):
     for line in post(make.table(samples), limits).lines.to_pylist():
         active = line["observed_ms"] - line["idle_ms"] - line["idle_held_ms"] - line["unstated_ms"]
