@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.cli.drawing import with_charts
 from gpuledger.cli.options import Chosen
 from gpuledger.cli.screen import Stages
 from gpuledger.efficiency.build import efficiency_statement
@@ -71,7 +72,14 @@ def write_files(
     tick = stages.start("writing the report")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        files = write_report(statement, out, progress=lambda _step: tick(1), comparison=comparison, limits=limits)
+        files = write_report(
+            statement,
+            out,
+            charts=with_charts(),
+            progress=lambda _step: tick(1),
+            comparison=comparison,
+            limits=limits,
+        )
         for name, make in makers.items():
             files[name] = write_whole(out / name, _csv(make(statement)))
     except OSError as error:

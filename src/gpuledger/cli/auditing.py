@@ -13,6 +13,7 @@ from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.analysis import post, since_ms
+from gpuledger.cli.drawing import with_charts
 from gpuledger.cli.options import Chosen
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.inventory import Inventory, read_inventory
@@ -148,7 +149,7 @@ def write_files(audit: AuditStatement, out: Path, stages: Stages) -> dict[str, s
     tick = stages.start("writing the audit")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        written = write_audit(audit, out, progress=lambda _step: tick(1))
+        written = write_audit(audit, out, charts=with_charts(), progress=lambda _step: tick(1))
     except OSError as error:
         raise map_os_error(error, out, "write the audit") from error
     return {name: str(path) for name, path in written.items()}

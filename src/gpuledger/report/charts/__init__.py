@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,11 @@ def chart_of(name: str, *, order: int) -> Callable[[Draw], Draw]:
         return draw
 
     return keep
+
+
+def can_draw() -> bool:
+    """Whether the extra `charts` is installed."""
+    return all(importlib.util.find_spec(part) is not None for part in ("altair", "vl_convert"))
 
 
 def need_charts() -> None:
