@@ -22,7 +22,7 @@ demo: $(STAMP) ## make the sample fleet, post it, write report.html, print the s
 	$(BIN)/gpuledger demo
 
 test: $(STAMP) ## run the tests, with coverage
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -m "not torch" --cov --cov-report=term:skip-covered
 
 lint: $(STAMP) ## style, types, and the direction of imports
 	$(BIN)/ruff check .

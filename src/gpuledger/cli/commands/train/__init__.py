@@ -1,0 +1,7 @@
+"""How well does a training job use its GPUs, and what would make it faster? One module a question."""
+
+from __future__ import annotations
+
+from gpuledger.cli.app import CommandFolder
+
+command = CommandFolder(__name__, name="train", help="Ask how well a training job uses its GPUs.")
