@@ -25,6 +25,8 @@ from gpuledger.errors import FactError, map_os_error
 from gpuledger.units import Unknown
 
 Purchase = Literal["on_demand", "spot"]
+# What the published figure is the price of. Whatever it is, `usd_per_h` of an offer is for the whole instance.
+PriceScope = Literal["instance", "gpu", "accelerator"]
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +47,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     gpu_mem_mib: int | None = None
     flags: tuple[str, ...] = ()
     apart: str = ""
+    price_scope: PriceScope = "instance"
+    source: str = ""
+    yours: bool = False
 
     @property
     def usd_per_gpu_h(self) -> Decimal | Unknown:
@@ -73,6 +78,8 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: str
     hosts_dated: str
     source: str
+    stale_after_days: dict[Purchase, int]
+    stale_basis: str
     memory_is_total: tuple[str, ...]
     counts: tuple[_Count, ...]
     apart: tuple[_Apart, ...]
@@ -149,7 +156,7 @@ def gpu_meant(accelerator: str, cloud: str, instance: str, gpu_mem_mib: int | No
     best = max(rules, key=lambda r: r.narrowness(cloud, instance, gpu_mem_mib), default=None)
     if best is not None and best.narrowness(cloud, instance, gpu_mem_mib) > 0:
         return best.gpu
-    return accelerators().get(accelerator) or Unknown(f"{accelerator!r} is not in accelerator_aliases.toml")
+    return accelerators().get(accelerator, Unknown(f"{accelerator!r} is not in accelerator_aliases.toml"))
 
 
 @cache
@@ -194,6 +201,8 @@ def _offers(row: dict[str, str]) -> Iterator[Offer]:
                 gpu_mem_mib=memory,
                 flags=flags + more,
                 apart=apart or ("a fraction of a GPU" if gpus < 1 else ""),
+                price_scope="instance" if row["price_scope"] == "whole_instance" else "accelerator",
+                source=facts().source,
             )
 
 
