@@ -1,0 +1,164 @@
+"""What does each field of a line of results hold, and what if it is missing or impossible?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpuledger.scaling.records import NOT_GIVEN, LineFault, Node, Request
+from gpuledger.units import Unknown
+
+SECONDS = ("start_s", "ttft_s", "latency_s")
+COUNTS = ("input_tokens", "output_tokens", "batch")
+_REQUEST = {"v", "kind", "node", "request", "ok", "error", "warmup", "lost", "unknown", *SECONDS, *COUNTS}
+_RUN = {"v", "kind", "planned", "nodes", "baseline", "wall_s", "telemetry", "client", "problems"}
+
+
+class _Fields:
+    """The fields of one line; what cannot be used becomes unknown and a fault."""
+
+    def __init__(self, line: Mapping[str, Any], number: int, node: str) -> None:
+        self._line, self._number, self._node = line, number, node
+        told = line.get("unknown")
+        self._whys: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+        self.faults: list[LineFault] = []
+
+    def missing(self, name: str) -> Unknown:
+        why = self._whys.get(name)
+        return Unknown(why if isinstance(why, str) and why else NOT_GIVEN)
+
+    def refuse(self, name: str, allowed: str) -> Unknown:
+        why = f"{name} is {self._line.get(name)!r}; {allowed}"
+        self.faults.append(LineFault(self._number, self._node, why))
+        return Unknown(why)
+
+    def seconds(self, name: str, *, below_zero: bool = False) -> float | Unknown:
+        value = self._line.get(name)
+        if value is None:
+            return self.missing(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return self.refuse(name, "a number of seconds is allowed")
+        return float(value) if value >= 0 or below_zero else self.refuse(name, "it cannot be below 0")
+
+    def count(self, name: str) -> int | Unknown:
+        value = self._line.get(name)
+        if value is None:
+            return self.missing(name)
+        whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+        return int(value) if whole and value >= 0 else self.refuse(name, "a whole number from 0 is allowed")
+
+
+def request_of(line: Mapping[str, Any], number: int) -> tuple[Request | None, list[LineFault]]:
+    """A line of kind request, and what is wrong with it; None where it does not say which request it is or its end."""
+    node, name, ok = line.get("node"), line.get("request"), line.get("ok")
+    label = node if isinstance(node, str) else ""
+    if not isinstance(node, str) or not node:
+        return None, [LineFault(number, label, f"node is {node!r}; a name is wanted")]
+    if isinstance(name, bool) or not isinstance(name, int | str):
+        return None, [LineFault(number, label, f"request is {name!r}; a number or a name is wanted")]
+    if not isinstance(ok, bool):
+        return None, [LineFault(number, label, f"ok is {ok!r}; true or false is wanted")]
+    fields = _Fields(line, number, node)
+    warmup, error = line.get("warmup") is True, line.get("error")
+    start = fields.seconds("start_s", below_zero=warmup)
+    ttft, latency = fields.seconds("ttft_s"), fields.seconds("latency_s")
+    if not isinstance(ttft, Unknown) and not isinstance(latency, Unknown) and ttft > latency:
+        ttft = fields.refuse("ttft_s", f"it cannot be above latency_s, {latency:g}")
+    request = Request(
+        node=node,
+        request=name,
+        ok=ok,
+        start_s=start,
+        ttft_s=ttft,
+        latency_s=latency,
+        input_tokens=fields.count("input_tokens"),
+        output_tokens=fields.count("output_tokens"),
+        error="" if error is None else str(error),
+        warmup=warmup,
+        lost=line.get("lost") is True,
+        batch=fields.count("batch"),
+        more={k: v for k, v in line.items() if k not in _REQUEST},
+    )
+    return request, fields.faults
+
+
+def line_of(request: Request) -> dict[str, Any]:
+    """The line of a request, as the file holds it."""
+    line: dict[str, Any] = {"v": 1, "kind": "request", "node": request.node, "request": request.request}
+    whys = {}
+    for name in (*SECONDS, *COUNTS):
+        value = getattr(request, name)
+        if not isinstance(value, Unknown):
+            line[name] = value
+            continue
+        if name != "batch":
+            line[name] = None
+        if value.why != NOT_GIVEN:
+            whys[name] = value.why
+    line |= {"ok": request.ok, "error": request.error or None}
+    line |= {"warmup": True} if request.warmup else {}
+    line |= {"lost": True} if request.lost else {}
+    return {**line, **({"unknown": whys} if whys else {}), **request.more}
+
+
+def run_fields(
+    header: Mapping[str, Any], end: Mapping[str, Any], requests: Sequence[Request]
+) -> tuple[dict[str, Any], list[LineFault]]:
+    """The fields of a run from its header and its end line; what the end says wins."""
+    both = {**header, **{k: v for k, v in end.items() if v is not None}}
+    fields = _Fields(both, 1, "")
+    if not header:
+        fields.faults.append(LineFault(1, "", "the run has no usable header line: what was planned is not known"))
+    wall = both.get("wall_s")
+    found_s = fields.seconds("wall_s") if wall is not None else None
+    client, telemetry, baseline = both.get("client"), both.get("telemetry"), both.get("baseline")
+    planned = _planned(header.get("planned"), fields)
+    made = {
+        "planned": planned,
+        "nodes": _nodes(both.get("nodes"), fields),
+        "baseline": baseline if isinstance(baseline, str) and baseline else None,
+        "wall_s": found_s,
+        "telemetry": telemetry if isinstance(telemetry, str) and telemetry else fields.missing("telemetry"),
+        "client": client if isinstance(client, Mapping) else Unknown(NOT_GIVEN),
+        "problems": _problems(both.get("problems")),
+        "more": {k: v for k, v in both.items() if k not in _RUN},
+    }
+    strange = set() if isinstance(planned, Unknown) else {r.node for r in requests} - set(planned)
+    for node in sorted(strange):
+        fields.faults.append(LineFault(1, node, "requests of this node were not planned in the header"))
+    return made, fields.faults
+
+
+def _planned(raw: Any, fields: _Fields) -> Mapping[str, int] | Unknown:
+    if raw is None:
+        return Unknown(NOT_GIVEN)
+    good = isinstance(raw, Mapping) and all(
+        isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in raw.values()
+    )
+    return dict(raw) if good else fields.refuse("planned", "a mapping of node to number of requests is allowed")
+
+
+def _nodes(raw: Any, fields: _Fields) -> dict[str, Node]:
+    if not isinstance(raw, Mapping):
+        return {}
+    out = {}
+    for name, found in raw.items():
+        if not isinstance(found, Mapping):
+            fields.faults.append(LineFault(1, str(name), f"the node is {found!r}; a mapping is wanted"))
+            continue
+        gpu, gpus = found.get("gpu"), found.get("gpus")
+        whole = isinstance(gpus, int) and not isinstance(gpus, bool) and gpus >= 0
+        whys = found.get("unknown") if isinstance(found.get("unknown"), Mapping) else {}
+        out[str(name)] = Node(
+            gpu=gpu if isinstance(gpu, str) and gpu else Unknown(str((whys or {}).get("gpu") or NOT_GIVEN)),
+            gpus=int(gpus) if whole and gpus is not None else Unknown(str((whys or {}).get("gpus") or NOT_GIVEN)),
+            more={k: v for k, v in found.items() if k not in {"gpu", "gpus", "unknown"}},
+        )
+    return out
+
+
+def _problems(raw: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(raw, Mapping):
+        return {}
+    return {str(k): tuple(map(str, v)) if isinstance(v, list | tuple) else (str(v),) for k, v in raw.items()}
