@@ -187,7 +187,7 @@ def _offer(cloud: str, usd: str, gpus: int = 1, apart: str = "") -> Offer:
 
 def test_each_cloud_counts_the_same_however_much_it_lists() -> None:
     # Three offers of one cloud at $1 weigh as much as one of another at $3: half the weight lies at or below $1.
-    found = prices._market("x", "on_demand", [*(_offer("a", "1") for _ in range(3)), _offer("b", "3")])
+    found = prices.price_over("x", "on_demand", [*(_offer("a", "1") for _ in range(3)), _offer("b", "3")])
     assert not isinstance(found, Unknown)
     assert (found.usd_per_gpu_h, found.low_usd, found.high_usd) == (Decimal(2), Decimal(1), Decimal(3))
     assert (found.offers, found.clouds) == (4, ("a", "b"))
@@ -195,7 +195,7 @@ def test_each_cloud_counts_the_same_however_much_it_lists() -> None:
 
 def test_unknown_where_nothing_usable_is_offered() -> None:
     assert isinstance(market_price("h20-96gb"), Unknown)
-    found = prices._market("x", "on_demand", [_offer("a", "1", apart="a bid, not a price")])
+    found = prices.price_over("x", "on_demand", [_offer("a", "1", apart="a bid, not a price")])
     assert isinstance(found, Unknown)
     assert "a bid, not a price" in found.why
 
@@ -203,11 +203,11 @@ def test_unknown_where_nothing_usable_is_offered() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 5000), st.integers(1, 8)), min_size=1, max_size=30))
 def test_a_market_price_lies_between_its_offers(made: list[tuple[str, int, int]]) -> None:
     listed = [_offer(cloud, f"{cents / 100}", gpus) for cloud, cents, gpus in made]
-    found = prices._market("x", "on_demand", listed)
+    found = prices.price_over("x", "on_demand", listed)
     assert not isinstance(found, Unknown)
     per_gpu = [o.usd_per_h / o.gpus for o in listed]  # type: ignore[operator]
     assert min(per_gpu) <= found.low_usd <= found.usd_per_gpu_h <= found.high_usd <= max(per_gpu)
-    assert found == prices._market("x", "on_demand", listed[::-1])
+    assert found == prices.price_over("x", "on_demand", listed[::-1])
 
 
 @pytest.mark.parametrize(

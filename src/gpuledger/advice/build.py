@@ -20,6 +20,7 @@ from gpuledger.advice.roi import roi_priced
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.advice.stretches import Stretches, read_stretches
 from gpuledger.advice.totals import combine_cases, total
+from gpuledger.catalog.offers import Offer
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Money, statement_and_bill
 from gpuledger.cost.inventory import Inventory, read_inventory
@@ -47,8 +48,12 @@ def audit_statement(
     usd_per_kwh: Money | None = None,
     calibration: Calibration | None = None,
     thresholds: Limits | None = None,
+    own: Sequence[Offer] = (),
 ) -> AuditStatement:
-    """Cost, behaviour and advice of one window; the books must be posted. `thresholds`: where advice applies."""
+    """Cost, behaviour and advice of one window; the books must be posted.
+
+    `thresholds`: where advice applies. `own`: rates of the user's own, used before list prices.
+    """
     books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
     stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
     limits, rules = thresholds or load_limits(), load_thresholds()
@@ -65,6 +70,7 @@ def audit_statement(
         previous=previous,
         usd_per_kwh=usd_per_kwh,
         calibration=calibration,
+        own=own,
     )
     per_kwh = None if usd_per_kwh is None else Decimal(str(usd_per_kwh))
     made = make_cases(stretches.found, bill, stock, limits, per_kwh)

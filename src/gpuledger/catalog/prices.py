@@ -15,7 +15,17 @@ from gpuledger.catalog.offers import Offer, Purchase, accelerators, facts, load_
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.units import Unknown, utc
 
-__all__ = ["MarketPrice", "Offer", "Purchase", "age_days", "find_offers", "instance_price", "market_price", "source"]
+__all__ = [
+    "MarketPrice",
+    "Offer",
+    "Purchase",
+    "age_days",
+    "find_offers",
+    "instance_price",
+    "market_price",
+    "price_over",
+    "source",
+]
 
 PURCHASES: tuple[Purchase, ...] = ("on_demand", "spot")
 
@@ -110,7 +120,7 @@ def market_price(gpu: str, purchase: Purchase = "on_demand") -> MarketPrice | Un
     """The dated median price of one GPU-hour of a catalog GPU, each cloud counting the same however much it lists."""
     name = load_gpus()[gpu].name if gpu in load_gpus() else gpu
     offers = [o for o in load_offers() if o.gpu == gpu and o.purchase == purchase]
-    return _market(f"{name} on the market", purchase, offers)
+    return price_over(f"{name} on the market", purchase, offers)
 
 
 @cache
@@ -124,10 +134,11 @@ def instance_price(instance: str, region: str | None = None, purchase: Purchase 
         if not listed:
             known = sorted({o.region for o in find_offers(instance=instance)})
             return Unknown(f"no offer of {where}; it is offered in {', '.join(known)}")
-    return _market(where, purchase, [o for o in listed if o.purchase == purchase])
+    return price_over(where, purchase, [o for o in listed if o.purchase == purchase])
 
 
-def _market(what: str, purchase: Purchase, offers: Sequence[Offer]) -> MarketPrice | Unknown:
+def price_over(what: str, purchase: Purchase, offers: Sequence[Offer]) -> MarketPrice | Unknown:
+    """The price of one GPU-hour over some offers, each cloud counting the same."""
     used = [(o, p) for o in offers if not o.apart and not isinstance(p := o.usd_per_gpu_h, Unknown)]
     if not used:
         left = Counter(o.apart or (o.usd_per_h.why if isinstance(o.usd_per_h, Unknown) else "") for o in offers)

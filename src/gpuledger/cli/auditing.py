@@ -11,12 +11,14 @@ from pathlib import Path
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.statement import AuditStatement
+from gpuledger.catalog.offers import Offer
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.analysis import post, since_ms
 from gpuledger.cli.drawing import with_charts
 from gpuledger.cli.options import Chosen
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.inventory import Inventory, read_inventory
+from gpuledger.cost.own_prices import load_own
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.showback import Config, load_config
 from gpuledger.efficiency.calibration_files import load_calibration
@@ -42,6 +44,7 @@ class Wanted:
     limits: Limits
     usd_per_kwh: Decimal | None
     previous: bool
+    own: tuple[Offer, ...] = ()
 
 
 def wanted(
@@ -54,12 +57,14 @@ def wanted(
     limits: Path | None,
     usd_per_kwh: str | None,
     previous: bool,
+    lake: Path,
 ) -> Wanted:
-    """The options of a command line, checked."""
+    """The options of a command line, checked; with the rates of the user's own that rest beside the lake."""
     price = price_of(prices)
     if price is not None and instance:
         raise InputError("--price and --instance both say what a GPU-hour costs", hint="give one of them")
-    PriceChoice(price, instance, region)  # an unknown GPU, instance or region fails here, before a job has run
+    own = load_own(lake)
+    PriceChoice(price, instance, region, own)  # an unknown GPU, instance or region fails here, before a job has run
     return Wanted(
         read_inventory(inventory) if inventory else None,
         price,
@@ -69,6 +74,7 @@ def wanted(
         load_limits(limits),
         None if usd_per_kwh is None else _usd(usd_per_kwh, "--usd-per-kwh"),
         previous,
+        own,
     )
 
 
@@ -141,6 +147,7 @@ def _audit(lake: Lake, scope: Scope, asked: Wanted) -> AuditStatement:
         usd_per_kwh=asked.usd_per_kwh,
         calibration=load_calibration(lake),
         thresholds=asked.limits,
+        own=asked.own,
     )
 
 

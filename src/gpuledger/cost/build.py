@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
+from gpuledger.catalog.offers import Offer
 from gpuledger.cost import figures, words
 from gpuledger.cost.billing import Asked, Charged, charge_window
 from gpuledger.cost.charges import group, row_of
@@ -52,6 +53,7 @@ def cost_statement(
     previous: bool = False,
     usd_per_kwh: Money | None = None,
     calibration: Calibration | None = None,
+    own: Sequence[Offer] = (),
 ) -> CostStatement:
     """What the devices in scope cost; the books must be posted. `as_of_ms`: today, else the end of the window."""
     return statement_and_bill(
@@ -66,6 +68,7 @@ def cost_statement(
         previous=previous,
         usd_per_kwh=usd_per_kwh,
         calibration=calibration,
+        own=own,
     )[0]
 
 
@@ -82,11 +85,12 @@ def statement_and_bill(
     previous: bool = False,
     usd_per_kwh: Money | None = None,
     calibration: Calibration | None = None,
+    own: Sequence[Offer] = (),
 ) -> tuple[CostStatement, Charged]:
-    """As cost_statement, with the charges it is made of: who owes what, device by device."""
+    """As cost_statement, with the charges it is made of: who owes what, device by device. `own`: the user's rates."""
     books = lake if isinstance(lake, Lake) else Lake(lake)
     stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
-    asked = Asked(scope or Scope(), stock, PriceChoice(_prices(price), instance, region), calibration)
+    asked = Asked(scope or Scope(), stock, PriceChoice(_prices(price), instance, region, tuple(own)), calibration)
     bill = charge_window(books, asked)
     today_ms = bill.window.end_ms if as_of_ms is None else as_of_ms
     per_kwh = None if usd_per_kwh is None else _money(usd_per_kwh)

@@ -1,23 +1,26 @@
 """What does one hour of this device cost, and what does that figure rest on?
 
-Inventory first, else the price or instance that was given, else the dated market median of its GPU with its range.
+Inventory first, else the price that was given, else a rate of the user's own ("yours"), else the instance that was
+given, else the dated market median of its GPU with its range. A rate of the user's own also stands before the list
+price where inventory or command line name an instance.
 There is no default price: where none of these is known, the price is unknown and says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
 from gpuledger.catalog.gpus import find_gpu, get_gpu
-from gpuledger.catalog.prices import MarketPrice, find_offers, instance_price, market_price
+from gpuledger.catalog.offers import Offer, Purchase
+from gpuledger.catalog.prices import MarketPrice, find_offers, instance_price, market_price, price_over
 from gpuledger.cost.inventory import Paid
 from gpuledger.errors import InputError
 from gpuledger.units import Unknown
 
-Basis = Literal["inventory", "given", "instance", "market"]
+Basis = Literal["inventory", "given", "yours", "instance", "market"]
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,15 @@ class Price:
 
 @dataclass(frozen=True)
 class PriceChoice:
-    """How to price what the inventory does not: one price for all GPUs, prices by GPU, or the price of an instance."""
+    """How to price what the inventory does not: one price for all GPUs, prices by GPU, or the price of an instance.
+
+    `own` are rates of the user's own.
+    """
 
     price: Decimal | Mapping[str, Decimal] | None = None
     instance: str | None = None
     region: str | None = None
+    own: tuple[Offer, ...] = ()
     by_key: Mapping[str, Decimal] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,7 +60,7 @@ class PriceChoice:
         object.__setattr__(self, "by_key", {get_gpu(name).key: price for name, price in given.items()})
         if self.region and not self.instance:
             raise InputError(f"region {self.region!r} needs an instance", hint="add --instance, or leave --region out")
-        if self.instance:
+        if self.instance and not any(_same(o.instance, self.instance) for o in self.own):
             find_offers(instance=self.instance)
             if self.region:
                 find_offers(region=self.region)
@@ -64,10 +71,13 @@ def price_for(model: str | None, choice: PriceChoice, row: Paid | None = None) -
     found = find_gpu(model) if model else Unknown("no model name")
     gpu = None if isinstance(found, Unknown) else found.key
     if row is not None:
-        return _of_row(row, gpu)
+        return _of_row(row, gpu, choice.own)
     given = choice.by_key.get(gpu or "", choice.price)
     if isinstance(given, Decimal):
         return Price(given, "given", f"as given: ${given} a GPU-hour", given, given, gpu=gpu)
+    mine = _of_own(choice.own, gpu, choice.instance, choice.region)
+    if mine is not None:
+        return mine
     notes: tuple[str, ...] = ()
     if choice.instance:
         by_instance = _of_instance(choice.instance, choice.region, gpu)
@@ -80,12 +90,34 @@ def price_for(model: str | None, choice: PriceChoice, row: Paid | None = None) -
     return Unknown(market.why) if isinstance(market, Unknown) else _of_market(market, "market", gpu, notes)
 
 
-def _of_row(row: Paid, gpu: str | None) -> Price | Unknown:
+def _of_own(
+    own: Sequence[Offer], gpu: str | None, instance: str | None, region: str | None, purchase: Purchase = "on_demand"
+) -> Price | None:
+    """The user's own rate: of that instance in that region where one is named, else of all their rates for the GPU."""
+    found = [o for o in own if o.gpu == gpu and o.purchase == purchase]
+    if instance:
+        found = [o for o in found if _same(o.instance, instance) and (not o.region or _same(o.region, region or ""))]
+        found = [o for o in found if o.region] or found  # the rate of the very region before that of all
+    if not found:
+        return None
+    what = found[0].instance or found[0].accelerator
+    price = price_over(f"yours: {what if len(found) == 1 else found[0].accelerator}", purchase, found)
+    return None if isinstance(price, Unknown) else _of_market(price, "yours", gpu)
+
+
+def _same(one: str, other: str) -> bool:
+    return one.strip().casefold() == other.strip().casefold()
+
+
+def _of_row(row: Paid, gpu: str | None, own: Sequence[Offer] = ()) -> Price | Unknown:
     """The price of an inventory row, or by its instance, region and purchase option where it leaves that to us."""
     if row.usd_per_h is not None:
         words = f"inventory: ${row.usd_per_h} a GPU-hour ({row.purchase_option.replace('_', '-')})"
         return Price(row.usd_per_h, "inventory", words, row.usd_per_h, row.usd_per_h, gpu=gpu)
-    purchase: Literal["on_demand", "spot"] = "spot" if row.purchase_option == "spot" else "on_demand"
+    purchase: Purchase = "spot" if row.purchase_option == "spot" else "on_demand"
+    mine = _of_own(own, gpu, row.instance, row.region, purchase)
+    if mine is not None:
+        return mine
     try:
         found = instance_price(row.instance, row.region or None, purchase)
     except InputError as error:
@@ -96,8 +128,11 @@ def _of_row(row: Paid, gpu: str | None) -> Price | Unknown:
 
 
 def _of_instance(instance: str, region: str | None, gpu: str | None) -> Price | Unknown:
-    """The price in an instance, for the GPU that instance has and no other."""
-    sold = {o.gpu for o in find_offers(instance=instance) if isinstance(o.gpu, str)}
+    """The price in an instance, for the GPU that instance has and no other; Unknown where only own rates name it."""
+    try:
+        sold = {o.gpu for o in find_offers(instance=instance) if isinstance(o.gpu, str)}
+    except InputError as error:
+        return Unknown(error.message)
     if gpu is None or gpu not in sold:
         holds = ", ".join(sorted(sold)) or "no GPU of the catalog"
         return Unknown(f"{instance} has {holds}, not {gpu or 'a GPU that is not known'}")

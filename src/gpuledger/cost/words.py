@@ -66,6 +66,8 @@ def _prices(bill: Charged) -> Iterator[str]:
     bases = Counter(s.price.basis for s in priced if isinstance(s.price, Price))
     if bases["market"] or bases["instance"]:
         yield f"list prices: {source()}"
+    if bases["yours"]:
+        yield "rates of your own stand before list prices: gpuledger prices update --list shows them"
     if bases["market"]:
         yield "where no price was given, the market median of the GPU is used; its range is shown beside it"
     boards = {s.device.gpu_uuid for s in priced if isinstance(s.price, Unknown)}

@@ -77,7 +77,7 @@ def command(
     from gpuledger.cli.fail_on import FailOn
     from gpuledger.lake.layout import Lake
 
-    asked, judge = _asked(given), FailOn.parse(fail_on) if fail_on else None
+    asked, judge = _asked(given, lake_dir), FailOn.parse(fail_on) if fail_on else None
     with screen.stages() as stages:
         audit = audit_lake(Lake(lake_dir), chosen, asked, stages)
         files = write_files(audit, out, stages) if out else {}
@@ -88,10 +88,10 @@ def command(
     return FAILED if failed else 0
 
 
-def _asked(given: dict[str, Any]) -> Wanted:
+def _asked(given: dict[str, Any], lake_dir: Path) -> Wanted:
     from gpuledger.cli.auditing import wanted
 
-    return wanted(limits=given.pop("limits_file"), **given)
+    return wanted(limits=given.pop("limits_file"), lake=lake_dir, **given)
 
 
 def _around(
@@ -109,7 +109,7 @@ def _around(
 
     try:
         _only_the_run(chosen, fail_on, given)
-        asked, labels = _asked(given), labels_of(around.labels)
+        asked, labels = _asked(given, lake_dir), labels_of(around.labels)
     except GpuledgerError as error:
         to_stderr(f"{error}\n  the command was not started")
         return OUR_FAILURE
