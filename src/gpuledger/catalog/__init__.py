@@ -7,6 +7,9 @@ architectures.py  how fully an active tensor pipe issues, where somebody measure
 thresholds.py     the documented limits of classes, phases, targets and the truly-idle rule
 offers.py         what the clouds offer, and which GPU they mean by the name they sell under
 prices.py         what a GPU-hour costs: in an instance and region, or as the market's median
-data/             gpus/*.toml (one file a GPU), architectures.toml, thresholds.toml,
+model_shapes.py   what a model is made of: layers, heads, experts, convolutions
+model_params.py   how many parameters a shape has, part by part
+models.py         all models, and which one a name means
+data/             gpus/*.toml (one file a GPU), models/*.toml (one file a family), architectures.toml, thresholds.toml,
                   accelerator_aliases.toml, prices/
 """
