@@ -23,6 +23,8 @@ def to_json(statement: EfficiencyStatement) -> dict[str, Any]:
     missing: Counter[tuple[str, str]] = Counter()
     body: dict[str, Any] = _plain(statement, "", missing)
     named = body.pop("not_known")
+    if statement.counted is None:
+        del body["counted"]
     fleet, counted = body["fleet"], body["fleet"]["rfu_counters_pct"]
     head = {name: body.pop(name) for name in ("samples", "gpus", "clusters", "namespaces", "conflicts")}
     head |= {name: fleet[name] for name in ("gpu_util_pct", "pif", "rfu_power_pct", "rfu_power_idle_corrected_pct")}

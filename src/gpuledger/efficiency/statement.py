@@ -188,8 +188,41 @@ class NotKnown:
 
 
 @dataclass(frozen=True)
+class CountedDevice:
+    """A device whose jobs counted their own FLOPs; all figures are over the time they cover, `covered_h`.
+
+    `realized_tflops` is all the device did (evidence "counted"), `model_tflops` what the models need.
+    `rfu_counted_pct` is the former over the dense peak at the reference precision.
+    """
+
+    gpu_uuid: str
+    gpu_instance_id: str | None
+    gpu_model: str | None
+    runs: tuple[str, ...]
+    covered_h: float
+    steps: int
+    tokens: int | Unknown
+    realized_tflops: Range | Unknown
+    model_tflops: Figure
+    rfu_counted_pct: Figure
+
+
+@dataclass(frozen=True)
+class CountedAnalysis:
+    """What jobs counted themselves: the best evidence there is, for the time it covers."""
+
+    gpus: int
+    covered_h: float
+    covered_pct_of_observed: Figure
+    realized_tflops: Range | Unknown
+    rfu_counted_pct: Figure
+    devices: tuple[CountedDevice, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class EfficiencyStatement:
-    """The eight analyses and the headline, over one window."""
+    """The eight analyses and the headline, over one window; `counted` where jobs counted their own FLOPs."""
 
     start_ms: int
     end_ms: int
@@ -211,6 +244,7 @@ class EfficiencyStatement:
     findings: tuple[str, ...]
     assumptions: tuple[str, ...]
     not_known: tuple[NotKnown, ...]
+    counted: CountedAnalysis | None = None
 
     @property
     def bottlenecked_gpus(self) -> tuple[GpuRow, ...]:
