@@ -1,0 +1,151 @@
+"""What may stand in the three configuration files of the migration planner?"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Literal
+
+import msgspec
+
+PriceScope = Literal["gpu", "instance"]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Price = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Hours = Annotated[float, msgspec.Meta(gt=0, le=744)]
+
+# GPU counts above this are no single job of this planner; a typing error is far more likely.
+MOST_GPUS = 4096
+
+
+class WorkloadType(Enum):
+    """What the GPUs are for."""
+
+    TRAINING = "training"
+    FINE_TUNING = "fine_tuning"
+    INFERENCE = "inference"
+
+
+class ModelSize(Enum):
+    """The four sizes of the reference configuration; a configuration may add others by name."""
+
+    SMALL = "small"
+    MEDIUM = "medium"
+    LARGE = "large"
+    MASSIVE = "massive"
+
+
+class Correction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The figure to use in place of the one the field beside it holds, and why."""
+
+    value: float
+    why: str
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kind of instance. Prices are of one GPU or of the whole instance, as `price_scope` says."""
+
+    name: str
+    family: str
+    gpu_type: str
+    vcpus: Count
+    gpu_memory_gb: Positive
+    gpus_per_instance: Count
+    compute_tflops: Positive
+    interconnect_type: str
+    interconnect_bandwidth_gbps: Positive
+    on_demand_cost_per_hour: Price
+    spot_cost_per_hour: Price | None = None
+    memory_bandwidth_factor: Positive
+    interconnect_multiplier: Positive
+    description: str = ""
+    price_scope: PriceScope | None = None
+    catalog_gpu: str | None = None
+    memory_bandwidth_gb_per_s: Positive | None = None
+    market_instances: tuple[str, ...] = ()
+    corrections: dict[str, Correction] = {}
+
+    @property
+    def gpus(self) -> int:
+        """GPUs in one instance, corrected where the file says so."""
+        found = self.corrections.get("gpus_per_instance")
+        return int(found.value) if found else self.gpus_per_instance
+
+
+class SizeClass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A size of model: parameters in 10^9, and the rule of thumb for its memory."""
+
+    name: str
+    parameter_count_billion: Positive
+    memory_overhead_multiplier: Annotated[float, msgspec.Meta(ge=1)]
+    description: str = ""
+    typical_use_cases: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+class PrecisionKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A number format of the weights."""
+
+    bytes_per_parameter: Positive
+    description: str = ""
+
+
+class WorkloadKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the guide says of training, fine-tuning and inference."""
+
+    preferred_families: tuple[str, ...]
+    memory_overhead_multiplier: Annotated[float, msgspec.Meta(ge=1)]
+    use_case: str
+
+
+class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much each of the three scores counts."""
+
+    cost: Share
+    performance: Share
+    reliability: Share
+
+
+class Priority(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the reader cares about most."""
+
+    name: str
+    weights: Weights
+
+
+class UseCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Why the workload runs: which priority that implies, and whether it stands being interrupted."""
+
+    priority: str
+    spot_suitable: bool
+    stands_for: str = ""
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What runs now."""
+
+    current_instance: str
+    current_gpu_count: Annotated[int, msgspec.Meta(ge=1, le=MOST_GPUS)]
+    workload_type: str
+    model_size: str
+    monthly_hours: Hours = 720
+    use_spot: bool = False
+    precision: str = "fp16"
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A scenario with a name, what is expected of it, and its tags."""
+
+    name: str
+    scenario: Scenario
+    description: str = ""
+    expected_outcome: str = ""
+    tags: tuple[str, ...] = ()
+    use_case: str | None = None
+
+
+class SetPurpose(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a set of workloads is for."""
+
+    purpose: str
+    use_case: str = ""
