@@ -1,0 +1,177 @@
+"""Which facts does an answer about memory stand on: bits, optimizers, kept tensors, overheads?"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import MappingProxyType
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+
+from gpuledger.catalog.files import Fact, data_dir, load_toml
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.errors import UnknownName
+from gpuledger.units import GIB
+
+Above = Annotated[float, msgspec.Meta(gt=0)]
+AtLeastZero = Annotated[float, msgspec.Meta(ge=0)]
+Held = Literal["work", "fp32", "none"]
+FP32_BITS = 32.0
+
+
+class _Sourced(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    source: str
+    as_of: str
+
+
+class Precision(_Sourced, frozen=True, kw_only=True):
+    """How a number is stored: `needs` names the peak a GPU must have, `train_as` what training holds weights in."""
+
+    name: str
+    bits: Above
+    needs: str = ""
+    train_as: str = ""
+    train_copy_bits: AtLeastZero = 0.0
+    cache: bool = False
+
+
+class Scheme(_Sourced, frozen=True, kw_only=True):
+    """In what a training run holds weights, gradients, master copy, states and casts."""
+
+    name: str
+    words: str
+    weights: Held
+    gradients: Held
+    states: Held
+    master: Held = "none"
+    copies: Held = "none"
+
+
+class Optimizer(_Sourced, frozen=True, kw_only=True):
+    """What an optimizer keeps for each parameter, beside the scheme's master copy."""
+
+    name: str
+    words: str
+    states: int
+    state_bits: AtLeastZero | None = None
+    factored: bool = False
+
+
+class Kept(_Sourced, frozen=True, kw_only=True):
+    """What one layer keeps for its backward pass, in numbers per token and unit."""
+
+    words: str
+    norm_fp32: AtLeastZero
+    norm_work: AtLeastZero
+    norm_frozen_fp32: AtLeastZero
+    norm_frozen_work: AtLeastZero
+    gated_work: AtLeastZero
+    plain_work: AtLeastZero
+    score_fp32: AtLeastZero
+    score_work: AtLeastZero
+    logit_fp32: AtLeastZero
+    logit_work: AtLeastZero
+    transient_work: AtLeastZero
+
+
+class Visible(_Sourced, frozen=True, kw_only=True):
+    """What a program sees of one GPU's memory."""
+
+    gpu: str
+    gib: Above
+    verified: bool = True
+
+
+class Overheads(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Memory gone before the first tensor."""
+
+    version: Literal[1]
+    context_bytes: Fact
+    workspace_bytes: Fact
+    collective_bytes: Fact
+    fragmentation_ratio: Fact
+    prefill_chunk_tokens: Fact
+    visible: tuple[Visible, ...] = ()
+
+
+class _Precisions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    version: Literal[1]
+    precision: tuple[Precision, ...]
+    scheme: tuple[Scheme, ...]
+
+
+class _Optimizers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    version: Literal[1]
+    optimizer: tuple[Optimizer, ...]
+
+
+class _Activations(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    version: Literal[1]
+    eager: Kept
+    fused: Kept
+    autocast: Kept
+
+
+T = TypeVar("T")
+
+
+@cache
+def _load(name: str, kind: type[T]) -> T:
+    return load_toml(data_dir("gpuledger.plan", "data", name), kind)
+
+
+def precisions() -> MappingProxyType[str, Precision]:
+    """All precisions by name."""
+    return MappingProxyType({p.name: p for p in _load("precisions.toml", _Precisions).precision})
+
+
+def schemes() -> MappingProxyType[str, Scheme]:
+    """All schemes of training by name."""
+    return MappingProxyType({s.name: s for s in _load("precisions.toml", _Precisions).scheme})
+
+
+def optimizers() -> MappingProxyType[str, Optimizer]:
+    """All optimizers by name."""
+    return MappingProxyType({o.name: o for o in _load("optimizers.toml", _Optimizers).optimizer})
+
+
+def kept(kernels: str) -> Kept:
+    """What a layer keeps with these kernels: eager, fused or autocast."""
+    table: Kept = getattr(_load("activations.toml", _Activations), kernels)
+    return table
+
+
+def overheads() -> Overheads:
+    """Memory gone before the first tensor."""
+    return _load("overheads.toml", Overheads)
+
+
+def get_precision(name: str) -> Precision:
+    """The precision of this name, or an error with the nearest ones."""
+    return _named("precision", name, precisions())
+
+
+def get_scheme(name: str) -> Scheme:
+    """The scheme of this name, or an error with the nearest ones."""
+    return _named("scheme", name, schemes())
+
+
+def get_optimizer(name: str) -> Optimizer:
+    """The optimizer of this name, or an error with the nearest ones."""
+    return _named("optimizer", name, optimizers())
+
+
+def _named(kind: str, name: str, things: MappingProxyType[str, T]) -> T:
+    if name not in things:
+        raise UnknownName(kind, name, things)
+    return things[name]
+
+
+def capacity(gpu: Gpu) -> tuple[int, str]:
+    """Bytes a program sees of this GPU's memory, and where the figure comes from."""
+    for seen in overheads().visible:
+        if seen.gpu == gpu.key:
+            return int(seen.gib * GIB), f"{seen.gib:g} GiB visible to a program: {seen.source} ({seen.as_of})"
+    labelled = gpu.memory_bytes
+    words = f"as labelled; what a program sees of {gpu.name} is not in the facts"
+    return int(labelled.value), f"{labelled.value / 1e9:g} GB {words} ({labelled.source}, {labelled.as_of})"
