@@ -1,0 +1,135 @@
+"""How many floating-point operations does a model of this shape take, part by part?
+
+A multiply-add is two FLOP. Only matrix products and convolutions count: looking up an embedding, norms, activations and
+softmax are left out, as in every published MFU. Attention is counted over the whole square of the sequence by default
+(the PaLM convention, and what a kernel that does not skip the masked half really does); `causal` counts the half that a
+causal model needs. A windowed layer looks back over its window only, in both.
+Training is three times the forward pass: the backward pass makes two products for each one. With recomputation the
+hardware does the forward pass once more, so four times: that is for HFU, never for MFU.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gpuledger.catalog.model_params import (
+    attention_matrix_params,
+    convolutions,
+    mlp_matrix_params,
+)
+from gpuledger.catalog.models import CnnShape, DiffusionShape, Model, Shape, TransformerShape, VitShape
+from gpuledger.errors import InputError
+from gpuledger.units import Unknown
+
+FLOP_PER_MULTIPLY_ADD = 2
+TRAINING_PASSES = 3  # one forward, two products backward for each forward one
+RECOMPUTED_PASSES = 4  # and the forward pass once more
+
+
+def unit_of(shape: Shape) -> str:
+    """What the model reads one of: a token or an image."""
+    return "token" if isinstance(shape, TransformerShape) else "image"
+
+
+def forward_flop_by_part(
+    shape: Shape, batch: int = 1, sequence: int | None = None, *, causal: bool = False
+) -> dict[str, int] | Unknown:
+    """FLOP of one forward pass over `batch` sequences (or images) by part; parts without work are left out."""
+    if batch < 1:
+        raise InputError(f"a batch of {batch} holds nothing", hint="give a batch of at least 1")
+    if isinstance(shape, TransformerShape):
+        if sequence is None or sequence < 1:
+            said = "no sequence length was given" if sequence is None else f"a sequence of {sequence} holds nothing"
+            raise InputError(said, hint="give how many tokens a sequence has, such as 4096")
+        parts = _transformer(shape, sequence, causal=causal)
+    elif isinstance(shape, VitShape):
+        parts = _vit(shape)
+    elif isinstance(shape, CnnShape):
+        parts = _cnn(shape)
+    else:
+        return _no_formula(shape)
+    return {name: FLOP_PER_MULTIPLY_ADD * batch * adds for name, adds in parts.items() if adds}
+
+
+def forward_flop(shape: Shape, batch: int = 1, sequence: int | None = None, *, causal: bool = False) -> int | Unknown:
+    """FLOP of one forward pass over `batch` sequences of `sequence` tokens, or over `batch` images."""
+    parts = forward_flop_by_part(shape, batch, sequence, causal=causal)
+    return parts if isinstance(parts, Unknown) else sum(parts.values())
+
+
+def training_flop(
+    shape: Shape, batch: int = 1, sequence: int | None = None, *, causal: bool = False, recompute: bool = False
+) -> int | Unknown:
+    """FLOP of one training step; with `recompute`, what the hardware does when activations are computed again."""
+    once = forward_flop(shape, batch, sequence, causal=causal)
+    return once if isinstance(once, Unknown) else once * (RECOMPUTED_PASSES if recompute else TRAINING_PASSES)
+
+
+def training_flop_per_token(
+    model: Model | Shape, sequence: int, *, causal: bool = False, recompute: bool = False
+) -> float | Unknown:
+    """FLOP a token costs in training, at this sequence length."""
+    shape = model.shape if isinstance(model, Model) else model
+    if not isinstance(shape, TransformerShape):
+        return Unknown(f"this model reads {unit_of(shape)}s, not tokens")
+    whole = training_flop(shape, 1, sequence, causal=causal, recompute=recompute)
+    return whole if isinstance(whole, Unknown) else whole / sequence
+
+
+def training_flop_per_image(model: Model | Shape, *, recompute: bool = False) -> float | Unknown:
+    """FLOP an image costs in training, at the model's image size."""
+    shape = model.shape if isinstance(model, Model) else model
+    if isinstance(shape, TransformerShape):
+        return Unknown("this model reads tokens, not images")
+    whole = training_flop(shape, recompute=recompute)
+    return whole if isinstance(whole, Unknown) else float(whole)
+
+
+def attended_pairs(sequence: int, window: int | None, *, causal: bool) -> int:
+    """How many pairs of a token and a token it looks at there are in one sequence."""
+    reach = min(sequence, window or sequence)
+    if not causal:
+        return sequence * reach
+    # The first tokens see fewer: 1, 2, ... up to the reach, then the reach each.
+    return reach * (reach + 1) // 2 + (sequence - reach) * reach
+
+
+def _transformer(s: TransformerShape, sequence: int, *, causal: bool) -> dict[str, int]:
+    """Multiply-adds over one sequence."""
+    wide = s.mla.qk_dim + s.mla.v_dim if s.mla else 2 * s.head_dim
+    pairs = s.full_layers * attended_pairs(sequence, None, causal=causal)
+    pairs += s.sliding_layers * attended_pairs(sequence, s.sliding_window, causal=causal)
+    expert = mlp_matrix_params(s.hidden, s.expert_hidden, gated=s.mlp_gated)
+    return {
+        "attention_projections": sequence * s.layers * attention_matrix_params(s),
+        "attention_scores": s.heads * wide * pairs,
+        "mlp": sequence * s.dense_layers * mlp_matrix_params(s.hidden, s.mlp_hidden, gated=s.mlp_gated),
+        "experts": sequence * s.moe_layers * (s.experts_per_token + s.shared_experts) * expert,
+        "router": sequence * s.moe_layers * s.hidden * s.experts,
+        "head": sequence * s.hidden * s.vocab,
+    }
+
+
+def _vit(s: VitShape) -> dict[str, int]:
+    """Multiply-adds over one image; every patch sees every patch."""
+    patches = s.tokens - s.class_tokens
+    return {
+        "patches": patches * s.patch * s.patch * s.channels * s.hidden,
+        "attention_projections": s.tokens * s.layers * 4 * s.hidden * s.hidden,
+        "attention_scores": s.layers * 2 * s.tokens * s.tokens * s.hidden,
+        "mlp": s.tokens * s.layers * mlp_matrix_params(s.hidden, s.mlp_hidden, gated=False),
+        "head": s.hidden * s.classes,
+    }
+
+
+def _cnn(s: CnnShape) -> dict[str, int]:
+    """Multiply-adds over one image."""
+    parts: Counter[str] = Counter()
+    for conv in convolutions(s):
+        parts[f"conv_{conv.part}"] += conv.multiply_adds
+    return {**parts, "head": s.widths[-1] * s.classes}
+
+
+def _no_formula(shape: DiffusionShape) -> Unknown:
+    parts = ", ".join(part.name for part in shape.components)
+    return Unknown(f"there is no formula for a pipeline of {parts}; count the module itself (training.counting)")
