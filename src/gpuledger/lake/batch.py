@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from gpuledger.telemetry import schema
 
+CODED = pa.dictionary(pa.int32(), pa.string())
 OWNERSHIP = (*schema.OWNER, "tensor_precision")
 
 
@@ -54,12 +55,16 @@ class Batch:
         out: np.ndarray = indices.to_numpy(zero_copy_only=False)
         return out
 
-    def text(self, name: str, rows: np.ndarray) -> pa.Array:
-        """A label at some rows."""
+    def label(self, name: str, rows: np.ndarray) -> pa.DictionaryArray:
+        """A label at some rows, coded by a dictionary."""
         column = self.column(name)
         if column is None:
-            return pa.nulls(len(rows), pa.string())
-        return column.take(pa.array(rows)).cast(pa.string())
+            return pa.nulls(len(rows), CODED)
+        return as_dictionary(column).take(pa.array(rows))
+
+    def text(self, name: str, rows: np.ndarray) -> pa.Array:
+        """A label at some rows, as plain text."""
+        return self.label(name, rows).cast(pa.string())
 
     def numbers(self, name: str) -> np.ndarray | None:
         """A reading with NaN for NULL; None where nobody said anything."""

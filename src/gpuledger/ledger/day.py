@@ -86,7 +86,7 @@ def _replaced(ledger: Ledger, day: str, name: str, stale: set[str], fresh: list[
     kept = _only(ledger.read(name, day), stale, keep=False)
     order = [("gpu_uuid", "ascending"), ("gpu_instance_id", "ascending")]
     time = {"lines": "hour_ms", "spells": "start_ms", "pods": "first_ms"}[name]
-    return pa.concat_tables([kept, *fresh]).sort_by([*order, (time, "ascending")])
+    return pa.concat_tables([kept, *(t.cast(kept.schema) for t in fresh)]).sort_by([*order, (time, "ascending")])
 
 
 def _groups_with(file: pq.ParquetFile, devices: set[str] | None) -> Iterator[int]:

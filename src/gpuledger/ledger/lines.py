@@ -67,6 +67,14 @@ def arrow_schema() -> pa.Schema:
     )
 
 
+@cache
+def coded_schema() -> pa.Schema:
+    """The same as it is posted and written: labels by number, and what is always known not marked as maybe missing."""
+    kinds = {"int64": pa.int64(), "string": pa.dictionary(pa.int32(), pa.string())}
+    fields = [pa.field(c.name, kinds[c.type], nullable=c.merge != "sum") for c in _file().columns]
+    return pa.schema(fields, metadata=arrow_schema().metadata)
+
+
 def _aggregate(column: LineColumn) -> str:
     name = column.name
     if column.merge == "sum":

@@ -81,7 +81,7 @@ def post(
 
 def empty_tables() -> dict[str, pa.Table]:
     """The tables of no samples."""
-    kinds = {"lines": lines.arrow_schema(), "spells": spells.SCHEMA, "pods": PODS}
+    kinds = {"lines": lines.coded_schema(), "spells": spells.SCHEMA, "pods": PODS}
     return {name: kind.empty_table() for name, kind in kinds.items()}
 
 
@@ -173,12 +173,12 @@ def _lines(blocks: list[_Block], batch: Batch) -> pa.Table:
     arrays = []
     for name, column in lines.columns().items():
         if column.type == "string":
-            arrays.append(batch.text(name, row))
+            arrays.append(batch.label(name, row))
             continue
         missing = 0.0 if column.merge == "sum" else np.nan
         parts = [b.out[name] if name in b.out else np.full(len(b.row), missing) for b in blocks]
         arrays.append(_whole_array(np.concatenate(parts), may_lack=column.merge != "sum"))
-    return pa.table(arrays, schema=lines.arrow_schema())
+    return pa.table(arrays, schema=lines.coded_schema())
 
 
 def _whole_array(values: np.ndarray, *, may_lack: bool) -> pa.Array:

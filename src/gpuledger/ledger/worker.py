@@ -18,6 +18,18 @@ import msgspec
 from gpuledger.errors import GpuledgerError, LakeError
 from gpuledger.ledger.day import DayDone, DayTask, Progress, post_day
 
+_ALONE = {
+    # One process a core: threads of a maths library inside each would only get in each other's way.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # Every block asks for arrays of the same sizes. Given back to the system in between, their pages are zeroed and
+    # mapped anew each time: a quarter of a worker's CPU time.
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
+    "MIMALLOC_PURGE_DELAY": "-1",
+}
+
 
 class Answer(msgspec.Struct, frozen=True):
     """What a worker says: rows posted so far, a day done, or what went wrong."""
@@ -54,9 +66,7 @@ def in_processes(tasks: list[DayTask], processes: int, progress: Progress) -> It
 def _serve(waiting: Queue[DayTask], answers: Queue[Answer]) -> None:
     """Keep one worker busy until no task is left."""
     command = [sys.executable, "-m", "gpuledger.ledger.worker"]
-    # One process a core: threads of a maths library inside each would only get in each other's way.
-    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=alone) as worker:  # noqa: S603
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | _ALONE) as worker:  # noqa: S603
         assert worker.stdin is not None
         assert worker.stdout is not None
         while not waiting.empty():
