@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
 
 from gpuledger.advice.case import Case
@@ -11,6 +10,7 @@ from gpuledger.advice.gains import Range
 from gpuledger.advice.limits import Limits
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.catalog.offers import load_offers
+from gpuledger.catalog.price_spread import quantile, spot_cuts
 from gpuledger.catalog.prices import MarketPrice, market_price
 from gpuledger.units import Unknown
 
@@ -43,19 +43,12 @@ def spot_discount(gpu_key: str, instance: str | None = None) -> Discount | Unkno
 
 @cache
 def _discount(kind: str, wanted: str) -> Discount | Unknown:
-    pairs: dict[tuple[str, str, str, str], dict[str, Decimal]] = {}
-    dates: list[str] = []
-    for offer in load_offers():
-        price = offer.usd_per_gpu_h
-        if getattr(offer, kind) == wanted and not offer.apart and not isinstance(price, Unknown):
-            place = (offer.cloud, offer.instance, offer.region, offer.zone)
-            pairs.setdefault(place, {})[offer.purchase] = price
-            dates.append(offer.dated)
-    cuts = {p: float(1 - v["spot"] / v["on_demand"]) for p, v in pairs.items() if len(v) == 2 and v["on_demand"]}
+    offers = [o for o in load_offers() if getattr(o, kind) == wanted]
+    cuts, dates = spot_cuts(offers), [o.dated for o in offers if not o.apart]
     if not cuts:
         return Unknown(f"the price facts have no zone with both a spot and an on-demand price of {wanted}")
     order = sorted(cuts.values())
-    low, middle, high = (order[round(q * (len(order) - 1))] for q in (0.1, 0.5, 0.9))
+    low, middle, high = (quantile(order, q) for q in (0.1, 0.5, 0.9))
     clouds = len({place[0] for place in cuts})
     name = load_gpus()[wanted].name if kind == "gpu" else wanted
     return Discount(max(low, 0.0), max(middle, 0.0), max(high, 0.0), len(order), clouds, max(dates), name)

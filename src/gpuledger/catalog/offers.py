@@ -70,6 +70,12 @@ class _Apart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: str
 
 
+class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    low_ratio: float
+    high_ratio: float
+    source: str
+
+
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the price facts come from, and the rules that mend and complete them."""
 
@@ -80,6 +86,8 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     stale_after_days: dict[Purchase, int]
     stale_basis: str
+    spot_claim: _Claim
+    own_far_ratio: float
     memory_is_total: tuple[str, ...]
     counts: tuple[_Count, ...]
     apart: tuple[_Apart, ...]

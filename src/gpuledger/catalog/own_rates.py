@@ -240,6 +240,16 @@ class _Row:
         return day.isoformat()
 
 
+def replaced(offer: Offer, own: Sequence[Offer]) -> bool:
+    """Whether a rate of the user's covers this listed offer."""
+    return any(
+        mine.instance
+        and (mine.cloud, mine.instance, mine.purchase) == (offer.cloud, offer.instance, offer.purchase)
+        and mine.region in {"", offer.region}
+        for mine in own
+    )
+
+
 def doubts(rates: Sequence[Rate], usd_per_gpu_h: Mapping[str, Decimal | Unknown], far_ratio: float) -> list[str]:
     """Rates so far from the market price of their GPU that the price of a GPU and of an instance may be confused."""
     found = []

@@ -33,3 +33,8 @@ def length_ms(text: str) -> int:
             f"{text!r} is not a length of time", hint="write a number and w, d, h, m or s: 7d, 12h, 90m, 60s"
         )
     return length
+
+
+def today() -> dt.date:
+    """The day it is, in UTC: the age of a price is counted from it."""
+    return dt.datetime.now(tz=dt.UTC).date()

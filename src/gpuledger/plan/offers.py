@@ -15,6 +15,8 @@ from typing import Literal
 
 from gpuledger.catalog.gpus import Gpu, get_gpu, load_gpus
 from gpuledger.catalog.offers import Offer, PriceScope, load_offers
+from gpuledger.catalog.own_rates import replaced
+from gpuledger.catalog.price_spread import quantile, spot_cuts
 from gpuledger.units import Unknown
 
 Purchase = Literal["on-demand", "spot"]
@@ -93,16 +95,6 @@ def market_options(
     return tuple(sorted((o for o in found if purchase in {None, o.purchase}), key=_cheapest_first))
 
 
-def replaced(offer: Offer, own: Sequence[Offer]) -> bool:
-    """Whether a rate of the user's covers this listed offer."""
-    return any(
-        mine.instance
-        and (mine.cloud, mine.instance, mine.purchase) == (offer.cloud, offer.instance, offer.purchase)
-        and mine.region in {"", offer.region}
-        for mine in own
-    )
-
-
 def _counts(offer: Offer, key: str | None, gpus: int | None) -> bool:
     if isinstance(offer.gpu, Unknown) or offer.apart or offer.gpus != int(offer.gpus):
         return False
@@ -151,13 +143,8 @@ def _option(offers: Sequence[Offer], availability: Availability) -> MarketOption
 
 
 def _availability(by_purchase: dict[str, list[Offer]]) -> Availability:
-    prices: dict[str, dict[str, Decimal]] = {}
-    for purchase, offers in by_purchase.items():
-        for offer in offers:
-            if not isinstance(offer.usd_per_h, Unknown):
-                prices.setdefault(offer.zone, {})[purchase] = offer.usd_per_h
-    cuts = sorted(float(1 - p["spot"] / p["on_demand"]) for p in prices.values() if len(p) > 1)
-    saving = cuts[len(cuts) // 2] if cuts else Unknown("no zone lists both a spot and an on-demand price")
+    cuts = sorted(spot_cuts(o for offers in by_purchase.values() for o in offers).values())
+    saving = quantile(cuts, 0.5) if cuts else Unknown("no zone lists both a spot and an on-demand price")
     zones = {o.zone for offers in by_purchase.values() for o in offers}
     return Availability(len(zones), len({o.zone for o in by_purchase.get("spot", ())}), saving)
 

@@ -1,0 +1,62 @@
+"""What does a GPU cost, where, and since when is that known?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from gpuledger.cli.app import CommandFolder
+from gpuledger.cli.options import lake_option, screen_options
+from gpuledger.cli.price_options import price_filters, wanted_of
+from gpuledger.cli.screen import Screen
+from gpuledger.errors import InputError
+
+SHOWN = 20
+
+
+@click.command("prices")
+@price_filters
+@click.option(
+    "--sort", "order", type=click.Choice(["gpu", "instance", "tflops", "gb"]), default="gpu", show_default=True,
+    help="Lowest first: dollars a GPU-hour, an instance-hour, a dense bf16 TFLOPS or a GB of memory.",
+)  # fmt: skip
+@click.option(
+    "--by", type=click.Choice(["instance", "region", "zone"]), default="instance", show_default=True,
+    help="A row an instance type at its cheapest place, or one a region, or one a zone.",
+)  # fmt: skip
+@click.option("--limit", type=click.IntRange(0), default=SHOWN, show_default=True, help="So many rows; 0 for all.")
+@lake_option
+@screen_options
+def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit: int, lake_dir: Path) -> None:
+    context = click.get_current_context()
+    if context.invoked_subcommand:
+        given = [p for p in context.params if context.get_parameter_source(p) is ParameterSource.COMMANDLINE]
+        if given:
+            sub = context.invoked_subcommand
+            raise InputError(
+                f"options before {sub!r} are not its own", hint=f"write them behind: gpuledger prices {sub}"
+            )
+        return
+    from gpuledger.catalog.price_encode import prices_json
+    from gpuledger.catalog.price_rows import price_rows
+    from gpuledger.cli.times import today
+    from gpuledger.cli.views.prices import price_list
+    from gpuledger.cost.own_prices import load_own
+
+    found = price_rows(wanted_of(filters), today(), own=load_own(lake_dir), order=order, by=by)
+    screen.answer(prices_json(found, limit or None))
+    if screen.talks:
+        screen.show(*price_list(found, order, limit or len(found.rows)))
+
+
+command = CommandFolder(
+    __name__,
+    name="prices",
+    help="Look up what GPUs cost, where, and how old the price is.",
+    invoke_without_command=True,
+    callback=_look_up.callback,
+    params=_look_up.params,
+)

@@ -1,0 +1,33 @@
+"""How far apart are the clouds, and what does spot save?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpuledger.cli.options import lake_option, screen_options
+from gpuledger.cli.price_options import price_filters, wanted_of
+from gpuledger.cli.screen import Screen
+
+
+@click.command("compare")
+@price_filters
+@lake_option
+@screen_options
+def command(screen: Screen, filters: dict[str, Any], lake_dir: Path) -> None:
+    """Compare clouds, and spot with on-demand.
+
+    One GPU: cheapest of each cloud, spread, and what spot saves. Without --gpu: a row for each GPU of the catalog.
+    """
+    from gpuledger.catalog.price_encode import comparison_json
+    from gpuledger.catalog.price_spread import compare_prices
+    from gpuledger.cli.times import today
+    from gpuledger.cli.views.prices import comparison
+    from gpuledger.cost.own_prices import load_own
+
+    found = compare_prices(wanted_of(filters), today(), own=load_own(lake_dir))
+    screen.answer(comparison_json(found))
+    if screen.talks:
+        screen.show(*comparison(found))

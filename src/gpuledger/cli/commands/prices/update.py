@@ -1,0 +1,70 @@
+"""What do we really pay: which rates of our own stand before the list prices?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuledger.cli.options import PATH, lake_option, screen_options
+from gpuledger.cli.screen import Screen
+from gpuledger.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuledger.catalog.own_rates import Rate
+
+
+@click.command("update")
+@click.argument("file", type=PATH, required=False)
+@click.option("--list", "show", is_flag=True, help="Show the rates that are stored.")
+@click.option("--remove", is_flag=True, help="Drop all stored rates: list prices count again.")
+@lake_option
+@screen_options
+def command(screen: Screen, file: Path | None, show: bool, remove: bool, lake_dir: Path) -> None:
+    """Store your own or negotiated rates; they come first.
+
+    FILE is CSV, TOML or JSON with cloud, instance, gpu, count, region, purchase, usd_per_h, price_scope (gpu or
+    instance), as_of and note. It replaces what is stored, whole or not at all.
+    """
+    if (file is not None) + show + remove != 1:
+        raise InputError("update takes a FILE, --list or --remove", hint="give one of the three")
+    from gpuledger.catalog.price_encode import rate_json
+    from gpuledger.cli.views.prices import own_rates
+    from gpuledger.cost.own_prices import drop_rates, load_rates, own_file
+
+    doubted: list[str] = []
+    dropped = False
+    if file is not None:
+        doubted = _store(file, lake_dir)
+    elif remove:
+        dropped = drop_rates(lake_dir)
+    rates, where = load_rates(lake_dir), own_file(lake_dir)
+    told = {"rates": [rate_json(r) for r in rates], "file": str(where), "removed": dropped, "doubts": doubted}
+    screen.answer(told)
+    if not screen.talks:
+        return
+    if remove:
+        screen.say(f"removed: {where}" if dropped else f"nothing to remove: {where} is not there")
+    elif rates:
+        screen.show(*own_rates(rates))
+        screen.say(*(f"check: {words}" for words in doubted))
+        screen.say(f"kept in {where}; audit, plan and prices use them first, as 'yours'")
+    else:
+        screen.say("no rates of your own are stored", "next: gpuledger prices update FILE")
+
+
+def _store(file: Path, lake_dir: Path) -> list[str]:
+    """Check and store a file; what looks odd comes back."""
+    from gpuledger.catalog.offers import facts
+    from gpuledger.catalog.own_rates import doubts, read_rates
+    from gpuledger.catalog.prices import market_price
+    from gpuledger.cli.times import today
+    from gpuledger.cost.own_prices import store_rates
+    from gpuledger.units import Unknown
+
+    rates: tuple[Rate, ...] = read_rates(file, today())
+    found = {rate.gpu: market_price(rate.gpu) for rate in rates}
+    medians = {gpu: m if isinstance(m, Unknown) else m.usd_per_gpu_h for gpu, m in found.items()}
+    store_rates(lake_dir, rates, file.name)
+    return doubts(rates, medians, facts().own_far_ratio)

@@ -1,0 +1,60 @@
+"""How do the options of a command line say which prices are wanted?"""
+
+from __future__ import annotations
+
+import functools
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuledger.cli.options import Command
+from gpuledger.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuledger.catalog.price_rows import Wanted
+
+
+def price_filters(command: Command) -> Command:
+    """The filters all price commands share, given to the command as `filters` for `wanted_of`."""
+
+    @click.option("--gpu", metavar="NAME", help="Only this GPU: a name of the catalog, or one the clouds use.")
+    @click.option("--count", "gpus", type=int, metavar="N", help="Only instances with so many GPUs.")
+    @click.option("--cloud", metavar="NAME", help="Only this cloud.")
+    @click.option("--region", metavar="NAME", help="Only this region.")
+    @click.option("--zone", metavar="NAME", help="Only this zone.")
+    @click.option("--instance", metavar="NAME", help="Only this instance type, such as p5.48xlarge.")
+    @click.option("--purchase", type=click.Choice(["on-demand", "spot"]), help="Only one way to buy.")
+    @click.option("--max-price", metavar="USD", help="At most so many dollars a GPU-hour.")
+    @click.option("--min-memory", type=float, metavar="GB", help="At least so much memory a GPU.")
+    @functools.wraps(command)
+    def inner(**given: Any) -> Any:
+        names = ("gpu", "gpus", "cloud", "region", "zone", "instance", "purchase", "max_price", "min_memory")
+        return command(filters={name: given.pop(name) for name in names}, **given)
+
+    return inner
+
+
+def wanted_of(filters: dict[str, Any]) -> Wanted:
+    """The filters, checked."""
+    from gpuledger.catalog.price_rows import Wanted
+
+    text, purchase = filters["max_price"], filters["purchase"]
+    try:
+        most = None if text is None else Decimal(text.strip().removeprefix("$"))
+    except InvalidOperation:
+        hint = "give dollars as a plain number, for example 2.50"
+        raise InputError(f"--max-price {text!r} is not a price", hint=hint) from None
+    if most is not None and not most.is_finite():
+        raise InputError(f"--max-price {text!r} is not a price", hint="give dollars as a plain number")
+    return Wanted(
+        gpu=filters["gpu"],
+        gpus=filters["gpus"],
+        cloud=filters["cloud"],
+        region=filters["region"],
+        zone=filters["zone"],
+        instance=filters["instance"],
+        purchase="spot" if purchase == "spot" else "on_demand" if purchase else None,
+        usd_per_gpu_h_max=most,
+        memory_gb_min=filters["min_memory"],
+    )
