@@ -1,0 +1,131 @@
+"""What must a training job tell, so that it can be measured and tuned?
+
+    from gpuledger.training.job import TrainingJob
+    job = TrainingJob(name="my model", model=build, dataset=data, loss=loss, settings=Settings(batch=8, accumulate=4))
+
+`gpuledger train tune module:job` finds it by name. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from gpuledger.errors import InputError, MissingExtra, UnknownName
+from gpuledger.training.tune.settings import Settings, check
+
+MAX_WORDS = 200
+
+
+def need_torch(for_what: str) -> Any:
+    """torch, or the next step where it is not installed."""
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        missing = MissingExtra(f"{for_what}: running a model", "train")
+        missing.hint = "install PyTorch (pip install torch), then run the same command again"
+        raise missing from error
+
+
+def _adamw(params: Iterable[Any], **options: Any) -> Any:
+    """AdamW at a small rate: what most jobs begin with."""
+    return need_torch("gpuledger train").optim.AdamW(params, lr=1e-4, **options)
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """A model, its data, one forward pass to a loss, and how the loop runs today.
+
+    model      builds the model, on the CPU; the seed is set before
+    dataset    builds a dataset with len() and []; an item must not depend on the worker that loads it
+    loss       (model, batch on the device) -> the mean loss of the batch, a scalar tensor
+    optimizer  (parameters, **options) -> the optimizer; `fused=True` may be among the options
+    settings   how the loop runs now; its effective batch (batch x accumulate) is kept
+    """
+
+    name: str
+    model: Callable[[], Any]
+    dataset: Callable[[], Any]
+    loss: Callable[[Any, Any], Any]
+    settings: Settings = field(default_factory=Settings)
+    optimizer: Callable[..., Any] = _adamw
+    collate: Callable[[list[Any]], Any] | None = None
+    samples_per_epoch: int | None = None
+    tokens_per_sample: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check(self.settings)
+        for name in ("samples_per_epoch", "tokens_per_sample"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"job {self.name!r}: {name} is {value}", hint="give a number above 0, or leave it out")
+
+
+def load_job(reference: str) -> TrainingJob:
+    """The job that `module:name` or `file.py:name` means; a function of that name is called for it."""
+    place, colon, name = reference.rpartition(":")
+    if not colon or not place or not name:
+        raise InputError(f"{reference!r} is not module:job", hint="for example examples/naive_training.py:job")
+    module = _module(place)
+    found = getattr(module, name, None)
+    if found is None:
+        jobs = [n for n, value in vars(module).items() if isinstance(value, TrainingJob)]
+        raise UnknownName(f"job in {place}", name, jobs)
+    if not isinstance(found, TrainingJob) and callable(found):
+        try:
+            found = found()
+        except Exception as error:  # the job's own code
+            raise InputError(f"{reference} raised {in_words(error)}", hint="call it by itself and mend it") from error
+    if not isinstance(found, TrainingJob):
+        hint = "make it a gpuledger.training.job.TrainingJob, or a function that returns one"
+        raise InputError(f"{reference} is a {type(found).__name__}, not a TrainingJob", hint=hint)
+    return found
+
+
+def _module(place: str) -> ModuleType:
+    """A module by name, the working folder included, or a file by path."""
+    try:
+        if place.endswith(".py"):
+            return _from_file(Path(place))
+        if "" not in sys.path and str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name == "torch":
+            need_torch("gpuledger train")
+        hint = "check the name; the working folder is searched too"
+        raise InputError(f"cannot import {place}: {error}", hint=hint) from error
+    except InputError:
+        raise
+    except Exception as error:  # the job's own code
+        raise InputError(
+            f"importing {place} raised {in_words(error)}", hint="import it by itself and mend it"
+        ) from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InputError(f"{path}: no such file", hint="give the path of the Python file that holds the job")
+    # Registered under its own name, so that loader workers can find its classes again.
+    sys.path.insert(0, str(path.resolve().parent))
+    return importlib.import_module(path.stem)
+
+
+def in_words(error: BaseException) -> str:
+    """An error of foreign code: its kind, the first line it says, and where it happened."""
+    lines = str(error).strip().splitlines()
+    trace, last = error.__traceback__, ""
+    while trace is not None:
+        file = Path(trace.tb_frame.f_code.co_filename)
+        if "site-packages" not in file.parts and "gpuledger" not in file.parts and file.suffix == ".py":
+            last = f" at {file.name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    said = f": {lines[0][:MAX_WORDS]}" if lines else ""
+    return f"{type(error).__name__}{said}{last}"

@@ -1,0 +1,234 @@
+"""In what order are settings tried, and which of them stay?
+
+One axis after the other, each choice against what stands, on end-to-end speed. What is faster beyond the noise and
+trains the same stays. A choice that gained nothing may gain later (a faster model makes the loader the limit), so axes
+tried before the last change are tried again, until a round changes nothing. At the end everything left is tried at
+once, for the case that only two changes together help. The machine is a parameter: the laws are tested without a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Protocol
+
+from gpuledger.errors import InputError
+from gpuledger.training.tune.choices import Axis, Means, Plan, candidates
+from gpuledger.training.tune.duel import Duel, Gain, Rule, duel, gain_of, in_words
+from gpuledger.training.tune.parity import compare, finite
+from gpuledger.training.tune.settings import Settings
+from gpuledger.training.tune.statement import Climb, Outcome, Reading, Step
+from gpuledger.units import GIB, Unknown
+
+FINAL_PAIRS = 5
+Say = Callable[[str], None]
+
+
+class TrialFailed(Exception):
+    """A setting that cannot be run: `memory` where there was no room, else the job's or torch's own words."""
+
+    def __init__(self, why: str, *, memory: bool = False) -> None:
+        super().__init__(why)
+        self.why, self.memory = why, memory
+
+
+class Trial(Protocol):
+    """One setting, built and warm, its loss curve taken from the first updates."""
+
+    curve: Sequence[float]
+    peak_bytes: int | Unknown
+
+    def window(self, seconds: float) -> float:
+        """Samples a second over a stretch of training, loading included."""
+        ...
+
+    def utilization_pct(self) -> float | Unknown:
+        """What the driver said of its windows."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back."""
+        ...
+
+
+class Machine(Protocol):
+    """Where trials run."""
+
+    means: Means
+    memory_bytes: int | Unknown
+
+    def open(self, settings: Settings) -> Trial:
+        """Build it and take its first updates; TrialFailed where that cannot be done."""
+        ...
+
+
+@dataclass
+class Ladder:
+    """One climb. `clock` gives seconds; nothing new is begun once `budget_s` of them are spent."""
+
+    machine: Machine
+    plan: Plan
+    clock: Callable[[], float]
+    budget_s: float = float("inf")
+    say: Say = lambda _: None
+    _steps: list[Step] = field(default_factory=list)
+    _hopeless: set[str] = field(default_factory=set)
+    _notes: list[str] = field(default_factory=list)
+
+    def climb(self, start: Settings) -> Climb:
+        """From the settings of the job to the fastest that train the same."""
+        self._begun = self.clock()
+        self._top, self._trial = self._open_start(start)
+        first, self._curve = self._top, tuple(self._trial.curve)
+        self.say("start")
+        rate = fmean(self._trial.window(self.plan.window_s) for _ in range(2))
+        self._note(Step("start", "as it is", first, "start", reading=_reading(self._trial, rate)))
+        kept_at, tried_at = 0, dict.fromkeys((axis.name for axis in self.plan.axes), -1)
+        for number in range(1, self.plan.max_rounds + 1):
+            before = self._top
+            for axis in self.plan.axes:
+                if number > 1 and tried_at[axis.name] > kept_at:
+                    continue
+                if self._walk(axis, number):
+                    kept_at = len(self._steps)
+                tried_at[axis.name] = len(self._steps)
+            if self._top == before and not self._together(number):
+                break
+        total = self._total(first)
+        return Climb(
+            tuple(self._steps), first, self._top, total, self.clock() - self._begun, tuple(dict.fromkeys(self._notes))
+        )
+
+    def _open_start(self, start: Settings) -> tuple[Settings, Trial]:
+        """The job as it is; where it does not fit, with half the batch and twice the passes, and so on."""
+        settings = start
+        while True:
+            try:
+                trial = self.machine.open(settings)
+            except TrialFailed as failed:
+                if failed.memory and settings.batch % 2 == 0:
+                    self._notes.append(f"batch {settings.batch} does not fit: begun at batch {settings.batch // 2}")
+                    settings = settings.having({"batch": settings.batch // 2})
+                    continue
+                hint = "run the job by itself until it trains, then tune it"
+                raise InputError(f"the job cannot be run as it is: {failed.why}", hint=hint) from failed
+            if finite(trial.curve):
+                return settings, trial
+            trial.close()
+            raise InputError(
+                f"the loss is not a number within {len(trial.curve)} updates, before anything was changed",
+                hint="lower the learning rate or look for a division by zero; there is no curve to compare with",
+            )
+
+    def _walk(self, axis: Axis, number: int) -> bool:
+        """Try the choices of one axis; whether anything stayed."""
+        offered, left_out = candidates(axis, self._top, self.machine.means)
+        if number == 1:
+            for name, why in left_out.items():
+                self._note(Step(axis.name, name, self._top, "left out", why))
+        misses, stayed = 0, False
+        for name, settings in offered.items():
+            if name in self._hopeless or settings == self._top:
+                continue
+            if axis.parts:
+                settings = self._top.having({"batch": settings.batch})  # noqa: PLW2901 - on top of what stands
+            outcome = self._try(axis.name, name, settings, number)
+            stayed |= outcome == "kept"
+            misses = 0 if outcome == "kept" else misses + (outcome == "no gain")
+            if misses >= self.plan.patience:
+                break
+        return stayed
+
+    def _try(self, axis: str, name: str, settings: Settings, number: int) -> Outcome:
+        """One setting against what stands."""
+        step = Step(axis, name, settings, "refused", round=number)
+        if self.clock() - self._begun > self.budget_s:
+            return self._note(replace(step, outcome="not tried", why=f"the budget of {self.budget_s:g} s is spent"))
+        self.say(name)
+        begun, trial = self.clock(), None
+        try:
+            trial = self.machine.open(settings)
+            step = replace(step, opened_s=self.clock() - begun)
+            parity = compare(self._curve, trial.curve, self.plan.parity_tolerance_ratio)
+            step = replace(step, parity=parity)
+            if why := parity.why or self._too_large(trial):
+                raise TrialFailed(why)
+            found = self._duel(trial)
+        except TrialFailed as failed:
+            self._hopeless.add(name)
+            if trial is not None:
+                trial.close()
+            return self._note(replace(step, why=f"no room in memory: {failed.why}" if failed.memory else failed.why))
+        step = replace(step, gain=found.gain, reading=_reading(trial, fmean(found.new_rates)))
+        if found.verdict == "faster":
+            self._trial.close()
+            self._top, self._trial = settings, trial
+            return self._note(replace(step, outcome="kept"))
+        trial.close()
+        if found.gain.ratio < self.plan.hopeless_ratio:
+            self._hopeless.add(name)
+        return self._note(replace(step, outcome="no gain", why=in_words(found.gain)))
+
+    def _duel(self, trial: Trial) -> Duel:
+        plan, old = self.plan, self._trial
+        rule = Rule(plan.min_gain_ratio, plan.min_pairs, plan.max_pairs, plan.p)
+        return duel(lambda: old.window(plan.window_s), lambda: trial.window(plan.window_s), rule)
+
+    def _too_large(self, trial: Trial) -> str:
+        """Why the peak leaves too little room; a step that barely fits now runs out later."""
+        peak, room = trial.peak_bytes, self.machine.memory_bytes
+        if isinstance(peak, Unknown) or isinstance(room, Unknown):
+            return ""
+        if peak * (1 + self.plan.memory_margin_ratio) <= room:
+            return ""
+        margin = f"{self.plan.memory_margin_ratio:.0%}"
+        return f"a step takes {peak / GIB:.1f} GiB of {room / GIB:.1f}: less than {margin} would be left over"
+
+    def _together(self, number: int) -> bool:
+        """Everything that was not refused, at once: two changes may help where neither does alone."""
+        settings = self._top
+        names: list[str] = []
+        for axis in self.plan.axes:
+            if any(s.axis == axis.name and s.outcome == "kept" for s in self._steps):
+                continue
+            offered, _ = candidates(axis, settings, self.machine.means)
+            # A smaller batch is never what the whole lacked.
+            offered = {n: s for n, s in offered.items() if not axis.parts or s.batch > settings.batch}
+            name = next((n for n in offered if n not in self._hopeless), None)
+            if name:
+                settings, names = offered[name], [*names, name]
+        name = " + ".join(names)
+        if len(names) < 2 or name in self._hopeless:
+            return False
+        self._hopeless.add(name)
+        return self._try("together", name, settings, number) == "kept"
+
+    def _total(self, first: Settings) -> Gain | None:
+        """Start and winner side by side once more: gains of steps are not simply multiplied."""
+        if self._top == first:
+            self._trial.close()
+            return None
+        self.say("start against winner")
+        try:
+            old = self.machine.open(first)
+        except TrialFailed as failed:
+            self._trial.close()
+            self._notes.append(f"the start could not be measured again: {failed.why}")
+            return None
+        rates: tuple[list[float], list[float]] = ([], [])
+        for turn in range(FINAL_PAIRS):
+            pair = [(old, rates[0]), (self._trial, rates[1])]
+            for trial, into in pair if turn % 2 == 0 else reversed(pair):
+                into.append(trial.window(self.plan.window_s))
+        old.close()
+        self._trial.close()
+        return gain_of(*rates, self.plan.p)
+
+    def _note(self, step: Step) -> Outcome:
+        self._steps.append(step)
+        return step.outcome
+
+
+def _reading(trial: Trial, rate: float) -> Reading:
+    return Reading(rate, trial.utilization_pct(), trial.peak_bytes)

@@ -1,0 +1,191 @@
+"""How does one setting train: how fast with everything in it, along which loss, in how much memory?"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import fmean
+from typing import Any
+
+from gpuledger.training.job import TrainingJob, in_words
+from gpuledger.training.tune.feed import mover, open_loader
+from gpuledger.training.tune.ladder import TrialFailed
+from gpuledger.training.tune.settings import Settings
+from gpuledger.units import Unknown
+
+LOOK_EVERY_S = 0.05
+# A window holds at least so many batches of each loader worker: they come in bursts.
+BATCHES_PER_WORKER = 2
+# but never lasts longer than so many times what was asked for
+LONGEST_WINDOWS = 4
+
+
+class TorchTrial:
+    """One setting, built and warm. The first updates from the seed are its loss curve."""
+
+    def __init__(
+        self, torch: Any, job: TrainingJob, dataset: Any, settings: Settings, device: Any, updates: int
+    ) -> None:
+        self._torch, self._job, self._dataset, self._device = torch, job, dataset, device
+        self.settings, self._on_gpu = settings, device.type == "cuda"
+        self._at, self._looks = 0, list[float]()
+        self._no_looks = "utilization is told by the driver of a GPU"
+        self._model: Any = None
+        self._loss: Any = None
+        self._optimizer: Any = None
+        try:
+            before = self._allocated()
+            self._build()
+            self.curve = self._first(updates)
+            peak = torch.cuda.max_memory_allocated(device) - before if self._on_gpu else 0
+            no_peak = Unknown("memory is measured on a GPU only")
+            self.peak_bytes: int | Unknown = peak if self._on_gpu else no_peak
+        except Exception as error:
+            self.close()
+            raise _failed(torch, error) from error
+
+    def _allocated(self) -> int:
+        if not self._on_gpu:
+            return 0
+        gc.collect()
+        self._torch.cuda.empty_cache()
+        self._torch.cuda.reset_peak_memory_stats(self._device)
+        return int(self._torch.cuda.memory_allocated(self._device))
+
+    def _build(self) -> None:
+        torch, settings, job = self._torch, self.settings, self._job
+        torch.manual_seed(job.seed)
+        model = job.model().to(self._device)
+        if settings.channels_last:
+            model = model.to(memory_format=torch.channels_last)
+        model.train()
+        self._model = model
+        self._optimizer = job.optimizer(model.parameters(), **({"fused": True} if settings.fused else {}))
+        self._loss = job.loss
+        if settings.compile != "off":
+            # Each setting is compiled anew for the same function: torch would give up after eight of them.
+            torch._dynamo.config.recompile_limit = 256  # noqa: SLF001 - torch has no public name for it
+            torch._dynamo.config.accumulated_recompile_limit = 1024  # noqa: SLF001
+            self._loss = torch.compile(job.loss, mode=settings.compile, dynamic=False)
+        half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(settings.precision)
+        self._half = half
+        self._scaler = torch.amp.GradScaler(self._device.type, enabled=settings.precision == "fp16")
+        self._move = mover(torch, self._device, settings)
+
+    @contextmanager
+    def _batches(self) -> Iterator[Iterator[Any]]:
+        """Batches from where the last ended. The loader starts anew: what it made ready in a pause would be free."""
+        job, settings = self._job, self.settings
+        loader = open_loader(self._torch, self._dataset, settings, job.seed, self._at, job.collate)
+        iterator = iter(loader)
+        try:
+            yield iterator
+        finally:
+            del iterator, loader
+
+    @contextmanager
+    def _as_set(self) -> Iterator[None]:
+        """torch's global switches as this setting wants them, and as they were afterwards."""
+        torch, settings = self._torch, self.settings
+        cudnn, before = torch.backends.cudnn, torch.get_float32_matmul_precision()
+        kept = (cudnn.allow_tf32, cudnn.benchmark)
+        torch.set_float32_matmul_precision("highest" if settings.precision == "fp32" else "high")
+        cudnn.allow_tf32, cudnn.benchmark = settings.precision != "fp32", settings.cudnn_benchmark
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+            cudnn.allow_tf32, cudnn.benchmark = kept
+
+    def _update(self, batches: Iterator[Any]) -> Any:
+        """One optimizer step: its passes, then the step. The mean loss, still on the device."""
+        torch, settings, parts = self._torch, self.settings, []
+        for _ in range(settings.accumulate):
+            batch = self._move(next(batches))
+            with torch.autocast(self._device.type, self._half, enabled=self._half is not None):
+                loss = self._loss(self._model, batch) / settings.accumulate
+            self._scaler.scale(loss).backward()
+            if settings.logging == "every-step":
+                loss.item()  # as a loop does that prints its loss: the CPU waits for the device
+            parts.append(loss.detach())
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        self._optimizer.zero_grad(set_to_none=True)
+        self._at += settings.effective_batch
+        return torch.stack(parts).sum()
+
+    def _first(self, updates: int) -> tuple[float, ...]:
+        self._torch.manual_seed(self._job.seed)
+        with self._as_set(), self._batches() as batches:
+            losses = [self._update(batches) for _ in range(updates)]
+        return tuple(float(loss) for loss in losses)
+
+    def window(self, seconds: float) -> float:
+        """Samples a second over at least so long, data loading and everything else included."""
+        settings = self.settings
+        least = -(-settings.workers * BATCHES_PER_WORKER // settings.accumulate)
+        try:
+            with self._as_set(), self._batches() as batches, self._looking():
+                for _ in range(1 + settings.workers // settings.accumulate):
+                    self._update(batches)
+                self._settle()
+                begun, done = time.perf_counter(), 0
+                while True:
+                    self._update(batches)
+                    done += 1
+                    took = time.perf_counter() - begun
+                    if took >= seconds and (done >= least or took >= LONGEST_WINDOWS * seconds):
+                        break
+                self._settle()
+                return done * settings.effective_batch / (time.perf_counter() - begun)
+        except Exception as error:
+            raise _failed(self._torch, error) from error
+
+    def _settle(self) -> None:
+        if self._on_gpu:
+            self._torch.cuda.synchronize(self._device)
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """Ask the driver for utilization now and then, beside the loop."""
+        if not self._on_gpu:
+            yield
+            return
+        over = threading.Event()
+
+        def look() -> None:
+            while not over.wait(LOOK_EVERY_S):
+                try:
+                    self._looks.append(float(self._torch.cuda.utilization(self._device)))
+                except Exception as error:  # noqa: BLE001 - the driver's own errors
+                    self._no_looks = f"the driver does not tell utilization: {in_words(error)}"
+                    return
+
+        watcher = threading.Thread(target=look, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+    def utilization_pct(self) -> float | Unknown:
+        """The mean of what the driver said during the windows."""
+        return fmean(self._looks) if self._looks else Unknown(self._no_looks)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._model = self._optimizer = self._loss = None
+        gc.collect()
+        if self._on_gpu:
+            self._torch.cuda.empty_cache()
+
+
+def _failed(torch: Any, error: Exception) -> TrialFailed:
+    """An error of torch or of the job; out of memory is told apart."""
+    no_room: tuple[type[BaseException], ...] = (MemoryError, getattr(torch, "OutOfMemoryError", MemoryError))
+    memory = isinstance(error, no_room) or "can't allocate memory" in str(error)
+    return TrialFailed(in_words(error), memory=memory)
