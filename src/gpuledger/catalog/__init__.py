@@ -10,6 +10,8 @@ prices.py         what a GPU-hour costs: in an instance and region, or as the ma
 model_shapes.py   what a model is made of: layers, heads, experts, convolutions
 model_params.py   how many parameters a shape has, part by part
 models.py         all models, and which one a name means
+model_configs.py  the shape a Hugging Face config.json describes
+config_fields.py  one field of such a file, checked
 data/             gpus/*.toml (one file a GPU), models/*.toml (one file a family), architectures.toml, thresholds.toml,
                   accelerator_aliases.toml, prices/
 """

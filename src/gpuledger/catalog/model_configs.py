@@ -1,0 +1,193 @@
+"""What shape does a Hugging Face config.json describe?"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from gpuledger.catalog.config_fields import Fields, read_json
+from gpuledger.catalog.files import convert, data_dir, load_toml
+from gpuledger.catalog.model_shapes import (
+    CnnShape,
+    MlaShape,
+    Shape,
+    TransformerShape,
+    VitShape,
+    shape_problem,
+)
+from gpuledger.catalog.models import Model
+from gpuledger.errors import FactError, nearest
+
+# A residual network's file does not say for which images it is.
+USUAL_IMAGE = 224
+_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+
+
+class _Type(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How files of one model_type are read."""
+
+    reads: Literal["decoder", "vit", "resnet"] = "decoder"
+    fields: dict[str, str] = {}
+    defaults: dict[str, int | bool | str] = {}
+    fixed: dict[str, int | bool] = {}
+    flags: dict[str, str] = {}
+    sliding: str = ""
+    latent: bool = False
+    learned_positions: bool = False
+    mlp_over_hidden: int = 0
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    source: str
+    as_of: str
+    usual: dict[str, str]
+    types: dict[str, _Type]
+
+
+@cache
+def _rules() -> _File:
+    return load_toml(data_dir("gpuledger.catalog", "data", "model_configs.toml"), _File)
+
+
+def model_types() -> list[str]:
+    """Every model_type that can be read."""
+    return sorted(_rules().types)
+
+
+def model_from_config(path: Path, *, image: int = USUAL_IMAGE) -> Model:
+    """The model a config.json (or the folder that holds one) describes; `image` is for files that do not say."""
+    file = path / "config.json" if path.is_dir() else path
+    raw = read_json(file)
+    inner, nested = raw, ""
+    if isinstance(raw.get("text_config"), dict):
+        inner, nested = dict(raw["text_config"]), "text_config."
+        inner.setdefault("model_type", f"{raw.get('model_type')}_text")
+        inner.setdefault("tie_word_embeddings", raw.get("tie_word_embeddings"))
+    kind = _kind_of(inner.get("model_type"), str(file), nested)
+    fields = Fields(str(file), nested, inner, _rules().usual | kind.fields, dict(kind.defaults))
+    shape = _READERS[kind.reads](fields, kind, image)
+    if wrong := shape_problem(shape):
+        field, words = wrong
+        raise FactError(str(file), fields.spelled(field), words, hint="compare with the file the model came with")
+    return Model(
+        name=file.parent.name if file.name == "config.json" and file.parent.name else file.stem,
+        family=str(inner["model_type"]),
+        shape=shape,
+        dtype=_DTYPES.get(str(inner.get("dtype") or inner.get("torch_dtype") or raw.get("torch_dtype"))),
+        differs="text_config only: what else the file describes, such as a vision encoder, is not in it"
+        if nested
+        else "",
+        source=str(file),
+        as_of="not dated",
+    )
+
+
+def _kind_of(model_type: Any, path: str, nested: str) -> _Type:
+    known = _rules().types
+    if model_type in known:
+        return known[model_type]
+    near = nearest(str(model_type), known)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    said = "is missing" if model_type is None else f"{model_type!r} is not a type we can read"
+    raise FactError(path, f"{nested}model_type", said, hint=f"{hint}known: {', '.join(model_types())}")
+
+
+def _decoder(fields: Fields, kind: _Type, _image: int) -> Shape:
+    layers, hidden, heads = (fields.whole(name) for name in ("layers", "hidden", "heads"))
+    moe = _moe(fields, kind, layers)
+    window, sliding = _windows(fields, kind, layers)
+    mla = _latent(fields) if kind.latent else None
+    context = fields.whole("max_context")
+    usual_mlp = kind.mlp_over_hidden * hidden or None
+    made = {
+        "layers": layers,
+        "hidden": hidden,
+        "heads": heads,
+        "kv_heads": heads if mla else fields.whole("kv_heads", heads),
+        "head_dim": mla.v_dim if mla else fields.whole("head_dim", hidden // heads),
+        "mlp_hidden": 0 if moe.get("moe_layers") == layers else fields.whole("mlp_hidden", usual_mlp),
+        "mlp_gated": True,
+        "vocab": fields.whole("vocab"),
+        "tied_embeddings": fields.yes("tied_embeddings"),
+        "max_context": context,
+        "learned_positions": context if kind.learned_positions else 0,
+        "sliding_window": window,
+        "sliding_layers": sliding,
+        **moe,
+        **{flag: fields.yes(name, default=False) for flag, name in kind.flags.items()},
+        **kind.fixed,
+    }
+    return msgspec.structs.replace(convert({"type": "transformer", **made}, TransformerShape, fields.path), mla=mla)
+
+
+def _latent(fields: Fields) -> MlaShape:
+    return MlaShape(
+        q_lora_rank=fields.whole("q_lora_rank", 0, least=0),
+        kv_lora_rank=fields.whole("kv_lora_rank"),
+        qk_nope_dim=fields.whole("qk_nope_head_dim"),
+        qk_rope_dim=fields.whole("qk_rope_head_dim"),
+        v_dim=fields.whole("v_head_dim"),
+    )
+
+
+def _moe(fields: Fields, kind: _Type, layers: int) -> dict[str, int]:
+    """Experts, and how many layers have them: those after the first dense ones, every nth, but for those listed."""
+    if "experts" not in kind.fields and not fields.has("experts"):
+        return {}
+    first = fields.whole("first_k_dense_replace", 0, least=0)
+    steps = ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq")
+    step = next((fields.whole(name) for name in steps if fields.has(name)), 1)
+    dense = set(fields.numbers("mlp_only_layers"))
+    return {
+        "experts": fields.whole("experts"),
+        "experts_per_token": fields.whole("experts_per_token"),
+        "expert_hidden": fields.whole("expert_hidden"),
+        "shared_experts": fields.whole("shared_experts", 0, least=0),
+        "moe_layers": sum(i >= first and (i + 1) % step == 0 and i not in dense for i in range(layers)),
+    }
+
+
+def _windows(fields: Fields, kind: _Type, layers: int) -> tuple[int | None, int]:
+    """How far windowed layers look back, and how many there are."""
+    off = fields.has("use_sliding_window") and not fields.yes("use_sliding_window")
+    if not kind.sliding or off or not fields.has("sliding_window"):
+        return None, 0
+    window = fields.whole("sliding_window")
+    listed = fields.words("layer_types")
+    if listed:
+        count = sum(word in ("sliding_attention", "chunked_attention") for word in listed)
+    elif kind.sliding == "all":
+        count = layers
+    elif kind.sliding == "every second":
+        count = (layers + 1) // 2
+    elif kind.sliding.startswith("after "):
+        count = max(0, layers - fields.whole(kind.sliding.removeprefix("after "), layers, least=0))
+    else:
+        count = layers - layers // fields.whole(kind.sliding.removeprefix("all but every "))
+    return (window, count) if count else (None, 0)
+
+
+def _vit(fields: Fields, _kind: _Type, _image: int) -> Shape:
+    names = ("layers", "hidden", "heads", "mlp_hidden", "image", "patch", "channels")
+    return VitShape(**{name: fields.whole(name) for name in names}, classes=fields.classes())
+
+
+def _resnet(fields: Fields, _kind: _Type, image: int) -> Shape:
+    made = {
+        "type": "cnn",
+        "block": fields.text("block"),
+        "depths": fields.numbers("depths", needed=True),
+        "widths": fields.numbers("widths", needed=True),
+        "stem": fields.whole("stem"),
+        "channels": fields.whole("channels"),
+        "stride_in_first": fields.yes("stride_in_first"),
+        "image": image,
+        "classes": fields.classes(),
+    }
+    return convert(made, CnnShape, fields.path)
+
+
+_READERS = {"decoder": _decoder, "vit": _vit, "resnet": _resnet}
