@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gpuledger.errors import FactError, nearest
+from gpuledger.errors import FactError, InputError, nearest
 
 T = TypeVar("T")
 
@@ -89,3 +89,11 @@ def choose(value: str, allowed: Iterable[str], path: str, field: str) -> str:
 def fold(name: str) -> str:
     """A name as it is compared."""
     return name.strip().casefold().replace("-", "_")
+
+
+def pick(value: str, allowed: Iterable[str], field: str) -> str:
+    """As `choose`, for a value a person gave."""
+    try:
+        return choose(value, allowed, field, field)
+    except FactError as error:
+        raise InputError(f"{field} {value!r} is not allowed", hint=error.hint) from None

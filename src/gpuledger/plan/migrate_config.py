@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -198,9 +198,7 @@ def _make(reading: _Reading) -> None:
             made = reading.made.setdefault(section, {})
             path = reading.files.get(section, section)
             for key, raw in reading.raw.get(section, {}).items():
-                done = reading.attempt(
-                    lambda raw=raw, kind=kind, path=path, at=f"{section}.{key}": entry(raw, kind, path, at)
-                )
+                done = reading.attempt(partial(entry, raw, kind, path, f"{section}.{key}"))
                 if done is not None:
                     made[key] = done
 

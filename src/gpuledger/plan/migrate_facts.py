@@ -37,6 +37,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     large_from_params: float
     serving_batch: AtLeastOne
     serving_context: AtLeastOne
+    assumed_busy_ratio: Share
+    enough_speed_ratio: float
     stale_after_days: AtLeastOne
     runners_up: AtLeastOne
     zones_wide: AtLeastOne

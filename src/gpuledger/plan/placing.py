@@ -1,0 +1,195 @@
+"""Does this job run on so many GPUs, split how, and how fast; and where not, what would make it run?
+
+Ways to place a job are tried from the plainest to the most thrifty, and the fastest that fits is taken, so that more
+memory can only add ways. Training and fine-tuning: plain data parallel, then recomputation, then sharding (FSDP), then
+both. Serving: copies of the model on 1, 2, 4, ... GPUs of one instance, with as many requests at a time as fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.plan.memory import Memory, memory
+from gpuledger.plan.memory_facts import capacity, get_precision, precisions
+from gpuledger.plan.memory_setup import Setup, split_problem
+from gpuledger.plan.migrate_facts import migrate_facts
+from gpuledger.plan.migrate_schema import WorkloadType
+from gpuledger.plan.migrate_statement import CANNOT_FIT, Job, Misfit, Placement, Rate
+from gpuledger.plan.placing_rate import work_rate
+from gpuledger.units import Unknown
+
+LORA_RANK = 16
+NARROWER = ("int8", "fp8")
+MOST_GPUS_TO_FIT = 1024
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to place a job."""
+
+    setup: Setup
+    copies: int
+    words: str
+
+
+def place(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> Placement | Misfit:
+    """The fastest way that fits, or why there is none."""
+    if refused := precision_refusal(job, gpu):
+        return refused
+    room, _ = capacity(gpu)
+    best: Placement | None = None
+    least: Memory | None = None
+    for way in ways(job, gpus, gpus_per_instance):
+        need = memory(job.model, way.setup)
+        if least is None or need.total_bytes < least.total_bytes:
+            least = need
+        if need.total_bytes <= room:
+            full = _filled(job, way, room)
+            found = _placement(job, gpu, gpus_per_instance, full, memory(job.model, full.setup), room)
+            best = found if best is None or _speed(found) > _speed(best) else best
+    if best is not None:
+        return best
+    if least is None:
+        why = f"{gpus} GPUs do not divide {job.model.name} evenly, or not over instances of {gpus_per_instance}"
+        return Misfit("SPLIT", why, ("use 1, 2, 4 or 8 GPUs, or whole instances",))
+    return _misfit(job, gpu, gpus, gpus_per_instance, least.total_bytes, room)
+
+
+def _filled(job: Job, way: Way, room: int) -> Way:
+    """The same way with as many requests at a time as fit, up to the limit; training stays as it is."""
+    if way.setup.mode == "train":
+        return way
+    low, high = 1, migrate_facts().limits.serving_batch
+    while low < high:
+        middle = (low + high + 1) // 2
+        enough = memory(job.model, replace(way.setup, batch=middle)).total_bytes <= room
+        low, high = (middle, high) if enough else (low, middle - 1)
+    return replace(way, setup=replace(way.setup, batch=low))
+
+
+def _speed(placement: Placement) -> float:
+    return 0.0 if isinstance(placement.rate, Unknown) else placement.rate.middle
+
+
+def ways(job: Job, gpus: int, gpus_per_instance: int) -> Iterator[Way]:
+    """Every way to try."""
+    if job.workload is WorkloadType.INFERENCE:
+        yield from _serving(job, gpus, gpus_per_instance)
+        return
+    plain = _training(job, gpus)
+    yield Way(plain, 1, f"data parallel over {gpus}" if gpus > 1 else "on one GPU")
+    yield Way(replace(plain, recompute=True), 1, "data parallel, activations recomputed")
+    if gpus > 1:
+        yield Way(replace(plain, zero=3), 1, f"sharded over {gpus} (FSDP)")
+        yield Way(replace(plain, zero=3, recompute=True), 1, f"sharded over {gpus} (FSDP), activations recomputed")
+
+
+def _training(job: Job, gpus: int) -> Setup:
+    """AdamW in mixed precision; fine-tuning trains adapters unless the whole model is asked for."""
+    setup = Setup(mode="train", count=gpus, precision=job.precision)
+    if job.workload is not WorkloadType.FINE_TUNING or job.method == "full":
+        return setup
+    frozen = "nf4" if job.method == "qlora" else ""
+    if not get_precision(job.precision).train_as:
+        return replace(setup, precision="fp16", lora_rank=LORA_RANK, frozen_precision=frozen or job.precision)
+    return replace(setup, lora_rank=LORA_RANK, frozen_precision=frozen)
+
+
+def _serving(job: Job, gpus: int, gpus_per_instance: int) -> Iterator[Way]:
+    """Copies on 1, 2, 4, ... GPUs, with one request at a time."""
+    context, together = migrate_facts().limits.serving_context, 1
+    while together <= min(gpus, gpus_per_instance):
+        if gpus % together == 0 and split_problem(job.model, together) is None:
+            setup = Setup(mode="serve", count=together, tensor=together, precision=job.precision, context=context)
+            copies = gpus // together
+            split = f"split over {together} GPUs" if together > 1 else "on one GPU"
+            yield Way(setup, copies, f"one copy {split}" if copies == 1 else f"{copies} copies, each {split}")
+        together *= 2
+
+
+def _placement(job: Job, gpu: Gpu, gpus_per_instance: int, way: Way, need: Memory, room: int) -> Placement:
+    serving = way.setup.mode == "serve"
+    at_a_time = f", {way.setup.batch} request{'s' if way.setup.batch > 1 else ''} at a time" if serving else ""
+    return Placement(
+        words=way.words + at_a_time,
+        copies=way.copies,
+        gpus_per_copy=way.setup.count,
+        batch=way.setup.batch if serving else way.setup.micro_batch,
+        parts=dict(need.parts),
+        per_gpu_bytes=need.total_bytes,
+        capacity_bytes=room,
+        rate=_times(work_rate(job.model, way.setup, gpu, gpus_per_instance), way.copies),
+        unit="generated token" if serving else "trained token",
+    )
+
+
+def _times(rate: Rate | Unknown, copies: int) -> Rate | Unknown:
+    if isinstance(rate, Unknown):
+        return rate
+    return Rate(rate.low * copies, rate.middle * copies, rate.high * copies)
+
+
+def precision_refusal(job: Job, gpu: Gpu) -> Misfit | None:
+    """Why this GPU or this workload cannot do the precision asked for, if so."""
+    asked = get_precision(job.precision)
+    able = [p.name for p in precisions().values() if not p.needs or p.needs in gpu.peak_tflops]
+    if asked.needs and asked.needs not in gpu.peak_tflops:
+        why = f"{gpu.name} ({gpu.architecture}) has no {asked.needs} units in the catalog"
+        return Misfit("PRECISION", why, (f"use one of {', '.join(able)}",))
+    adapters = job.workload is WorkloadType.FINE_TUNING and job.method != "full"
+    if job.workload is not WorkloadType.INFERENCE and not asked.train_as and not adapters:
+        trains = ", ".join(p.name for p in precisions().values() if p.train_as and p.name in able)
+        return Misfit(
+            "PRECISION", f"{asked.name} is for stored weights, not for training", (f"train in one of {trains}",)
+        )
+    return None
+
+
+def _misfit(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int, need: int, room: int) -> Misfit:
+    each = "each GPU" if gpus > 1 else "the GPU"
+    why = f"{CANNOT_FIT}: {each} needs {need / 1e9:.1f} GB of {room / 1e9:.1f} GB, split as thriftily as it can be"
+    return Misfit(CANNOT_FIT, why, remedies(job, gpu, gpus, gpus_per_instance), need, room)
+
+
+def fits(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> bool:
+    """Whether any way fits."""
+    if precision_refusal(job, gpu):
+        return False
+    room, _ = capacity(gpu)
+    return any(memory(job.model, w.setup).total_bytes <= room for w in ways(job, gpus, gpus_per_instance))
+
+
+def remedies(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> tuple[str, ...]:
+    """What would make it fit on this GPU: a narrower precision, more GPUs, adapters; each one tried."""
+    found: list[str] = []
+    for name in NARROWER:
+        narrower = replace(job, precision=name)
+        if get_precision(name).bits < get_precision(job.precision).bits and fits(
+            narrower, gpu, gpus, gpus_per_instance
+        ):
+            found.append(f"{name.upper()} precision: fits on the same {gpus} x {gpu.name}")
+            break
+    count = gpus * 2
+    while count <= MOST_GPUS_TO_FIT:
+        if fits(job, gpu, count, gpus_per_instance):
+            found.append(f"{count} GPUs of {gpu.name} instead of {gpus}")
+            break
+        count *= 2
+    found += _adapters(job, gpu, gpus, gpus_per_instance)
+    if not found:
+        found.append(f"a GPU with more memory than {gpu.name}: nothing tried makes it fit here")
+    return tuple(found)
+
+
+def _adapters(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> list[str]:
+    """Training fewer parameters, where that is what stands in the way."""
+    if job.workload is WorkloadType.INFERENCE:
+        return []
+    tuning = replace(job, workload=WorkloadType.FINE_TUNING)
+    for method, words in (("lora", "LoRA adapters"), ("qlora", "QLoRA: 4-bit weights and adapters")):
+        same = job.workload is WorkloadType.FINE_TUNING and job.method in {method, "qlora"}
+        if not same and fits(replace(tuning, method=method), gpu, gpus, gpus_per_instance):
+            return [f"{words} instead of training every weight: fits on the same {gpus} x {gpu.name}"]
+    return []
