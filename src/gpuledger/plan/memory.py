@@ -45,7 +45,7 @@ def stage_memory(model: Model, setup: Setup, stage: Stage) -> Memory:
         _training(model, setup, stage, own) if setup.mode == "train" else _serving(model, setup, stage, own)
     )
     facts = overheads()
-    moving = sum(parts.get(name, 0) for name in ("activations", "working", "gathered"))
+    moving = sum(parts.get(name, 0) for name in ("activations", "working"))
     fixed = facts.context_bytes.value + facts.workspace_bytes.value
     fixed += facts.collective_bytes.value if setup.count > 1 else 0
     parts["overhead"] = ceil(fixed + facts.fragmentation_ratio.value * moving)
@@ -104,26 +104,25 @@ def model_states(setup: Setup, own: Held) -> ModelStates:
 def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[str, int], dict[str, str]]:
     states, missing = model_states(setup, own), {}
     whole = states.optimizer
-    if isinstance(whole, Unknown):
-        missing["optimizer"], whole = whole.why, 0
     weights = _shard(states.weights, setup.data if setup.zero >= 3 else 1)
     gradients = _shard(states.gradients, setup.data if setup.zero >= 2 else 1)
-    parts = {"weights": weights, "gradients": gradients, "optimizer": _shard(whole, setup.data if setup.zero else 1)}
-    parts["activations"] = parts["working"] = 0
+    parts = {"weights": weights, "gradients": gradients}
+    if isinstance(whole, Unknown):
+        missing["optimizer"] = whole.why
+    else:
+        parts["optimizer"] = _shard(whole, setup.data if setup.zero else 1)
     step = activations(model, setup, stage)
     if isinstance(step, Unknown):
         missing["activations"] = step.why
     else:
         parts["activations"], parts["working"] = step.kept_bytes, step.working_bytes
     # No more can be gathered than what the GPU does not hold already.
-    gathered = 0
-    if states.unit_weights is None or states.unit_gradients is None:
-        if setup.zero >= 2 and setup.data > 1:
+    if setup.zero >= 2 and setup.data > 1:
+        if states.unit_weights is None or states.unit_gradients is None:
             missing["gathered"] = f"the pieces {model.name} is gathered in are not known: it has no equal layers"
-    else:
-        gathered += min(states.unit_weights, states.weights - weights)
-        gathered += min(states.unit_gradients, states.gradients - gradients)
-    parts["gathered"] = gathered
+        else:
+            parts["gathered"] = min(states.unit_weights, states.weights - weights)
+            parts["gathered"] += min(states.unit_gradients, states.gradients - gradients)
     return parts, missing
 
 
@@ -133,7 +132,6 @@ def _serving(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[
     parts = {
         "weights": _bytes((own.matrices + own.frozen) * bits + own.rest * rest),
         "cache": cache_bytes(model, setup, stage),
-        "working": 0,
     }
     working = working_bytes(model, setup, stage)
     if isinstance(working, Unknown):

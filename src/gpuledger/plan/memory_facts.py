@@ -120,21 +120,25 @@ def _load(name: str, kind: type[T]) -> T:
     return load_toml(data_dir("gpuledger.plan", "data", name), kind)
 
 
+@cache
 def precisions() -> MappingProxyType[str, Precision]:
     """All precisions by name."""
     return MappingProxyType({p.name: p for p in _load("precisions.toml", _Precisions).precision})
 
 
+@cache
 def schemes() -> MappingProxyType[str, Scheme]:
     """All schemes of training by name."""
     return MappingProxyType({s.name: s for s in _load("precisions.toml", _Precisions).scheme})
 
 
+@cache
 def optimizers() -> MappingProxyType[str, Optimizer]:
     """All optimizers by name."""
     return MappingProxyType({o.name: o for o in _load("optimizers.toml", _Optimizers).optimizer})
 
 
+@cache
 def kept(kernels: str) -> Kept:
     """What a layer keeps with these kernels: eager, fused or autocast."""
     table: Kept = getattr(_load("activations.toml", _Activations), kernels)

@@ -1,0 +1,94 @@
+"""Which options say how a model is run on GPUs?"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpuledger.cli.options import PATH, Command
+from gpuledger.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuledger.catalog.gpus import Gpu
+    from gpuledger.catalog.models import Model
+    from gpuledger.plan.memory_setup import Setup
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A model on GPUs, run in some way."""
+
+    model: Model
+    gpu: Gpu
+    setup: Setup
+
+
+def run_options(command: Command) -> Command:
+    """Model, GPUs and how it is run, given to the command as `asked`."""
+
+    @functools.wraps(command)
+    def inner(**given: Any) -> Any:
+        rest = {name: given.pop(name) for name in list(given) if name in own}
+        return command(asked=_asked(**given), **rest)
+
+    own = {param.name for param in getattr(command, "__click_params__", ()) if param.name}
+    for option in reversed(_OPTIONS):
+        inner = option(inner)
+    return inner
+
+
+_OPTIONS = (
+    click.option("--model", "model_name", metavar="NAME", help="A model of the catalog, such as llama-3.1-70b."),
+    click.option("--config", type=PATH, help="A Hugging Face config.json instead of --model."),
+    click.option("--gpu", "gpu_name", required=True, metavar="NAME", help="A GPU of the catalog, such as h100-sxm."),
+    click.option("--count", type=int, default=1, show_default=True, help="How many GPUs."),
+    click.option("--mode", type=click.Choice(["train", "serve"]), default="train", show_default=True,
+                 help="Whether it is trained or served."),
+    click.option("--precision", help="Of weights and work: bf16, fp16, fp8, int4, ...  [default: bf16, or fp16]"),
+    click.option("--tensor", type=int, help="Tensor parallel.  [default: train 1; serve all GPUs that divide]"),
+    click.option("--pipeline", type=int, default=1, show_default=True, help="Pipeline parallel stages."),
+    click.option("--sequence-parallel", is_flag=True, help="Split norms and dropout over the tensor parallel group."),
+    click.option("--zero", type=int, default=0, show_default=True, help="ZeRO stage 0 to 3; 3 is FSDP."),
+    click.option("--optimizer", default="adamw", show_default=True,
+                 help="adamw, adamw-8bit, adafactor, sgd-momentum, sgd."),
+    click.option("--scheme", default="mixed", show_default=True, help="mixed, autocast or pure."),
+    click.option("--sequence", type=int, default=4096, show_default=True, help="Tokens of a training sequence."),
+    click.option("--micro-batch", type=int, default=1, show_default=True, help="Sequences (images) a step and GPU."),
+    click.option("--recompute", is_flag=True, help="Keep only each layer's input (gradient checkpointing)."),
+    click.option("--attention", type=click.Choice(["flash", "full"]), default="flash", show_default=True,
+                 help="full keeps the whole score matrix."),
+    click.option("--kernels", type=click.Choice(["eager", "fused"]), default="eager", show_default=True,
+                 help="Plain torch, or fused as in Megatron-LM."),
+    click.option("--lora-rank", type=int, default=0, show_default=True, help="Train adapters of this rank only."),
+    click.option("--frozen-precision", default="", help="Of the frozen weights under LoRA; nf4 is QLoRA."),
+    click.option("--context", type=int, default=4096, show_default=True, help="Tokens a served sequence may have."),
+    click.option("--batch", type=int, default=1, show_default=True, help="Sequences one copy serves at a time."),
+    click.option("--cache-precision", default="fp16", show_default=True, help="Of keys and values."),
+)  # fmt: skip
+
+
+def _asked(
+    *, model_name: str | None, config: Path | None, gpu_name: str, tensor: int | None, precision: str | None, **how: Any
+) -> Asked:
+    from gpuledger.catalog.gpus import get_gpu
+    from gpuledger.catalog.models import get_model
+    from gpuledger.plan.memory_setup import Setup, with_defaults
+
+    if (model_name is None) == (config is None):
+        hint = "for example --model llama-3.1-8b, or --config config.json"
+        raise InputError("give either --model or --config", hint=hint)
+    model = get_model(model_name) if model_name is not None else _read(config)
+    gpu = get_gpu(gpu_name)
+    setup = Setup(precision=precision or gpu.reference_precision(), **how)
+    return Asked(model, gpu, with_defaults(setup, model, tensor=tensor))
+
+
+def _read(config: Path | None) -> Model:
+    from gpuledger.catalog.model_configs import model_from_config
+
+    assert config is not None
+    return model_from_config(config)

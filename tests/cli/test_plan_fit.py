@@ -1,0 +1,83 @@
+"""Does `gpuledger plan fit` answer, in words and in JSON, and refuse with exit code 2?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+LLAMA = ("plan", "fit", "--model", "llama-3.1-70b", "--gpu", "h100-sxm", "--count", "8")
+
+
+def test_train_as_json(cli):
+    ended = cli(*LLAMA, "--mode", "train", "--precision", "bf16", "--json")
+    data = ended.json()
+    assert ended.code == 0
+    assert data["fits"] is False
+    assert set(data["per_gpu_bytes"]) == {"weights", "gradients", "optimizer", "activations", "working", "overhead"}
+    assert sum(data["per_gpu_bytes"].values()) == data["total_bytes"]
+    assert data["remedies"][0]["total_bytes"] <= data["remedies"][0]["capacity_bytes"]
+
+
+def test_serve_as_json(cli):
+    data = cli(*LLAMA, "--mode", "serve", "--context", "8192", "--batch", "32", "--json").json()
+    assert data["fits"] is True
+    assert data["setup"]["tensor"] == 8
+    assert data["per_gpu_bytes"]["cache"] == 327_680 * 8192 * 32 // 8
+
+
+def test_the_first_line_is_the_answer(cli):
+    ended = cli(*LLAMA)
+    first, *rest = ended.out.splitlines()
+    assert first.startswith("Does not fit: llama-3.1-70b (70.6 B) to train on 8 x h100-sxm5-80gb: 1.3 TB a GPU")
+    assert max(map(len, rest)) <= 100
+    assert "plain data parallel over 8, no sharding" in ended.out
+    assert cli(*LLAMA, "--mode", "serve").out.startswith("Fits: ")
+    assert "fits nowhere" not in ended.out
+
+
+def test_the_options_of_a_remedy_make_it_fit(cli):
+    for remedy in cli(*LLAMA, "--json").json()["remedies"]:
+        again = cli(*LLAMA, *remedy["options"].split(), "--json").json()
+        assert again["fits"]
+        assert again["total_bytes"] == remedy["total_bytes"]
+
+
+def test_a_lower_bound_is_said_aloud(cli):
+    ended = cli("plan", "fit", "--model", "flux.1-dev", "--gpu", "b300-sxm")
+    assert ended.out.startswith("What is known fits: ")
+    assert "at least" in ended.out.splitlines()[0]
+    assert "activations  not known: no closed form" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--count", "0"), "--count 0"),
+        (("--gpu", "a100-sxm4-80gb", "--precision", "fp8"), "no fp8 units"),
+        (("--gpu", "h100x"), "did you mean"),
+        (("--model", "llama-3-7b"), "did you mean"),
+        (("--config", "x.json"), "either --model or --config"),
+        (("--count", "3", "--tensor", "3"), "does not divide"),
+        (("--mode", "dance"), "--mode"),
+    ],
+)
+def test_bad_input(cli, args, says):
+    ended = cli("plan", "fit", "--model", "llama-3.1-8b", "--gpu", "h100-sxm", *args)
+    assert ended.code == 2
+    assert ended.out == ""
+    assert says in ended.err
+    assert "next: " in ended.err
+
+
+def test_a_config_file(cli, tmp_path):
+    config = {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False,
+        "max_position_embeddings": 131072,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    data = cli("plan", "fit", "--config", "config.json", "--gpu", "h100-sxm", "--mode", "serve", "--json").json()
+    named = cli("plan", "fit", "--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--mode", "serve", "--json").json()
+    assert data["params_total"] == named["params_total"] == 8_030_261_248
+    assert data["per_gpu_bytes"] == named["per_gpu_bytes"]
