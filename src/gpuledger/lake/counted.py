@@ -51,6 +51,7 @@ class MeasuredFinding(msgspec.Struct, frozen=True, kw_only=True):
     middle: float
     high: float
     gain_words: str
+    source: str = ""
     figures: dict[str, float] = {}
 
 

@@ -21,12 +21,12 @@ BUSY_FROM_RATIO = 0.01
 Meanwhile = Callable[[], None]
 
 
-def need_torch() -> Any:
-    """torch, or the next step where it is not installed."""
+def need_torch(what: str = "gpuledger calibrate: timing matrix products") -> Any:
+    """torch, or the next step where it is not installed; `what` needs it."""
     try:
         return importlib.import_module("torch")
     except ImportError as error:
-        missing = MissingExtra("gpuledger calibrate: timing matrix products", "train")
+        missing = MissingExtra(what, "train")
         missing.hint = "install PyTorch with CUDA (pip install torch), then run the same command again"
         raise missing from error
 

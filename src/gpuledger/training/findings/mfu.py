@@ -1,0 +1,42 @@
+"""How far is the loop from what loops reach, and which phase keeps it there?"""
+
+from __future__ import annotations
+
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.lake.counted import MeasuredFinding
+from gpuledger.training.findings.finding import facts, finding, topic
+from gpuledger.training.meter_observed import Observed
+from gpuledger.units import Unknown
+
+CHANGE = """
+# Where the time goes within the longest phase, kernel by kernel:
+with torch.profiler.profile(record_shapes=True) as profiler:
+    train_step(next(iter(loader)))
+print(profiler.key_averages().table(sort_by="self_device_time_total", row_limit=20))
+"""
+
+
+@topic("mfu")
+def below_target(seen: Observed) -> MeasuredFinding | None:
+    """MFU below what is usual; utilization alone would not show it."""
+    known, gpu, work, step = facts("mfu"), seen.place.gpu, seen.work, seen.step
+    if not isinstance(gpu, Gpu) or isinstance(work, Unknown) or isinstance(step, Unknown) or not step.mean:
+        return None
+    peak = gpu.peak(gpu.reference_precision())
+    if isinstance(peak, Unknown):
+        return None
+    mfu = 100 * work.model_flop / step.mean / (peak * 1e12)
+    if mfu >= known["transformer_low_pct"]:
+        return None
+    longest = max(seen.phases_s, key=lambda p: seen.phases_s[p])
+    return finding(
+        "mfu",
+        "profile",
+        "MFU is below what such loops reach",
+        f"MFU {mfu:.1f} % of the {gpu.reference_precision()} dense peak of {gpu.name} ({known['source']}); the longest "
+        f"phase is {longest}, {100 * seen.share(longest):.0f} % of the step",
+        CHANGE,
+        (0.0, 0.0, 0.0),
+        "a profile saves nothing by itself",
+        mfu_pct=mfu,
+    )

@@ -1,0 +1,186 @@
+"""What does the meter say of a loop: where the step's time goes, MFU and HFU, tokens, dollars, joules?
+
+MFU is what the model needs over the device's dense peak at the reference precision (bf16, or fp16 where there is no
+bf16), so that a faster loop never scores lower. HFU is the same with all the device did. Beside them: over the peak of
+the precision in use, and over what a calibration measured on this board. An unknown device has no MFU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.catalog.prices import market_price
+from gpuledger.lake.counted import MeasuredFinding
+from gpuledger.training.meter_observed import Figure, Observed, Spread, Work
+from gpuledger.units import Unknown
+
+TERA, MEGA = 1e12, 1e6
+SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Price:
+    """Dollars of one GPU-hour and what that rests on."""
+
+    usd_per_gpu_h: float | Unknown
+    words: str
+
+
+@dataclass(frozen=True)
+class MeterReport:
+    """One rank's figures. Rates and phases stand on the timed steps; percentages are 0 to 100."""
+
+    seen: Observed
+    step_ms: Figure
+    phases_ms: dict[str, float]
+    phases_pct: dict[str, float]
+    tokens_per_s: Figure
+    samples_per_s: Figure
+    model_tflops: Figure
+    hardware_tflops: Figure
+    mfu_pct: Figure
+    hfu_pct: Figure
+    mfu_of_precision_pct: Figure
+    mfu_of_measured_pct: Figure
+    denominator: str
+    usd_per_million_tokens: Figure
+    usd_per_million_samples: Figure
+    price: Price
+    joules_per_step: Figure
+    joules_per_token: Figure
+    findings: tuple[MeasuredFinding, ...] = ()
+
+
+def price_of(gpu: Gpu | Unknown, usd_per_gpu_h: float | Decimal | None) -> Price:
+    """The given price, else the dated market median of this GPU; never a guess."""
+    if usd_per_gpu_h is not None:
+        return Price(float(usd_per_gpu_h), "as given")
+    if isinstance(gpu, Unknown):
+        return Price(gpu, f"not known: {gpu.why}")
+    found = market_price(gpu.key)
+    if isinstance(found, Unknown):
+        return Price(found, f"not known: {found.why}")
+    return Price(float(found.usd_per_gpu_h), found.words)
+
+
+def make_report(
+    seen: Observed, price: Price, measured_tflops: float | None = None, findings: tuple[MeasuredFinding, ...] = ()
+) -> MeterReport:
+    """All figures of one rank."""
+    step_s = _mean(seen.step)
+    tokens, samples = _rate(seen.tokens_per_step, step_s), _rate(seen.samples_per_step, step_s)
+    model, hardware = _tflops(seen, step_s)
+    gpu = seen.place.gpu
+    reference = gpu if isinstance(gpu, Unknown) else gpu.peak(gpu.reference_precision())
+    in_use = gpu if isinstance(gpu, Unknown) else _peak_in_use(gpu, seen.precision)
+    total_s = sum(seen.phases_s.values())
+    measured: Figure = measured_tflops or Unknown("this board was not calibrated: gpuledger calibrate")
+    return MeterReport(
+        seen=seen,
+        step_ms=step_s if isinstance(step_s, Unknown) else 1000 * step_s,
+        phases_ms={p: 1000 * s for p, s in seen.phases_s.items()},
+        phases_pct={p: 100 * s / total_s if total_s else 0.0 for p, s in seen.phases_s.items()},
+        tokens_per_s=tokens,
+        samples_per_s=samples,
+        model_tflops=model,
+        hardware_tflops=hardware,
+        mfu_pct=_pct(model, reference),
+        hfu_pct=_pct(hardware, reference),
+        mfu_of_precision_pct=_pct(model, in_use),
+        mfu_of_measured_pct=_pct(model, measured),
+        denominator=_denominator(gpu, reference, seen.precision, in_use),
+        usd_per_million_tokens=_usd_per_million(price.usd_per_gpu_h, tokens),
+        usd_per_million_samples=_usd_per_million(price.usd_per_gpu_h, samples),
+        price=price,
+        joules_per_step=seen.energy_j_per_step,
+        joules_per_token=_over(seen.energy_j_per_step, seen.tokens_per_step),
+        findings=findings,
+    )
+
+
+def _mean(step: Spread | Unknown) -> Figure:
+    if isinstance(step, Unknown):
+        return step
+    return step.mean if step.mean > 0 else Unknown("the steps took no time")
+
+
+def _tflops(seen: Observed, step_s: Figure) -> tuple[Figure, Figure]:
+    work = seen.work
+    if isinstance(work, Unknown):
+        return work, work
+    if isinstance(step_s, Unknown):
+        return step_s, step_s
+    like = _like(work, seen)
+    return like * work.model_flop / step_s / TERA, like * work.hardware_flop / step_s / TERA
+
+
+def _like(work: Work, seen: Observed) -> float:
+    tokens, samples = (None if isinstance(x, Unknown) else x for x in (seen.tokens_per_step, seen.samples_per_step))
+    return work.steps_like(1.0, tokens, samples)
+
+
+def _peak_in_use(gpu: Gpu, precision: str | Unknown) -> Figure:
+    return precision if isinstance(precision, Unknown) else gpu.peak(precision)
+
+
+def _pct(part: Figure, whole: Figure) -> Figure:
+    if isinstance(whole, Unknown):
+        return whole
+    return part if isinstance(part, Unknown) else 100 * part / whole
+
+
+def _rate(amount: Figure, seconds: Figure) -> Figure:
+    if isinstance(amount, Unknown):
+        return amount
+    return seconds if isinstance(seconds, Unknown) else amount / seconds
+
+
+def _over(part: Figure, whole: Figure) -> Figure:
+    if isinstance(part, Unknown) or isinstance(whole, Unknown):
+        return part if isinstance(part, Unknown) else whole
+    return part / whole if whole else Unknown("the batches are empty")
+
+
+def _usd_per_million(usd_per_h: float | Unknown, per_s: Figure) -> Figure:
+    if isinstance(usd_per_h, Unknown) or isinstance(per_s, Unknown):
+        return usd_per_h if isinstance(usd_per_h, Unknown) else per_s
+    return usd_per_h / SECONDS_PER_HOUR / per_s * MEGA if per_s else Unknown("the batches are empty")
+
+
+def _denominator(gpu: Gpu | Unknown, reference: Figure, precision: str | Unknown, in_use: Figure) -> str:
+    if isinstance(gpu, Unknown):
+        return f"none: {gpu.why}"
+    said = f"{gpu.name}: {gpu.reference_precision()} dense peak, {reference} TFLOPS"
+    if gpu.reference_precision() != "bf16":
+        said += " (it has no bf16)"
+    if not isinstance(precision, Unknown) and not isinstance(in_use, Unknown):
+        said += f"; of the precision in use: {precision}, {in_use} TFLOPS"
+    return said
+
+
+def to_json(report: MeterReport) -> dict[str, Any]:
+    """Plain data: figures that are not known are null, and `not_known` says which and why."""
+    missing: dict[str, str] = {}
+    out: dict[str, Any] = _plain(report, "", missing)
+    return out | {"not_known": [{"figure": name, "why": why} for name, why in missing.items()]}
+
+
+def _plain(value: Any, path: str, missing: dict[str, str]) -> Any:
+    if isinstance(value, Unknown):
+        missing[path] = value.why
+        return None
+    if isinstance(value, Gpu | MeasuredFinding):
+        return value.key if isinstance(value, Gpu) else msgspec.structs.asdict(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [f.name for f in fields(value)]
+        return {n: _plain(getattr(value, n), f"{path}.{n}" if path else n, missing) for n in names}
+    if isinstance(value, dict):
+        return {k: _plain(v, f"{path}.{k}", missing) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v, f"{path}[]", missing) for v in value]
+    return value

@@ -1,0 +1,108 @@
+"""How many samples and tokens does a batch hold?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# What language models call their tokens; looked for first, as other tensors of a batch may be integers too.
+TOKEN_NAMES = ("input_ids", "tokens", "decoder_input_ids")
+_DEPTH = 4
+
+
+@dataclass(frozen=True)
+class BatchSize:
+    """What one batch holds; None where it does not show. `sequence` is the length of its longest sample."""
+
+    samples: int | None = None
+    tokens: int | None = None
+    sequence: int | None = None
+    bytes: int = 0
+    on_host: bool = False
+    pinned: bool | None = None
+
+
+def batch_size(batch: object, samples: int | None = None, tokens: int | None = None) -> BatchSize:
+    """By the first tensor of the batch; integers in two dimensions are taken as tokens. What is given wins."""
+    named = _named(batch)
+    tensors = list(_tensors(batch))
+    first = named if named is not None else (tensors[0] if tensors else None)
+    if first is None:
+        return BatchSize(samples, tokens)
+    shape = tuple(int(n) for n in first.shape)
+    found_samples = shape[0] if shape else None
+    is_tokens = named is not None or (len(shape) == 2 and _is_integer(first))
+    found_tokens = _product(shape) if is_tokens and len(shape) >= 1 else None
+    held = [t for t in tensors if _device(t) == "cpu"]
+    return BatchSize(
+        samples=samples if samples is not None else found_samples,
+        tokens=tokens if tokens is not None else found_tokens,
+        sequence=shape[1] if is_tokens and len(shape) == 2 else None,
+        bytes=sum(_bytes(t) for t in tensors),
+        on_host=bool(held),
+        pinned=_pinned(held[0]) if held else None,
+    )
+
+
+def together(one: BatchSize, other: BatchSize) -> BatchSize:
+    """Two batches of one step, where gradients are accumulated."""
+
+    def plus(a: int | None, b: int | None) -> int | None:
+        return b if a is None else a if b is None else a + b
+
+    return BatchSize(
+        samples=plus(one.samples, other.samples),
+        tokens=plus(one.tokens, other.tokens),
+        sequence=other.sequence or one.sequence,
+        bytes=one.bytes + other.bytes,
+        on_host=one.on_host or other.on_host,
+        pinned=other.pinned if one.pinned is None else one.pinned,
+    )
+
+
+def _named(batch: object) -> Any:
+    if isinstance(batch, Mapping):
+        return next((batch[name] for name in TOKEN_NAMES if hasattr(batch.get(name), "shape")), None)
+    return None
+
+
+def _tensors(batch: object, depth: int = _DEPTH) -> Iterator[Any]:
+    if hasattr(batch, "shape") and hasattr(batch, "dtype"):
+        yield batch
+    elif depth and isinstance(batch, Mapping):
+        for value in batch.values():
+            yield from _tensors(value, depth - 1)
+    elif depth and isinstance(batch, Sequence) and not isinstance(batch, str | bytes):
+        for value in batch:
+            yield from _tensors(value, depth - 1)
+
+
+def _is_integer(tensor: Any) -> bool:
+    floating = getattr(tensor.dtype, "is_floating_point", None)
+    if floating is None:
+        return getattr(tensor.dtype, "kind", "") in {"i", "u"}
+    return not floating and "int" in str(tensor.dtype)
+
+
+def _device(tensor: Any) -> str:
+    return str(getattr(getattr(tensor, "device", None), "type", "cpu"))
+
+
+def _bytes(tensor: Any) -> int:
+    return int(getattr(tensor, "nbytes", 0))
+
+
+def _pinned(tensor: Any) -> bool | None:
+    asks = getattr(tensor, "is_pinned", None)
+    try:
+        return bool(asks()) if asks is not None else None
+    except RuntimeError:
+        return None  # a torch without CUDA has no pinned memory
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    out = 1
+    for n in shape:
+        out *= n
+    return out
