@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -15,10 +15,14 @@ OWNERSHIP = (*schema.OWNER, "tensor_precision")
 
 
 class Batch:
-    """Rows in order of device and time, with the places where labels change worked out once."""
+    """Rows in order of device and time, with the places where labels change worked out once.
 
-    def __init__(self, table: pa.Table) -> None:
+    `steady`: readings known to be the same in every row, which the table then need not hold.
+    """
+
+    def __init__(self, table: pa.Table, steady: Mapping[str, float] | None = None) -> None:
         self.table = table
+        self.steady = steady or {}
         self.n = table.num_rows
         self._names = set(table.column_names)
         self._columns: dict[str, pa.Array | None] = {}
@@ -36,7 +40,7 @@ class Batch:
         start = 0
         for end in [*self.device_starts[1:].tolist(), self.n]:
             if end - start >= rows or end == self.n:
-                yield start, Batch(self.table.slice(start, end - start))
+                yield start, Batch(self.table.slice(start, end - start), self.steady)
                 start = end
 
     @cached_property

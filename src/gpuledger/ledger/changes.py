@@ -14,7 +14,7 @@ from gpuledger.lake.batch import Batch
 from gpuledger.ledger.measures import Sums, whole
 from gpuledger.ledger.spans import Edge, Pieces, Stamps, share_out
 
-_ERRORS = {
+ERRORS = {
     "pcie_replays": "pcie_replays",
     "remapped_correctable_rows": "rows_remapped",
     "remapped_uncorrectable_rows": "rows_remapped",
@@ -27,21 +27,23 @@ def add_errors(sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edg
     """Add what the error counters gained, and the driver errors that appeared."""
     last = stamps.last()
     ahead = [edges.get(d) for d in batch.devices] if edges else []
-    for name, column in _ERRORS.items():
-        values = batch.numbers(name)
-        if values is None:
+    for name, column in ERRORS.items():
+        if name in batch.steady:  # most often: counters of faults stand still
+            ends = np.full(len(last), batch.steady[name])
+        elif (values := batch.numbers(name)) is not None:
+            now = stamps.of(values)
+            ends = now[last]
+            if (differs := now[1:] != now[:-1]).any():
+                moved = np.flatnonzero(differs)
+                rows = moved if stamps.row is None else stamps.row[moved]
+                after = moved + 1 if stamps.row is None else stamps.row[moved + 1]
+                moved = moved[batch.device[rows] == batch.device[after]]
+                _count(sums, column, moved, _gain(name, now[moved], now[moved + 1]), stamps, pieces)
+        else:
             continue
-        now = stamps.of(values)
-        differs = now[1:] != now[:-1]
-        if differs.any():  # seldom: counters of faults stand still most of the time
-            moved = np.flatnonzero(differs)
-            rows = moved if stamps.row is None else stamps.row[moved]
-            after = moved + 1 if stamps.row is None else stamps.row[moved + 1]
-            moved = moved[batch.device[rows] == batch.device[after]]
-            _count(sums, column, moved, _gain(name, now[moved], now[moved + 1]), stamps, pieces)
         if ahead:
             then = np.array([np.nan if e is None else e.counters.get(name, np.nan) for e in ahead])
-            gain = _gain(name, now[last], then)
+            gain = _gain(name, ends, then)
             if gain.any():
                 _count(sums, column, last, gain, stamps, pieces)
 

@@ -14,6 +14,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import FIRST, Firsts, first_of, open_part
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting import device_names
+from gpuledger.ledger.changes import ERRORS
 from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post
 from gpuledger.ledger.spans import Edge
 from gpuledger.ledger.store import TABLES, DayWriter, Ledger
@@ -75,10 +76,11 @@ def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
 def _post_group(
     file: pq.ParquetFile, group: int, limits: Thresholds, stale: set[str] | None, edges: dict[str, Edge]
 ) -> Posted:
-    table = file.read_row_group(group, columns=_spoken(file, group), use_threads=False)
+    spoken, steady = _spoken(file, group)
+    table = file.read_row_group(group, columns=spoken, use_threads=False)
     if stale is not None:
         table = _only(table, stale)
-    return post(without_conflicts(table)[0], limits, edges)
+    return post(without_conflicts(table)[0], limits, edges, steady=steady)
 
 
 def _replaced(ledger: Ledger, day: str, name: str, stale: set[str], fresh: list[pa.Table]) -> pa.Table:
@@ -98,15 +100,22 @@ def _groups_with(file: pq.ParquetFile, devices: set[str] | None) -> Iterator[int
             yield i
 
 
-def _spoken(file: pq.ParquetFile, group: int) -> list[str]:
-    """The columns posting needs that are not NULL throughout a row group."""
+def _spoken(file: pq.ParquetFile, group: int) -> tuple[list[str], dict[str, float]]:
+    """The columns of a row group that posting must read; and of the error counters those that stand still throughout.
+
+    Columns that are NULL throughout are neither.
+    """
     facts, names = file.metadata.row_group(group), file.metadata.schema.names
-    out = []
+    out, steady = [], {}
     for name in COLUMNS:
         stats = facts.column(names.index(name)).statistics
-        if stats is None or not stats.has_null_count or stats.null_count < facts.num_rows:
+        if stats is None or not stats.has_null_count:
             out.append(name)
-    return out
+        elif name in ERRORS and not stats.null_count and stats.has_min_max and stats.min == stats.max:
+            steady[name] = float(stats.min)
+        elif stats.null_count < facts.num_rows:
+            out.append(name)
+    return out, steady
 
 
 def _only(table: pa.Table, devices: set[str], *, keep: bool = True) -> pa.Table:

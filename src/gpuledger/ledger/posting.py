@@ -65,11 +65,16 @@ def post(
     limits: Thresholds,
     edges: Mapping[str, Edge] | None = None,
     steps: Steps | None = None,
+    steady: Mapping[str, float] | None = None,
 ) -> Posted:
-    """Post rows in order and without conflicts. `steps`: median step by series, where this is not the whole day."""
+    """Post rows in order and without conflicts.
+
+    `steps`: median step by series, where this is not the whole day; `steady`: error counters that stand still in all
+    rows, which the table then need not hold.
+    """
     if not table.num_rows:
         return Posted(**empty_tables(), samples=0)
-    batch, after = Batch(table), edges or {}
+    batch, after = Batch(table, steady), edges or {}
     blocks = [_post_block(block, first, limits, after, steps) for first, block in batch.slices(BLOCK_ROWS)]
     devices = np.cumsum([0, *(len(b.devices) for b in blocks)])
     quiet = [(b.spells[0] + d, *b.spells[1:]) for b, d in zip(blocks, devices, strict=False)]
@@ -170,14 +175,18 @@ def _add_keys(sums: Sums, pieces: Pieces, stamps: Stamps) -> np.ndarray:
 def _lines(blocks: list[_Block], batch: Batch) -> pa.Table:
     """The sums of all blocks with their labels, in the columns of a line."""
     row = np.concatenate([b.row for b in blocks])
+    said = {name for b in blocks for name in b.out}
+    none, never = pa.array(np.zeros(len(row), dtype=np.int64)), pa.nulls(len(row), pa.int64())
     arrays = []
     for name, column in lines.columns().items():
         if column.type == "string":
             arrays.append(batch.label(name, row))
-            continue
-        missing = 0.0 if column.merge == "sum" else np.nan
-        parts = [b.out[name] if name in b.out else np.full(len(b.row), missing) for b in blocks]
-        arrays.append(_whole_array(np.concatenate(parts), may_lack=column.merge != "sum"))
+        elif name not in said:
+            arrays.append(none if column.merge == "sum" else never)
+        else:
+            missing = 0.0 if column.merge == "sum" else np.nan
+            parts = [b.out[name] if name in b.out else np.full(len(b.row), missing) for b in blocks]
+            arrays.append(_whole_array(np.concatenate(parts), may_lack=column.merge != "sum"))
     return pa.table(arrays, schema=lines.coded_schema())
 
 
