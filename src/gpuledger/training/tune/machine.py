@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any
 
+from gpuledger.training.counting import count
 from gpuledger.training.job import TrainingJob, in_words, need_torch
 from gpuledger.training.tune.choices import Means
 from gpuledger.training.tune.feed import mover, open_loader
@@ -69,15 +69,12 @@ class TorchMachine:
     def flop_per_sample(self, settings: Settings) -> float | Unknown:
         """Forward and backward of one batch, counted by torch in eager mode, over its samples."""
         torch, job = self._torch, self._job
-        counting = importlib.import_module("torch.utils.flop_counter")
         plain = settings.having({"batch": settings.batch})
         try:
             model = job.model().to(self._device)
             loader = open_loader(torch, self.dataset(), plain.having({"workers": 0}), job.seed, 0, job.collate)
             batch = mover(torch, self._device, plain)(next(iter(loader)))
-            with counting.FlopCounterMode(display=False) as counter:
-                job.loss(model, batch).backward()
-            return counter.get_total_flops() / settings.batch
+            return count(lambda: job.loss(model, batch).backward()).flop / settings.batch
         except Exception as error:  # noqa: BLE001 - the job's own code
             return Unknown(f"the FLOPs could not be counted: {in_words(error)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import fmean
 from typing import Any
@@ -39,7 +39,7 @@ class TorchTrial:
         try:
             before = self._allocated()
             self._build()
-            self.curve = self._first(updates)
+            self.curve: Sequence[float] = self._first(updates)
             peak = torch.cuda.max_memory_allocated(device) - before if self._on_gpu else 0
             no_peak = Unknown("memory is measured on a GPU only")
             self.peak_bytes: int | Unknown = peak if self._on_gpu else no_peak

@@ -1,0 +1,124 @@
+"""What did tuning make of a job, rung by rung, in figures a reader can check?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.training.job import TrainingJob
+from gpuledger.training.tune.choices import Plan, load_plan
+from gpuledger.training.tune.duel import Gain
+from gpuledger.training.tune.ladder import Ladder
+from gpuledger.training.tune.machine import TorchMachine
+from gpuledger.training.tune.statement import Climb, Payback, Step, epoch_s, payback, usd
+from gpuledger.units import Unknown
+
+TERA = 1e12
+REFERENCE = "bf16"
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One step that stayed. MFU over the bf16 dense peak, and beside it over that of the precision in use."""
+
+    step: Step
+    samples_per_s: float
+    tokens_per_s: float | Unknown
+    speedup: float
+    utilization_pct: float | Unknown
+    mfu_pct: float | Unknown
+    mfu_of_precision_pct: float | Unknown
+    peak_bytes: int | Unknown
+    epoch_s: float
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The whole outcome."""
+
+    job: TrainingJob
+    device: str
+    climb: Climb
+    rungs: tuple[Rung, ...]
+    total: Gain | Unknown
+    flop_per_sample: float | Unknown
+    peak_tflops: float | Unknown
+    denominator: str
+    samples_per_epoch: int
+    usd_per_h: Decimal | Unknown
+    cost_usd: Decimal | Unknown
+    payback: Payback | Unknown
+
+
+def tune(
+    job: TrainingJob,
+    plan: Plan | None = None,
+    *,
+    budget_s: float = float("inf"),
+    usd_per_h: Decimal | None = None,
+    device: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Tuning:
+    """Climb with this job on this machine."""
+    plan = plan or load_plan()
+    machine = TorchMachine(job, plan.parity_updates, device)
+    climb = Ladder(machine, plan, clock, budget_s, say).climb(job.settings)
+    flop = machine.flop_per_sample(climb.start)
+    price: Decimal | Unknown = usd_per_h if usd_per_h is not None else Unknown("no price was given: --price")
+    return state(job, climb, machine.name, flop, machine.samples_per_epoch(), price)
+
+
+def state(
+    job: TrainingJob, climb: Climb, device: str, flop: float | Unknown, samples_per_epoch: int,
+    usd_per_h: Decimal | Unknown,
+) -> Tuning:  # fmt: skip
+    """The outcome of a climb in figures."""
+    gpu = find_gpu(device)
+    peak = gpu if isinstance(gpu, Unknown) else gpu.peak(REFERENCE)
+    rungs = tuple(_rung(step, climb, job, flop, device, samples_per_epoch) for step in climb.kept)
+    total = climb.total or Unknown("nothing was changed" if not climb.gained else "the start was not measured again")
+    back: Payback | Unknown = Unknown("nothing is saved, so the tuning is not paid back")
+    if not isinstance(total, Unknown):
+        last = rungs[-1].samples_per_s
+        back = payback(climb.spent_s, last / total.ratio, last, samples_per_epoch)
+    name = "" if isinstance(gpu, Unknown) else f"{gpu.name}: "
+    words = f"not known: {peak.why}" if isinstance(peak, Unknown) else f"{name}{peak:g} TFLOPS, {REFERENCE} dense"
+    return Tuning(
+        job, device, climb, rungs, total, flop, peak, words, samples_per_epoch, usd_per_h,
+        usd_per_h if isinstance(usd_per_h, Unknown) else usd(climb.spent_s, usd_per_h), back,
+    )  # fmt: skip
+
+
+def _rung(
+    step: Step, climb: Climb, job: TrainingJob, flop: float | Unknown, device: str, samples_per_epoch: int
+) -> Rung:
+    assert step.reading is not None
+    first = climb.steps[0].reading
+    assert first is not None
+    rate, tokens = step.reading.samples_per_s, job.tokens_per_sample
+    return Rung(
+        step=step,
+        samples_per_s=rate,
+        tokens_per_s=rate * tokens if tokens else Unknown("the job does not say how many tokens a sample has"),
+        speedup=rate / first.samples_per_s,
+        utilization_pct=step.reading.utilization_pct,
+        mfu_pct=_mfu_pct(rate, flop, device, REFERENCE),
+        mfu_of_precision_pct=_mfu_pct(rate, flop, device, step.settings.precision),
+        peak_bytes=step.reading.peak_bytes,
+        epoch_s=epoch_s(rate, samples_per_epoch),
+    )
+
+
+def _mfu_pct(rate: float, flop: float | Unknown, device: str, precision: str) -> float | Unknown:
+    """Counted FLOP a second over the dense peak; a device that is not in the catalog has none."""
+    gpu = find_gpu(device)
+    if isinstance(flop, Unknown):
+        return flop
+    if isinstance(gpu, Unknown):
+        return gpu
+    peak = gpu.peak(precision)
+    return peak if isinstance(peak, Unknown) else 100 * rate * flop / (peak * TERA)
