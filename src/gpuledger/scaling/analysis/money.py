@@ -1,0 +1,54 @@
+"""What do a million tokens cost, in dollars and in joules?"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from gpuledger.cost.pricing import PriceChoice, price_for
+from gpuledger.scaling.records import Run
+from gpuledger.scaling.statement import Cost, Figure, Telemetry, Tokens
+from gpuledger.units import Unknown
+
+MILLION = 1_000_000
+
+
+def cost_of(run: Run, wall_s: Figure, tokens: Tokens, telemetry: Telemetry, choice: PriceChoice) -> Cost:
+    """Every GPU of the run is paid for from its start to its end, busy or not."""
+    made = tokens.output_tokens
+    joules: Figure = made if isinstance(made, Unknown) else telemetry.energy_j
+    if not isinstance(made, Unknown) and not isinstance(telemetry.energy_j, Unknown):
+        joules = telemetry.energy_j / made * MILLION if made else Unknown("no token came out")
+    paid = _paid(run, wall_s, choice)
+    if isinstance(paid, Unknown):
+        return Cost(paid, str(paid), paid, paid, paid, paid, joules)
+    each, words, usd, low, high = paid
+    if isinstance(made, Unknown) or not made:
+        why = made if isinstance(made, Unknown) else Unknown("no token came out")
+        return Cost(each, words, usd, why, why, why, joules)
+    a, b, c = (v / made * MILLION for v in (usd, low, high))
+    return Cost(each, words, usd, a, b, c, joules)
+
+
+def _paid(run: Run, wall_s: Figure, choice: PriceChoice) -> tuple[Decimal, str, Decimal, Decimal, Decimal] | Unknown:
+    """The dear middle GPU price, its words, and the dollars of the run with their range."""
+    if isinstance(wall_s, Unknown):
+        return wall_s
+    hours = Decimal(repr(wall_s)) / 3600
+    usd = low = high = Decimal(0)
+    gpus, words = 0, []
+    for name in run.names:
+        node = run.nodes.get(name)
+        if node is None or isinstance(node.gpus, Unknown):
+            return Unknown(f"node {name} does not say how many GPUs it has")
+        model = None if isinstance(node.gpu, Unknown) else node.gpu
+        price = price_for(model, choice)
+        if isinstance(price, Unknown):
+            return price
+        usd += node.gpus * price.usd_per_h * hours
+        low += node.gpus * price.low_usd * hours
+        high += node.gpus * price.high_usd * hours
+        gpus += node.gpus
+        words.append(price.words)
+    if not gpus:
+        return Unknown("the run has no GPU")
+    return usd / gpus / hours, "; ".join(dict.fromkeys(words)), usd, low, high

@@ -1,0 +1,1 @@
+"""Rules about claims, one a file; each registers itself."""

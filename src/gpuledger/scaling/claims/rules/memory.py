@@ -1,0 +1,48 @@
+"""Is the memory in use held against the card that is really there?"""
+
+from __future__ import annotations
+
+from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, compare, judges, looks_for
+from gpuledger.units import Unknown
+
+OTHER_CARD_RATIO = 0.05
+
+
+def _assumed(case: Case, claim: Claim) -> str:
+    """The card that a claimed share implies, where it is not the real one."""
+    node = next((n for n in case.facts.nodes if not isinstance(n.memory_pct, Unknown)), None)
+    if node is None or isinstance(node.memory_used_bytes, Unknown) or isinstance(node.card_bytes, Unknown):
+        return ""
+    if claim.number <= 0:
+        return ""
+    implied = node.memory_used_bytes / (claim.number / 100)
+    if abs(implied / node.card_bytes - 1) < OTHER_CARD_RATIO:
+        return ""
+    real = f"the driver says {node.card}, which has {node.card_bytes / 1e9:.0f} GB"
+    return f"{node.memory_used_bytes / 1e9:.2f} GB are {claim.value:g} % of a card of {implied / 1e9:.0f} GB; {real}"
+
+
+@judges("memory_pct", "number", "memory in use, in percent of the real card")
+def judge(case: Case, claim: Claim) -> Finding:
+    """Of the card the driver names."""
+    found = case.facts.memory_pct
+    if claim.node is not None:
+        node = case.node(claim)
+        if isinstance(node, Unknown):
+            return cannot_tell(node.why)
+        found = node.memory_pct
+    return compare(claim, found, "%", case, _assumed(case, claim))
+
+
+@looks_for("memory_of_assumed_card", "Memory in use held against an assumed card", order=50)
+def look(case: Case) -> str | None:
+    """A claimed share, or a card size in the results, that belongs to another card."""
+    for claim in case.about("memory_pct"):
+        if said := _assumed(case, claim):
+            return said
+    for name, node in case.run.nodes.items():
+        total = node.more.get("memory_total_bytes")
+        real = next((n.card_bytes for n in case.facts.nodes if n.node == name), Unknown(""))
+        if isinstance(total, int | float) and not isinstance(real, Unknown) and total > real * (1 + OTHER_CARD_RATIO):
+            return f"{name} says its card has {total / 1e9:.0f} GB; the catalog says {real / 1e9:.0f} GB for {node.gpu}"
+    return None

@@ -1,0 +1,76 @@
+"""Were the first requests slower than the rest, and by how much? One change point in the order of starts.
+
+The logarithms of the first k latencies are held against the rest (Student's t with the rest's own scatter, k from 1 to
+a quarter of all); of all k the one that leaves least unexplained is taken, and its error is shared among all k tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuledger.efficiency.student import two_sided_p
+from gpuledger.units import Unknown
+
+LEAST_SAMPLES = 4
+ERROR_P = 0.01
+SLOWER_BY_RATIO = 0.1  # a start that is slower by less is no cold start, however sure
+
+
+@dataclass(frozen=True)
+class ColdStart:
+    """The first `requests` latencies against the others; percentages say how far their mean lies above."""
+
+    requests: int
+    mean_s: float
+    warm_mean_s: float
+    over_mean_pct: float
+    over_min_pct: float
+    over_warm_pct: float
+
+
+def cold_start(latencies_s: Sequence[float]) -> ColdStart | Unknown:
+    """The cold start of one node, from its latencies in the order of their start."""
+    found = change_point(latencies_s)
+    if isinstance(found, Unknown):
+        return found
+    data = np.asarray(latencies_s, dtype=float)
+    cold, warm = float(data[:found].mean()), float(data[found:].mean())
+    return ColdStart(
+        requests=found,
+        mean_s=cold,
+        warm_mean_s=warm,
+        over_mean_pct=100 * (cold / float(data.mean()) - 1),
+        over_min_pct=100 * (cold / float(data.min()) - 1),
+        over_warm_pct=100 * (cold / warm - 1),
+    )
+
+
+def change_point(latencies_s: Sequence[float]) -> int | Unknown:
+    """How many of the first latencies are cold."""
+    data = np.asarray(latencies_s, dtype=float)
+    n = len(data)
+    if n < LEAST_SAMPLES:
+        return Unknown(f"{n} answered requests are too few to tell a cold start, {LEAST_SAMPLES} are needed")
+    if (data <= 0).any():
+        return Unknown("a latency of 0 s was recorded")
+    logs = np.log(data)
+    tried = range(1, max(1, n // 4) + 1)
+    left = {k: _unexplained(logs, k) for k in tried}
+    k = min(left, key=lambda i: left[i])
+    first, rest = logs[:k], logs[k:]
+    if data[:k].mean() < (1 + SLOWER_BY_RATIO) * data[k:].mean():
+        return Unknown("no cold start: the first requests are not slower than the rest")
+    scatter = float(rest.std(ddof=1))
+    if scatter <= 1e-12:
+        return k
+    t = float(first.mean() - rest.mean()) / (scatter * float(np.sqrt(1 / k + 1 / len(rest))))
+    if two_sided_p(t, len(rest) - 1) * len(tried) > ERROR_P:
+        return Unknown("no cold start: the first requests are slower, but within chance")
+    return k
+
+
+def _unexplained(logs: np.ndarray, k: int) -> float:
+    return float(k * logs[:k].var() + (len(logs) - k) * logs[k:].var())

@@ -1,0 +1,73 @@
+"""What did others publish for the same model and GPU? Dated, with a source, or nothing."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+import msgspec
+
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.catalog.models import find_model
+from gpuledger.scaling.statement import Facts, Figure, PublicFigure
+from gpuledger.units import Unknown
+
+Metric = Literal["single_stream_tokens_per_s", "tokens_per_gpu_per_s", "tokens_per_s"]
+
+
+class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One figure of the data file."""
+
+    model: str
+    gpu: str
+    what: str
+    metric: Metric
+    value: float
+    unit: str
+    source: str
+    as_of: str
+    note: str = ""
+
+
+class PublicFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole data file."""
+
+    version: int
+    figures: tuple[Published, ...]
+
+
+@cache
+def load_public() -> tuple[Published, ...]:
+    """Every published figure."""
+    return load_toml(data_dir("gpuledger.scaling", "data", "public_figures.toml"), PublicFile).figures
+
+
+def public_figures(facts: Facts) -> tuple[tuple[PublicFigure, ...], str]:
+    """Those of the run's model and GPU, and what is to be said of them."""
+    named, cards = facts.config.get("model"), {n.gpu for n in facts.nodes if isinstance(n.gpu, str)}
+    if not isinstance(named, str) or not named:
+        return (), "No public figure: the results do not name the model."
+    found_model = find_model(named)
+    model = named if isinstance(found_model, Unknown) else found_model.name
+    gpus = {found.key for card in cards if not isinstance(found := find_gpu(card), Unknown)}
+    if len(gpus) != 1:
+        return (), "No public figure: the nodes have no one card of the catalog in common."
+    gpu = gpus.pop()
+    same = [f for f in load_public() if f.model == model and f.gpu == gpu]
+    if not same:
+        return (), f"No public figure is known for {model} on {gpu}. Without one there is no ranking to speak of."
+    shown = tuple(
+        PublicFigure(f.model, f.gpu, f.what, f.value, f.unit, f.source, f.as_of, _ours(f.metric, facts), f.note)
+        for f in same
+    )
+    return shown, "Settings differ: a published figure is a point of reference, not a rank."
+
+
+def _ours(metric: Metric, facts: Facts) -> Figure:
+    tokens = facts.tokens
+    if metric == "single_stream_tokens_per_s":
+        return tokens.single_stream_per_s
+    if metric == "tokens_per_gpu_per_s":
+        return tokens.per_gpu_per_s
+    return tokens.per_s if isinstance(tokens.per_s, Unknown) else tokens.per_s.value
