@@ -12,6 +12,7 @@ from gpuledger.scaling.claims.rule import (
     judges,
     ranged,
     supported,
+    took,
 )  # fmt: skip
 from gpuledger.units import Unknown
 
