@@ -87,9 +87,14 @@ def read_board(file: Path) -> BoardCalibration:
     return board
 
 
+def read_boards(lake: Lake) -> list[BoardCalibration]:
+    """Everything measured for a lake, board by board; empty where nothing was."""
+    return [read_board(file) for file in sorted((lake.root / FOLDER).glob("*.json"))]
+
+
 def load_calibration(lake: Lake) -> Calibration | None:
     """All boards measured for a lake; None where none was."""
-    boards = [read_board(file) for file in sorted((lake.root / FOLDER).glob("*.json"))]
+    boards = read_boards(lake)
     return Calibration({b.gpu_uuid: measured(b) for b in boards}) if boards else None
 
 

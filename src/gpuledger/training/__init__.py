@@ -2,4 +2,8 @@
 
 calibrate    what a board really reaches: repeats, median and spread, whatever does the work
 torch_bench  the work itself: matrix products and copies by torch, power by the driver
+flops        how many FLOP a model of a known shape takes, part by part: closed formulas, no torch
+counting     the same counted on a module by torch
+mfu          that work over the peak of the GPUs: MFU, HFU, and their denominators in words
+rates        what the log of a run says: tokens or images a second, tokens a sequence
 """

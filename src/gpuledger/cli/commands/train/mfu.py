@@ -1,0 +1,82 @@
+"""How much of its GPUs does a training run use, by the rate its log shows?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuledger.cli.options import PATH, lake_option, screen_options
+from gpuledger.cli.screen import Screen
+from gpuledger.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuledger.catalog.models import Model
+
+USUAL_SEQUENCE = 4096
+
+
+@click.command("mfu")
+@click.option("--model", "name", metavar="NAME", help="A model of the catalog: gpuledger catalog models lists them.")
+@click.option("--config", "config_file", type=PATH, help="A Hugging Face config.json instead of --model.")
+@click.option("--tokens-per-s", type=float, help="Tokens trained on a second, all GPUs together.")
+@click.option("--images-per-s", type=float, help="The same for a model that reads images.")
+@click.option("--gpu", "gpu_name", required=True, metavar="NAME", help="The GPU: gpuledger catalog gpus lists them.")
+@click.option("--count", type=int, default=1, show_default=True, help="How many GPUs share the work.")
+@click.option("--precision", default="bf16", show_default=True, help="What the job computes in: bf16, fp8, tf32, ...")
+@click.option("--sequence", type=int, help=f"Tokens a sequence; default {USUAL_SEQUENCE}, or all the model takes.")
+@click.option("--recompute", is_flag=True, help="Activations are computed again: HFU counts that pass, MFU does not.")
+@lake_option
+@screen_options
+def command(
+    screen: Screen,
+    name: str | None,
+    config_file: Path | None,
+    tokens_per_s: float | None,
+    images_per_s: float | None,
+    gpu_name: str,
+    count: int,
+    precision: str,
+    sequence: int | None,
+    recompute: bool,
+    lake_dir: Path,
+) -> None:
+    """Say the MFU of a training run from its log.
+
+    MFU is the model's own FLOP per second over the dense bf16 peak of the GPUs. The share of the peak of the precision
+    in use stands beside it, and the share of what was measured as achievable: by gpuledger calibrate in --lake, else by
+    the catalog.
+    """
+    from gpuledger.catalog.gpus import get_gpu
+    from gpuledger.cli.views.mfu import parts
+    from gpuledger.efficiency.calibration_files import read_boards
+    from gpuledger.lake.layout import Lake
+    from gpuledger.training.mfu import training_utilization
+    from gpuledger.training.mfu_encode import as_data
+    from gpuledger.training.rates import rate_for, sequence_for
+    from gpuledger.units import Unknown
+
+    gpu, model = get_gpu(gpu_name), _model(name, config_file)
+    rate = rate_for(model, tokens_per_s, images_per_s)
+    tokens, assumed = sequence_for(model, sequence, USUAL_SEQUENCE)
+    found = training_utilization(
+        model, gpu, rate, count=count, precision=precision, sequence=tokens, recompute=recompute,
+        boards=read_boards(Lake(lake_dir)),
+    )  # fmt: skip
+    if isinstance(found, Unknown):
+        raise InputError(f"{model.name}: {found.why}", hint="give a model the formulas know: gpuledger catalog models")
+    data = as_data(found, model, gpu, rate, tokens, assumed)
+    screen.answer(data)
+    if screen.talks:
+        screen.show(*parts(data))
+
+
+def _model(name: str | None, config_file: Path | None) -> Model:
+    from gpuledger.catalog.model_configs import model_from_config
+    from gpuledger.catalog.models import get_model
+
+    if (name is None) == (config_file is None):
+        both = "both --model and --config" if name else "neither --model nor --config"
+        raise InputError(f"{both} were given", hint="give one: --model llama-3.1-8b, or --config path/to/config.json")
+    return get_model(name) if name is not None else model_from_config(config_file or Path())

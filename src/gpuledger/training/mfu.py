@@ -1,0 +1,192 @@
+"""How much of what the GPUs could do did the model's own work take, and over which denominator?
+
+MFU is the model's FLOP per second over the dense bf16 peak: one denominator before and after a change, so that a faster
+loop never scores lower. Beside it stand the same work over the peak of the precision in use, and over what was measured
+as achievable. HFU counts what the hardware did, recomputed activations included. A GPU that is not in the catalog has
+no peak, and so no MFU: never another GPU's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from gpuledger.catalog.gpus import Gpu, find_gpu
+from gpuledger.catalog.models import Model
+from gpuledger.efficiency.calibration_files import BoardCalibration
+from gpuledger.errors import InputError
+from gpuledger.training.flops import TRAINING_PASSES, forward_flop_by_part, training_flop, unit_of
+from gpuledger.units import Unknown
+
+TERA = 1e12
+REFERENCE = "bf16"
+MEASURED = "measured"
+
+
+@dataclass(frozen=True)
+class Denominator:
+    """What work is held against: TFLOPS of one GPU, and which TFLOPS these are, in words."""
+
+    tflops: float | Unknown
+    words: str
+
+    def share_pct(self, flop_per_s: float, count: int) -> float | Unknown:
+        """Work per second of `count` GPUs over this, in percent."""
+        return self.tflops if isinstance(self.tflops, Unknown) else 100 * flop_per_s / (count * self.tflops * TERA)
+
+
+@dataclass(frozen=True)
+class Utilization:
+    """Work per second over three denominators; each share has its figure or the reason why there is none."""
+
+    achieved_tflops: float  # of one GPU
+    count: int
+    precision: str
+    mfu_pct: float | Unknown
+    peak: Denominator
+    mfu_in_use_pct: float | Unknown
+    in_use: Denominator
+    mfu_achievable_pct: float | Unknown
+    achievable: Denominator
+
+
+def utilization(
+    flop_per_s: float,
+    gpu: Gpu | Unknown,
+    precision: str = REFERENCE,
+    count: int = 1,
+    boards: Sequence[BoardCalibration] = (),
+) -> Utilization | Unknown:
+    """Shares of `count` GPUs that together do `flop_per_s` of the model's work; refused for an unknown GPU."""
+    if isinstance(gpu, Unknown):
+        return Unknown(f"no MFU without a peak: {gpu.why}")
+    if count < 1:
+        raise InputError(f"{count} GPUs do no work", hint="give how many GPUs share the work, at least 1")
+    if not flop_per_s > 0:
+        raise InputError(f"{flop_per_s:g} FLOP a second is no work", hint="give a rate above 0")
+    peak, in_use = reference_peak(gpu), peak_in_use(gpu, precision)
+    achievable = measured_achievable(gpu, precision, boards)
+    return Utilization(
+        achieved_tflops=flop_per_s / count / TERA,
+        count=count,
+        precision=precision,
+        mfu_pct=peak.share_pct(flop_per_s, count),
+        peak=peak,
+        mfu_in_use_pct=in_use.share_pct(flop_per_s, count),
+        in_use=in_use,
+        mfu_achievable_pct=achievable.share_pct(flop_per_s, count),
+        achievable=achievable,
+    )
+
+
+def mfu_pct(flop_per_s: float, gpu: Gpu | Unknown, precision: str = REFERENCE, count: int = 1) -> float | Unknown:
+    """MFU alone, over the dense bf16 peak."""
+    found = utilization(flop_per_s, gpu, precision, count)
+    return found if isinstance(found, Unknown) else found.mfu_pct
+
+
+def reference_peak(gpu: Gpu) -> Denominator:
+    """The dense bf16 peak."""
+    words = f"dense {REFERENCE} peak of the {gpu.name}"
+    tflops = gpu.peak(REFERENCE)
+    if isinstance(tflops, Unknown):
+        other = gpu.reference_precision()
+        why = f"the {gpu.name} has no {REFERENCE}, so MFU has no denominator; see the share of its {other} peak instead"
+        return Denominator(Unknown(why), words)
+    return Denominator(tflops, f"{words}, {tflops:g} TFLOPS a GPU")
+
+
+def peak_in_use(gpu: Gpu, precision: str) -> Denominator:
+    """The dense peak of the precision the job computes in; an error where the GPU does not have it."""
+    tflops = gpu.peak(precision)
+    if isinstance(tflops, Unknown):
+        known = ", ".join(gpu.peak_tflops)
+        raise InputError(f"the catalog has no {precision} peak for {gpu.name}", hint=f"use one of {known}")
+    return Denominator(tflops, f"dense {precision} peak of the {gpu.name}, {tflops:g} TFLOPS a GPU")
+
+
+def measured_achievable(gpu: Gpu, precision: str, boards: Sequence[BoardCalibration]) -> Denominator:
+    """What matrix products reached: on the user's own boards of this model, else as the catalog has it measured."""
+    own = [b for b in boards if _model_key(b) == gpu.key and precision in b.tflops]
+    if own:
+        reached = median(b.tflops[precision].tflops.median for b in own)
+        when = max(b.as_of for b in own)
+        boards_said = "this board" if len(own) == 1 else f"the median of {len(own)} boards"
+        return Denominator(
+            reached, f"{precision} matrix products measured on {boards_said} ({when}), {reached:.0f} TFLOPS"
+        )
+    for figure in gpu.achievable:
+        if figure.name == MEASURED and figure.precision == precision:
+            words = f"{precision} matrix products measured on one {gpu.name} ({figure.as_of}), {figure.tflops:g} TFLOPS"
+            return Denominator(figure.tflops, words)
+    why = f"no {precision} matrix product was measured on the {gpu.name}; gpuledger calibrate measures it"
+    return Denominator(Unknown(why), f"measured {precision} matrix products")
+
+
+def _model_key(board: BoardCalibration) -> str | None:
+    found = find_gpu(board.gpu_model)
+    return None if isinstance(found, Unknown) else found.key
+
+
+@dataclass(frozen=True)
+class TrainingUtilization:
+    """What a training run at a known rate makes of its GPUs."""
+
+    unit: str
+    flop_per_unit: float
+    flop_per_unit_causal: float | None  # where attention is causal: only the half a causal model needs
+    flop_by_part: dict[str, float]
+    work: Utilization
+    mfu_causal_pct: float | Unknown | None
+    hfu_pct: float | Unknown
+    hfu_flop_per_unit: float
+    passes: str
+
+
+def training_utilization(
+    model: Model,
+    gpu: Gpu,
+    units_per_s: float,
+    *,
+    count: int = 1,
+    precision: str = REFERENCE,
+    sequence: int | None = None,
+    recompute: bool = False,
+    boards: Sequence[BoardCalibration] = (),
+) -> TrainingUtilization | Unknown:
+    """MFU and HFU of a run that trains on so many tokens (or images) a second, all GPUs together."""
+    if not units_per_s > 0:
+        raise InputError(f"{units_per_s:g} a second is no rate", hint="give a rate above 0, all GPUs together")
+    parts = forward_flop_by_part(model.shape, 1, sequence)
+    if isinstance(parts, Unknown):
+        return parts
+    unit = unit_of(model.shape)
+    each, done = _per_unit(model, sequence), _per_unit(model, sequence, recompute=recompute)
+    causal = _per_unit(model, sequence, causal=True) if unit == "token" else None
+    work = utilization(units_per_s * each, gpu, precision, count, boards)
+    if isinstance(work, Unknown):
+        return work
+    return TrainingUtilization(
+        unit=unit,
+        flop_per_unit=each,
+        flop_per_unit_causal=causal,
+        flop_by_part={name: TRAINING_PASSES * flop / _units(model, sequence) for name, flop in parts.items()},
+        work=work,
+        mfu_causal_pct=None if causal is None else work.peak.share_pct(units_per_s * causal, count),
+        hfu_pct=work.peak.share_pct(units_per_s * done, count),
+        hfu_flop_per_unit=done,
+        passes="4 forward passes' worth (activations computed again)" if recompute else "3 forward passes' worth",
+    )
+
+
+def _per_unit(model: Model, sequence: int | None, *, causal: bool = False, recompute: bool = False) -> float:
+    """FLOP a token or an image costs; the caller has seen that there is a formula."""
+    whole = training_flop(model.shape, 1, sequence, causal=causal, recompute=recompute)
+    assert not isinstance(whole, Unknown)
+    return whole / _units(model, sequence)
+
+
+def _units(model: Model, sequence: int | None) -> int:
+    """Tokens of one sequence, or one image."""
+    return sequence if sequence and unit_of(model.shape) == "token" else 1
