@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCK := requirements/dev.lock
+TRAIN := requirements/train.txt
+TRAIN_STAMP := $(VENV)/.installed-train
+LOCKED := $(VENV)/locked.txt
 
-.PHONY: help demo test lint format types bench bench-truth lock clean
+.PHONY: help demo test test-train lint format types bench bench-truth lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -16,6 +19,12 @@ $(STAMP): pyproject.toml $(LOCK)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -o '^uv==[^ ]*' $(LOCK))"
 	@$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes $(LOCK)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/uv pip freeze --quiet --python $(BIN)/python --exclude-editable > $(LOCKED)
+	@touch $@
+
+# pip rather than uv: it takes the CPU build of torch where one is offered. What the lock put there stays as it is.
+$(TRAIN_STAMP): $(STAMP) $(TRAIN)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCKED) --requirement $(TRAIN)
 	@touch $@
 
 demo: $(STAMP) ## make the sample fleet, post it, write report.html, print the summary
@@ -23,6 +32,9 @@ demo: $(STAMP) ## make the sample fleet, post it, write report.html, print the s
 
 test: $(STAMP) ## run the tests, with coverage
 	$(BIN)/python -m pytest -m "not torch" --cov --cov-report=term:skip-covered
+
+test-train: $(TRAIN_STAMP) ## run the tests that need torch, installing it first
+	$(BIN)/python -m pytest -m torch
 
 lint: $(STAMP) ## style, types, and the direction of imports
 	$(BIN)/ruff check .
