@@ -1,6 +1,6 @@
 """What do the counters say while a known number of FLOPs runs? Records SAMPLES and TRUTH for benchmarks/truth.py.
 
-    python benchmarks/record_truth.py OUT_DIR [--seconds 8] [--only NAME...]
+    python benchmarks/record_truth.py OUT_DIR [--seconds 8] [--only NAME...] [--workloads FILE.toml]
 
 Needs a GPU with activity counters (Hopper or later), torch and nvidia-ml-py. Writes OUT_DIR/samples.csv.gz and
 OUT_DIR/truth.json. A second process samples at 10 Hz, so that the workload's own Python does not delay it.
@@ -130,6 +130,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--workloads", type=Path, default=Path(__file__).with_name("truth_workloads.toml"))
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     raw = args.out / "samples.csv"
@@ -142,7 +143,7 @@ def main() -> None:
 
     windows: dict[str, dict[str, Any]] = {}
     try:
-        for name, found in measure_all(args.seconds, args.only):
+        for name, found in measure_all(args.seconds, args.only, args.workloads):
             windows[name] = found
             print(f"{name:28s} {found['tflop_per_s']:9.2f} TFLOP/s", flush=True)
     finally:

@@ -1,0 +1,68 @@
+"""How are the kinds of workload run that only the held-out list has: batched products, Llama, an encoder?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812  (everybody calls it so)
+from truth_workloads import DEVICE, DTYPES, Turn, counted
+
+
+def bmm(kind: str, batch: int, n: int) -> Turn:
+    """Many products of one size in one call."""
+    a, b = (torch.randn(batch, n, n, device=DEVICE).to(DTYPES[kind]) for _ in range(2))
+    out = torch.empty_like(a)
+    return lambda: torch.bmm(a, b, out=out), 2.0 * batch * n**3
+
+
+def llama(kind: str, width: int, layers: int, batch: int, seq: int, train: bool = True, wait_s: float = 0.0) -> Turn:
+    """The library's Llama: grouped keys and values, gated MLP, rotary positions, RMS norms."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    shape = {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": width // 128}
+    config = LlamaConfig(
+        **shape, num_key_value_heads=width // 512, intermediate_size=width * 11 // 4 // 128 * 128, vocab_size=32000
+    )
+    with torch.device(DEVICE):
+        model = LlamaForCausalLM(config)
+        tokens = torch.randint(0, 32000, (batch, seq))
+    half = kind in ("bf16", "fp16")
+    if not train:
+        model = model.to(DTYPES[kind]).eval()
+        with torch.no_grad():
+            turn, flop = counted(lambda: model(tokens))
+        return torch.no_grad()(turn), flop
+    return counted(_training(model, lambda: model(tokens, labels=tokens).loss, DTYPES[kind] if half else None, wait_s))
+
+
+def encoder(kind: str, width: int, layers: int, batch: int, seq: int) -> Turn:
+    """torch's own encoder, every token sees every other."""
+    with torch.device(DEVICE):
+        layer = torch.nn.TransformerEncoderLayer(width, width // 64, 4 * width, 0.0, F.gelu, batch_first=True)
+        model = torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        x = torch.randn(batch, seq, width)
+    return counted(_training(model, lambda: model(x).float().pow(2).mean(), DTYPES[kind], 0.0))
+
+
+def _training(
+    model: torch.nn.Module, loss: Callable[[], Any], half: torch.dtype | None, wait_s: float
+) -> Callable[[], None]:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+
+    def step() -> None:
+        if wait_s:
+            torch.cuda.synchronize()
+            time.sleep(wait_s)
+        with torch.autocast("cuda", dtype=half, enabled=half is not None):
+            value = loss()
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+MAKERS: dict[str, Callable[..., Turn]] = {maker.__name__: maker for maker in (bmm, encoder, llama)}
