@@ -15,6 +15,7 @@ from gpuledger.advice.groups import group_behaviours
 from gpuledger.advice.headline import first_to_do, headline
 from gpuledger.advice.hours import idle_by_hour, quiet_hours
 from gpuledger.advice.limits import Limits, load_limits
+from gpuledger.advice.measured import with_measured
 from gpuledger.advice.recommend import Scale, recommend
 from gpuledger.advice.roi import roi_priced
 from gpuledger.advice.statement import AuditStatement
@@ -30,6 +31,7 @@ from gpuledger.cost.statement import CostStatement
 from gpuledger.efficiency.calibration import Calibration
 from gpuledger.efficiency.scope import Scope
 from gpuledger.efficiency.statement import NotKnown
+from gpuledger.lake.counted import read_counted
 from gpuledger.lake.layout import Lake
 from gpuledger.units import MS_PER_HOUR, Unknown
 
@@ -74,7 +76,7 @@ def audit_statement(
     )
     per_kwh = None if usd_per_kwh is None else Decimal(str(usd_per_kwh))
     made = make_cases(stretches.found, bill, stock, limits, per_kwh)
-    cases = _with_hours(books, wanted, made, limits)
+    cases = with_measured(_with_hours(books, wanted, made, limits), read_counted(books), wanted)
     findings = find_all(cases, limits)
     combined = combine_cases(findings)
     month = _months(cost)

@@ -10,6 +10,7 @@ from decimal import Decimal
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.statement import BUCKETS, Bucket, Dollars, Times
 from gpuledger.efficiency.signals import Signals
+from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.units import Unknown
 
 Figure = float | Unknown
@@ -71,6 +72,7 @@ class Case:
     instance: str | None = None
     energy_kwh: Figure = NOT_SAID
     usd_per_kwh: Decimal | None = None
+    measured: tuple[MeasuredFinding, ...] = ()
     bucket_shares: Mapping[Bucket, Decimal] = field(init=False)
 
     def __post_init__(self) -> None:

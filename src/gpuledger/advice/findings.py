@@ -9,6 +9,7 @@ from decimal import Decimal
 from gpuledger.advice.case import Case
 from gpuledger.advice.gains import Gain, Range, gain_of
 from gpuledger.advice.limits import Limits
+from gpuledger.advice.measured import measured_gain, measured_reason
 from gpuledger.advice.rule import RULES, Reason, Rule, Snippet
 from gpuledger.cost.savings import ACTS_ON, Lever
 
@@ -42,10 +43,10 @@ def find_all(cases: Iterable[Case], limits: Limits) -> tuple[Finding, ...]:
 
 def find(rule: Rule, case: Case, limits: Limits) -> Finding | None:
     """One rule against one case; None where it does not apply, or has nothing there to save."""
-    reason = rule.when(case, limits)
+    reason = measured_reason(rule, case) or rule.when(case, limits)
     if reason is None:
         return None
-    gain = gain_of(rule.id).variant(reason.variant)
+    gain = measured_gain(reason) if reason.source else gain_of(rule.id).variant(reason.variant)
     if rule.lever is None:
         return Finding(rule, case, reason, gain, NOTHING, None)
     claimed = reason.gain or gain.fraction(case.bucket_shares)

@@ -59,7 +59,8 @@ class Reason:
     """Why a rule applies to a case, with the figures that say so.
 
     `gain` and `gain_words` come from rules that work out their own saving; `variant` names another range of the rule's
-    gain; `change` replaces the rule's snippet; `energy` is a fraction of the energy.
+    gain; `change` replaces the rule's snippet; `energy` is a fraction of the energy; `source` says what a gain that was
+    measured on the case itself rests on.
     """
 
     why: str
@@ -69,6 +70,7 @@ class Reason:
     fills: Mapping[str, str] = field(default_factory=dict)
     change: Snippet | None = None
     energy: Range | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ gradients of the last. So the slow one is told by its own time: everything but t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -16,6 +16,16 @@ from gpuledger.training.meter_observed import Observed
 WAITED_IN = ("backward", "sync")
 # Less than this of a step is within what ranks differ by chance.
 NAMED_FROM_RATIO = 0.02
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """One rank's seconds of a step by phase."""
+
+    rank: int
+    host: str
+    device: str
+    phases_s: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -41,21 +51,32 @@ class Ranks:
     words: str
 
 
-def compare(ranks: Sequence[Observed]) -> Ranks:
+def times_of(seen: Observed) -> RankTimes:
+    """What the comparison needs of a rank."""
+    return RankTimes(seen.who.rank, seen.who.host, seen.place.name, seen.phases_s)
+
+
+def times_in(report: Mapping[str, Any]) -> RankTimes:
+    """The same of a stored report."""
+    seen = report["seen"]
+    return RankTimes(seen["who"]["rank"], seen["who"]["host"], seen["place"]["name"], seen["phases_s"])
+
+
+def compare(ranks: Sequence[RankTimes]) -> Ranks:
     """The ranks side by side, and the slow one by name."""
-    ordered = sorted(ranks, key=lambda o: o.who.rank)
-    rows = tuple(_row(o) for o in ordered)
+    ordered = sorted(ranks, key=lambda r: r.rank)
+    rows = tuple(_row(r) for r in ordered)
     if len(rows) < 2:
         return Ranks(rows, None, 0.0, "", "one rank: nobody waits for it")
     last = max(rows, key=lambda r: r.own_ms)
-    others = [o for o in ordered if o.who.rank != last.rank]
+    others = [r for r in ordered if r.rank != last.rank]
     behind = last.own_ms - median(r.own_ms for r in rows if r.rank != last.rank)
     step = max(r.step_ms for r in rows)
     if not step or behind < NAMED_FROM_RATIO * step:
         said = f"{len(rows)} ranks are even within {100 * NAMED_FROM_RATIO:.0f} % of a step"
         return Ranks(rows, None, behind, "", said)
-    slow = next(o for o in ordered if o.who.rank == last.rank)
-    more = {p: s - median(o.phases_s.get(p, 0.0) for o in others) for p, s in slow.phases_s.items()}
+    slow = next(r for r in ordered if r.rank == last.rank)
+    more = {p: s - median(r.phases_s.get(p, 0.0) for r in others) for p, s in slow.phases_s.items()}
     phase = max((p for p in more if p not in WAITED_IN), key=lambda p: more[p])
     where = f"rank {last.rank} on {last.host or 'this host'} ({last.device})"
     held = f"{behind:.1f} ms a step of {step:.1f} ms"
@@ -63,10 +84,10 @@ def compare(ranks: Sequence[Observed]) -> Ranks:
     return Ranks(rows, last.rank, behind, phase, words)
 
 
-def _row(seen: Observed) -> RankRow:
+def _row(seen: RankTimes) -> RankRow:
     waited = sum(seen.phases_s.get(p, 0.0) for p in WAITED_IN)
     whole = sum(seen.phases_s.values())
-    return RankRow(seen.who.rank, seen.who.host, seen.place.name, 1000 * (whole - waited), 1000 * waited, 1000 * whole)
+    return RankRow(seen.rank, seen.host, seen.device, 1000 * (whole - waited), 1000 * waited, 1000 * whole)
 
 
 def rank_and_size(torch: Any) -> tuple[int, int]:
@@ -77,11 +98,11 @@ def rank_and_size(torch: Any) -> tuple[int, int]:
     return 0, 1
 
 
-def gather(torch: Any, seen: Observed) -> list[Observed]:
-    """What every rank saw, on every rank. All ranks must call it, and they wait for each other."""
-    dist = torch.distributed
+def gather(torch: Any, seen: Observed) -> list[RankTimes]:
+    """Every rank's times, on every rank. All ranks must call it, and they wait for each other."""
+    dist, mine = torch.distributed, times_of(seen)
     if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
-        return [seen]
+        return [mine]
     found: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, seen)
+    dist.all_gather_object(found, mine)
     return found

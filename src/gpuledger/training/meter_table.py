@@ -99,7 +99,7 @@ def findings(report: Json) -> Iterator[RenderableType]:
     """Each with its evidence, what it saves and the change."""
     for number, found in enumerate(report["findings"], 1):
         yield f"[bold]{number}. {escape(found['title'])}[/]"
-        saved = f"[green]{escape(found['gain_words'])}[/] [dim]({escape(found['source'])})[/]"
+        saved = f"[green]{escape(found['gain_words'])}[/] [dim]({escape(found.get('source', ''))})[/]"
         yield Padding(f"{escape(found['why'])}\n{saved}", (0, 0, 0, 3))
         yield Padding(Text(found["change"].rstrip(), style="cyan", no_wrap=True, overflow="ignore"), (0, 0, 0, 5))
 
