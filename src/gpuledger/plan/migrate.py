@@ -31,7 +31,7 @@ from gpuledger.plan.migrate_statement import (
 )
 from gpuledger.plan.migrate_words import assumptions, recommendation, warnings
 from gpuledger.plan.placing import place
-from gpuledger.plan.refusals import Place, refuse, too_slow
+from gpuledger.plan.refusals import Place, grouped, refuse, too_slow
 from gpuledger.plan.scoring import scored
 from gpuledger.units import Unknown
 
@@ -81,6 +81,7 @@ def plan_migration(
         runners_up=_runners_up(ranked, chosen),
         options=tuple(ranked),
         refused=tuple(refused),
+        refused_groups=grouped(refused),
         memory=rule_of_thumb(job, terms.multiplier, terms.size_multiplier),
         sharing=sharing(job, [current, *([chosen.candidate] if chosen and not chosen.current else [])]),
         weights={k: getattr(terms.priority.weights, k) for k in ("cost", "performance", "reliability")},
@@ -213,7 +214,7 @@ def _enough(job: Job, now: Current) -> float | None:
 
 def _runners_up(ranked: Sequence[Option], chosen: Option | None) -> tuple[Option, ...]:
     """The next best, one for each GPU, count and purchase option."""
-    seen = {_kind(chosen)} if chosen else set()
+    seen = {_kind(o) for o in ranked if o is chosen or o.current}
     found: list[Option] = []
     for option in ranked:
         if option is not chosen and _kind(option) not in seen:

@@ -105,7 +105,7 @@ def examine(folder: Path | str | None = None) -> tuple[Config | None, tuple[Gpul
     illustrative = True
     if folder is not None:
         own = _own_files(Path(folder), reading)
-        illustrative = INSTANCES not in own
+        illustrative = INSTANCES not in own or _says_illustrative(own[INSTANCES])
         for name, file in own.items():
             _take(reading, name, file, shipped=False)
     _make(reading)
@@ -135,6 +135,15 @@ def _own_files(folder: Path, reading: _Reading) -> dict[str, Path]:
     elif missing:
         reading.notes.append(f"{folder} has no {' and no '.join(missing)}: the shipped reference is used in its place")
     return found
+
+
+def _says_illustrative(file: Path) -> bool:
+    """Whether the user's file of prices still says that they are the guide's."""
+    try:
+        raw = read_json(file)
+    except GpuledgerError:
+        return False  # found again, and told, where the file is taken
+    return isinstance(raw, dict) and raw.get("illustrative") is True
 
 
 def _take(reading: _Reading, name: str, file: Traversable | Path, *, shipped: bool) -> None:

@@ -103,7 +103,7 @@ def model_of(form: Form, config: Config) -> tuple[Model, str]:
         raise InputError("neither a model nor a model size is given", hint=f"name a model, or a size: {sizes}")
     key = size_key(form.size, config)
     billion = Decimal(str(config.sizes[key].parameter_count_billion))
-    return dense_model(f"{key} ({billion:f}B)", int(billion * 10**9)), key
+    return dense_model(f"{key} ({float(billion):g}B)", int(billion * 10**9)), key
 
 
 def _check_numbers(form: Form) -> None:

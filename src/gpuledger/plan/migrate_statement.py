@@ -181,6 +181,19 @@ class Refused:
 
 
 @dataclass(frozen=True)
+class RefusedGroup:
+    """Refused candidates of one GPU for one kind of reason; `why` and `remedies` are of the largest count."""
+
+    gpu_name: str
+    instances: tuple[str, ...]
+    kind: str
+    counts: tuple[int, ...]
+    candidates: int
+    why: str
+    remedies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RuleOfThumb:
     """The guide's memory rule beside the real breakdown."""
 
@@ -231,6 +244,7 @@ class MigrationPlan:
     runners_up: tuple[Option, ...]
     options: tuple[Option, ...]
     refused: tuple[Refused, ...]
+    refused_groups: tuple[RefusedGroup, ...]
     memory: RuleOfThumb
     sharing: tuple[Sharing, ...]
     weights: Mapping[str, float]

@@ -63,7 +63,7 @@ def _speed(plan: MigrationPlan, option: Option) -> str:
         return f"{ratio:.2f} x the speed: the month's work takes {option.monthly_h:,.0f} hours"
     if ratio >= 1 or plan.job.busy_ratio is not None:
         return f"{ratio:.2f} x the speed"
-    return f"{ratio:.2f} x the speed: it holds the load if the present setup is at most {ratio:.0%} busy"
+    return f"{ratio:.2f} x the speed: it holds the load if the present setup is at most {100 * ratio:.0f} % busy"
 
 
 def _first_remedy(plan: MigrationPlan) -> str:
@@ -115,8 +115,8 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
     if job.serves:
         told = "as given" if job.busy_ratio is not None else "assumed, as nobody measured it (--busy)"
         found.append(
-            f"a server runs {job.monthly_h:g} hours a month whatever its speed; "
-            f"the present one is {busy(job):.0%} busy, {told}"
+            f"a server runs {float(job.monthly_h):g} hours a month whatever its speed; "
+            f"the present one is {100 * busy(job):.0f} % busy, {told}"
         )
     else:
         found.append("the amount of work stays: a faster option runs fewer hours")

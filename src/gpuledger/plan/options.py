@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
@@ -20,6 +21,7 @@ from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
 
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
+GUIDE_MONTH_H = 720
 SAME_MEMORY_RATIO = 0.05
 NO_SPOT = Unknown("no spot price is given")
 
@@ -64,13 +66,33 @@ def per_gpu(instance: Instance, purchase: Purchase) -> Decimal | Unknown:
     return exact if scope_of(instance) == "gpu" else exact / instance.gpus_per_instance
 
 
+@dataclass(frozen=True)
+class InstancePrices:
+    """The prices of one configured instance, both scopes; a month is 720 hours, as the guide counts."""
+
+    usd_per_gpu_h: Decimal
+    spot_usd_per_gpu_h: Decimal | Unknown
+    usd_per_instance_h: Decimal
+    gpu_monthly_usd: Decimal
+    spot_gpu_monthly_usd: Decimal | Unknown
+
+
+def prices_of(instance: Instance) -> InstancePrices:
+    """What one GPU and one whole instance cost."""
+    price, spot = per_gpu(instance, "on-demand"), per_gpu(instance, "spot")
+    assert not isinstance(price, Unknown), "an on-demand price is required"
+    month = spot if isinstance(spot, Unknown) else spot * GUIDE_MONTH_H
+    return InstancePrices(price, spot, price * instance.gpus, price * GUIDE_MONTH_H, month)
+
+
 def configured(config: Config, key: str, gpus: int, purchase: Purchase) -> Candidate:
     """So many GPUs of one configured instance, at their share of its price."""
     one = config.instances[key]
     price = per_gpu(one, purchase)
-    known = not isinstance(price, Unknown)
-    nodes = -(-gpus // one.gpus)
-    whole: Decimal | Unknown = price * one.gpus * nodes if not isinstance(price, Unknown) else price
+    share: Decimal | Unknown = price if isinstance(price, Unknown) else price * gpus
+    whole = share
+    if scope_of(one) == "instance" and not isinstance(price, Unknown):
+        whole = price * one.gpus * -(-gpus // one.gpus)
     return Candidate(
         id=f"{key}/{gpus}/{purchase}",
         instance=key,
@@ -82,8 +104,8 @@ def configured(config: Config, key: str, gpus: int, purchase: Purchase) -> Candi
         purchase=purchase,
         usd_per_gpu_h=price,
         high_usd_per_gpu_h=price,
-        usd_per_h=price * gpus if not isinstance(price, Unknown) else price,
-        whole_usd_per_h=whole if scope_of(one) == "instance" or not known else price * gpus,
+        usd_per_h=share,
+        whole_usd_per_h=whole,
         price_scope=scope_of(one),
         price_date="illustrative, undated" if config.illustrative else "as configured",
         price_source=config.where,

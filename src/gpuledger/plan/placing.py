@@ -58,10 +58,14 @@ def place(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> Placement | 
 
 
 def _filled(job: Job, way: Way, room: int) -> Way:
-    """The same way with as many requests at a time as fit, up to the limit; training stays as it is."""
+    """The same way with as many requests at a time as fit, up to the limit, a little memory left free.
+
+    Training stays as it is.
+    """
     if way.setup.mode == "train":
         return way
-    low, high = 1, migrate_facts().limits.serving_batch
+    limits = migrate_facts().limits
+    low, high, room = 1, limits.serving_batch, int(room * (1 - limits.headroom_thin_ratio))
     while low < high:
         middle = (low + high + 1) // 2
         enough = memory(job.model, replace(way.setup, batch=middle)).total_bytes <= room

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.plan.migrate_facts import migrate_facts
-from gpuledger.plan.migrate_statement import Candidate, Job, Misfit, Placement, Refused
+from gpuledger.plan.migrate_statement import Candidate, Job, Misfit, Placement, Refused, RefusedGroup
 from gpuledger.units import Unknown
 
 Place = Callable[[Job, Gpu, int, int], Placement | Misfit]
@@ -34,7 +34,8 @@ def too_slow(job: Job, candidate: Candidate, hours: Decimal, speed_ratio: float 
         return Refused(candidate, "SLOW", why, ("use more GPUs", "use a faster GPU"))
     if job.serves and not isinstance(speed_ratio, Unknown) and speed_ratio < busy(job):
         told = "is in use" if job.busy_ratio is not None else "is taken to be in use, as nobody measured it"
-        why = f"it serves {speed_ratio:.0%} of what the present setup can, and {busy(job):.0%} of that {told}"
+        able, used = f"{100 * speed_ratio:.0f} %", f"{100 * busy(job):.0f} %"
+        why = f"it serves {able} of what the present setup can, and {used} of that {told}"
         measure = () if job.busy_ratio is not None else ("measure how busy the present setup is and give it (--busy)",)
         return Refused(candidate, "SLOW", why, ("use more GPUs", *measure))
     return None
@@ -71,3 +72,22 @@ def _spot(job: Job, candidate: Candidate) -> Refused | None:
             candidate, "SPOT NOT ASKED", "spot prices were not asked for", ("ask for spot: use_spot=True, --spot",)
         )
     return None
+
+
+# These hold for a purchase option as such, whichever the instance.
+OF_ALL = ("SPOT", "SPOT NOT ASKED")
+
+
+def grouped(refused: Sequence[Refused]) -> tuple[RefusedGroup, ...]:
+    """Refusals by GPU and kind of reason, as a reader wants them."""
+    groups: dict[tuple[str, str], list[Refused]] = {}
+    for one in refused:
+        gpu = "every GPU" if one.kind in OF_ALL else one.candidate.gpu_name
+        groups.setdefault((gpu, one.kind), []).append(one)
+    found = []
+    for (gpu, kind), members in groups.items():
+        largest = max(members, key=lambda r: (r.candidate.gpus, r.candidate.gpus_per_instance))
+        instances = () if kind in OF_ALL else tuple(dict.fromkeys(r.candidate.instance for r in members))
+        counts = tuple(sorted({r.candidate.gpus for r in members}))
+        found.append(RefusedGroup(gpu, instances, kind, counts, len(members), largest.why, largest.remedies))
+    return tuple(found)

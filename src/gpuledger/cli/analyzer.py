@@ -1,0 +1,103 @@
+"""How does the guide's analyzer, by its own names, ask for plans and print them?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuledger.cli.analyzer_report import MigrationReport
+from gpuledger.errors import GpuledgerError
+from gpuledger.plan.config_faults import pick
+from gpuledger.plan.migrate_asking import plan_configured
+from gpuledger.plan.migrate_config import load_config
+from gpuledger.plan.migrate_form import Form, form_of, size_key
+from gpuledger.plan.migrate_schema import ModelSize, Workload, WorkloadType
+from gpuledger.plan.migrate_sets import members, plan_set, workload_named
+
+
+class AWSGPUMigrationAnalyzer:
+    """The three JSON files of a folder, or the shipped reference, and the questions that can be put to them."""
+
+    default_config_dir: Path | None = None  # the shipped reference
+
+    def __init__(self, config_dir: str | Path | None = None) -> None:
+        self.config = load_config(self.default_config_dir if config_dir is None else config_dir)
+
+    def generate_migration_report(
+        self,
+        current_instance: str,
+        current_gpu_count: int,
+        workload_type: WorkloadType | str,
+        model_size: ModelSize | str,
+        monthly_hours: float = 720,
+        use_spot: bool = False,
+        precision: str = "fp16",
+    ) -> MigrationReport:
+        """The plan for one setup, as a text that prints."""
+        form = Form(
+            instance=current_instance,
+            gpus=current_gpu_count,
+            workload=workload_type,
+            size=model_size,
+            monthly_h=monthly_hours,
+            spot=use_spot,
+            precision=precision,
+        )
+        return MigrationReport.of(plan_configured(self.config, form))
+
+    def get_model_size_gb(self, model_size: ModelSize | str, precision: str = "fp16") -> int | float:
+        """The weights alone, in 10^9 bytes; a whole number where it is one."""
+        size = self.config.sizes[size_key(model_size, self.config)]
+        kind = self.config.precisions[pick(precision, self.config.precisions, "precision")]
+        found = size.parameter_count_billion * kind.bytes_per_parameter
+        return int(found) if found == int(found) else found
+
+    def list_available_workloads(self) -> dict[str, Workload]:
+        """Print the workloads and sets there are; returns the workloads by id."""
+        lines = ["Workloads"]
+        for key, one in self.config.workloads.items():
+            lines += [f"  {key}: {one.name}", f"    {one.description}"]
+            lines += [f"    expected: {one.expected_outcome}", f"    tags: {', '.join(one.tags)}"]
+            lines += [f"    use case: {one.use_case}"] if one.use_case else []
+        lines.append("Workload sets")
+        for name, ids in self.config.sets.items():
+            about = self.config.purposes.get(name)
+            lines.append(f"  {name}: {', '.join(ids)}{f' ({about.purpose})' if about else ''}")
+        _say("\n".join(lines))
+        return dict(self.config.workloads)
+
+    def run_workload_by_id(self, workload_id: str) -> MigrationReport:
+        """Print and return the report of one workload of the configuration."""
+        report = self._report(workload_named(self.config, workload_id))
+        _say(report)
+        return report
+
+    def run_workload_set(self, set_name: str) -> dict[str, MigrationReport]:
+        """Print and return the reports of a set, by the id of the workload; the sum is printed last."""
+        from gpuledger.cli.views.migrate import as_text, summary
+
+        reports = {id_: self._report(id_) for id_ in members(self.config, set_name)}
+        for report in reports.values():
+            _say(report)
+        _say(as_text(summary(plan_set(self.config, set_name, lambda id_: reports[id_].plan), 100)))
+        return reports
+
+    def _report(self, workload_id: str) -> MigrationReport:
+        form = form_of(self.config.workloads[workload_id])
+        return MigrationReport.of(plan_configured(self.config, form, workload_id))
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def main(kind: type[AWSGPUMigrationAnalyzer] = AWSGPUMigrationAnalyzer, arguments: Sequence[str] | None = None) -> int:
+    """Run the set `basic_demos`, or the one named; with the configuration of a folder, if one is named after it."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        kind(given[1] if len(given) > 1 else None).run_workload_set(given[0] if given else "basic_demos")
+    except GpuledgerError as error:
+        sys.stderr.write(f"error: {error.message}\nnext: {error.hint}\n")
+        return error.exit_code
+    return 0

@@ -1,0 +1,36 @@
+"""Is a configuration right, and where not?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gpuledger.cli.failures import BAD_INPUT
+from gpuledger.cli.options import PATH, screen_options
+from gpuledger.cli.screen import Screen
+
+
+@click.command("check")
+@click.argument("folder", type=PATH, required=False)
+@screen_options
+def command(screen: Screen, folder: Path | None) -> int:
+    """Check the configuration; each fault with what is allowed.
+
+    Exit 2 where there is one. Without FOLDER the shipped reference is checked.
+    """
+    from gpuledger.plan.migrate_config import examine
+
+    config, faults = examine(folder)
+    found = [{"error": f.message, "next": f.hint} for f in faults]
+    notes = list(config.notes) if config else []
+    where = str(folder or "the shipped reference")
+    screen.answer({"where": where, "sound": not faults, "faults": found, "notes": notes})
+    for fault in faults if not screen.as_json else ():
+        click.echo(f"error: {fault.message}\nnext: {fault.hint}", err=True)
+    if config is not None:
+        counted = (
+            f"{len(config.instances)} instances, {len(config.sizes)} model sizes, {len(config.workloads)} workloads"
+        )
+        screen.say(f"{where}: sound: {counted}, {len(config.sets)} sets", *(f"note: {n}" for n in notes))
+    return BAD_INPUT if faults else 0

@@ -1,0 +1,27 @@
+"""How does a user begin a configuration of their own?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gpuledger.cli.options import PATH, screen_options
+from gpuledger.cli.screen import Screen
+
+
+@click.command("init")
+@click.argument("folder", type=PATH)
+@click.option("--scripts", is_flag=True, help="In the guide's layout: config/ and its two scripts.")
+@click.option("--force", is_flag=True, help="Replace files that are there already.")
+@screen_options
+def command(screen: Screen, folder: Path, scripts: bool, force: bool) -> None:
+    """Write the three JSON files of the reference into FOLDER.
+
+    Edit them, then: gpuledger config check FOLDER, gpuledger plan migrate --config FOLDER.
+    """
+    from gpuledger.plan.config_files import init_config
+
+    files = [str(path) for path in init_config(folder, scripts=scripts, force=force)]
+    screen.answer({"files": files})
+    screen.say(*files, f"next: edit them, then gpuledger config check {folder / 'config' if scripts else folder}")

@@ -1,0 +1,35 @@
+"""How does the guide's viewer show a configuration and what can be done with it?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuledger.cli.views.config import parts
+from gpuledger.cli.views.migrate import as_text
+from gpuledger.errors import GpuledgerError
+from gpuledger.plan.migrate_config import load_config
+
+
+class ConfigViewer:
+    """The configuration of a folder, or the shipped reference, as text."""
+
+    default_config_dir: Path | None = None  # the shipped reference
+
+    def __init__(self, config_dir: str | Path | None = None) -> None:
+        self.config = load_config(self.default_config_dir if config_dir is None else config_dir)
+
+    def __str__(self) -> str:
+        return as_text(parts(self.config))
+
+
+def main(kind: type[ConfigViewer] = ConfigViewer, arguments: Sequence[str] | None = None) -> int:
+    """Print the configuration of the folder named, or the default one."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        sys.stdout.write(str(kind(given[0] if given else None)))
+    except GpuledgerError as error:
+        sys.stderr.write(f"error: {error.message}\nnext: {error.hint}\n")
+        return error.exit_code
+    return 0

@@ -1,0 +1,124 @@
+"""How do the options of a command line become migration plans?"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuledger.errors import InputError
+from gpuledger.plan.migrate_asking import plan_configured
+from gpuledger.plan.migrate_config import Config, load_config
+from gpuledger.plan.migrate_form import Form, form_of
+from gpuledger.plan.migrate_market import Market, plan_market
+from gpuledger.plan.migrate_sets import MigrationSet, plan_set, together, workload_named
+from gpuledger.plan.migrate_statement import MigrationPlan
+from gpuledger.plan.offers import market_options
+
+ANY = "any"
+HOME_REGION = {"aws": "us-east-1"}
+REFERENCE = "reference"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the command line says; None is not said."""
+
+    instance: str | None
+    gpu: str | None
+    gpus: int | None
+    workload: str | None
+    model: str | None
+    size: str | None
+    hours: float | None
+    spot: bool | None
+    precision: str | None
+    priority: str | None
+    use_case: str | None
+    method: str | None
+    busy_pct: float | None
+    config: str | None
+    workload_id: str | None
+    set_name: str | None
+    clouds: tuple[str, ...]
+    regions: tuple[str, ...]
+    whole: bool
+
+
+def answer(asked: Asked, today: dt.date) -> MigrationSet:
+    """The plan or plans asked for."""
+    config = load_config(None if asked.config in {None, REFERENCE} else Path(asked.config or ""))
+    make = _planner(asked, config, today)
+    if asked.set_name is not None:
+        _alone(asked, "--set", asked.workload_id)
+        return plan_set(config, asked.set_name, lambda id_: make(_of_workload(asked, config, id_), id_))
+    if asked.workload_id is not None:
+        id_ = workload_named(config, asked.workload_id)
+        return together([make(_of_workload(asked, config, id_), id_)], id_)
+    return together([make(_filled_in(asked), "")])
+
+
+def _alone(asked: Asked, option: str, other: str | None) -> None:
+    if other is not None or asked.instance or asked.gpu:
+        raise InputError(f"{option} names its own setups", hint="leave --workload-id, --instance and --gpu out")
+
+
+def _planner(asked: Asked, config: Config, today: dt.date) -> Callable[[Form, str], MigrationPlan]:
+    if asked.config is not None:
+        if asked.clouds or asked.regions or asked.whole:
+            raise InputError(
+                "--config brings its own prices", hint="leave --cloud, --region and --whole out, or --config"
+            )
+        return lambda form, id_: plan_configured(config, form, id_)
+    clouds = tuple(c.casefold() for c in asked.clouds) or ("aws",)
+    regions = asked.regions or tuple(
+        {HOME_REGION[c] for c in clouds if c in HOME_REGION} if set(clouds) <= set(HOME_REGION) else ()
+    )
+    regions = () if ANY in regions else regions
+    where = f"{', '.join(clouds)} {', '.join(regions) or 'in every region'}"
+    if ANY in clouds:
+        clouds, where = (), f"every cloud {', '.join(regions) or 'and region'}"
+    market = Market(market_options(clouds=clouds, regions=regions), where, today, asked.whole)
+    return lambda form, id_: plan_market(config, form, market, id_)
+
+
+def _changes(asked: Asked) -> dict[str, object]:
+    """What the command line says of a setup."""
+    said = {
+        "gpus": asked.gpus,
+        "workload": asked.workload,
+        "model": asked.model,
+        "size": asked.size,
+        "monthly_h": asked.hours,
+        "spot": asked.spot,
+        "precision": asked.precision,
+        "priority": asked.priority,
+        "use_case": asked.use_case,
+        "method": asked.method,
+        "busy_ratio": None if asked.busy_pct is None else asked.busy_pct / 100,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _of_workload(asked: Asked, config: Config, id_: str) -> Form:
+    if asked.instance or asked.gpu:
+        raise InputError("--workload-id names its own instance", hint="leave --instance and --gpu out")
+    return form_of(config.workloads[id_], **_changes(asked))
+
+
+def _filled_in(asked: Asked) -> Form:
+    if asked.instance and asked.gpu:
+        raise InputError("--instance and --gpu both say what runs now", hint="give one of them")
+    missing = [
+        o for o, v in (("--instance or --gpu", asked.instance or asked.gpu), ("--workload", asked.workload)) if not v
+    ]
+    if not asked.model and not asked.size:
+        missing.append("--model or --model-size")
+    if missing:
+        hint = "or name a workload of the configuration: --workload-id inference_small_p5, --set basic_demos"
+        raise InputError(f"not given: {', '.join(missing)}", hint=hint)
+    if asked.model and asked.size:
+        raise InputError("--model and --model-size both name the model", hint="give one of them")
+    said = {"gpus": 1} | _changes(asked)
+    return Form(instance=asked.instance or asked.gpu or "", **said)  # type: ignore[arg-type]
