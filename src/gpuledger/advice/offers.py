@@ -84,7 +84,7 @@ def smaller_gpu(case: Case, limits: Limits) -> SmallerGpu | Unknown:
 
 def _candidate(case: Case, gpu: Gpu, other: Gpu, now: MarketPrice, limits: Limits) -> SmallerGpu | None:
     price, fits = market_price(other.key), _fits(case, other, limits)
-    if isinstance(price, Unknown) or fits is None or not _smaller(gpu, other, limits):
+    if isinstance(price, Unknown) or fits is None or not is_smaller(gpu, other, limits):
         return None
     paid = float(now.usd_per_gpu_h)
     cut = 1 - float(price.usd_per_gpu_h) / paid
@@ -114,7 +114,7 @@ def _fits(case: Case, other: Gpu, limits: Limits) -> str | None:
     )
 
 
-def _smaller(gpu: Gpu, other: Gpu, limits: Limits) -> bool:
+def is_smaller(gpu: Gpu, other: Gpu, limits: Limits) -> bool:
     """Less compute or less bandwidth: the same GPU in another slot, sold for less, is not a smaller one."""
     if other.key == gpu.key or other.vendor != gpu.vendor:
         return False

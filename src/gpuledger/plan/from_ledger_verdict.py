@@ -1,0 +1,253 @@
+"""Which move is proposed for one namespace's GPUs of one model, or should they stay?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+
+import msgspec
+
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.offers import spot_discount
+from gpuledger.advice.rules.spot import when as can_be_spot
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.cost.money import CENT, ZERO, usd
+from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
+from gpuledger.cost.statement import BUCKETS, Bucket
+from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.plan.demand import PHASES, Evidence, Load
+from gpuledger.plan.from_ledger_market import Market
+from gpuledger.plan.from_ledger_moves import Claim, Holding, find_moves
+from gpuledger.plan.from_ledger_statement import (
+    WELL_OPTIMIZED,
+    HoldingPlan,
+    Kind,
+    Level,
+    Measured,
+    MonthRange,
+    Move,
+)
+from gpuledger.units import Unknown
+
+NO_SAVING = Spread(ZERO, ZERO, ZERO)
+WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
+
+
+class _MoveFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    title: str
+    effort_hours: float
+    risk: Level
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    source: str
+    worth_from_ratio: float
+    runners_up: int
+    moves: dict[Kind, _MoveFacts]
+
+
+@cache
+def settings_file() -> _File:
+    """What a move takes, and from when it is worth proposing."""
+    return load_toml(data_dir("gpuledger.plan", "data", "from_ledger.toml"), _File)
+
+
+def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fraction) -> HoldingPlan:
+    """The best move that is worth it, what comes after it, and what was refused."""
+    claims, refused = find_moves(holding, limits, market) if holding.namespace != UNALLOCATED else ([], [])
+    moves = [_move(claim, holding, limits, market, month) for claim in claims]
+    moves.sort(key=lambda m: (-m.saving.middle_pct, m.effort_hours, m.kind, m.gpu))
+    worth = Decimal(str(100 * settings_file().worth_from_ratio))
+    best = next((m for m in moves if m.saving.middle_pct >= worth), None)
+    priced = not isinstance(holding.usd_per_gpu_h, Unknown)
+    paid = _sum(holding.paid.values(), BUCKETS)
+    waste = _sum(holding.paid.values(), WASTE)
+    now: Decimal | Unknown = (
+        holding.usd_per_gpu_h if isinstance(holding.usd_per_gpu_h, Unknown) else _cents(paid, month)
+    )
+    saved = best.saving_month if best is not None else MonthRange(ZERO, ZERO, ZERO)
+    return HoldingPlan(
+        namespace=holding.namespace,
+        gpu_model=holding.gpu_model,
+        measured=_measured(holding),
+        paid_usd=paid if priced else _no_price(holding),
+        paid_h=sum(holding.paid_h.values()),
+        waste_usd=waste if priced else _no_price(holding),
+        month_now_usd=now,
+        month_after_usd=now if isinstance(now, Unknown) or isinstance(saved, Unknown) else now - saved.middle_usd,
+        verdict=_verdict(holding, best, moves, waste / paid if paid else ZERO, limits),
+        move=best,
+        runners_up=tuple(m for m in moves if m is not best)[: settings_file().runners_up],
+        refused=tuple(refused),
+    )
+
+
+def _no_price(holding: Holding) -> Unknown:
+    found = holding.usd_per_gpu_h
+    return found if isinstance(found, Unknown) else Unknown("no price")
+
+
+def _sum(devices: object, buckets: Sequence[Bucket]) -> Decimal:
+    return sum((device[b] for device in devices for b in buckets), ZERO)  # type: ignore[attr-defined]
+
+
+def _cents(amount: Decimal | Fraction, month: Fraction) -> Decimal:
+    return usd(Fraction(amount) * month).quantize(CENT)
+
+
+def _move(claim: Claim, holding: Holding, limits: Limits, market: Market, month: Fraction) -> Move:
+    moved = _buckets(holding, set(claim.moved), inside=True)
+    bill = Bill({"moved": moved, "stays": _buckets(holding, set(claim.moved), inside=False)})
+    saved, paid = _combined(bill, claim, sum(moved.values(), ZERO), *_spot(holding, claim, limits))
+    facts, priced = settings_file().moves[claim.kind], not isinstance(holding.usd_per_gpu_h, Unknown)
+    spread = saved.combined if saved else NO_SAVING
+    level: Level = "high" if claim.strained else facts.risk
+    spot, words = _spot(holding, claim, limits)
+    return Move(
+        kind=claim.kind,
+        title=facts.title,
+        gpu=claim.gpu.key,
+        gpu_name=claim.gpu.name,
+        slice_name=claim.slice_name,
+        gpus_now=len(holding.loads),
+        moved=len(claim.moved),
+        gpus_after=claim.gpus_after,
+        claimed_pct=_of_bill(claim.gain.middle, moved, paid),
+        cap_pct=saved.cap_pct if saved else ZERO,
+        capped=any(lever.capped for lever in saved.levers if lever.name == claim.kind) if saved else False,
+        saving=spread,
+        saving_usd=saved.combined_usd if saved and priced else _no_price(holding),
+        saving_month=_months(spread, paid, month) if priced else _no_price(holding),
+        with_spot_pct=saved.with_rate_pct if saved and spot else Unknown(words),
+        spot_words=words,
+        fits=claim.fits,
+        risk=level,
+        risk_reasons=claim.reasons,
+        effort_hours=facts.effort_hours,
+        price=claim.price,
+        example=market.example(claim.gpu, claim.price.usd_per_gpu_h) if claim.price else None,
+    )
+
+
+def _of_bill(part: Decimal, moved: Mapping[Bucket, Decimal], paid: Decimal) -> Decimal:
+    return usd(Fraction(part) * 100 * Fraction(sum(moved.values(), ZERO)) / Fraction(paid)) if paid else ZERO
+
+
+def _months(spread: Spread, paid: Decimal, month: Fraction) -> MonthRange:
+    parts = (spread.low_pct, spread.middle_pct, spread.high_pct)
+    return MonthRange(*(_cents(Fraction(p) * Fraction(paid) / 100, month) for p in parts))
+
+
+def _buckets(holding: Holding, devices: set[str], *, inside: bool) -> dict[Bucket, Decimal]:
+    chosen = [parts for name, parts in holding.paid.items() if (name in devices) is inside]
+    return {b: sum((parts[b] for parts in chosen), ZERO) for b in BUCKETS}
+
+
+def _combined(
+    bill: Bill, claim: Claim, moved: Decimal, spot: Lever | None, _words: str
+) -> tuple[Savings | None, Decimal]:
+    """The claim cut to the waste of the moved devices, with a lower price on top where there is one."""
+    headroom = claim.gain.high * moved if claim.kind == "other" else None
+    lever = Lever(
+        claim.kind, "sku" if claim.kind == "other" else "hours", claim.gain.low, claim.gain.middle, claim.gain.high,
+        ("moved",), headroom_usd=headroom,
+    )  # fmt: skip
+    found = combine(bill, [lever, spot] if spot else [lever])
+    paid = sum((v for parts in bill.scopes.values() for v in parts.values()), ZERO)
+    return (None if isinstance(found, Unknown) else found), paid
+
+
+def _spot(holding: Holding, claim: Claim, limits: Limits) -> tuple[Lever | None, str]:
+    """Spot for the GPU it moves to, where all of the work can stop and resume; never for production serving."""
+    working = [c for c in holding.cases if c.works]
+    if not working or not all(can_be_spot(case, limits) for case in working):
+        return None, "not all of its work is known to stop and resume, or it is on spot already"
+    cut = spot_discount(claim.gpu.key)
+    if isinstance(cut, Unknown):
+        return None, cut.why
+    parts = sorted(Decimal(f"{x:.6f}") for x in (cut.low, cut.middle, cut.high))
+    return Lever("spot", "rate", parts[0], parts[1], parts[2], ("moved",)), cut.words
+
+
+def _verdict(holding: Holding, best: Move | None, moves: Sequence[Move], waste: Decimal, limits: Limits) -> str:
+    if holding.namespace == UNALLOCATED:
+        return "nobody's time: release it or give it an owner; gpuledger audit says which GPUs"
+    if isinstance(holding.gpu, Unknown):
+        return f"not known: {holding.gpu.why}"
+    if not holding.loads:
+        return "paid for, but in no sample: nothing is known of its demand"
+    if best is not None:
+        return _words(best)
+    first = "no move carries the demand for less"
+    if moves:
+        first = f"the best move ({_words(moves[0])}) would save {moves[0].saving.middle_pct:.1f} % only"
+    if waste >= Decimal(str(limits.idle.idle_heavy_from_ratio)):
+        return f"stay: {first}; {100 * waste:.0f} % of it is waste that other changes reach: gpuledger audit"
+    return f"{WELL_OPTIMIZED}: {first}"
+
+
+def _words(move: Move) -> str:
+    of = f"{move.moved} of {move.gpus_now} GPUs" if move.moved < move.gpus_now else f"{move.gpus_now} GPUs"
+    if move.kind == "other":
+        return f"move {of} to {move.gpus_after[1]} x {move.gpu_name}"
+    if move.kind == "slices":
+        return f"put {of} into slices of {move.gpus_after[1]} boards ({move.slice_name})"
+    return f"put {of} together on {move.gpus_after[1]}"
+
+
+def _measured(holding: Holding) -> Measured:
+    loads = holding.loads
+    observed = sum(load.observed_h for load in loads)
+    phases = Counter[str]()
+    for load in loads:
+        phases.update(load.phases_ms)
+    total = phases.total()
+    evidence: Evidence = "none"
+    for kind in ("power", "counters"):
+        if any(load.evidence == kind for load in loads):
+            evidence = "power" if kind == "power" else "counters"
+    return Measured(
+        gpus=len(loads) or len(holding.paid),
+        observed_h=observed,
+        busy_gpu_h=sum(load.busy_ratio * load.observed_h for load in loads),
+        busy_ratio=sum(load.busy_ratio * load.observed_h for load in loads) / observed if observed else 0.0,
+        busy_hours_gpus=sum(load.busy_hours_ratio for load in loads),
+        evidence=evidence,
+        tflops_low=_tflops(loads, 0),
+        tflops_middle=_tflops(loads, 1),
+        tflops_high=_tflops(loads, 2),
+        busy_hours_tflops=_total(loads, "busy_hours_tflops"),
+        busy_hours_dram_bytes_per_s=_total(loads, "busy_hours_dram_bytes_per_s"),
+        memory_max_bytes=_most(loads, "memory_max_bytes"),
+        nvlink_bytes_per_s=_most(loads, "nvlink_bytes_per_s"),
+        phases_pct={p: 100 * phases[p] / total if total else 0.0 for p in PHASES},
+        purpose=next(iter(holding.purposes)) if len(holding.purposes) == 1 else None,
+        classes=tuple(dict.fromkeys(c.klass for c in holding.cases)),
+    )
+
+
+def _tflops(loads: Sequence[Load], end: int) -> float | Unknown:
+    found = [load.tflops for load in loads]
+    if unknown := next((f for f in found if isinstance(f, Unknown)), None):
+        return unknown
+    return sum(f[end] for f in found if not isinstance(f, Unknown)) if found else Unknown("no device was seen")
+
+
+def _known(loads: Sequence[Load], figure: str) -> list[float] | Unknown:
+    found = [getattr(load, figure) for load in loads]
+    missing = next((f for f in found if isinstance(f, Unknown)), None)
+    return missing if missing is not None else (found or Unknown("no device was seen"))
+
+
+def _total(loads: Sequence[Load], figure: str) -> float | Unknown:
+    found = _known(loads, figure)
+    return found if isinstance(found, Unknown) else sum(found)
+
+
+def _most(loads: Sequence[Load], figure: str) -> float | Unknown:
+    found = _known(loads, figure)
+    return found if isinstance(found, Unknown) else max(found)
