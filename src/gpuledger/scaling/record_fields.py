@@ -12,7 +12,7 @@ from gpuledger.units import Unknown
 SECONDS = ("start_s", "ttft_s", "latency_s")
 COUNTS = ("input_tokens", "output_tokens", "batch")
 _REQUEST = {"v", "kind", "node", "request", "ok", "error", "warmup", "lost", "unknown", *SECONDS, *COUNTS}
-_RUN = {"v", "kind", "planned", "nodes", "baseline", "wall_s", "telemetry", "client", "problems"}
+_RUN = {"v", "kind", "planned", "nodes", "baseline", "wall_s", "telemetry", "client", "problems", "unknown"}
 
 
 class _Fields:

@@ -1,0 +1,104 @@
+"""How do these endpoints, this function or this GPU do under load? Measured together, every request accounted for."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpuledger.cli.options import PATH, hz_option, screen_options
+from gpuledger.cli.screen import Screen
+
+_INTERRUPTED = 130
+
+
+def _targets(command: Any) -> Any:
+    """What is benchmarked."""
+    option = click.option
+    for made in reversed((
+        option("--callable", "function", metavar="MODULE:FUNCTION", help="Call a Python function, no endpoint."),
+        option("--local-model", metavar="NAME", help="Run a model of the catalog with random weights, in torch."),
+        option("--replicas", type=int, default=1, show_default=True, help="Workers for a function or model."),
+        option("--model", default="", help="The model to ask an endpoint for; default: the first it names."),
+        option("--api", default="completions", show_default=True, metavar="completions|chat", help="Which API."),
+        option("--stream/--no-stream", default=True, show_default=True, help="Ask for tokens as they come."),
+        option("--extra", metavar="JSON", help='More for each request, such as {"ignore_eos": true}.'),
+        option("--key-env", default="OPENAI_API_KEY", show_default=True, help="The variable with the API key."),
+        option("--torch-device", metavar="DEVICE", help="Where a model runs; default: replica i on cuda:i."),
+        option("--dtype", default="bfloat16", show_default=True, help="Of a local model's weights."),
+        option("--compile/--no-compile", "compiled", default=True, show_default=True, help="Try torch.compile."),
+    )):  # fmt: skip
+        command = made(command)
+    return command
+
+
+def _loads(command: Any) -> Any:
+    """How it is asked."""
+    option = click.option
+    for made in reversed((
+        option("--requests", type=int, metavar="N", help="Requests of each node.  [default: 100]"),
+        option("--concurrency", type=int, metavar="C", help="So many under way at each node.  [default: 8]"),
+        option("--rate", type=float, metavar="R", help="Requests a second at each node, at random instants."),
+        option("--trace", type=PATH, help="Requests as a CSV trace has them, dealt out over the nodes."),
+        option("--speed", type=float, default=1.0, show_default=True, help="Play the trace so much faster."),
+        option("--batches", metavar="1,2,4", help="Sweep: these batch sizes one after another."),
+        option("--rounds", type=int, default=8, show_default=True, help="Batches of each size in a sweep."),
+        option("--input-tokens", type=int, default=128, show_default=True, help="Words of each prompt."),
+        option("--output-tokens", type=int, default=32, show_default=True, help="Tokens to ask for."),
+        option("--warmup", type=int, metavar="N", help="Requests kept apart, before the start.  [default: 0]"),
+        option("--timeout", "timeout_s", type=float, default=60.0, show_default=True, help="Seconds to wait."),
+        option("--seed", type=int, default=0, show_default=True, help="Of arrivals and prompts."),
+        option("--ray", metavar="ADDRESS", help="Workers on a Ray cluster; local starts one here."),
+        option("--nodes", type=int, metavar="N", help="Workers on the cluster, for a function or a model."),
+    )):  # fmt: skip
+        command = made(command)
+    return command
+
+
+@click.command("bench")
+@click.argument("endpoints", nargs=-1, metavar="[[NAME=]URL...]")
+@_targets
+@_loads
+@click.option("--gpu", "gpus", multiple=True, metavar="[NODE=]CARD[xN]", help="The cards of a node; again for more.")
+@click.option("--price", type=Decimal, metavar="USD", help="Dollars a GPU-hour; default: the market's median.")
+@click.option("--baseline", type=PATH, help="Measured results of one node, named in the header.")
+@click.option("--out", type=PATH, metavar="FILE", help="Where results go; default: bench-TIME.jsonl.")
+@click.option(
+    "--device",
+    default="nvml",
+    show_default=True,
+    metavar="nvml|amd|replay:FILE|none",
+    help="Whom to ask for telemetry.",
+)
+@hz_option
+@screen_options
+def command(screen: Screen, price: Decimal | None, **options: Any) -> int:
+    """Benchmark endpoints, a function or a local model.
+
+    All workers start together; each answer is kept as it comes, and a planned request that got none has a line too.
+    Results are lines of JSON; the telemetry of this machine's GPUs lies beside them. gpuledger scaling reads both.
+    """
+    from gpuledger.cli.benching import Asked, bench_of, crew_of, figures, watch_of
+    from gpuledger.cli.views.bench import parts
+    from gpuledger.cost.pricing import PriceChoice
+    from gpuledger.scaling.bench_summary import summary_of
+    from gpuledger.scaling.runner import run_bench
+
+    asked = Asked(**options)
+    choice = PriceChoice(price=price)
+    bench = bench_of(asked)
+    with screen.stages() as stages:
+        run = run_bench(bench, crew_of(asked), watch_of(screen, stages, bench))
+    short = summary_of(run, choice)
+    screen.answer(figures(run, short))
+    screen.show(*parts(run, short))
+    screen.say(f"results: {run.file}", f"next: gpuledger scaling {_quoted(bench.out)}")
+    return _INTERRUPTED if run.more.get("interrupted") else 0
+
+
+def _quoted(path: Path) -> str:
+    import shlex
+
+    return shlex.quote(str(path))

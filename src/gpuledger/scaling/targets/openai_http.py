@@ -1,0 +1,174 @@
+"""How is an OpenAI-compatible endpoint asked, again and again, over connections that are kept?"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import ssl
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, urlsplit
+
+import msgspec
+
+from gpuledger.catalog.files import data_dir
+from gpuledger.errors import InputError
+from gpuledger.scaling.http_stream import Connection
+from gpuledger.scaling.load import Order
+from gpuledger.scaling.targets import TARGETS, Answer, Opened
+from gpuledger.scaling.targets.sse import Body, Completion
+
+E = TypeVar("E", Completion, Body)
+APIS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How to ask. `extra` is added to each request's body; `key_env` names the variable that holds the API key."""
+
+    url: str
+    model: str = ""
+    api: str = "completions"
+    stream: bool = True
+    extra: dict[str, Any] = {}
+    key_env: str = ""
+
+
+@TARGETS.register("openai_http")
+class OpenAiHttp:
+    """One endpoint."""
+
+    remote = True
+
+    def __init__(self, settings: Mapping[str, Any], seed: str, timeout_s: float) -> None:
+        self._set = msgspec.convert(dict(settings), Settings)
+        self._at = check_url(self._set.url)
+        self._model, self._timeout_s = self._set.model, timeout_s
+        self._idle: list[Connection] = []
+        self._secure = ssl.create_default_context() if self._at.scheme == "https" else None
+        self._dice = random.Random(seed)  # noqa: S311 - prompts, not secrets
+        self._text = _words_of(seed)
+        key = os.environ.get(self._set.key_env, "") if self._set.key_env else ""
+        self._head = f"Host: {self._at.netloc}\r\nUser-Agent: gpuledger\r\nAccept: */*\r\n" + (
+            f"Authorization: Bearer {key}\r\n" if key else ""
+        )
+        self._prefix = self._at.path.rstrip("/").removesuffix("/v1")
+
+    async def open(self) -> Opened:
+        """Ask for the models: whether it answers, and which model it has where none was named."""
+        raw = f"GET {self._prefix}/v1/models HTTP/1.1\r\n{self._head}\r\n".encode()
+        body = await self._exchange(raw, lambda: Body(asyncio.get_running_loop()))
+        facts = {"url": self._set.url, "model": self._model}
+        if body.code != 200 or body.why:
+            return Opened(facts, f"{self._set.url} does not say which models it has: {body.why or f'HTTP {body.code}'}")
+        with contextlib.suppress(msgspec.DecodeError, KeyError, IndexError, TypeError):
+            self._model = self._model or str(msgspec.json.decode(body.raw)["data"][0]["id"])
+        return Opened(facts | {"model": self._model})
+
+    async def ask(self, order: Order) -> Answer:
+        """One request, and its answer to the last token."""
+        loop = asyncio.get_running_loop()
+        began, raw = loop.time(), self._request(order)
+        completion = await self._exchange(raw, lambda: Completion(loop, stream=self._set.stream))
+        return completion.answer(began)
+
+    def _request(self, order: Order) -> bytes:
+        body: dict[str, Any] = {"model": self._model, "max_tokens": order.output_tokens, "stream": self._set.stream}
+        if self._set.stream:
+            body["stream_options"] = {"include_usage": True}
+        prompt = self._prompt(order)
+        body |= (
+            {"prompt": prompt}
+            if self._set.api == "completions"
+            else {"messages": [{"role": "user", "content": prompt}]}
+        )
+        raw = msgspec.json.encode(body | self._set.extra)
+        head = f"POST {self._prefix}{APIS[self._set.api]} HTTP/1.1\r\n{self._head}Content-Type: application/json\r\n"
+        return f"{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw
+
+    def _prompt(self, order: Order) -> str:
+        """As many words as tokens are wanted, begun at a random place: no cache has seen them."""
+        count, text = order.input_tokens, self._text
+        begin = self._dice.randrange(len(text))
+        words = (text[begin:] + text * (count // len(text)) + text)[:count]
+        return " ".join(words)
+
+    async def _exchange(self, raw: bytes, make: Callable[[], E]) -> E:
+        """Send, wait, and give what came of it, at the latest when the time is up."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout_s
+        while True:
+            exchange, kept = make(), self._rested()
+            try:
+                connection = kept or await self._connect(deadline - loop.time())
+            except (OSError, ValueError) as error:
+                exchange.broken(_why_not(error, self._timeout_s))
+                return exchange
+            timer = loop.call_at(deadline, exchange.broken, f"no whole answer within {self._timeout_s:g} s")
+            connection.ask(raw, exchange)
+            await exchange.done
+            timer.cancel()
+            if connection.usable and connection.free:
+                self._idle.append(connection)
+                return exchange
+            stale = kept is not None and connection.silent and loop.time() < deadline
+            connection.close()
+            if not stale:
+                return exchange
+            # The server closed it while it rested, just as we asked: that is no answer. Ask on another one.
+
+    def _rested(self) -> Connection | None:
+        """A connection from before that is still open."""
+        while self._idle:
+            if (connection := self._idle.pop()).usable:
+                return connection
+        return None
+
+    async def _connect(self, within_s: float) -> Connection:
+        loop = asyncio.get_running_loop()
+        port = self._at.port or (443 if self._secure else 80)
+        joining = loop.create_connection(Connection, self._at.hostname or "", port, ssl=self._secure)
+        _, connection = await asyncio.wait_for(joining, within_s)
+        return connection
+
+    def found(self) -> Mapping[str, Any]:
+        """Nothing beyond the answers."""
+        return {}
+
+    async def close(self) -> None:
+        """Let all connections go."""
+        for connection in self._idle:
+            connection.close()
+        await asyncio.sleep(0)
+
+
+def check_url(url: str) -> SplitResult:
+    """The parts of an endpoint's address; refused where it is none."""
+    found = urlsplit(url)
+    try:
+        good = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
+    except ValueError:
+        good = False
+    if not good:
+        raise InputError(f"{url!r} is no endpoint", hint="write it as http://HOST:PORT, or NAME=http://HOST:PORT")
+    return found
+
+
+def _why_not(error: Exception, timeout_s: float) -> str:
+    if isinstance(error, TimeoutError):
+        return f"cannot connect within {timeout_s:g} s"
+    if isinstance(error, ConnectionRefusedError):
+        return "cannot connect: connection refused"
+    return f"cannot connect: {error}"
+
+
+@cache
+def _vocabulary() -> tuple[str, ...]:
+    return tuple(data_dir("gpuledger.scaling", "data", "words.txt").read_text(encoding="utf-8").split())
+
+
+def _words_of(seed: str) -> list[str]:
+    """A text of short words, most of them one token each."""
+    return random.Random(seed).choices(_vocabulary(), k=4096)  # noqa: S311

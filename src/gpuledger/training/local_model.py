@@ -1,0 +1,173 @@
+"""How fast does this machine's GPU serve a model of a known shape, batch by batch?
+
+The weights are random: speed does not depend on what a model knows. Needs torch and nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuledger.catalog.model_shapes import TransformerShape
+from gpuledger.catalog.models import get_model
+from gpuledger.errors import DeviceError, InputError, MissingExtra
+from gpuledger.training.torch_bench import need_torch
+from gpuledger.training.torch_llama import Llama, check_shape, random_weights
+
+DTYPES = ("bfloat16", "float16", "float32")
+WARM_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Generated:
+    """One batch: seconds to the first token of all, and to the last."""
+
+    batch: int
+    input_tokens: int
+    output_tokens: int
+    ttft_s: float
+    latency_s: float
+
+
+@dataclass
+class LocalModel:
+    """A model on one device. `compiled` says how a layer runs: compiled, or why not."""
+
+    name: str
+    torch: Any
+    device: Any
+    shape: TransformerShape
+    weights: Any
+    seed: int
+    wants_compile: bool
+    compiled: str = "not tried yet"
+    _ready: dict[tuple[int, int], tuple[Llama, Callable[[], None]]] = field(default_factory=dict)
+
+    def generate(self, batch: int, input_tokens: int, output_tokens: int) -> Generated:
+        """Read a random prompt and give so many tokens, for a batch at once."""
+        llama, step = self._of(batch, input_tokens + output_tokens)
+        torch = self.torch
+        dice = torch.Generator(device=self.device).manual_seed(self.seed)
+        prompt = torch.randint(self.shape.vocab, (batch, input_tokens), device=self.device, generator=dice)
+        with torch.inference_mode():
+            self._settle()
+            begun = time.perf_counter()
+            llama.prefill(prompt)
+            self._settle()
+            first_s = time.perf_counter() - begun
+            for _ in range(output_tokens - 1):
+                step()
+            self._settle()
+        return Generated(batch, input_tokens, output_tokens, first_s, time.perf_counter() - begun)
+
+    def _of(self, batch: int, context: int) -> tuple[Llama, Callable[[], None]]:
+        """The model with a cache for this batch; only the last one is kept, its memory is needed by the next."""
+        if (batch, context) not in self._ready:
+            self._ready.clear()
+            if self.device.type == "cuda":
+                self.torch.cuda.empty_cache()
+            try:
+                llama = Llama(self.torch, self.shape, self.weights, batch, context)
+                self._ready[batch, context] = llama, self._captured(llama)
+            except self.torch.OutOfMemoryError as error:
+                words = f"batch {batch} with {context} tokens each does not fit this GPU"
+                raise DeviceError(words, hint="give smaller batches: --batches 1,2,4") from error
+        return self._ready[batch, context]
+
+    def _captured(self, llama: Llama) -> Callable[[], None]:
+        """One step as a CUDA graph; on a processor the step itself."""
+        torch = self.torch
+        with torch.inference_mode():
+            if self.wants_compile:
+                self._compile(llama)
+            else:
+                self.compiled = "no: it was not asked for"
+            if self.device.type != "cuda":
+                return llama.step
+            aside = torch.cuda.Stream()
+            aside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(aside):
+                for _ in range(WARM_STEPS):
+                    llama.place.fill_(0)
+                    llama.step()
+            torch.cuda.current_stream().wait_stream(aside)
+            llama.place.fill_(0)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                llama.step()
+        return graph.replay
+
+    def _compile(self, llama: Llama) -> None:
+        """One layer is compiled, not the whole: they are alike, and it takes seconds instead of minutes."""
+        plain, torch = llama.layer, self.torch
+        # A product with one row is bound by memory: tuned as a reduction it comes closer to that than as a product.
+        tuned = {"coordinate_descent_tuning": llama.batch == 1}
+        try:
+            torch.compiler.reset()
+            llama.layer = torch.compile(plain, dynamic=False, options=tuned)
+            llama.place.fill_(0)
+            llama.step()
+            self._settle()
+            self.compiled = "yes: one layer, by torch.compile"
+        except Exception as error:  # noqa: BLE001 - a missing compiler shows in many ways; the plain step always works
+            llama.layer = plain
+            first = (str(error) or type(error).__name__).splitlines()[0][:160]
+            self.compiled = f"no: torch.compile failed: {type(error).__name__}: {first}"
+
+    def _settle(self) -> None:
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize(self.device)
+
+    def facts(self) -> dict[str, Any]:
+        """What ran: for the node of a benchmark."""
+        cuda = self.device.type == "cuda"
+        return {
+            "model": self.name,
+            "weights": "random",
+            "params": self.weights.params,
+            "weights_bytes_read_per_step": self.weights.read_bytes,
+            "dtype": str(self.weights.embedding.dtype).removeprefix("torch."),
+            "torch": str(self.torch.__version__),
+            "cuda": str(self.torch.version.cuda),
+            "device": str(self.device),
+            "compiled": self.compiled,
+            **({"gpu": self.torch.cuda.get_device_name(self.device), "gpus": 1} if cuda else {}),
+        }
+
+
+def open_model(
+    name: str, *, device: str = "cuda:0", dtype: str = "bfloat16", seed: int = 0, compiled: bool = True
+) -> LocalModel:
+    """A model of the catalog with random weights on a device."""
+    model = get_model(name)
+    if not isinstance(model.shape, TransformerShape):
+        raise InputError(f"{model.name} is no language model", hint="take a Llama-shaped one: llama-3.1-8b")
+    return open_shape(model.name, model.shape, device=device, dtype=dtype, seed=seed, compiled=compiled)
+
+
+def open_shape(
+    name: str, shape: TransformerShape, *, device: str, dtype: str = "bfloat16", seed: int = 0, compiled: bool = True
+) -> LocalModel:
+    """A model of any shape this runner can do."""
+    check_shape(shape)
+    if dtype not in DTYPES:
+        raise InputError(f"--dtype {dtype!r} is not known", hint=f"one of {', '.join(DTYPES)}")
+    try:
+        torch = need_torch()
+    except MissingExtra as error:
+        error.message = "gpuledger bench --local-model needs a part that is not installed"
+        raise
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        hint = "see what nvidia-smi says, or try a small model on the processor: --torch-device cpu"
+        raise DeviceError("torch finds no GPU", hint=hint)
+    place = torch.device(device)
+    if place.type == "cuda":
+        torch.cuda.set_device(place)
+    try:
+        weights = random_weights(torch, shape, place, getattr(torch, dtype), seed)
+    except torch.OutOfMemoryError as error:
+        words = f"the weights of {name} in {dtype} do not fit {device}"
+        raise DeviceError(words, hint="take a smaller model") from error
+    return LocalModel(name, torch, place, shape, weights, seed, compiled and place.type == "cuda")
