@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml $(LOCK)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -o '^uv==[^ ]*' $(LOCK))"
 	@$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes $(LOCK)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	@$(BIN)/uv pip freeze --quiet --python $(BIN)/python --exclude-editable > $(LOCKED)
+	@$(BIN)/uv pip freeze --quiet --python $(BIN)/python --exclude-editable | grep -Ev '^(pip|setuptools)==' > $(LOCKED)
 	@touch $@
 
 # pip rather than uv: it takes the CPU build of torch where one is offered. What the lock put there stays as it is.
