@@ -32,7 +32,7 @@ from gpuledger.plan.demand import Load, read_loads
 from gpuledger.plan.from_ledger_market import Market
 from gpuledger.plan.from_ledger_moves import Holding
 from gpuledger.plan.from_ledger_statement import HoldingPlan, LakePlan, MonthRange, NamespacePlan
-from gpuledger.plan.from_ledger_verdict import plan_holding, settings_file
+from gpuledger.plan.from_ledger_verdict import plan_holding
 from gpuledger.plan.from_ledger_words import assumptions, headline, namespace_verdict, not_known
 from gpuledger.units import MS_PER_HOUR, Unknown
 
@@ -162,7 +162,7 @@ def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, as
         namespaces=tuple(spaces),
         not_known=tuple(not_known(plans)),
         assumptions=tuple(assumed),
-        price_source=f"{facts().source}; {settings_file().source}",
+        price_source=facts().source,
     )
 
 

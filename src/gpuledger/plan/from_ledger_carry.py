@@ -133,7 +133,7 @@ def _unlinked(load: Load, other: Gpu, limits: Limits, full_ratio: float, linked:
     if other.link is None or kind.startswith("PCIe"):
         yield Misfit("link", f"{told}, and {other.name} has no link but PCIe", remedy)
     elif kind.endswith("bridge") and linked > BRIDGED:
-        yield Misfit("link", f"{linked} GPUs work together, and the bridge of {other.name} joins two", remedy)
+        yield Misfit("link", f"{linked} GPUs exchange data, and the bridge of {other.name} joins two", remedy)
     elif load.nvlink_bytes_per_s / max(load.busy_ratio, full_ratio) > full_ratio * other.link.bytes_per_s.value:
         yield Misfit("link", f"{told}, {other.name} has {_gbs(other.link.bytes_per_s.value)} at most", remedy)
 

@@ -141,7 +141,7 @@ def _no_room(holding: Holding, limits: Limits) -> tuple[str, str, str]:
     """Why loads cannot be put together."""
     linked = sum(works_together(load, limits) for load in holding.loads)
     if linked * 2 > len(holding.loads):
-        return "link", f"{linked} of {len(holding.loads)} GPUs work together over their links", "move whole jobs only"
+        return "link", f"{linked} of {len(holding.loads)} GPUs exchange data over their links", "move whole jobs only"
     known = [load.memory_max_bytes for load in holding.loads if not isinstance(load.memory_max_bytes, Unknown)]
     if not holding.serves and known and isinstance(holding.gpu, Gpu):
         least = min(known) / holding.gpu.memory_bytes.value

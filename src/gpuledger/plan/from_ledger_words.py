@@ -10,6 +10,7 @@ from gpuledger.catalog.offers import facts
 from gpuledger.cost.statement import CostStatement
 from gpuledger.plan.from_ledger_market import Market
 from gpuledger.plan.from_ledger_statement import WELL_OPTIMIZED, HoldingPlan, MonthRange, NamespacePlan
+from gpuledger.plan.from_ledger_verdict import settings_file
 from gpuledger.units import Unknown
 
 
@@ -74,5 +75,6 @@ def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere
     elif not anywhere:
         yield "where the inventory names instances of a cloud, moves stay in it: --cloud NAME or --cloud any lifts that"
     yield f"list prices are stale from {facts().stale_after_days['on_demand']} days on ({facts().stale_basis})"
+    yield f"a move must save {100 * settings_file().worth_from_ratio:.0f} % of what these GPUs cost: {settings_file().source}"
     yield "a month is 30 days; copying data, contracts and the work of moving are not in the dollars"
     yield from cost.assumptions

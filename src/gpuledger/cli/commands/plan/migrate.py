@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from gpuledger.cli.migrating_lake import lake_mode
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.screen import Screen
 
@@ -33,6 +34,7 @@ from gpuledger.cli.screen import Screen
 @click.option("--whole", is_flag=True, help="Pay for whole instances, not for the GPUs the job uses.")
 @click.option("--out", type=PATH, metavar="DIR", help="Write migrate.html, migrate.md and migrate.json there.")
 @screen_options
+@lake_mode
 def command(screen: Screen, out: Path | None, **given: Any) -> None:
     """Propose another place to run a job: cost, speed, risk, effort.
 
