@@ -23,7 +23,7 @@ from gpuledger.training.job import TrainingJob
 from gpuledger.training.tune.settings import Settings
 
 WIDTH, LAYERS, PATCH = (1024, 6, 16) if ON_GPU else (64, 2, 8)
-BATCH, ACCUMULATE = (8, 32) if ON_GPU else (2, 8)
+BATCH, ACCUMULATE = (8, 16) if ON_GPU else (2, 8)
 
 
 class SmallViT(nn.Module):

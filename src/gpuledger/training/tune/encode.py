@@ -25,11 +25,12 @@ def figures(tuning: Tuning) -> dict[str, Any]:
             return None
         return str(value) if isinstance(value, Decimal) else value
 
-    total = tuning.total
+    total, price = tuning.total, tuning.price
     return {
         "job": tuning.job.name,
         "device": tuning.device,
         "gained": climb.gained,
+        "min_gain_ratio": climb.min_gain_ratio,
         "total": gain(known("total", total)),
         "ladder": [_rung(rung, known) for rung in tuning.rungs],
         "steps": [_step(step) for step in climb.steps],
@@ -41,7 +42,8 @@ def figures(tuning: Tuning) -> dict[str, Any]:
         "peak_tflops": known("peak_tflops", tuning.peak_tflops),
         "denominator": tuning.denominator,
         "tuning_s": climb.spent_s,
-        "usd_per_h": known("usd_per_h", tuning.usd_per_h),
+        "usd_per_h": known("usd_per_h", price if isinstance(price, Unknown) else price.usd_per_h),
+        "price_words": "" if isinstance(price, Unknown) else price.words,
         "tuning_usd": known("tuning_usd", tuning.cost_usd),
         "payback": _payback(known("payback", tuning.payback)),
         "notes": list(climb.notes),

@@ -73,7 +73,9 @@ class Ladder:
     budget_s: float = float("inf")
     say: Say = lambda _: None
     _steps: list[Step] = field(default_factory=list)
+    _kept_at: int = 0
     _hopeless: set[str] = field(default_factory=set)
+    _ratios: dict[str, float] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
 
     def climb(self, start: Settings) -> Climb:
@@ -84,21 +86,18 @@ class Ladder:
         self.say("start")
         rate = fmean(self._trial.window(self.plan.window_s) for _ in range(2))
         self._note(Step("start", "as it is", first, "start", reading=_reading(self._trial, rate)))
-        kept_at, tried_at = 0, dict.fromkeys((axis.name for axis in self.plan.axes), -1)
+        tried_at = dict.fromkeys((axis.name for axis in self.plan.axes), -1)
         for number in range(1, self.plan.max_rounds + 1):
             before = self._top
             for axis in self.plan.axes:
-                if number > 1 and tried_at[axis.name] > kept_at:
-                    continue
-                if self._walk(axis, number):
-                    kept_at = len(self._steps)
-                tried_at[axis.name] = len(self._steps)
+                if tried_at[axis.name] < self._kept_at:
+                    self._walk(axis, number)
+                    tried_at[axis.name] = len(self._steps)
             if self._top == before and not self._together(number):
                 break
         total = self._total(first)
-        return Climb(
-            tuple(self._steps), first, self._top, total, self.clock() - self._begun, tuple(dict.fromkeys(self._notes))
-        )
+        spent_s, notes = self.clock() - self._begun, tuple(dict.fromkeys(self._notes))
+        return Climb(tuple(self._steps), first, self._top, total, spent_s, self.plan.min_gain_ratio, notes)
 
     def _open_start(self, start: Settings) -> tuple[Settings, Trial]:
         """The job as it is; where it does not fit, with half the batch and twice the passes, and so on."""
@@ -121,24 +120,22 @@ class Ladder:
                 hint="lower the learning rate or look for a division by zero; there is no curve to compare with",
             )
 
-    def _walk(self, axis: Axis, number: int) -> bool:
-        """Try the choices of one axis; whether anything stayed."""
+    def _walk(self, axis: Axis, number: int) -> None:
+        """Try the choices of one axis, until some in a row gain nothing."""
         offered, left_out = candidates(axis, self._top, self.machine.means)
         if number == 1:
             for name, why in left_out.items():
                 self._note(Step(axis.name, name, self._top, "left out", why))
-        misses, stayed = 0, False
+        misses = 0
         for name, settings in offered.items():
             if name in self._hopeless or settings == self._top:
                 continue
             if axis.parts:
                 settings = self._top.having({"batch": settings.batch})  # noqa: PLW2901 - on top of what stands
             outcome = self._try(axis.name, name, settings, number)
-            stayed |= outcome == "kept"
             misses = 0 if outcome == "kept" else misses + (outcome == "no gain")
             if misses >= self.plan.patience:
                 break
-        return stayed
 
     def _try(self, axis: str, name: str, settings: Settings, number: int) -> Outcome:
         """One setting against what stands."""
@@ -164,8 +161,10 @@ class Ladder:
         if found.verdict == "faster":
             self._trial.close()
             self._top, self._trial = settings, trial
+            self._kept_at = len(self._steps) + 1
             return self._note(replace(step, outcome="kept"))
         trial.close()
+        self._ratios[name] = found.gain.ratio
         if found.gain.ratio < self.plan.hopeless_ratio:
             self._hopeless.add(name)
         return self._note(replace(step, outcome="no gain", why=in_words(found.gain)))
@@ -186,16 +185,12 @@ class Ladder:
         return f"a step takes {peak / GIB:.1f} GiB of {room / GIB:.1f}: less than {margin} would be left over"
 
     def _together(self, number: int) -> bool:
-        """Everything that was not refused, at once: two changes may help where neither does alone."""
-        settings = self._top
-        names: list[str] = []
+        """All that neither gained nor lost by itself, at once: where the loader and the device limit equally, only both
+        together help."""
+        settings, names = self._top, list[str]()
         for axis in self.plan.axes:
-            if any(s.axis == axis.name and s.outcome == "kept" for s in self._steps):
-                continue
             offered, _ = candidates(axis, settings, self.machine.means)
-            # A smaller batch is never what the whole lacked.
-            offered = {n: s for n, s in offered.items() if not axis.parts or s.batch > settings.batch}
-            name = next((n for n in offered if n not in self._hopeless), None)
+            name = next((n for n, s in offered.items() if self._may_help(axis, settings, n, s)), None)
             if name:
                 settings, names = offered[name], [*names, name]
         name = " + ".join(names)
@@ -203,6 +198,13 @@ class Ladder:
             return False
         self._hopeless.add(name)
         return self._try("together", name, settings, number) == "kept"
+
+    def _may_help(self, axis: Axis, now: Settings, name: str, new: Settings) -> bool:
+        if name in self._hopeless or self._ratios.get(name, 1.0) < 1 - self.plan.min_gain_ratio:
+            return False
+        if new.workers != now.workers or new.batch != now.batch:
+            return new.workers >= now.workers and new.batch >= now.batch
+        return not any(s.axis == axis.name and s.outcome == "kept" for s in self._steps)
 
     def _total(self, first: Settings) -> Gain | None:
         """Start and winner side by side once more: gains of steps are not simply multiplied."""

@@ -49,6 +49,7 @@ class Climb:
     winner: Settings
     total: Gain | None
     spent_s: float
+    min_gain_ratio: float
     notes: tuple[str, ...] = ()
 
     @property

@@ -21,6 +21,7 @@ LOOK_EVERY_S = 0.05
 BATCHES_PER_WORKER = 2
 # but never lasts longer than so many times what was asked for
 LONGEST_WINDOWS = 4
+MANY_COMPILATIONS = 1024
 
 
 class TorchTrial:
@@ -67,8 +68,10 @@ class TorchTrial:
         self._loss = job.loss
         if settings.compile != "off":
             # Each setting is compiled anew for the same function: torch would give up after eight of them.
-            torch._dynamo.config.recompile_limit = 256  # noqa: SLF001 - torch has no public name for it
-            torch._dynamo.config.accumulated_recompile_limit = 1024  # noqa: SLF001
+            limits = torch._dynamo.config  # noqa: SLF001 - torch has no public name for it
+            for name in ("recompile_limit", "accumulated_recompile_limit"):
+                if hasattr(limits, name):
+                    setattr(limits, name, MANY_COMPILATIONS)
             self._loss = torch.compile(job.loss, mode=settings.compile, dynamic=False)
         half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(settings.precision)
         self._half = half

@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import accumulate
+from operator import mul
 
 from gpuledger.catalog.gpus import find_gpu
+from gpuledger.cost.pricing import Price
 from gpuledger.training.job import TrainingJob
 from gpuledger.training.tune.choices import Plan, load_plan
 from gpuledger.training.tune.duel import Gain
@@ -22,7 +25,10 @@ REFERENCE = "bf16"
 
 @dataclass(frozen=True)
 class Rung:
-    """One step that stayed. MFU over the bf16 dense peak, and beside it over that of the precision in use."""
+    """One step that stayed. MFU over the bf16 dense peak, and beside it over that of the precision in use.
+
+    `speedup` is the product of the gains so far: each was measured side by side, the speeds at different times.
+    """
 
     step: Step
     samples_per_s: float
@@ -48,7 +54,7 @@ class Tuning:
     peak_tflops: float | Unknown
     denominator: str
     samples_per_epoch: int
-    usd_per_h: Decimal | Unknown
+    price: Price | Unknown
     cost_usd: Decimal | Unknown
     payback: Payback | Unknown
 
@@ -58,7 +64,7 @@ def tune(
     plan: Plan | None = None,
     *,
     budget_s: float = float("inf"),
-    usd_per_h: Decimal | None = None,
+    price: Callable[[str], Price | Unknown] = lambda _: Unknown("no price was given"),
     device: str | None = None,
     say: Callable[[str], None] = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
@@ -68,18 +74,21 @@ def tune(
     machine = TorchMachine(job, plan.parity_updates, device)
     climb = Ladder(machine, plan, clock, budget_s, say).climb(job.settings)
     flop = machine.flop_per_sample(climb.start)
-    price: Decimal | Unknown = usd_per_h if usd_per_h is not None else Unknown("no price was given: --price")
-    return state(job, climb, machine.name, flop, machine.samples_per_epoch(), price)
+    return state(job, climb, machine.name, flop, machine.samples_per_epoch(), price(machine.name))
 
 
 def state(
     job: TrainingJob, climb: Climb, device: str, flop: float | Unknown, samples_per_epoch: int,
-    usd_per_h: Decimal | Unknown,
+    price: Price | Unknown,
 ) -> Tuning:  # fmt: skip
     """The outcome of a climb in figures."""
     gpu = find_gpu(device)
     peak = gpu if isinstance(gpu, Unknown) else gpu.peak(REFERENCE)
-    rungs = tuple(_rung(step, climb, job, flop, device, samples_per_epoch) for step in climb.kept)
+    gains = list(accumulate((s.gain.ratio if s.gain else 1.0 for s in climb.kept), mul))
+    rungs = tuple(
+        _rung(step, speedup, job, flop, device, samples_per_epoch)
+        for step, speedup in zip(climb.kept, gains, strict=True)
+    )
     total = climb.total or Unknown("nothing was changed" if not climb.gained else "the start was not measured again")
     back: Payback | Unknown = Unknown("nothing is saved, so the tuning is not paid back")
     if not isinstance(total, Unknown):
@@ -88,23 +97,21 @@ def state(
     name = "" if isinstance(gpu, Unknown) else f"{gpu.name}: "
     words = f"not known: {peak.why}" if isinstance(peak, Unknown) else f"{name}{peak:g} TFLOPS, {REFERENCE} dense"
     return Tuning(
-        job, device, climb, rungs, total, flop, peak, words, samples_per_epoch, usd_per_h,
-        usd_per_h if isinstance(usd_per_h, Unknown) else usd(climb.spent_s, usd_per_h), back,
+        job, device, climb, rungs, total, flop, peak, words, samples_per_epoch, price,
+        price if isinstance(price, Unknown) else usd(climb.spent_s, price.usd_per_h), back,
     )  # fmt: skip
 
 
 def _rung(
-    step: Step, climb: Climb, job: TrainingJob, flop: float | Unknown, device: str, samples_per_epoch: int
+    step: Step, speedup: float, job: TrainingJob, flop: float | Unknown, device: str, samples_per_epoch: int
 ) -> Rung:
     assert step.reading is not None
-    first = climb.steps[0].reading
-    assert first is not None
     rate, tokens = step.reading.samples_per_s, job.tokens_per_sample
     return Rung(
         step=step,
         samples_per_s=rate,
         tokens_per_s=rate * tokens if tokens else Unknown("the job does not say how many tokens a sample has"),
-        speedup=rate / first.samples_per_s,
+        speedup=speedup,
         utilization_pct=step.reading.utilization_pct,
         mfu_pct=_mfu_pct(rate, flop, device, REFERENCE),
         mfu_of_precision_pct=_mfu_pct(rate, flop, device, step.settings.precision),

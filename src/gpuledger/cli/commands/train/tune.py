@@ -1,0 +1,96 @@
+"""Which settings make a training job fastest, and does it still train the same?"""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuledger.cli.options import PATH, screen_options
+from gpuledger.cli.screen import Screen
+from gpuledger.errors import InputError, map_os_error
+
+if TYPE_CHECKING:
+    from gpuledger.cost.pricing import Price
+    from gpuledger.training.tune.choices import Plan
+    from gpuledger.units import Unknown
+
+
+@click.command("tune")
+@click.argument("job", metavar="MODULE:JOB")
+@click.option("--budget", "budget_s", type=float, metavar="S", help="Begin nothing new after so many seconds.")
+@click.option("--price", metavar="USD", help="Dollars a GPU-hour; without it the market's median of this GPU.")
+@click.option("--only", "axes", multiple=True, metavar="AXIS", help="Try this axis alone; again for more.")
+@click.option("--plan", "plan_file", type=PATH, help="What to try, from this TOML file instead of the shipped one.")
+@click.option("--out", type=PATH, help="Write the winning settings to this Python file.")
+@screen_options
+def command(
+    screen: Screen, job: str, budget_s: float | None, price: str | None, axes: tuple[str, ...],
+    plan_file: Path | None, out: Path | None,
+) -> None:  # fmt: skip
+    """Find the fastest settings of a training job.
+
+    MODULE:JOB names a gpuledger.training.job.TrainingJob, as in my_training:job or path/to/file.py:job. Each setting is
+    trained with for a few seconds in turns with what stands, and stays only where it is faster beyond the noise and its
+    loss follows the same curve. Nothing else should run on the GPU meanwhile.
+    """
+    from gpuledger.cli.views.tuning import parts
+    from gpuledger.training.job import load_job, need_torch
+    from gpuledger.training.tune.encode import figures
+    from gpuledger.training.tune.tuner import tune
+
+    if budget_s is not None and budget_s <= 0:
+        raise InputError(f"--budget {budget_s:g} leaves no time", hint="give a number of seconds above 0; 300 is usual")
+    given, plan = _given(price), _plan(axes, plan_file)
+    need_torch("gpuledger train tune")
+    wanted = load_job(job)
+    with screen.stages() as stages:
+        tick = stages.start("settings tried")
+
+        def say(what: str) -> None:
+            tick(1)
+            if screen.talks and not stages.shown:
+                screen.say(f"trying: {what}", err=True)
+
+        budget = float("inf") if budget_s is None else budget_s
+        found = tune(wanted, plan, budget_s=budget, price=lambda device: _price(device, given), say=say)
+    told = figures(found)
+    if out:
+        _write(out, told["snippet"])
+    screen.answer({**told, "file": str(out) if out else None})
+    if screen.talks:
+        screen.show(*parts(told))
+        screen.say(f"settings written to {out}" if out else "next: the same with --out settings.py writes them down")
+    sys.stderr.flush()
+
+
+def _given(price: str | None) -> Decimal | None:
+    if price is None:
+        return None
+    try:
+        return Decimal(price)
+    except InvalidOperation as error:
+        raise InputError(f"--price {price!r} is not a number", hint="dollars a GPU-hour, for example 2.50") from error
+
+
+def _price(device: str, given: Decimal | None) -> Price | Unknown:
+    from gpuledger.cost.pricing import PriceChoice, price_for
+
+    return price_for(device, PriceChoice(price=given))
+
+
+def _plan(axes: tuple[str, ...], file: Path | None) -> Plan:
+    from gpuledger.training.tune.choices import load_plan
+
+    plan = load_plan(file)
+    return plan.only(axes) if axes else plan
+
+
+def _write(out: Path, snippet: str) -> None:
+    try:
+        out.write_text(snippet, encoding="utf-8")
+    except OSError as error:
+        raise map_os_error(error, out, "write the settings") from error

@@ -1,0 +1,108 @@
+"""How does the ladder of a tuned training job look?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from gpuledger.cli.figures import NOT_KNOWN, number, percent, size
+from gpuledger.cli.views.look import pairs, plain_table
+
+Figures = Mapping[str, Any]
+_HOUR_S, _MINUTE_S = 3600, 60
+
+
+def parts(told: Figures) -> list[RenderableType]:
+    """The ladder, what did not stay and why, what it cost and when it is paid back."""
+    kept = f"{told['effective_batch']} samples between optimizer steps, kept throughout"
+    out: list[RenderableType] = [
+        f"[bold]{escape(told['job'])}[/] on {escape(told['device'])}",
+        f"[dim]{kept}; MFU over {escape(told['denominator'])}[/]",
+        "",
+        _ladder(told),
+        "",
+    ]
+    others = [s for s in told["steps"] if s["outcome"] not in ("start", "kept")]
+    if others:
+        out += [_others(others), ""]
+    out += [_sums(told), ""]
+    return out
+
+
+def _ladder(told: Figures) -> Table:
+    table = plain_table("Step by step")
+    table.add_column("step")
+    heads = ("samples/s", "gain (95 % interval)", "GPU util", "MFU", "own peak", "memory", "epoch", "loss off")
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for rung in told["ladder"]:
+        parity = rung["parity"]
+        table.add_row(
+            escape(rung["name"]),
+            number(rung["samples_per_s"]),
+            times(rung["gain"]) if rung["gain"] else "",
+            _percent(rung["utilization_pct"], 0),
+            _percent(rung["mfu_pct"], 1),
+            _percent(rung["mfu_of_precision_pct"], 1),
+            "?" if rung["peak_bytes"] is None else size(rung["peak_bytes"]),
+            span(rung["epoch_s"]),
+            "" if parity is None else percent(100 * parity["deviation_ratio"], 2),
+        )
+    return table
+
+
+def _others(steps: list[Figures]) -> Table:
+    table = plain_table("Not kept")
+    table.add_column("step", no_wrap=True)
+    table.add_column("outcome", no_wrap=True)
+    table.add_column("why")
+    for step in steps:
+        again = f" (round {step['round']})" if step["round"] > 1 else ""
+        table.add_row(escape(step["name"]) + again, step["outcome"], escape(step["why"]))
+    return table
+
+
+def _sums(told: Figures) -> Table:
+    table, back = pairs(), told["payback"]
+    if told["gained"]:
+        found = times(told["total"]) if told["total"] else NOT_KNOWN
+        table.add_row("end to end", f"[bold]{found}[/], start and winner measured in turns")
+    else:
+        least = percent(100 * told["min_gain_ratio"], 0)
+        table.add_row("end to end", f"[bold]no gain[/]: nothing was faster beyond the noise and by {least} or more")
+    usd = "" if told["tuning_usd"] is None else f", ${float(told['tuning_usd']):.2f} ({escape(told['price_words'])})"
+    table.add_row("tuning cost", f"{span(told['tuning_s'])}{usd}")
+    if back:
+        saved = f"{span(back['saved_per_epoch_s'])} saved an epoch"
+        paid = f"after {back['epochs']:.3g} epochs, {span(back['hours'] * _HOUR_S)} of tuned training"
+        table.add_row("paid back", f"{paid}; {saved}")
+    missing = dict.fromkeys(
+        f"{name}: {why}" for name, why in told["not_known"].items() if name not in ("total", "payback")
+    )
+    for line in (*told["notes"], *missing):
+        table.add_row("note" if line in told["notes"] else NOT_KNOWN, escape(line))
+    return table
+
+
+def times(gain: Figures) -> str:
+    """ "1.52x (1.49 to 1.55)"."""
+    if gain["low"] is None:
+        return f"{gain['ratio']:.2f}x"
+    return f"{gain['ratio']:.2f}x ({gain['low']:.2f} to {gain['high']:.2f})"
+
+
+def span(seconds: float) -> str:
+    """A stretch of time in the unit that suits it."""
+    if seconds >= _HOUR_S:
+        return f"{seconds / _HOUR_S:,.1f} h"
+    if seconds >= 2 * _MINUTE_S:
+        return f"{seconds / _MINUTE_S:,.1f} min"
+    return f"{seconds:,.1f} s"
+
+
+def _percent(value: float | None, digits: int) -> str:
+    return "?" if value is None else percent(value, digits)
