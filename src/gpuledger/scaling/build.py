@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,11 @@ from gpuledger.scaling.analysis.baseline import Baseline, gpus_of, scaling_of
 from gpuledger.scaling.analysis.batches import batches_of
 from gpuledger.scaling.analysis.counting import counts_of, throughput_of, wall_of
 from gpuledger.scaling.analysis.factors import factors_of
-from gpuledger.scaling.analysis.latency import latency_of
+from gpuledger.scaling.analysis.latency import latency_of, samples_of
 from gpuledger.scaling.analysis.memory import memory_pct
 from gpuledger.scaling.analysis.money import cost_of
 from gpuledger.scaling.analysis.nodes import node_figures
+from gpuledger.scaling.analysis.settings import model_of
 from gpuledger.scaling.analysis.telemetry import no_telemetry
 from gpuledger.scaling.analysis.tokens import tokens_of
 from gpuledger.scaling.bottlenecks import bottlenecks_of
@@ -29,7 +30,7 @@ from gpuledger.scaling.public import public_figures
 from gpuledger.scaling.readiness import readiness_of
 from gpuledger.scaling.records import Run
 from gpuledger.scaling.scorecard import scorecard
-from gpuledger.scaling.statement import Facts, Figure, NodeFigures, ScalingStatement, Telemetry
+from gpuledger.scaling.statement import Facts, Figure, NodeFigures, ScalingStatement, Source, Telemetry
 from gpuledger.scaling.statistics import LEVEL
 from gpuledger.scaling.summary import headline, recommendations, summary
 from gpuledger.units import Unknown
@@ -51,6 +52,7 @@ class Given:
     claims: tuple[Claim, ...] = ()
     price: PriceChoice = field(default_factory=PriceChoice)
     predict: tuple[int, ...] = PREDICT
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 def scaling_statement(given: Given, limits: Thresholds | None = None, *, seed: int = SEED) -> ScalingStatement:
@@ -96,10 +98,12 @@ def facts_of(given: Given, limits: Thresholds, seed: int) -> Facts:
     tokens = tokens_of(run, wall, rate, gpus)
     files = (run.file, *(o.file for o in given.others))
     base = given.baseline.run
+    samples, samples_note = samples_of(run)
     return Facts(
         file=run.file,
         files=tuple(dict.fromkeys((*files, *([base.file] if base else [])))),
         config=dict(run.more),
+        model=model_of(run),
         nodes_n=len(run.names),
         gpus=gpus,
         wall_s=wall,
@@ -112,15 +116,23 @@ def facts_of(given: Given, limits: Thresholds, seed: int) -> Facts:
         tokens=tokens,
         scaling=scaling_of(run, given.baseline, given.others, given.predict, seed),
         batches=batches_of([*given.others, run], limits),
-        memory_pct=memory_pct(nodes),
+        memory_pct=memory_pct(nodes, given.telemetry.memory_peak_bytes),
         telemetry=given.telemetry,
         cost=cost_of(run, wall, tokens, given.telemetry, given.price),
         client_bottleneck=_client(run),
         factors=factors_of(run, tokens, nodes),
+        samples=samples,
+        samples_note=samples_note,
+        sources=tuple(_source(r, given.digests) for r in (run, *given.others, *([base] if base else []))),
         faults=_faults([run, *given.others, *([base] if base else [])]),
         assumptions=_assumptions(run, wall_words, seed),
         seed=seed,
     )
+
+
+def _source(run: Run, digests: Mapping[str, str]) -> Source:
+    started = run.more.get("started")
+    return Source(run.file, digests.get(run.file, ""), len(run.requests), None if started is None else str(started))
 
 
 def _inverse(nodes: Sequence[NodeFigures]) -> Figure:

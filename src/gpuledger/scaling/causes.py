@@ -8,6 +8,7 @@ from functools import cache
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.scaling.analysis.factors import WITHIN_CHANCE
 from gpuledger.scaling.records import Run
 from gpuledger.scaling.statement import Cause, Facts
 from gpuledger.units import Unknown
@@ -110,7 +111,7 @@ def _length(facts: Facts, _run: Run) -> Said:
     span = facts.tokens.output_range
     if isinstance(span, Unknown) or not found or found.startswith("not known"):
         return Unknown("too few answers of different lengths"), "lengths and latencies are too few"
-    return span[0] < span[1], found
+    return not found.endswith(WITHIN_CHANCE), found
 
 
 _LOOKS: dict[str, Callable[[Facts, Run], Said]] = {

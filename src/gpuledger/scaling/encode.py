@@ -33,7 +33,7 @@ def to_json(s: ScalingStatement) -> Json:
         "gpuledger": __version__,
         "headline": [s.headline, s.second],
         "file": f.file,
-        "files": list(f.files),
+        "results": list(f.files),
         "throughput_per_s": _value(f.throughput_per_s, "throughput_per_s", missing),
         "throughput_interval": plain(f.throughput_per_s, "", {}),
         "success_pct": _value(f.counts.success_pct, "success_pct", missing),
@@ -66,9 +66,19 @@ def trend_json(trend: Trend) -> Json:
 
 
 def _facts(f: Facts, missing: dict[str, str]) -> Json:
-    names = ("inverse_latency_per_s", "tokens", "batches", "memory_pct", "telemetry", "cost", "factors", "gpus")
+    names = (
+        "inverse_latency_per_s",
+        "tokens",
+        "batches",
+        "memory_pct",
+        "telemetry",
+        "cost",
+        "factors",
+        "gpus",
+        "model",
+    )
     out = {name: plain(getattr(f, name), name, missing) for name in names}
-    rest = ("client_bottleneck", "config", "faults", "assumptions", "seed")
+    rest = ("client_bottleneck", "config", "samples", "samples_note", "sources", "faults", "assumptions", "seed")
     return out | {name: plain(getattr(f, name), name, missing) for name in rest}
 
 

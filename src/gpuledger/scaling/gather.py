@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,15 +38,19 @@ def gather(
     unit = unit_of(runs)
     place = max(range(len(runs)), key=lambda i: (size_of(runs[i], unit), i))
     run, others = runs[place], [r for i, r in enumerate(runs) if i != place]
+    used = {r.file for r in runs}
+    base = _baseline(run, others, baseline)
+    used |= {base.run.file} if base.run else set()
     return Given(
         run=run,
         others=tuple(others),
-        baseline=_baseline(run, others, baseline),
+        baseline=base,
         before=None if before is None else _largest(before),
         telemetry=telemetry_of(run),
         claims=() if claims is None else read_claims(claims),
         price=price or PriceChoice(),
         predict=tuple(predict),
+        digests={file: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in sorted(used)},
     )
 
 
@@ -65,10 +70,10 @@ def _baseline(run: Run, others: Sequence[Run], given: Path | None) -> Baseline:
     if given is not None:
         return Baseline(_smallest(read_results(given)), "")
     if run.baseline is not None:
-        path = Path(run.file).parent / run.baseline
-        if path.is_file():
-            return Baseline(_smallest(read_results(path)), "")
-        return Baseline(None, f"the header names {run.baseline} as baseline, and there is no such file beside it")
+        for path in (Path(run.file).parent / run.baseline, Path(run.baseline)):
+            if path.is_file():
+                return Baseline(_smallest(read_results(path)), "")
+        return Baseline(None, f"the header names {run.baseline} as baseline, and there is no such file")
     if others:
         unit = unit_of([run, *others])
         smaller = [r for r in others if size_of(r, unit) < size_of(run, unit)]

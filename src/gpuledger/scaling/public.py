@@ -45,9 +45,9 @@ def load_public() -> tuple[Published, ...]:
 
 def public_figures(facts: Facts) -> tuple[tuple[PublicFigure, ...], str]:
     """Those of the run's model and GPU, and what is to be said of them."""
-    named, cards = facts.config.get("model"), {n.gpu for n in facts.nodes if isinstance(n.gpu, str)}
-    if not isinstance(named, str) or not named:
-        return (), "No public figure: the results do not name the model."
+    named, cards = facts.model, {n.gpu for n in facts.nodes if isinstance(n.gpu, str)}
+    if isinstance(named, Unknown):
+        return (), f"No public figure: {named.why}."
     found_model = find_model(named)
     model = named if isinstance(found_model, Unknown) else found_model.name
     gpus = {found.key for card in cards if not isinstance(found := find_gpu(card), Unknown)}

@@ -205,12 +205,33 @@ class Factor:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """One answered request, for a picture: its place among its node's, and whether it was cold."""
+
+    node: str
+    place: int
+    latency_s: float
+    cold: bool
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file the report was made from."""
+
+    file: str
+    sha256: str
+    requests: int
+    started: str | None
+
+
+@dataclass(frozen=True)
 class Facts:
     """Everything measured or worked out from one run, before it is judged."""
 
     file: str
     files: tuple[str, ...]
     config: Mapping[str, Any]
+    model: str | Unknown
     nodes_n: int
     gpus: int | Unknown
     wall_s: Figure
@@ -228,6 +249,9 @@ class Facts:
     cost: Cost
     client_bottleneck: str | None
     factors: tuple[Factor, ...]
+    samples: tuple[Sample, ...]
+    samples_note: str
+    sources: tuple[Source, ...]
     faults: tuple[str, ...]
     assumptions: tuple[str, ...]
     seed: int

@@ -10,5 +10,6 @@ batches      throughput by batch size, and its knee
 memory       memory in use against the real card
 telemetry    what the GPUs did meanwhile
 money        dollars and joules for a million tokens
+settings     which model, and how requests came
 factors      what shapes the result: length of answers, the memory's bandwidth
 """

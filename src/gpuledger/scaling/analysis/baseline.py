@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuledger.scaling.analysis.counting import counts_of, throughput_draws, throughput_of, wall_of
 from gpuledger.scaling.analysis.curve import curve_of
+from gpuledger.scaling.analysis.settings import open_loop
 from gpuledger.scaling.analysis.tokens import tokens_of
 from gpuledger.scaling.records import Run
 from gpuledger.scaling.statement import Ranged, Scaling, Unit
@@ -97,6 +98,8 @@ def _unfit(run: Run, base: Run, unit: Unit) -> str:
             return f"{what} has no success, so there is no throughput to compare"
         if isinstance(wall := wall_of(r)[0], Unknown):
             return f"{what}: {wall.why}"
+        if kind := open_loop(r):
+            return f"{what} sent requests at a set rate ({kind}): its throughput is that rate, measure a closed loop"
     if size_of(base, unit) >= size_of(run, unit):
         sizes = f"{size_of(base, unit)} against {size_of(run, unit)} {unit}"
         return f"the baseline is not smaller than the run ({sizes}): that is a comparison, not scaling"

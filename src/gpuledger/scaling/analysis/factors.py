@@ -8,12 +8,15 @@ import numpy as np
 
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.scaling.analysis.latency import warm_requests
+from gpuledger.scaling.analysis.settings import model_of
 from gpuledger.scaling.records import Run
 from gpuledger.scaling.statement import Factor, NodeFigures, Tokens
 from gpuledger.units import Unknown
 
 BYTES_PER_PARAMETER = 2  # fp16 and bf16, which serving uses unless told otherwise
 LEAST_PAIRS = 8
+SURE_P = 0.05
+WITHIN_CHANCE = ", which is within chance"
 
 
 def factors_of(run: Run, tokens: Tokens, nodes: tuple[NodeFigures, ...]) -> tuple[Factor, ...]:
@@ -38,16 +41,16 @@ def _lengths(run: Run, tokens: Tokens) -> Iterator[Factor]:
         yield Factor("Length against latency", "not known: too few answers of different lengths")
         return
     r = float(np.corrcoef(made, took)[0, 1])
-    share = (
-        f"{100 * r * r:.0f} % of the variance of warm latency goes with the length of the answer (correlation {r:+.2f})"
-    )
+    t = abs(r) * float(np.sqrt((len(pairs) - 2) / max(1 - r * r, 1e-12)))
+    sure = "" if two_sided_p(t, len(pairs) - 2) < SURE_P else WITHIN_CHANCE
+    share = f"{100 * r * r:.0f} % of the variance of warm latency goes with the length of the answer{sure}"
     yield Factor("Length against latency", share)
 
 
 def _weights(run: Run, tokens: Tokens, nodes: tuple[NodeFigures, ...]) -> Iterator[Factor]:
     """One stream reads all weights for every token: bandwidth over bytes is the most it can do."""
-    name = run.more.get("model")
-    params = _params(name) if isinstance(name, str) else Unknown("the header names no model")
+    name = model_of(run)
+    params = name if isinstance(name, Unknown) else _params(name)
     if isinstance(params, Unknown):
         yield Factor("Reading the weights", str(params))
         return

@@ -9,11 +9,12 @@ import numpy as np
 from gpuledger.scaling.analysis.counting import ok_requests
 from gpuledger.scaling.coldstart import change_point
 from gpuledger.scaling.records import Request, Run
-from gpuledger.scaling.statement import Distribution, Figure, Latency
+from gpuledger.scaling.statement import Distribution, Figure, Latency, Sample
 from gpuledger.scaling.statistics import NOTHING, mean_of, quantile_of
 from gpuledger.units import Unknown
 
 WITHIN_RATIO = 0.15
+MOST_DRAWN = 1500
 
 
 def seconds(values: Iterable[float | Unknown]) -> list[float]:
@@ -76,6 +77,22 @@ def warm_requests(run: Run) -> list[Request]:
         if seen[r.node] > len(cold[r.node]):
             out.append(r)
     return out
+
+
+def samples_of(run: Run) -> tuple[tuple[Sample, ...], str]:
+    """Latencies to draw, node by node; of a long run every n-th, which is said."""
+    cold, warm = split(by_node(run))
+    out = [
+        Sample(name, place, value, place <= len(cold[name]))
+        for name in cold
+        for place, value in enumerate((*cold[name], *warm[name]), 1)
+    ]
+    step = -(-len(out) // MOST_DRAWN)
+    if step <= 1:
+        return tuple(out), ""
+    return tuple(
+        s for s in out if s.cold or s.place % step == 0
+    ), f"Every {step}th answer is drawn, and every cold one."
 
 
 def split(latencies: Mapping[str, Sequence[float]]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:

@@ -22,8 +22,12 @@ def memory_of(node: Node) -> tuple[int | Unknown, str | Unknown, float | Unknown
     return used, found.name, size, used if isinstance(used, Unknown) else 100 * used / size
 
 
-def memory_pct(nodes: tuple[NodeFigures, ...]) -> Figure:
-    """The mean over the nodes whose share is known."""
+def memory_pct(nodes: tuple[NodeFigures, ...], peak_bytes: int | Unknown) -> Figure:
+    """The mean over the nodes whose share is known; else the peak of the telemetry, of the one card all nodes have."""
+    cards = {n.card_bytes for n in nodes if not isinstance(n.card_bytes, Unknown)}
+    silent = all(isinstance(n.memory_used_bytes, Unknown) for n in nodes)
+    if silent and len(cards) == 1 and not isinstance(peak_bytes, Unknown):
+        return 100 * peak_bytes / cards.pop()
     known = [n.memory_pct for n in nodes if not isinstance(n.memory_pct, Unknown)]
     if known:
         return sum(known) / len(known)

@@ -24,7 +24,7 @@ def telemetry_of(run: Run) -> Telemetry:
     """Utilization, RFU and energy of the whole lake of the run; a lake that cannot be read is said, not fatal."""
     folder = run.telemetry_dir
     if isinstance(folder, Unknown):
-        return no_telemetry(f"no telemetry beside the run: {folder.why}")
+        return no_telemetry("no telemetry was recorded beside the run")
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.errors import GpuledgerError

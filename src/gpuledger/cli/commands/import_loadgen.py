@@ -1,0 +1,47 @@
+"""How do the logs of MLPerf LoadGen become results that scaling can judge?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gpuledger.cli.options import PATH, screen_options
+from gpuledger.cli.screen import Screen
+
+
+@click.command("import-loadgen")
+@click.argument("folder", type=PATH)
+@click.option(
+    "--out", type=PATH, required=True, help="The file of results to write; one that exists is not overwritten."
+)
+@click.option("--node", default="", metavar="NAME", help="What to call the node; else LoadGen's name of the system.")
+@click.option("--gpu", metavar="NAME", help="The GPU, as its driver names it: LoadGen does not know it.")
+@click.option("--gpus", type=click.IntRange(1), help="How many of them, default 1 where --gpu is given.")
+@screen_options
+def command(screen: Screen, folder: Path, out: Path, node: str, gpu: str | None, gpus: int | None) -> None:
+    """Turn the logs of MLPerf LoadGen into results.
+
+    FOLDER holds mlperf_log_detail.txt, mlperf_log_summary.txt and mlperf_log_trace.json. Only the trace has the time of
+    each sample: LoadGen writes it where enable_trace is set.
+    """
+    from gpuledger.scaling.loadgen import read_loadgen, write_loadgen
+
+    with screen.stages() as stages:
+        tick = stages.start("reading the trace")
+        log = read_loadgen(folder, node=node, gpu=gpu, gpus=gpus)
+        tick(len(log.requests))
+        path = write_loadgen(log, out)
+    lost = sum(r.lost for r in log.requests)
+    figures = {
+        "results": str(path),
+        "requests": len(log.requests),
+        "lost": lost,
+        "wall_s": log.wall_s,
+        "scenario": log.header["load"]["scenario"],
+        "notes": list(log.notes),
+        "reported": log.header["reported"],
+    }
+    screen.answer(figures)
+    screen.say(f"{len(log.requests):,} samples in {log.wall_s:.3f} s, {lost} of them lost: {path}", *log.notes)
+    screen.say(f"next: gpuledger scaling {path}")

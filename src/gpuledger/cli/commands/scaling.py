@@ -1,0 +1,132 @@
+"""How did a benchmark do as a whole, and which claims about it hold?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gpuledger.cli.options import PATH, screen_options
+from gpuledger.cli.screen import Screen
+from gpuledger.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuledger.cost.pricing import PriceChoice
+    from gpuledger.scaling.statement import ScalingStatement
+
+FAILED = 1
+JUDGED = ("claims", "checks", "readiness")
+
+
+@click.command("scaling")
+@click.argument("results", metavar="RESULTS...", nargs=-1, type=PATH, required=True)
+@click.option("--baseline", type=PATH, help="Results of a smaller run, measured: efficiency is against it.")
+@click.option("--claims", type=PATH, help="JSON list of {claim, value}: what was said about the run, to be judged.")
+@click.option("--compare", "before", type=PATH, help="Results of an earlier run: what changed, what is beyond noise.")
+@click.option("--trend", is_flag=True, help="The files are runs over time: show how they move, nothing else.")
+@click.option(
+    "--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars a GPU-hour; else the market's median."
+)
+@click.option(
+    "--predict", multiple=True, type=click.IntRange(1), default=(4, 8), show_default=True, help="Sizes to predict."
+)
+@click.option(
+    "--thresholds", "thresholds_file", type=PATH, help="TOML file with limits of grades instead of the shipped."
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of every interval.")
+@click.option("--out", type=PATH, help="Also write scaling.html, its Markdown and JSON twins and charts here.")
+@click.option(
+    "--fail-on", type=click.Choice(JUDGED), help="Exit 1 if a claim is contradicted, a mistake caught, or not ready."
+)
+@screen_options
+def command(
+    screen: Screen, results: tuple[Path, ...], baseline: Path | None, claims: Path | None, before: Path | None,
+    trend: bool, prices: tuple[str, ...], predict: tuple[int, ...], thresholds_file: Path | None, seed: int,
+    out: Path | None, fail_on: str | None,
+) -> int:  # fmt: skip
+    """Judge a benchmark: throughput, scaling, latency, claims.
+
+    RESULTS are files of gpuledger bench or of import-loadgen. Of several, the largest run is judged and the others are
+    sizes of its scaling curve; the smallest is the baseline unless --baseline or the header names one.
+    """
+    if trend:
+        _only_trend(baseline, claims, before, out, fail_on)
+        return _trend(screen, results, seed)
+    from gpuledger.cli.views.scaling import parts
+    from gpuledger.scaling.build import scaling_statement
+    from gpuledger.scaling.encode import to_json
+    from gpuledger.scaling.gather import gather
+    from gpuledger.scaling.grades import load_scaling_thresholds
+
+    limits, price = load_scaling_thresholds(thresholds_file), _price(prices)
+    with screen.stages() as stages:
+        tick = stages.start("reading")
+        given = gather(results, baseline=baseline, claims=claims, before=before, price=price, predict=predict)
+        tick(1)
+        tick = stages.start("analyzing")
+        made = scaling_statement(given, limits, seed=seed)
+        tick(1)
+        files = _write(made, out, stages.start("writing the report")) if out else {}
+    failed = _failed(made, fail_on)
+    screen.answer({**to_json(made), "failed": failed or None, "files": files})
+    if screen.talks:
+        screen.show(*parts(made, screen.console().width))
+        screen.say(
+            f"the whole report: {files['scaling.html']}" if out else "the whole report with charts: add --out DIR"
+        )
+    if failed:
+        click.echo(f"failed: {failed}", err=True)
+    return FAILED if failed else 0
+
+
+def _only_trend(*others: object) -> None:
+    if any(others):
+        raise InputError(
+            "--trend shows how runs move and judges none of them",
+            hint="leave --baseline, --claims, --compare, --out and --fail-on out, or --trend",
+        )
+
+
+def _trend(screen: Screen, results: tuple[Path, ...], seed: int) -> int:
+    from gpuledger.cli.views.scaling_trend import parts
+    from gpuledger.scaling.encode import trend_json
+    from gpuledger.scaling.gather import read_runs
+    from gpuledger.scaling.trend import trend_of
+
+    runs = read_runs(results)
+    if len(runs) < 2:
+        raise InputError(f"{len(runs)} run is no trend", hint="name the files of two runs or more")
+    made = trend_of(runs, seed)
+    screen.answer(trend_json(made))
+    screen.show(*parts(made))
+    return 0
+
+
+def _price(given: tuple[str, ...]) -> PriceChoice:
+    from gpuledger.cli.auditing import price_of
+    from gpuledger.cost.pricing import PriceChoice
+
+    return PriceChoice(price_of(given))
+
+
+def _write(made: ScalingStatement, out: Path, tick: object) -> dict[str, str]:
+    from gpuledger.cli.drawing import with_charts
+    from gpuledger.report.write_scaling import write_scaling
+
+    assert callable(tick)
+    written = write_scaling(made, out, charts=with_charts(), progress=lambda _step: tick(1))
+    return {name: str(path) for name, path in written.items()}
+
+
+def _failed(made: ScalingStatement, fail_on: str | None) -> str:
+    """Why it counts as failed, where asked; what cannot be told is not ready."""
+    if fail_on == "claims":
+        wrong = [c.claim for c in made.claims if c.verdict == "contradicted"]
+        return f"contradicted: {', '.join(wrong)}" if wrong else ""
+    if fail_on == "checks":
+        caught = [c.check for c in made.checks if c.caught]
+        return f"caught: {', '.join(caught)}" if caught else ""
+    if fail_on == "readiness" and made.readiness.verdict != "ready as far as measured":
+        return f"readiness: {made.readiness.verdict}"
+    return ""

@@ -1,0 +1,51 @@
+"""How do stored runs look on a terminal, one line a run?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.text import Text
+
+from gpuledger.cli.figures import number, percent
+from gpuledger.cli.views.look import plain_table
+from gpuledger.scaling.statement import Ranged
+from gpuledger.scaling.trend import Trend, TrendPoint
+from gpuledger.units import Unknown
+
+
+def parts(trend: Trend) -> list[RenderableType]:
+    """The runs in order, then the slopes."""
+    table = plain_table(f"{len(trend.points)} runs, {trend.order}")
+    table.add_column("run", overflow="fold")
+    table.add_column("started", overflow="fold")
+    for head in ("nodes", "success", "answers/s", "warm mean, s"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("beyond noise since the last", overflow="fold")
+    for p in trend.points:
+        table.add_row(
+            escape(Path(p.file).name), escape(p.started or "not given"), str(p.nodes), percent(_value(p.success_pct)),
+            number(_value(p.throughput_per_s), 3), number(_value(p.warm_latency_mean_s), 3), escape(_changed(p)),
+        )  # fmt: skip
+    lines: list[RenderableType] = [Text(f"{s.figure}: {s.direction}" + _slope(s.per_run_pct)) for s in trend.slopes]
+    return [table, "", *lines]
+
+
+def _slope(per_run_pct: float | Unknown) -> str:
+    return "" if isinstance(per_run_pct, Unknown) else f" ({per_run_pct:+.2f} % of the mean a run)"
+
+
+def _value(found: Ranged) -> float | Unknown:
+    return found if isinstance(found, Unknown) else found.value
+
+
+def _changed(point: TrendPoint) -> str:
+    if not point.changes:
+        return ""
+    said = []
+    for c in point.changes:
+        if c.beyond_noise is True:
+            by = c.words if isinstance(c.change_pct, Unknown) else f"{c.change_pct.value:+.1f} %"
+            said.append(f"{c.figure} {by}")
+    return ", ".join(said) or "nothing"
