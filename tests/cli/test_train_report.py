@@ -25,7 +25,7 @@ def stored(lake: Lake, rank: int = 0, ranks: int = 1, forward_s: float = 0.02) -
         step=Spread(total, total, total, total), precision="bf16", work=Work(4e13, 4e13, 1e13, "counted"),
         tokens_per_step=8192.0, samples_per_step=8.0, loader=LoaderFacts("DataLoader", 0, False), cpus=8,
     )  # fmt: skip
-    made = make_report(seen, price_of(gpu, 2.0), None, find_all(seen))
+    made = make_report(seen, price_of(gpu, 2.0), (), find_all(seen))
     store(lake, made, (CountedSpan(start_ms=0, end_ms=5000, steps=50, tflop=2000.0),))
 
 

@@ -32,7 +32,7 @@ from gpuledger.training.meter_device import Energy, cpus, device_of, loader_fact
 from gpuledger.training.meter_formula import by_formula
 from gpuledger.training.meter_observed import LoaderFacts, Observed
 from gpuledger.training.meter_rank import Ranks, compare, gather, rank_and_size
-from gpuledger.training.meter_record import identify, measured_tflops, store
+from gpuledger.training.meter_record import boards_of, identify, store
 from gpuledger.training.meter_report import MeterReport, make_report, price_of
 from gpuledger.training.meter_steps import Sizes, Steps
 from gpuledger.training.torch_bench import need_torch
@@ -204,7 +204,7 @@ class Meter:
 
     def _made(self, seen: Observed) -> MeterReport:
         price = price_of(self._place.gpu, self._usd)
-        return make_report(seen, price, measured_tflops(self.lake, self._place.gpu_uuid), find_all(seen))
+        return make_report(seen, price, boards_of(self.lake, self._place.gpu_uuid), find_all(seen))
 
     def write(self, *, settle: bool = True) -> None:
         """Into the lake; a lake that cannot be written does not stop the job."""

@@ -71,6 +71,8 @@ class Counting:
         if func.is_view or name in _NO_KERNEL:
             return
         self.count.kernels += 1
+        if formula is None and _FUSED in name:
+            formula = _attention  # the processor's own kernels are missing from torch's list
         if formula is None:
             if func.namespace not in {"aten", "prims", "profiler", "prim", "c10d", "_c10d_functional"}:
                 self.count.unseen[f"{func.namespace}::{name}"] += 1
@@ -113,6 +115,16 @@ def count_apart(torch: Any, model: Any, args: Any, kwargs: Any) -> StepCount:
     count.hardware_flop *= 3
     count.kernels = 0  # a compiled model launches others than these
     return count
+
+
+def _attention(*args: Any, **_: Any) -> int:
+    """FLOP of fused attention by its shapes: queries, keys and values, after the gradient where there is one."""
+    from torch.utils import flop_counter
+
+    shapes = [tuple(a.shape) for a in args[:4] if hasattr(a, "shape")]
+    backward = len(shapes) == 4 and len(shapes[3]) == 4
+    made = flop_counter.sdpa_backward_flop_count if backward else flop_counter.sdpa_flop_count
+    return int(made(*shapes[: 4 if backward else 3]))
 
 
 def _is_causal(func: Any, args: Any, kwargs: Any) -> bool:

@@ -91,7 +91,6 @@ class Hooks:
         self._undo.append(undo)
 
     def _update_begins(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        self._on_update()
         if not self.optimizer:
             self.optimizer = type(optimizer).__name__
             self.fused = bool(optimizer.defaults["fused"]) if "fused" in optimizer.defaults else None
@@ -100,4 +99,5 @@ class Hooks:
 
     def _update_ends(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
         self._updating = False
+        self._on_update()
         self._mark("other")

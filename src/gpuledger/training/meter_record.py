@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpuledger.efficiency.calibration_files import load_calibration
+from gpuledger.efficiency.calibration_files import BoardCalibration, calibration_file, read_board
 from gpuledger.lake.counted import CountedRun, CountedSpan, write_counted
 from gpuledger.lake.layout import Lake
 from gpuledger.telemetry.live.attribution import attribute, command_name
@@ -67,8 +67,9 @@ def store(lake: Lake, report: MeterReport, spans: tuple[CountedSpan, ...]) -> Pa
     )
 
 
-def measured_tflops(lake: Lake | None, gpu_uuid: str | None) -> float | None:
-    """What a calibration of this very board reached at its reference precision."""
-    calibration = load_calibration(lake) if lake is not None and gpu_uuid else None
-    board = calibration.of(gpu_uuid) if calibration and gpu_uuid else None
-    return board.achievable_tflops if board else None
+def boards_of(lake: Lake | None, gpu_uuid: str | None) -> list[BoardCalibration]:
+    """What a calibration of this very board found; none where it was not calibrated."""
+    if lake is None or gpu_uuid is None:
+        return []
+    file = calibration_file(lake, gpu_uuid)
+    return [read_board(file)] if file.is_file() else []

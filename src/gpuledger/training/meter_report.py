@@ -1,12 +1,13 @@
 """What does the meter say of a loop: where the step's time goes, MFU and HFU, tokens, dollars, joules?
 
-MFU is what the model needs over the device's dense peak at the reference precision (bf16, or fp16 where there is no
-bf16), so that a faster loop never scores lower. HFU is the same with all the device did. Beside them: over the peak of
-the precision in use, and over what a calibration measured on this board. An unknown device has no MFU.
+MFU is what the model needs over the device's dense bf16 peak, so that a faster loop never scores lower; HFU is the same
+with all the device did. Beside them: over the peak of the precision in use, and over what matrix products were measured
+to reach (mfu.py holds the denominators). An unknown device has no MFU, and one without bf16 says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from typing import Any
@@ -15,8 +16,10 @@ import msgspec
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.prices import market_price
+from gpuledger.efficiency.calibration_files import BoardCalibration
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.meter_observed import Figure, Observed, Spread, Work
+from gpuledger.training.mfu import Denominator, measured_achievable, peak_in_use, reference_peak
 from gpuledger.units import Unknown
 
 TERA, MEGA = 1e12, 1e6
@@ -48,6 +51,8 @@ class MeterReport:
     mfu_of_precision_pct: Figure
     mfu_of_measured_pct: Figure
     denominator: str
+    denominator_of_precision: str
+    denominator_of_measured: str
     usd_per_million_tokens: Figure
     usd_per_million_samples: Figure
     price: Price
@@ -69,17 +74,14 @@ def price_of(gpu: Gpu | Unknown, usd_per_gpu_h: float | Decimal | None) -> Price
 
 
 def make_report(
-    seen: Observed, price: Price, measured_tflops: float | None = None, findings: tuple[MeasuredFinding, ...] = ()
+    seen: Observed, price: Price, boards: Sequence[BoardCalibration] = (), findings: tuple[MeasuredFinding, ...] = ()
 ) -> MeterReport:
     """All figures of one rank."""
     step_s = _mean(seen.step)
     tokens, samples = _rate(seen.tokens_per_step, step_s), _rate(seen.samples_per_step, step_s)
     model, hardware = _tflops(seen, step_s)
-    gpu = seen.place.gpu
-    reference = gpu if isinstance(gpu, Unknown) else gpu.peak(gpu.reference_precision())
-    in_use = gpu if isinstance(gpu, Unknown) else _peak_in_use(gpu, seen.precision)
+    peak, in_use, measured = _denominators(seen, boards)
     total_s = sum(seen.phases_s.values())
-    measured: Figure = measured_tflops or Unknown("this board was not calibrated: gpuledger calibrate")
     return MeterReport(
         seen=seen,
         step_ms=step_s if isinstance(step_s, Unknown) else 1000 * step_s,
@@ -89,11 +91,13 @@ def make_report(
         samples_per_s=samples,
         model_tflops=model,
         hardware_tflops=hardware,
-        mfu_pct=_pct(model, reference),
-        hfu_pct=_pct(hardware, reference),
-        mfu_of_precision_pct=_pct(model, in_use),
-        mfu_of_measured_pct=_pct(model, measured),
-        denominator=_denominator(gpu, reference, seen.precision, in_use),
+        mfu_pct=_pct(model, peak.tflops),
+        hfu_pct=_pct(hardware, peak.tflops),
+        mfu_of_precision_pct=_pct(model, in_use.tflops),
+        mfu_of_measured_pct=_pct(model, measured.tflops),
+        denominator=peak.words,
+        denominator_of_precision=in_use.words,
+        denominator_of_measured=measured.words,
         usd_per_million_tokens=_usd_per_million(price.usd_per_gpu_h, tokens),
         usd_per_million_samples=_usd_per_million(price.usd_per_gpu_h, samples),
         price=price,
@@ -124,8 +128,18 @@ def _like(work: Work, seen: Observed) -> float:
     return work.steps_like(1.0, tokens, samples)
 
 
-def _peak_in_use(gpu: Gpu, precision: str | Unknown) -> Figure:
-    return precision if isinstance(precision, Unknown) else gpu.peak(precision)
+def _denominators(seen: Observed, boards: Sequence[BoardCalibration]) -> tuple[Denominator, Denominator, Denominator]:
+    """The bf16 peak, the peak of the precision in use, and what was measured as achievable in it."""
+    gpu, precision = seen.place.gpu, seen.precision
+    if isinstance(gpu, Unknown):
+        none = Denominator(gpu, f"none: {gpu.why}")
+        return none, none, none
+    if isinstance(precision, Unknown):
+        none = Denominator(precision, f"none: {precision.why}")
+        return reference_peak(gpu), none, none
+    lacks = gpu.peak(precision)
+    in_use = Denominator(lacks, f"none: {lacks.why}") if isinstance(lacks, Unknown) else peak_in_use(gpu, precision)
+    return reference_peak(gpu), in_use, measured_achievable(gpu, precision, boards)
 
 
 def _pct(part: Figure, whole: Figure) -> Figure:
@@ -150,17 +164,6 @@ def _usd_per_million(usd_per_h: float | Unknown, per_s: Figure) -> Figure:
     if isinstance(usd_per_h, Unknown) or isinstance(per_s, Unknown):
         return usd_per_h if isinstance(usd_per_h, Unknown) else per_s
     return usd_per_h / SECONDS_PER_HOUR / per_s * MEGA if per_s else Unknown("the batches are empty")
-
-
-def _denominator(gpu: Gpu | Unknown, reference: Figure, precision: str | Unknown, in_use: Figure) -> str:
-    if isinstance(gpu, Unknown):
-        return f"none: {gpu.why}"
-    said = f"{gpu.name}: {gpu.reference_precision()} dense peak, {reference} TFLOPS"
-    if gpu.reference_precision() != "bf16":
-        said += " (it has no bf16)"
-    if not isinstance(precision, Unknown) and not isinstance(in_use, Unknown):
-        said += f"; of the precision in use: {precision}, {in_use} TFLOPS"
-    return said
 
 
 def to_json(report: MeterReport) -> dict[str, Any]:

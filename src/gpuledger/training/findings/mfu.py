@@ -6,6 +6,7 @@ from gpuledger.catalog.gpus import Gpu
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.findings.finding import facts, finding, topic
 from gpuledger.training.meter_observed import Observed
+from gpuledger.training.mfu import reference_peak
 from gpuledger.units import Unknown
 
 CHANGE = """
@@ -22,10 +23,10 @@ def below_target(seen: Observed) -> MeasuredFinding | None:
     known, gpu, work, step = facts("mfu"), seen.place.gpu, seen.work, seen.step
     if not isinstance(gpu, Gpu) or isinstance(work, Unknown) or isinstance(step, Unknown) or not step.mean:
         return None
-    peak = gpu.peak(gpu.reference_precision())
-    if isinstance(peak, Unknown):
+    peak = reference_peak(gpu)
+    mfu = peak.share_pct(work.model_flop / step.mean, 1)
+    if isinstance(mfu, Unknown):
         return None
-    mfu = 100 * work.model_flop / step.mean / (peak * 1e12)
     if mfu >= known["transformer_low_pct"]:
         return None
     longest = max(seen.phases_s, key=lambda p: seen.phases_s[p])
@@ -33,8 +34,8 @@ def below_target(seen: Observed) -> MeasuredFinding | None:
         "mfu",
         "profile",
         "MFU is below what such loops reach",
-        f"MFU {mfu:.1f} % of the {gpu.reference_precision()} dense peak of {gpu.name} ({known['source']}); the longest "
-        f"phase is {longest}, {100 * seen.share(longest):.0f} % of the step",
+        f"MFU {mfu:.1f} % of the {peak.words} ({known['source']}); the longest phase is {longest}, "
+        f"{100 * seen.share(longest):.0f} % of the step",
         CHANGE,
         (0.0, 0.0, 0.0),
         "a profile saves nothing by itself",

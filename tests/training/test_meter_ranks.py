@@ -1,0 +1,68 @@
+"""Do two ranks that train together name the slow one of them?"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("torch")
+
+from gpuledger.cli.views.training import as_data, by_run
+from gpuledger.lake.counted import read_counted
+from gpuledger.lake.layout import Lake
+
+pytestmark = pytest.mark.torch
+RANK = """
+import sys, time
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from gpuledger.training.meter import Meter
+
+rank, lake, port = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method=f"file://{port}", rank=rank, world_size=2)
+torch.manual_seed(0)
+model = DistributedDataParallel(nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+meter = Meter(model, lake=lake, run_id="two")
+def batches():
+    for _ in range(12):
+        time.sleep(0.03 * rank)  # rank 1 has the slower disk
+        yield torch.randn(8, 16)
+for batch in meter(batches()):
+    model(batch).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+meter.report(all_ranks=True)
+meter.finish()
+dist.destroy_process_group()
+"""
+
+
+def test_the_rank_with_the_slower_disk_is_named(tmp_path):
+    env = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(RANK)]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), str(tmp_path / "lake"), str(tmp_path / "meet")],
+            stderr=subprocess.PIPE, text=True, env=env,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    said = [r.communicate(timeout=120)[1] for r in ranks]
+    assert [r.returncode for r in ranks] == [0, 0], said
+    assert "rank 1 on" in said[0], "rank 0 shows the table for all"
+    assert said[1] == ""
+    counted = read_counted(Lake(tmp_path / "lake"))
+    assert [(r.run_id, r.rank, r.world_size) for r in counted] == [("two", 0, 2), ("two", 1, 2)]
+    compared = as_data("two", by_run(counted)["two"])["compared"]
+    assert (compared["slow"], compared["phase"]) == (1, "data_wait")
+    assert compared["behind_ms"] == pytest.approx(30, rel=0.5)
+    waits = {row["rank"]: row["waited_in_ms"] for row in compared["rows"]}
+    assert waits[0] > waits[1] + 15, "rank 0 waits for the other's gradients"
