@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from gpuledger.advice.limits import Limits
-from gpuledger.advice.slices import Slice, smallest_slice
+from gpuledger.advice.slices import Slice, slices_of, smallest_slice
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.plan.demand import Load
 from gpuledger.plan.packing import Parcel
@@ -58,9 +58,9 @@ def slice_for(load: Load, limits: Limits, full_ratio: float) -> Slice | Misfit:
         return Misfit("link", why, "keep whole GPUs for work that spans several")
     memory = load.memory_max_bytes / load.gpu.memory_bytes.value
     found = smallest_slice(load.gpu.key, min(load.busy_hours_ratio / full_ratio, 1.0), memory)
-    if isinstance(found, Unknown):
+    if isinstance(found, Unknown) and isinstance(slices_of(load.gpu.key), Unknown):
         return Misfit("no MIG", found.why, "use another way to share: MPS or time slicing")
-    if found.compute_ratio >= 1:
+    if isinstance(found, Unknown) or found.compute_ratio >= 1:
         return Misfit("too large", "it needs the whole board", "make it smaller first: batch, precision, model")
     return found
 

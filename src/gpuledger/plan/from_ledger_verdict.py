@@ -120,7 +120,7 @@ def _move(claim: Claim, holding: Holding, limits: Limits, market: Market, month:
         cap_pct=saved.cap_pct if saved else ZERO,
         capped=any(lever.capped for lever in saved.levers if lever.name == claim.kind) if saved else False,
         saving=spread,
-        saving_usd=saved.combined_usd if saved and priced else _no_price(holding),
+        saving_usd=(saved.combined_usd if saved else ZERO) if priced else _no_price(holding),
         saving_month=_months(spread, paid, month) if priced else _no_price(holding),
         with_spot_pct=saved.with_rate_pct if saved and spot else Unknown(words),
         spot_words=words,

@@ -75,6 +75,7 @@ def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere
     elif not anywhere:
         yield "where the inventory names instances of a cloud, moves stay in it: --cloud NAME or --cloud any lifts that"
     yield f"list prices are stale from {facts().stale_after_days['on_demand']} days on ({facts().stale_basis})"
-    yield f"a move must save {100 * settings_file().worth_from_ratio:.0f} % of what these GPUs cost: {settings_file().source}"
+    least = settings_file()
+    yield f"a move must save {100 * least.worth_from_ratio:.0f} % of what these GPUs cost ({least.source})"
     yield "a month is 30 days; copying data, contracts and the work of moving are not in the dollars"
     yield from cost.assumptions
