@@ -21,7 +21,8 @@ def parts(told: Figures) -> list[RenderableType]:
     kept = f"{told['effective_batch']} samples between optimizer steps, kept throughout"
     out: list[RenderableType] = [
         f"[bold]{escape(told['job'])}[/] on {escape(told['device'])}",
-        f"[dim]{kept}; MFU over {escape(told['denominator'])}[/]",
+        f"[dim]{kept}[/]",
+        f"[dim]MFU over the {escape(told['denominator'])}; beside it over the peak of the precision in use[/]",
         "",
         _ladder(told),
         "",
@@ -35,9 +36,8 @@ def parts(told: Figures) -> list[RenderableType]:
 
 def _ladder(told: Figures) -> Table:
     table = plain_table("Step by step")
-    table.add_column("step")
-    heads = ("samples/s", "gain (95 % interval)", "GPU util", "MFU", "own peak", "memory", "epoch", "loss off")
-    for head in heads:
+    table.add_column("step", min_width=8)
+    for head in ("samples/s", "gain, 95 % interval", "util", "MFU", "in use", "memory", "epoch", "loss off"):
         table.add_column(head, justify="right", no_wrap=True)
     for rung in told["ladder"]:
         parity = rung["parity"]
@@ -47,7 +47,7 @@ def _ladder(told: Figures) -> Table:
             times(rung["gain"]) if rung["gain"] else "",
             _percent(rung["utilization_pct"], 0),
             _percent(rung["mfu_pct"], 1),
-            _percent(rung["mfu_of_precision_pct"], 1),
+            _percent(rung["mfu_in_use_pct"], 1),
             "?" if rung["peak_bytes"] is None else size(rung["peak_bytes"]),
             span(rung["epoch_s"]),
             "" if parity is None else percent(100 * parity["deviation_ratio"], 2),

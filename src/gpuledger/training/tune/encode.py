@@ -69,7 +69,7 @@ def _rung(rung: Rung, known: Any) -> dict[str, Any]:
         "speedup": rung.speedup,
         "utilization_pct": known("utilization_pct", rung.utilization_pct),
         "mfu_pct": known("mfu_pct", rung.mfu_pct),
-        "mfu_of_precision_pct": known("mfu_of_precision_pct", rung.mfu_of_precision_pct),
+        "mfu_in_use_pct": known("mfu_in_use_pct", rung.mfu_in_use_pct),
         "peak_bytes": known("peak_bytes", rung.peak_bytes),
         "epoch_s": rung.epoch_s,
         "parity": _parity(rung.step.parity),

@@ -12,15 +12,13 @@ from operator import mul
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.cost.pricing import Price
 from gpuledger.training.job import TrainingJob
+from gpuledger.training.mfu import REFERENCE, Denominator, reference_peak, utilization
 from gpuledger.training.tune.choices import Plan, load_plan
 from gpuledger.training.tune.duel import Gain
 from gpuledger.training.tune.ladder import Ladder
 from gpuledger.training.tune.machine import TorchMachine
 from gpuledger.training.tune.statement import Climb, Payback, Step, epoch_s, payback, usd
 from gpuledger.units import Unknown
-
-TERA = 1e12
-REFERENCE = "bf16"
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Rung:
     speedup: float
     utilization_pct: float | Unknown
     mfu_pct: float | Unknown
-    mfu_of_precision_pct: float | Unknown
+    mfu_in_use_pct: float | Unknown
     peak_bytes: int | Unknown
     epoch_s: float
 
@@ -83,7 +81,6 @@ def state(
 ) -> Tuning:  # fmt: skip
     """The outcome of a climb in figures."""
     gpu = find_gpu(device)
-    peak = gpu if isinstance(gpu, Unknown) else gpu.peak(REFERENCE)
     gains = list(accumulate((s.gain.ratio if s.gain else 1.0 for s in climb.kept), mul))
     rungs = tuple(
         _rung(step, speedup, job, flop, device, samples_per_epoch)
@@ -94,10 +91,9 @@ def state(
     if not isinstance(total, Unknown):
         last = rungs[-1].samples_per_s
         back = payback(climb.spent_s, last / total.ratio, last, samples_per_epoch)
-    name = "" if isinstance(gpu, Unknown) else f"{gpu.name}: "
-    words = f"not known: {peak.why}" if isinstance(peak, Unknown) else f"{name}{peak:g} TFLOPS, {REFERENCE} dense"
+    over = Denominator(gpu, str(gpu)) if isinstance(gpu, Unknown) else reference_peak(gpu)
     return Tuning(
-        job, device, climb, rungs, total, flop, peak, words, samples_per_epoch, price,
+        job, device, climb, rungs, total, flop, over.tflops, over.words, samples_per_epoch, price,
         price if isinstance(price, Unknown) else usd(climb.spent_s, price.usd_per_h), back,
     )  # fmt: skip
 
@@ -107,25 +103,30 @@ def _rung(
 ) -> Rung:
     assert step.reading is not None
     rate, tokens = step.reading.samples_per_s, job.tokens_per_sample
+    mfu, in_use = _shares(rate, flop, device, step.settings.precision)
     return Rung(
         step=step,
         samples_per_s=rate,
         tokens_per_s=rate * tokens if tokens else Unknown("the job does not say how many tokens a sample has"),
         speedup=speedup,
         utilization_pct=step.reading.utilization_pct,
-        mfu_pct=_mfu_pct(rate, flop, device, REFERENCE),
-        mfu_of_precision_pct=_mfu_pct(rate, flop, device, step.settings.precision),
+        mfu_pct=mfu,
+        mfu_in_use_pct=in_use,
         peak_bytes=step.reading.peak_bytes,
         epoch_s=epoch_s(rate, samples_per_epoch),
     )
 
 
-def _mfu_pct(rate: float, flop: float | Unknown, device: str, precision: str) -> float | Unknown:
-    """Counted FLOP a second over the dense peak; a device that is not in the catalog has none."""
+def _shares(rate: float, flop: float | Unknown, device: str, precision: str) -> tuple[float | Unknown, float | Unknown]:
+    """Counted FLOP a second over the bf16 peak and over that of the precision in use."""
     gpu = find_gpu(device)
     if isinstance(flop, Unknown):
-        return flop
+        return flop, flop
     if isinstance(gpu, Unknown):
-        return gpu
-    peak = gpu.peak(precision)
-    return peak if isinstance(peak, Unknown) else 100 * rate * flop / (peak * TERA)
+        why = Unknown(f"no MFU without a peak: {gpu.why}")
+        return why, why
+    in_use = gpu.peak(precision)
+    found = utilization(rate * flop, gpu, REFERENCE if isinstance(in_use, Unknown) else precision)
+    if isinstance(found, Unknown):
+        return found, found
+    return found.mfu_pct, in_use if isinstance(in_use, Unknown) else found.mfu_in_use_pct

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +13,8 @@ from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError, map_os_error
 
 if TYPE_CHECKING:
-    from gpuledger.cost.pricing import Price
+    from gpuledger.cost.pricing import PriceChoice
     from gpuledger.training.tune.choices import Plan
-    from gpuledger.units import Unknown
 
 
 @click.command("tune")
@@ -38,13 +36,14 @@ def command(
     loss follows the same curve. Nothing else should run on the GPU meanwhile.
     """
     from gpuledger.cli.views.tuning import parts
+    from gpuledger.cost.pricing import price_for
     from gpuledger.training.job import load_job, need_torch
     from gpuledger.training.tune.encode import figures
     from gpuledger.training.tune.tuner import tune
 
     if budget_s is not None and budget_s <= 0:
         raise InputError(f"--budget {budget_s:g} leaves no time", hint="give a number of seconds above 0; 300 is usual")
-    given, plan = _given(price), _plan(axes, plan_file)
+    choice, plan = _choice(price), _plan(axes, plan_file)
     need_torch("gpuledger train tune")
     wanted = load_job(job)
     with screen.stages() as stages:
@@ -56,7 +55,7 @@ def command(
                 screen.say(f"trying: {what}", err=True)
 
         budget = float("inf") if budget_s is None else budget_s
-        found = tune(wanted, plan, budget_s=budget, price=lambda device: _price(device, given), say=say)
+        found = tune(wanted, plan, budget_s=budget, price=lambda device: price_for(device, choice), say=say)
     told = figures(found)
     if out:
         _write(out, told["snippet"])
@@ -64,22 +63,16 @@ def command(
     if screen.talks:
         screen.show(*parts(told))
         screen.say(f"settings written to {out}" if out else "next: the same with --out settings.py writes them down")
-    sys.stderr.flush()
 
 
-def _given(price: str | None) -> Decimal | None:
-    if price is None:
-        return None
+def _choice(price: str | None) -> PriceChoice:
+    """The price that was given, checked before anything is run."""
+    from gpuledger.cost.pricing import PriceChoice
+
     try:
-        return Decimal(price)
+        return PriceChoice(price=None if price is None else Decimal(price))
     except InvalidOperation as error:
         raise InputError(f"--price {price!r} is not a number", hint="dollars a GPU-hour, for example 2.50") from error
-
-
-def _price(device: str, given: Decimal | None) -> Price | Unknown:
-    from gpuledger.cost.pricing import PriceChoice, price_for
-
-    return price_for(device, PriceChoice(price=given))
 
 
 def _plan(axes: tuple[str, ...], file: Path | None) -> Plan:
