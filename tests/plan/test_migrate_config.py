@@ -115,34 +115,118 @@ P5 = ("gpu_instances", "P5")
 SCENARIO = ("workloads", "inference_small_p5", "scenario")
 NEW = {"name": "x"}
 FAULTS = {
-    "negative price": (0, put(*P5, "on_demand_cost_per_hour", -5), "gpu_instances.P5.on_demand_cost_per_hour: -5", "above 0"),
-    "price of zero": (0, put(*P5, "spot_cost_per_hour", 0), "gpu_instances.P5.spot_cost_per_hour: 0", "above 0"),
-    "price in words": (0, put(*P5, "on_demand_cost_per_hour", "fifty"), "'fifty'", "a number"),
-    "no GPUs": (0, put(*P5, "gpus_per_instance", 0), "gpu_instances.P5.gpus_per_instance: 0", "whole number of at least 1"),
-    "half a GPU": (0, put(*P5, "gpus_per_instance", 0.5), "gpus_per_instance: 0.5", "whole number"),
-    "missing field": (0, put("gpu_instances", "X", NEW), "gpu_instances.X.family: the field is missing", "config init"),
-    "unknown field": (0, put(*P5, "on_demand_cost", 3), "gpu_instances.P5.on_demand_cost: no such field", "on_demand_cost_per_hour"),
-    "unknown scope": (0, put(*P5, "price_scope", "gpus"), "gpu_instances.P5.price_scope: 'gpus'", "gpu or instance"),
-    "unknown catalog GPU": (0, put(*P5, "catalog_gpu", "h100"), "gpu_instances.P5.catalog_gpu: 'h100'", "allowed"),
-    "unknown section": (0, put("gpu_instance", {}), "gpu_instance: no such section", "gpu_instances"),
-    "section of the wrong kind": (0, put("gpu_instances", []), "gpu_instances: []", "an object"),
-    "wrong correction": (0, put(*P5, "corrections", {"vcpus": {"value": 1, "why": "x"}}), "corrections.vcpus", "gpus_per_instance"),
-    "size of zero": (1, put("model_sizes", "small", "parameter_count_billion", 0), "model_sizes.small.parameter_count_billion: 0", "above 0"),
-    "overhead below one": (1, put("model_sizes", "small", "memory_overhead_multiplier", 0.5), "0.5", "at least 1"),
-    "weights do not add up": (1, put("priorities", "cost", "weights", "cost", 0.7), "priorities.cost.weights: they add up to 1.1", "add up to 1"),
-    "weight above one": (1, put("priorities", "cost", "weights", "cost", 1.7), "priorities.cost.weights.cost: 1.7", "at most 1"),
-    "unknown priority": (1, put("use_cases", "batch_inference", "priority", "speed"), "use_cases.batch_inference.priority: 'speed'", "cost, performance"),
-    "a kind of work is gone": (1, put("workload_types", "training", None), "workload_types.training: the entry is missing", "three"),
-    "unknown workload type": (2, put(*SCENARIO, "workload_type", "INFERENSE"), "workload_type: 'INFERENSE'", "INFERENCE"),
-    "unknown model size": (2, put(*SCENARIO, "model_size", "TINY"), "model_size: 'TINY'", "SMALL, MEDIUM, LARGE, MASSIVE"),
-    "unknown precision": (2, put(*SCENARIO, "precision", "fp7"), "precision: 'fp7'", "fp32, fp16, bf16, fp8, int8"),
-    "unknown instance": (2, put(*SCENARIO, "current_instance", "P9"), "current_instance: 'P9'", "G4dn"),
-    "no GPUs in use": (2, put(*SCENARIO, "current_gpu_count", 0), "current_gpu_count: 0", "at least 1"),
-    "more hours than a month has": (2, put(*SCENARIO, "monthly_hours", 800), "monthly_hours: 800", "at most 744"),
-    "missing scenario": (2, drop("workloads", "inference_small_p5", "scenario"), "", ""),
-    "unknown use case": (2, put("workloads", "inference_small_p5", "use_case", "fun"), "use_case: 'fun'", "batch_inference"),
-    "a set names nobody": (2, put("workload_sets", "basic_demos", ["nobody"]), "workload_sets.basic_demos[0]: 'nobody'", "allowed"),
-    "an empty set": (2, put("workload_sets", "basic_demos", []), "workload_sets.basic_demos: the set is empty", "workload"),
+    "negative price": (
+        0, put(*P5, "on_demand_cost_per_hour", -5),
+        "gpu_instances.P5.on_demand_cost_per_hour: -5", "above 0",
+    ),
+    "price of zero": (
+        0, put(*P5, "spot_cost_per_hour", 0),
+        "gpu_instances.P5.spot_cost_per_hour: 0", "above 0",
+    ),
+    "price in words": (
+        0, put(*P5, "on_demand_cost_per_hour", "fifty"),
+        "'fifty'", "a number",
+    ),
+    "no GPUs": (
+        0, put(*P5, "gpus_per_instance", 0),
+        "gpu_instances.P5.gpus_per_instance: 0", "whole number of at least 1",
+    ),
+    "half a GPU": (
+        0, put(*P5, "gpus_per_instance", 0.5),
+        "gpus_per_instance: 0.5", "whole number",
+    ),
+    "missing field": (
+        0, put("gpu_instances", "X", NEW),
+        "gpu_instances.X.family: the field is missing", "config init",
+    ),
+    "unknown field": (
+        0, put(*P5, "on_demand_cost", 3),
+        "gpu_instances.P5.on_demand_cost: no such field", "on_demand_cost_per_hour",
+    ),
+    "unknown scope": (
+        0, put(*P5, "price_scope", "gpus"),
+        "gpu_instances.P5.price_scope: 'gpus'", "gpu or instance",
+    ),
+    "unknown catalog GPU": (
+        0, put(*P5, "catalog_gpu", "h100"),
+        "gpu_instances.P5.catalog_gpu: 'h100'", "allowed",
+    ),
+    "unknown section": (
+        0, put("gpu_instance", {}),
+        "gpu_instance: no such section", "gpu_instances",
+    ),
+    "section of the wrong kind": (
+        0, put("gpu_instances", []),
+        "gpu_instances: []", "an object",
+    ),
+    "wrong correction": (
+        0, put(*P5, "corrections", {"vcpus": {"value": 1, "why": "x"}}),
+        "corrections.vcpus", "gpus_per_instance",
+    ),
+    "size of zero": (
+        1, put("model_sizes", "small", "parameter_count_billion", 0),
+        "model_sizes.small.parameter_count_billion: 0", "above 0",
+    ),
+    "overhead below one": (
+        1, put("model_sizes", "small", "memory_overhead_multiplier", 0.5),
+        "0.5", "at least 1",
+    ),
+    "weights do not add up": (
+        1, put("priorities", "cost", "weights", "cost", 0.7),
+        "priorities.cost.weights: they add up to 1.1", "add up to 1",
+    ),
+    "weight above one": (
+        1, put("priorities", "cost", "weights", "cost", 1.7),
+        "priorities.cost.weights.cost: 1.7", "at most 1",
+    ),
+    "unknown priority": (
+        1, put("use_cases", "batch_inference", "priority", "speed"),
+        "use_cases.batch_inference.priority: 'speed'", "cost, performance",
+    ),
+    "a kind of work is gone": (
+        1, put("workload_types", "training", None),
+        "workload_types.training: the entry is missing", "three",
+    ),
+    "unknown workload type": (
+        2, put(*SCENARIO, "workload_type", "INFERENSE"),
+        "workload_type: 'INFERENSE'", "INFERENCE",
+    ),
+    "unknown model size": (
+        2, put(*SCENARIO, "model_size", "TINY"),
+        "model_size: 'TINY'", "SMALL, MEDIUM, LARGE, MASSIVE",
+    ),
+    "unknown precision": (
+        2, put(*SCENARIO, "precision", "fp7"),
+        "precision: 'fp7'", "fp32, fp16, bf16, fp8, int8",
+    ),
+    "unknown instance": (
+        2, put(*SCENARIO, "current_instance", "P9"),
+        "current_instance: 'P9'", "G4dn",
+    ),
+    "no GPUs in use": (
+        2, put(*SCENARIO, "current_gpu_count", 0),
+        "current_gpu_count: 0", "at least 1",
+    ),
+    "more hours than a month has": (
+        2, put(*SCENARIO, "monthly_hours", 800),
+        "monthly_hours: 800", "at most 744",
+    ),
+    "missing scenario": (
+        2, drop("workloads", "inference_small_p5", "scenario"),
+        "", "",
+    ),
+    "unknown use case": (
+        2, put("workloads", "inference_small_p5", "use_case", "fun"),
+        "use_case: 'fun'", "batch_inference",
+    ),
+    "a set names nobody": (
+        2, put("workload_sets", "basic_demos", ["nobody"]),
+        "workload_sets.basic_demos[0]: 'nobody'", "allowed",
+    ),
+    "an empty set": (
+        2, put("workload_sets", "basic_demos", []),
+        "workload_sets.basic_demos: the set is empty", "workload",
+    ),
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Does the planner keep its laws, against brute force on small random catalogs?
 
-The oracle below is written from the description, not from the code: it looks at every candidate, decides by itself which
-may be refused, and weighs the rest.
+The oracle below is written from the description, not from the code: it looks at every candidate, decides by itself
+which may be refused, and weighs the rest.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def candidates(draw, least=1) -> list[Candidate]:
         found.append(
             Candidate(
                 id=f"c{i}", instance=f"i{i}", family="P", gpu=gpu, gpu_name=gpu.key, gpus=gpus,
-                gpus_per_instance=draw(st.sampled_from([1, 4, 8])), purchase=draw(st.sampled_from(["on-demand", "spot"])),
+                gpus_per_instance=draw(st.sampled_from([1, 4, 8])),
+                purchase=draw(st.sampled_from(["on-demand", "spot"])),
                 usd_per_gpu_h=known, high_usd_per_gpu_h=known, usd_per_h=share, whole_usd_per_h=share,
                 price_scope="gpu", price_date="2026-08-22", price_source="test",
                 zones=draw(st.none() | st.integers(0, 20)), stale=draw(st.booleans()),
@@ -124,7 +125,9 @@ def oracle(job: Job, given_: list[Candidate], toy: Toy) -> tuple[dict[str, float
         rest[c.id] = (c, there, speed, serves)
     if not dollars:
         return {}, refused, {}
-    least, most = min(dollars.values()), max(rates.values())
+    # A server is paid by the month, other work by what is done.
+    price = dollars if serves else {i: rest[i][0].usd_per_h / Decimal(repr(rates[i])) for i in dollars}
+    least, most = min(price.values()), max(rates.values())
     if serves and not isinstance(here, Misfit):
         most = min(most, here.rate.middle * facts.limits.enough_speed_ratio)
     links = {i: c.gpu.link.bytes_per_s.value / -(-c.gpus // c.gpus_per_instance) for i, (c, *_) in rest.items()}
@@ -137,7 +140,7 @@ def oracle(job: Job, given_: list[Candidate], toy: Toy) -> tuple[dict[str, float
         reliability = 0.4 * available + 0.3 * (1 - risk_points(job, c, there, speed, serving) / 8)
         reliability += 0.3 * (1 - hours_of_work(now, c) / 160)
         w = WEIGHTS[job.priority]
-        scores[id_] = w[0] * float(least / dollars[id_]) + w[1] * performance + w[2] * max(0, reliability)
+        scores[id_] = w[0] * float(least / price[id_]) + w[1] * performance + w[2] * max(0, reliability)
     return scores, refused, dollars
 
 

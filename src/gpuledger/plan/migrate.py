@@ -68,7 +68,9 @@ def plan_migration(
             refused.append(found)
         else:
             options.append(found)
-    ranked = _with_other_purchase(scored(options, terms.priority.weights, _enough(job, now)), every)
+    ranked = _with_other_purchase(
+        scored(options, terms.priority.weights, serves=job.serves, enough=_enough(job, now)), every
+    )
     chosen = _chosen(ranked)
     plan = MigrationPlan(
         job=job,
@@ -157,7 +159,7 @@ def _option(
     monthly = usd * hours
     low, high = _range(candidate, monthly, rate, fixed_hours=job.serves or isinstance(speed, Unknown))
     verdicts = guidelines(job, candidate, terms.preferred)
-    saving: Decimal | Unknown = now.monthly_usd if isinstance(now.monthly_usd, Unknown) else now.monthly_usd - monthly
+    saving = _saving(now, monthly)
     return Option(
         candidate=candidate,
         placement=placed,
@@ -253,13 +255,21 @@ def _middle(rate: Rate | Unknown) -> float:
     return 0.0 if isinstance(rate, Unknown) else rate.middle
 
 
+def _saving(now: Current, monthly: Decimal) -> Decimal | Unknown:
+    if isinstance(now.placement, Misfit):
+        return Unknown(f"the present setup cannot run it: {now.placement.why}")
+    return now.monthly_usd if isinstance(now.monthly_usd, Unknown) else now.monthly_usd - monthly
+
+
 def _times(price: Decimal | Unknown, hours: Decimal) -> Decimal | Unknown:
     return price if isinstance(price, Unknown) else price * hours
 
 
 def _pct(part: Decimal | Unknown, whole: Decimal | Unknown) -> float | Unknown:
-    if isinstance(part, Unknown) or isinstance(whole, Unknown):
-        return Unknown("the price of the present setup is not known")
+    if isinstance(part, Unknown):
+        return part
+    if isinstance(whole, Unknown):
+        return whole
     return float(100 * part / whole) if whole else Unknown("the present setup costs nothing")
 
 

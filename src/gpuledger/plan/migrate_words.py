@@ -29,7 +29,10 @@ def recommendation(plan: MigrationPlan) -> str:
     if chosen.current:
         return _stay(plan, chosen)
     now = plan.current.monthly_usd
-    words = [f"Move to {chosen.candidate.name}: {dollars(chosen.monthly_usd)} a month instead of {dollars(now)}"]
+    cannot = " for a setup that cannot run it" if isinstance(plan.current.placement, Misfit) else ""
+    words = [
+        f"Move to {chosen.candidate.name}: {dollars(chosen.monthly_usd)} a month instead of {dollars(now)}{cannot}"
+    ]
     words.append(_saving(chosen))
     words.append(_speed(plan, chosen))
     words.append(f"Risk {chosen.risk.level}, effort {chosen.effort.level} ({chosen.effort.amount:g} h)")
@@ -58,7 +61,9 @@ def _saving(option: Option) -> str:
 def _speed(plan: MigrationPlan, option: Option) -> str:
     ratio = option.speed_ratio
     if isinstance(ratio, Unknown):
-        return "How much faster is not known: the present setup cannot run this model as described"
+        if isinstance(plan.current.placement, Misfit):
+            return f"For {float(option.monthly_h):g} hours a month, as now"
+        return f"How much faster is {ratio}"
     if not plan.job.serves:
         return f"{ratio:.2f} x the speed: the month's work takes {option.monthly_h:,.0f} hours"
     if ratio >= 1 or plan.job.busy_ratio is not None:

@@ -16,10 +16,14 @@ def work_rate(model: Model, setup: Setup, gpu: Gpu) -> Rate | Unknown:
         found = train_rate(model, gpu, setup, MICRO_BATCHES)
         if isinstance(found, Unknown):
             return found
-        return Rate(found.rate.low_per_s, found.rate.per_s, found.rate.high_per_s)
+        return _around(found.rate.per_s, found.rate.low_per_s, found.rate.high_per_s)
     step = decode_step_s(model, gpu, setup, setup.context / 2)
     if isinstance(step, Unknown):
         return step
     middle = setup.data * setup.batch / step
-    low, high = decode_errors(model, gpu).range_of(middle)
-    return Rate(low, middle, high)
+    return _around(middle, *decode_errors(model, gpu).range_of(middle))
+
+
+def _around(middle: float, low: float, high: float) -> Rate:
+    """The range of the measured errors, widened to hold the estimate itself where all of them lie on one side."""
+    return Rate(min(low, middle), middle, max(high, middle))

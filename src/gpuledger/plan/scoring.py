@@ -22,32 +22,40 @@ NOT_LISTED = 0.5  # where the price lists do not say how widely an instance is o
 class Best:
     """The best figures among all options that can do the job."""
 
-    monthly_usd: Decimal
+    price_usd: Decimal
     rate: float
     link_bytes_per_s: float
 
 
-def scored(options: Sequence[Option], weights: Weights, enough: float | None = None) -> list[Option]:
+def scored(options: Sequence[Option], weights: Weights, *, serves: bool, enough: float | None = None) -> list[Option]:
     """The options with their scores, best first; a tie goes to the cheaper, then to the name.
 
-    `enough`: work a second above which more is no better, where the work does not end sooner for it.
+    `serves`: dollars are of the hours of a month; else of a unit of work. `enough`: work a second above which more is
+    no better, where the work does not end sooner for it.
     """
     if not options:
         return []
     best = Best(
-        min(o.monthly_usd for o in options),
+        min(price(o, serves=serves) for o in options),
         min(max(_rate(o) for o in options), float("inf") if enough is None else enough),
         max(link_bytes_per_s(o) for o in options),
     )
-    made = [_score(option, measures(option, best), weights) for option in options]
+    made = [_score(option, measures(option, best, serves=serves), weights) for option in options]
     return sorted(made, key=lambda o: (-o.score, o.monthly_usd, o.candidate.id))
 
 
-def measures(option: Option, best: Best) -> dict[Measure, float]:
+def price(option: Option, *, serves: bool) -> Decimal:
+    """Dollars for a month of a server, or for a million units of work that ends."""
+    if serves or isinstance(option.usd_per_million, Unknown):
+        return option.monthly_usd
+    return option.usd_per_million
+
+
+def measures(option: Option, best: Best, *, serves: bool) -> dict[Measure, float]:
     """The seven measures of one option."""
-    facts, zones = migrate_facts(), option.candidate.zones
+    facts, zones, own = migrate_facts(), option.candidate.zones, price(option, serves=serves)
     return {
-        "dollars": float(best.monthly_usd / option.monthly_usd) if option.monthly_usd else 1.0,
+        "dollars": float(best.price_usd / own) if own else 1.0,
         "throughput": min(1.0, _rate(option) / best.rate) if best.rate else 0.0,
         "headroom": min(1.0, max(0.0, option.placement.headroom_ratio) / facts.limits.headroom_full_ratio),
         "interconnect": _interconnect(option, best),

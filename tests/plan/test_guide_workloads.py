@@ -1,0 +1,164 @@
+"""What do the guide's seven workloads, five sets and claims come to, the original's figures beside ours?"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from gpuledger.catalog.gpus import load_gpus
+from gpuledger.catalog.prices import instance_price
+from gpuledger.plan.migrate_asking import plan_configured
+from gpuledger.plan.migrate_config import reference
+from gpuledger.plan.migrate_form import Form, form_of
+from gpuledger.plan.migrate_market import Market, plan_market
+from gpuledger.plan.migrate_sets import plan_set
+from gpuledger.plan.migrate_statement import CANNOT_FIT, Misfit
+from gpuledger.plan.offers import market_options
+
+ROOT = Path(__file__).parents[2]
+TABLE = json.loads((ROOT / "tests" / "data" / "guide_workloads.json").read_text())
+ROWS = [pytest.param(row, id=row["id"]) for row in TABLE["workloads"]]
+
+
+@pytest.fixture(scope="module")
+def plans():
+    config = reference()
+    return {id_: plan_configured(config, form_of(one), id_) for id_, one in config.workloads.items()}
+
+
+def original_now_usd(id_: str) -> Decimal:
+    """As the original reckons: the listed price times GPUs times hours, whatever the price is of."""
+    s = reference().workloads[id_].scenario
+    one = reference().instances[s.current_instance]
+    price = one.spot_cost_per_hour if s.use_spot else one.on_demand_cost_per_hour
+    return Decimal(str(price)) * s.current_gpu_count * Decimal(str(s.monthly_hours))
+
+
+def original_memory_gb(id_: str) -> float:
+    s = reference().workloads[id_].scenario
+    size = reference().sizes[s.model_size.lower()]
+    kind = reference().kinds[s.workload_type.lower()]
+    width = reference().precisions[s.precision].bytes_per_parameter
+    return size.parameter_count_billion * width * kind.memory_overhead_multiplier
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_workload(row, plans):
+    plan, id_ = plans[row["id"]], row["id"]
+    s = reference().workloads[id_].scenario
+    assert Decimal(row["original_now_usd"]) == original_now_usd(id_)
+    assert plan.current.monthly_usd == Decimal(row["now_usd"])
+    room_gb = s.current_gpu_count * reference().instances[s.current_instance].gpu_memory_gb
+    assert row["original_fits"] == (original_memory_gb(id_) <= room_gb)
+    assert row["fits"] == (not isinstance(plan.current.placement, Misfit))
+    assert float(row["original_memory_gb"]) == pytest.approx(original_memory_gb(id_))
+    assert plan.memory.rule_bytes / 1e9 == pytest.approx(original_memory_gb(id_))
+    assert plan.memory.real_bytes / 1e9 == pytest.approx(float(row["memory_gb"]), rel=0.03)
+    assert plan.chosen.candidate.instance in row["chosen"]
+    assert all(row[why] for why in ("why_cost", "why_memory", "why_chosen"))
+    # What every plan must show.
+    assert plan.job.expected_outcome
+    assert plan.job.tags
+    assert plan.job.use_case
+    assert plan.runners_up
+    assert plan.assumptions
+    assert "illustrative" in plan.price_dates[0]
+    assert plan.chosen.low_monthly_usd <= plan.chosen.monthly_usd <= plan.chosen.high_monthly_usd
+
+
+@pytest.mark.parametrize("name", TABLE["sets"])
+def test_a_set(name, plans):
+    found = plan_set(reference(), name, lambda id_: plans[id_])
+    assert found.now_usd == Decimal(TABLE["sets"][name]["now_usd"])
+    original = sum(original_now_usd(id_) for id_ in reference().sets[name])
+    assert original == Decimal(TABLE["sets"][name]["original_now_usd"])
+    assert found.purpose
+    assert found.use_case
+    assert found.now_usd - found.then_usd == found.saving_usd
+    assert found.then_usd == sum(p.chosen.monthly_usd for p in found.plans)
+
+
+@pytest.mark.parametrize("claim", TABLE["claims"], ids=lambda c: c["claim"])
+def test_a_claim(claim, plans):
+    if claim["kind"] == "market_saving_pct":
+        now, then = (instance_price(claim[k], "us-east-1").usd_per_gpu_h for k in ("from", "to"))
+        assert round(100 * (1 - then / now)) == claim["ours"]
+        assert round(100 * (1 - Decimal("3.5") / (Decimal(50) / 8))) == 44
+    elif claim["kind"] == "peak_ratio":
+        now, then = (load_gpus()[claim[k]].peak("bf16") for k in ("from", "to"))
+        assert round(then / now, 2) == claim["ours"]
+    else:
+        (group,) = [
+            g for g in plans["inference_small_p5"].refused_groups if g.gpu_name == "L4" and g.kind == CANNOT_FIT
+        ]
+        assert 1 in group.counts
+        assert "INT8" in group.remedies[0]
+
+
+def test_the_page_prints_the_table():
+    text = (ROOT / "docs" / "migrate.md").read_text(encoding="utf-8")
+    for row in TABLE["workloads"]:
+        usd, ours = (f"${Decimal(row[k]):,.0f}" for k in ("original_now_usd", "now_usd"))
+        gb = f"{float(row['original_memory_gb']):g}"
+        assert f"| `{row['id']}` | {usd} | {ours} | {gb} | {float(row['memory_gb']):g} |" in text, row["id"]
+    for claim in TABLE["claims"]:
+        assert claim["claim"] in text
+
+
+def test_at_market_prices_the_over_provisioned_server_saves_73_percent():
+    market = Market(market_options(clouds=["aws"], regions=["us-east-1"]), "aws us-east-1")
+    plan = plan_market(reference(), form_of(reference().workloads["inference_small_p5"]), market, "inference_small_p5")
+    assert plan.chosen.candidate.gpu_name == "L40S"
+    assert round(plan.chosen.saving_pct) == 73
+    assert plan.price_dates == ("2026-08-22", "2026-08-22")
+    assert "2026-08-22" in plan.prices
+
+
+def test_already_well_optimized_is_an_answer():
+    form = Form(instance="P6", gpus=2, workload="fine_tuning", size="medium", monthly_h=200, spot=True)
+    plan = plan_configured(reference(), form)
+    assert plan.verdict == "already well optimized"
+    assert plan.chosen.current
+    assert plan.recommendation.startswith("Already well optimized: keep 2 x B200")
+
+
+def test_spot_is_never_chosen_for_production_serving():
+    for spot in (True, False):
+        form = Form(instance="G5", gpus=2, workload="inference", size="small", spot=spot, precision="int8")
+        plan = plan_configured(reference(), form)
+        assert all(o.candidate.purchase == "on-demand" for o in plan.options)
+        assert any(r.kind == "SPOT" for r in plan.refused)
+        assert any("production on spot" in w for w in plan.warnings) == spot
+
+
+def test_nothing_fits_is_an_answer_with_what_would_help(tmp_path):
+    (tmp_path / "gpu_instances.json").write_text(
+        json.dumps({"gpu_instances": {k: None for k in reference().instances if k != "G4dn"}})
+    )
+    (tmp_path / "workloads.json").write_text(
+        json.dumps({"workloads": {k: None for k in reference().workloads if "g4dn" not in k},
+                    "workload_sets": {k: (["production_serving_g4dn"]) for k in reference().sets}})
+    )  # fmt: skip
+    from gpuledger.plan.migrate_config import load_config
+
+    config = load_config(tmp_path)
+    plan = plan_configured(config, Form(instance="G4dn", gpus=1, workload="training", size="massive", precision="fp16"))
+    assert plan.verdict == "nothing fits"
+    assert plan.chosen is None
+    assert plan.recommendation.startswith("No option can run this. CANNOT FIT MODEL")
+    assert "What would help" in plan.recommendation
+
+
+def test_a_precision_the_gpu_lacks_is_refused_there_alone():
+    plan = plan_configured(
+        reference(), Form(instance="P5", gpus=1, workload="inference", size="small", precision="fp8")
+    )
+    lacking = {g.gpu_name for g in plan.refused_groups if g.kind == "PRECISION"}
+    assert {"A100 40GB", "A100 80GB", "T4", "A10G"} <= lacking
+    assert any(o.candidate.instance == "P5" for o in plan.options)
+    group = next(g for g in plan.refused_groups if g.gpu_name == "A100 80GB" and g.kind == "PRECISION")
+    assert "no fp8 units" in group.why
+    assert "bf16" in group.remedies[0]
