@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -33,9 +34,8 @@ def facts_of(driver: str, devices: Sequence[Device]) -> dict[str, Any]:
 
 def _version(name: str) -> str:
     if name == "gpuledger":
-        from gpuledger import __version__
-
-        return __version__
+        # By name: the package's first module draws in every room, and this one may not know them all.
+        return str(importlib.import_module("gpuledger").__version__)
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

@@ -13,7 +13,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import msgspec
 
@@ -25,10 +25,13 @@ from gpuledger.scaling.messages import Beat, Done, Failed, Message, Ready, Recor
 from gpuledger.scaling.record_fields import line_of
 from gpuledger.scaling.records import NOT_GIVEN, Request
 from gpuledger.scaling.targets import TARGETS, Answer, Target
-from gpuledger.scaling.telemetry import Elsewhere
 from gpuledger.units import Unknown
 
+if TYPE_CHECKING:
+    from gpuledger.scaling.telemetry import Elsewhere
+
 FLUSH_S = 0.1
+TOGETHER_S = 0.02
 BEAT_S = 1.0
 # Where requests come when they are due, warm-up still needs a number.
 WARM_CONCURRENCY = 8
@@ -85,6 +88,7 @@ class Worker:
         self._names: list[int | str] = []
         self._lines: list[bytes] = []
         self._last_end_s = 0.0
+        self._flushed_s = 0.0
         self._latencies: list[float] = []
         self._late: list[float] = []
 
@@ -107,7 +111,7 @@ class Worker:
         opened = await target.open()
         first = task.phases[0]
         await self._closed(target, first.warmup, first.concurrency or WARM_CONCURRENCY)
-        beside = Elsewhere(task.run, task.device, task.hz, {"workload": "bench"}) if task.device else None
+        beside = _beside(task) if task.device else None
         machine = machine_facts() | (beside.facts if beside else {})
         self._talk.say(Ready(task.node, dict(opened.facts), machine, opened.problem))
         await self._talk.go()
@@ -171,8 +175,12 @@ class Worker:
             self._last_end_s = max(self._last_end_s, start_s + (answer.latency_s or 0.0))
             if answer.ok and answer.latency_s is not None:
                 self._latencies.append(answer.latency_s)
+        # Many in a short time travel together; a single one goes at once, so that a crash costs as little as can be.
+        if asyncio.get_running_loop().time() - self._flushed_s > TOGETHER_S:
+            self._flush()
 
     def _flush(self) -> None:
+        self._flushed_s = asyncio.get_running_loop().time()
         if self._names:
             self._talk.say(Records(self._task.node, tuple(self._names), b"".join(self._lines), self._last_end_s))
             self._names, self._lines = [], []
@@ -187,6 +195,13 @@ class Worker:
             else:
                 self._talk.say(Beat(self._task.node))
                 since_s = 0.0
+
+
+def _beside(task: Task) -> Elsewhere:
+    """The recording on this machine; its libraries are heavy, and most workers have none."""
+    from gpuledger.scaling.telemetry import Elsewhere
+
+    return Elsewhere(task.run, task.device, task.hz, {"workload": "bench"})
 
 
 class _Pipes:

@@ -10,14 +10,16 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gpuledger.errors import GpuledgerError
 from gpuledger.scaling.load import Order
 from gpuledger.scaling.targets import TARGETS, Answer, Opened
-from gpuledger.training.local_model import Generated, LocalModel, open_model
+
+if TYPE_CHECKING:
+    from gpuledger.training.local_model import Generated, LocalModel
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -44,6 +46,8 @@ class LocalModelTarget:
 
     async def open(self) -> Opened:
         """Make the weights."""
+        from gpuledger.training.local_model import open_model  # only who wants a model needs its libraries
+
         s = self._set
         how = {"device": s.device, "dtype": s.dtype, "seed": self._seed, "compiled": s.compiled}
         model = await asyncio.to_thread(lambda: open_model(s.model, **how))  # type: ignore[arg-type]

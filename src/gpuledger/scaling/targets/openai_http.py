@@ -22,6 +22,8 @@ from gpuledger.scaling.targets import TARGETS, Answer, Opened
 from gpuledger.scaling.targets.sse import Body, Completion
 
 E = TypeVar("E", Completion, Body)
+# Servers close a connection that rested for some seconds; none does after less than this.
+RESTED_S = 1.0
 APIS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
 
 
@@ -46,7 +48,7 @@ class OpenAiHttp:
         self._set = msgspec.convert(dict(settings), Settings)
         self._at = check_url(self._set.url)
         self._model, self._timeout_s = self._set.model, timeout_s
-        self._idle: list[Connection] = []
+        self._idle: list[tuple[Connection, float]] = []
         self._secure = ssl.create_default_context() if self._at.scheme == "https" else None
         self._dice = random.Random(seed)  # noqa: S311 - prompts, not secrets
         self._text = _words_of(seed)
@@ -100,7 +102,7 @@ class OpenAiHttp:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_s
         while True:
-            exchange, kept = make(), self._rested()
+            exchange, (kept, rested_s) = make(), self._rested(loop.time())
             try:
                 connection = kept or await self._connect(deadline - loop.time())
             except (OSError, ValueError) as error:
@@ -111,20 +113,22 @@ class OpenAiHttp:
             await exchange.done
             timer.cancel()
             if connection.usable and connection.free:
-                self._idle.append(connection)
+                self._idle.append((connection, loop.time()))
                 return exchange
-            stale = kept is not None and connection.silent and loop.time() < deadline
+            # A server lets go of a connection that rested for long, maybe just as we ask: that is no failure of an
+            # answer, and we ask on another one. One that was in use a moment ago broke off an answer.
+            stale = rested_s >= RESTED_S and connection.silent and loop.time() < deadline
             connection.close()
             if not stale:
                 return exchange
-            # The server closed it while it rested, just as we asked: that is no answer. Ask on another one.
 
-    def _rested(self) -> Connection | None:
-        """A connection from before that is still open."""
+    def _rested(self, now: float) -> tuple[Connection | None, float]:
+        """A connection from before that is still open, and how long it rested."""
         while self._idle:
-            if (connection := self._idle.pop()).usable:
-                return connection
-        return None
+            connection, since = self._idle.pop()
+            if connection.usable:
+                return connection, now - since
+        return None, 0.0
 
     async def _connect(self, within_s: float) -> Connection:
         loop = asyncio.get_running_loop()
@@ -139,7 +143,7 @@ class OpenAiHttp:
 
     async def close(self) -> None:
         """Let all connections go."""
-        for connection in self._idle:
+        for connection, _ in self._idle:
             connection.close()
         await asyncio.sleep(0)
 
