@@ -119,7 +119,7 @@ def test_your_rate_takes_the_place_of_the_listed_one() -> None:
     assert (found.rows[0].yours, found.rows[0].usd_per_gpu_h, found.rows[0].source) == (
         True,
         Decimal("2.5"),
-        "negotiated",
+        "yours: negotiated",
     )
     assert [r.yours for r in found.rows if r.region == "us-east-1"] == [True]
     assert found.replaced == sum(

@@ -61,7 +61,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             usd_per_h=given * self.count if self.price_scope == "gpu" else given,
             dated=self.as_of,
             price_scope=self.price_scope,
-            source=self.note or "your own rate",
+            source=f"yours: {self.note}" if self.note else "yours",
             yours=True,
         )
 

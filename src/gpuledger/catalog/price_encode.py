@@ -37,10 +37,11 @@ def plain(value: object) -> Any:
 
 
 def record(value: Any) -> Json:
-    """A dataclass by its own names, with the reasons for what is not known."""
+    """A dataclass by its own names, with the reasons for what is not known; `purchase` as a command line has it."""
     found = {f.name: getattr(value, f.name) for f in fields(value)}
     why = {name: v.why for name, v in found.items() if isinstance(v, Unknown)}
-    return {name: plain(v) for name, v in found.items()} | ({"not_known": why} if why else {})
+    out = {name: plain(v) for name, v in found.items()} | ({"not_known": why} if why else {})
+    return out | ({"purchase": str(found["purchase"]).replace("_", "-")} if "purchase" in found else {})
 
 
 def prices_json(prices: Prices, limit: int | None = None) -> Json:
@@ -60,9 +61,9 @@ def prices_json(prices: Prices, limit: int | None = None) -> Json:
 
 
 def row_json(row: PriceRow) -> Json:
-    """One price; its number of GPUs as a number, and the purchase option as it is written on a command line."""
+    """One price; its number of GPUs as a number."""
     gpus = int(row.gpus) if row.gpus == int(row.gpus) else float(row.gpus)
-    return record(row) | {"gpus": gpus, "purchase": row.purchase.replace("_", "-")}
+    return record(row) | {"gpus": gpus}
 
 
 def comparison_json(found: PriceComparison) -> Json:

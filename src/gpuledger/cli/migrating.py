@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuledger.cost.own_prices import load_own
 from gpuledger.errors import InputError
 from gpuledger.plan.migrate_asking import plan_configured
 from gpuledger.plan.migrate_config import Config, load_config
@@ -17,6 +18,7 @@ from gpuledger.plan.migrate_statement import MigrationPlan
 from gpuledger.plan.offers import market_options
 
 ANY = "any"
+LAKE = Path("gpuledger-data")  # where rates of the user's own rest by default
 HOME_REGION = {"aws": "us-east-1"}
 REFERENCE = "reference"
 
@@ -79,7 +81,7 @@ def _planner(asked: Asked, config: Config, today: dt.date) -> Callable[[Form, st
     where = f"{', '.join(clouds)} {', '.join(regions) or 'in every region'}"
     if ANY in clouds:
         clouds, where = (), f"every cloud {', '.join(regions) or 'and region'}"
-    market = Market(market_options(clouds=clouds, regions=regions), where, today, asked.whole)
+    market = Market(market_options(clouds=clouds, regions=regions, own=load_own(LAKE)), where, today, asked.whole)
     return lambda form, id_: plan_market(config, form, market, id_)
 
 

@@ -24,6 +24,7 @@ from gpuledger.cost.build import Money, statement_and_bill
 from gpuledger.cost.charges import Charge
 from gpuledger.cost.inventory import Inventory, read_inventory
 from gpuledger.cost.money import ZERO, usd
+from gpuledger.cost.pricing import Price
 from gpuledger.cost.projections import DAYS_PER_MONTH, HOURS_PER_DAY
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
 from gpuledger.efficiency.scope import UNALLOCATED, Scope
@@ -114,6 +115,7 @@ def _holding(key: Key, charges: Sequence[Charge], loads: Sequence[Load], cases: 
         paid=paid,
         paid_h=hours,
         usd_per_gpu_h=_rate(priced, charges),
+        by_market=all(isinstance(c.stay.price, Price) and c.stay.price.basis == "market" for c in priced),
         cases=tuple(mine),
         purposes=frozenset(c.purpose for c in mine),
     )

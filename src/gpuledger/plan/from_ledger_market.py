@@ -16,7 +16,10 @@ from gpuledger.units import Unknown
 
 
 class Market:
-    """On-demand prices by GPU, each worked out once. `clouds`, `regions`: only there; `listed`: other offers."""
+    """On-demand prices by GPU, each worked out once. `clouds`, `regions`: only there; `listed`: other offers.
+
+    Where the present GPUs are priced by the market median over all offers, so are others: like is compared with like.
+    """
 
     def __init__(
         self,
@@ -32,7 +35,7 @@ class Market:
         # A market of one's own choice may be as narrow as one likes.
         self.clouds_from = 1 if clouds or regions else clouds_from
         self._listed = load_offers() if listed is None else tuple(listed)
-        self._found: dict[str, PriceBasis | Unknown] = {}
+        self._found: dict[tuple[str, bool], PriceBasis | Unknown] = {}
         self._within: dict[tuple[str, ...], Market] = {}
 
     def within(self, clouds: Collection[str]) -> Market:
@@ -66,17 +69,19 @@ class Market:
                 out.setdefault(offer.gpu, []).append(offer)
         return out
 
-    def price(self, gpu: Gpu) -> PriceBasis | Unknown:
-        """The price of one GPU-hour of a GPU, on-demand."""
-        if gpu.key not in self._found:
-            self._found[gpu.key] = self._price(gpu)
-        return self._found[gpu.key]
+    def price(self, gpu: Gpu, *, all_offers: bool = False) -> PriceBasis | Unknown:
+        """The price of one GPU-hour of a GPU, on-demand: of the cheapest instance of each region, or of all offers."""
+        if (gpu.key, all_offers) not in self._found:
+            self._found[gpu.key, all_offers] = self._price(gpu, all_offers)
+        return self._found[gpu.key, all_offers]
 
-    def _price(self, gpu: Gpu) -> PriceBasis | Unknown:
+    def _price(self, gpu: Gpu, all_offers: bool) -> PriceBasis | Unknown:
         mine = [o for o in self.own if o.gpu == gpu.key and o.purchase == "on_demand"]
         where = ", ".join((*self.clouds, *self.regions)) or "the market"
         found = price_over(
-            f"yours: {gpu.name}" if mine else f"{gpu.name} on {where}", "on_demand", mine or self._of(gpu)
+            f"yours: {gpu.name}" if mine else f"{gpu.name} on {where}",
+            "on_demand",
+            mine or (self._offers.get(gpu.key, []) if all_offers else self._of(gpu)),
         )
         if isinstance(found, Unknown):
             return found

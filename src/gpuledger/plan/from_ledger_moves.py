@@ -30,7 +30,10 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Holding:
-    """A namespace's GPUs of one model: their loads, and what was paid for each device by bucket (time, unpriced)."""
+    """A namespace's GPUs of one model: their loads, and what was paid for each device by bucket (time, unpriced).
+
+    `by_market`: what they cost is the market's median, not what was really paid.
+    """
 
     namespace: str
     gpu_model: str | None
@@ -39,6 +42,7 @@ class Holding:
     paid: Mapping[str, Mapping[Bucket, Decimal]]
     paid_h: Mapping[str, float]
     usd_per_gpu_h: Decimal | Unknown
+    by_market: bool = False
     cases: tuple[Case, ...] = ()
     purposes: frozenset[str | None] = field(default_factory=frozenset)
 
@@ -188,7 +192,7 @@ def _other(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Clai
     packed = _pack(holding.loads, place, fulls)
     if not packed.moved:
         return refuse(packed.wrong.reason, packed.wrong.why, packed.wrong.remedy)
-    price = market.price(other)
+    price = market.price(other, all_offers=holding.by_market)
     if isinstance(price, Unknown):
         return refuse("price", price.why, "give a rate of your own: gpuledger prices update FILE")
     now = holding.usd_per_gpu_h

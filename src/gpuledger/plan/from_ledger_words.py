@@ -68,7 +68,7 @@ def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere
     yield "the range of a move to another GPU is that of its price (p10 to p90) and of how full it is planned"
     yield (
         "a GPU is priced as in the cheapest instance type of each region, median over regions, each cloud counting the "
-        "same; whether its vCPUs and host memory suffice is not checked"
+        "same (over all offers where the present GPUs are priced so too); vCPUs and host memory are not checked"
     )
     if market.clouds or market.regions:
         yield f"moves only to {', '.join((*market.clouds, *market.regions))}"

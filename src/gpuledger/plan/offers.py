@@ -15,7 +15,7 @@ from typing import Literal
 
 from gpuledger.catalog.gpus import Gpu, get_gpu, load_gpus
 from gpuledger.catalog.offers import Offer, PriceScope, load_offers
-from gpuledger.catalog.own_rates import replaced
+from gpuledger.catalog.own_rates import OWN_CLOUD, replaced
 from gpuledger.catalog.price_spread import quantile, spot_cuts
 from gpuledger.units import Unknown
 
@@ -102,7 +102,9 @@ def _counts(offer: Offer, key: str | None, gpus: int | None) -> bool:
 
 
 def _there(offer: Offer, clouds: Collection[str], regions: Collection[str]) -> bool:
-    """A rate without a region holds in all of them."""
+    """A rate without a region holds in all of them, and hardware of one's own is in no cloud."""
+    if offer.yours and offer.cloud == OWN_CLOUD:
+        return not regions or not offer.region or offer.region.casefold() in regions
     if clouds and offer.cloud.casefold() not in clouds:
         return False
     return not regions or not offer.region or offer.region.casefold() in regions
