@@ -142,6 +142,7 @@ def serve(model: Model, setup: Setup) -> dict[str, float]:
     assert isinstance(shape, TransformerShape)
     net = build(shape, torch.bfloat16, "flash").eval()
     rows = max(1, CHUNK_TOKENS // setup.context)
+    net(input_ids=torch.zeros(1, setup.context - 1, dtype=torch.long, device=DEVICE), logits_to_keep=1)  # warm kernels
     caches, start = [], clock()
     for first in range(0, setup.batch, rows):
         count = min(rows, setup.batch - first)

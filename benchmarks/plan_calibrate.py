@@ -4,7 +4,8 @@
 
 Prints the sections of src/gpuledger/plan/data/efficiency_factors.toml: decode from the serving file, train and prefill
 from benchmarks/data/memory_h200.json. Only the calibrating rows of plan_split.toml and the models named below are
-used; the errors printed are those of the others. Factors cannot be better than what was measured of bare products and
+used; the errors printed are those of the others (of train and prefill: with the factors that are in the file now, so
+put new factors there first and run it again). Factors cannot be better than what was measured of bare products and
 copies (gpuledger calibrate on one H200).
 """
 
@@ -15,9 +16,10 @@ import itertools
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from plan_rows import ServingRow, case_model, measured_cases, published_runs, serving_rows
+from plan_rows import CALIBRATING_MODELS, ServingRow, case_model, measured_cases, serving_rows
 
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.plan.links import all_reduce_s, way
@@ -28,9 +30,9 @@ from gpuledger.units import Unknown
 # gpuledger calibrate on one H200: a bf16 product reaches 0.702 of the dense peak, a copy 0.896 of the bandwidth.
 BEST_COMPUTE, BEST_MEMORY = 0.702, 0.896
 DECODE = ("memory", "experts", "spread", "compute", "layers", "moe_layers", "collectives", "sequences", "step")
-CALIBRATING_MODELS = ("small", "llama-3.2-1b")
 SERVED = "(ml-energy/leaderboard v3, vLLM), never better than bare products and copies on one H200"
 RAN = "(benchmarks/memory_on_gpu.py): products, and the traffic of the rest"
+DATED = 'as_of = "2026-11"'
 ROUNDS = 30
 SMALL_ERROR = 0.05
 
@@ -116,46 +118,54 @@ def decode_toml(rows: list[ServingRow]) -> str:
     return "\n".join(lines) + "\n" + "\n".join(spread_toml("decode", name, groups[name]) for name in sorted(groups))
 
 
-def products_toml(section: str, kind: str, measured: dict[str, object]) -> str:
-    """The section [train] or [prefill]."""
+def products_toml(measured: dict[str, Any]) -> str:
+    """The sections [train], and [prefill] as the forward third of it."""
     gpu = get_gpu("h200-sxm")
-    parts, seconds, mine, names = [], [], [], []
-    for case in measured["cases"]:  # type: ignore[attr-defined]
-        if case["kind"] != kind or "error" in case:
+    parts, seconds, mine = [], [], []
+    for case in measured["cases"]:
+        if case["kind"] != "train" or "error" in case:
             continue
-        setup, model = Setup(**case["setup"]), case_model(case)
+        setup, model, times = Setup(**case["setup"]), case_model(case), case["accumulate"]
         each = rated(model, gpu, setup)
         assert not isinstance(each, Unknown)
-        passes = 4 / 3 if setup.recompute and kind == "train" else 1.0
-        times = case["accumulate"] if kind == "train" else 1
-        parts.append([times * each[0], times * each[1] * passes / BEST_MEMORY])
-        taken = case["step_s"] - _optimizer(setup, model) if kind == "train" else case["prefill_s"]
-        seconds.append(taken)
+        parts.append([times * each.compute_s, times * each.traffic_s / BEST_MEMORY, times * each.layers])
+        seconds.append(case["step_s"] - optimizer_s(model, gpu, setup, BEST_MEMORY))
         mine.append(case["model"] in CALIBRATING_MODELS)
-        names.append(case["model"])
-    a, t, use = np.array(parts), np.array(seconds), np.array(mine)
-    compute, traffic = fit(a[use], t[use], np.array([1 / BEST_COMPUTE, 0.0]))
-    ratios = list(t[~use] / (a[~use] @ np.array([compute, traffic])))
-    others = sorted({name for name, used in zip(names, mine, strict=True) if not used})
-    lines = [
-        f"[{section}]",
-        f"compute_ratio = {1 / compute:.3f}",
-        f"memory_ratio = {BEST_MEMORY}",
-        f"traffic_per_kept = {traffic:.3f}",
-        f'source = "fitted to {int(use.sum())} runs of Hugging Face models on one H200 {RAN}"',
-        'as_of = "2026-11"',
-        f'calibrated_on = "{", ".join(CALIBRATING_MODELS)}"',
-        f'held_out = "{len(ratios)} runs of {", ".join(others)} on one H200"',
-        "",
+    use = np.array(mine)
+    compute, traffic, layer = fit(np.array(parts)[use], np.array(seconds)[use], np.array([1 / BEST_COMPUTE, 0, 0]))
+    words = f'source = "fitted to {int(use.sum())} training runs of Hugging Face models on one H200 {RAN}'
+    third = "the forward third of [train]; nothing of it was fitted to prompts"
+    common = [f"compute_ratio = {1 / compute:.3f}", f"memory_ratio = {BEST_MEMORY}"]
+    used = f'calibrated_on = "{", ".join(CALIBRATING_MODELS)}"'
+    train = [
+        "[train]",
+        *common,
+        f"traffic_per_kept = {traffic:.2f}",
+        f"per_layer_s = {layer:.3e}",
+        f'{words}"',
+        DATED,
+        used,
     ]
-    return "\n".join(lines) + "\n" + spread_toml(section, "one H200", ratios)
+    prefill = [
+        "[prefill]", *common, f"traffic_per_kept = {traffic / 3:.2f}", f"per_layer_s = {layer / 3:.3e}",
+        f'source = "{third}"', DATED, used,
+    ]  # fmt: skip
+    return "\n".join([*train, "", *prefill])
 
 
-def _optimizer(setup: Setup, model: object) -> float:
-    from types import SimpleNamespace
+def held_out_toml(measured: dict[str, Any], shared: Path) -> str:
+    """The errors of [train] and [prefill], with the factors that are in the file now."""
+    from plan_errors import prefill_errors, training_errors
 
-    facts = SimpleNamespace(memory_ratio=BEST_MEMORY)
-    return optimizer_s(model, get_gpu("h200-sxm"), setup, facts)  # type: ignore[arg-type]
+    out = []
+    for section, rows in (("train", training_errors(measured, shared)), ("prefill", prefill_errors(measured))):
+        groups: dict[str, list[float]] = defaultdict(list)
+        for row in rows:
+            if row["held_out"]:
+                groups["all"].append(row["ours_per_s"] / row["measured_per_s"])
+                groups["one H200" if row["row"].startswith("H200") else "published"].append(groups["all"][-1])
+        out += [spread_toml(section, name, groups[name]) for name in sorted(groups)]
+    return "\n".join(out)
 
 
 def main() -> int:
@@ -167,9 +177,8 @@ def main() -> int:
     if measured is None:
         print("# train and prefill: run benchmarks/memory_on_gpu.py on a GPU first", file=sys.stderr)
         return 0
-    print(products_toml("train", "train", measured))
-    print(products_toml("prefill", "serve", measured))
-    print(f"# published runs to check against: {', '.join(run.name for run in published_runs())}", file=sys.stderr)
+    print(products_toml(measured))
+    print(held_out_toml(measured, given.shared))
     return 0
 
 

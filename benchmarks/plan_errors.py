@@ -17,8 +17,17 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from plan_calibrate import CALIBRATING_MODELS
-from plan_rows import MEASURED, SERVING, case_model, measured_cases, published_runs, serving_rows
+from plan_rows import (
+    CALIBRATING_MODELS,
+    MEASURED,
+    SERVING,
+    TRUTH,
+    case_model,
+    measured_cases,
+    published_runs,
+    serving_rows,
+    truth_runs,
+)
 
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.plan.links import way
@@ -104,10 +113,10 @@ def serving_errors(shared: Path) -> dict[str, Any]:
     }
 
 
-def training_errors(measured: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Tokens trained a second: published runs, then one H200."""
+def training_errors(measured: dict[str, Any] | None, shared: Path) -> list[dict[str, Any]]:
+    """Tokens (or images) trained a second: published runs, then one H200."""
     rows = []
-    for run in published_runs():
+    for run in (*published_runs(), *(truth_runs(shared) if (shared / TRUTH).is_file() else ())):
         ours = train_rate(run.model, run.gpu, run.setup, run.micro_batches)
         assert not isinstance(ours, Unknown), ours
         rows.append(
@@ -132,9 +141,8 @@ def prefill_errors(measured: dict[str, Any] | None) -> list[dict[str, Any]]:
         if "prefill_tokens_per_s" in case and "error" not in case:
             ours = prefill_rate(case_model(case), get_gpu("h200-sxm"), Setup(**case["setup"]))
             assert not isinstance(ours, Unknown), ours
-            held = case["model"] not in CALIBRATING_MODELS
             found = {"measured_per_s": case["prefill_tokens_per_s"], "ours_per_s": ours.per_s}
-            rows.append({"row": f"H200: {case_words(case)}", "held_out": held, **found})
+            rows.append({"row": f"H200: {case_words(case)}", "held_out": True, **found})
     return rows
 
 
@@ -156,7 +164,10 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()
     measured = measured_cases(given.measured)
-    found: dict[str, Any] = {"published_memory": published_memory(), "training": training_errors(measured)}
+    found: dict[str, Any] = {
+        "published_memory": published_memory(),
+        "training": training_errors(measured, given.shared),
+    }
     found["measured_memory"] = measured_memory(measured) if measured else []
     found["prefill"] = prefill_errors(measured)
     found["serving"] = serving_errors(given.shared) if (given.shared / SERVING).is_file() else None

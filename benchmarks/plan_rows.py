@@ -17,7 +17,10 @@ from gpuledger.plan.throughput_decode import StepLoad, step_load
 
 HERE = Path(__file__).parent
 SERVING = "telemetry/mlenergy_v3_serving_energy.csv"
+TRUTH = "h200_truth/truth.json"
 MEASURED = HERE / "data" / "memory_h200.json"
+# Measured cases of these models calibrate; the others only check.
+CALIBRATING_MODELS = ("small", "llama-3.2-1b")
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,23 @@ def published_runs() -> Iterator[PublishedRun]:
             flop = 6 * model.params_total + 6 * shape.layers * shape.heads * shape.head_dim * raw["sequence"]
             rate = raw["tflops_per_gpu"] * 1e12 * raw["count"] / flop
         yield PublishedRun(raw["name"], model, get_gpu(raw["gpu"]), setup, raw["micro_batches"], rate, raw["source"])
+
+
+def truth_runs(shared: Path) -> Iterator[PublishedRun]:
+    """The training runs of our own recording on one H200 (tokens or images a second)."""
+    split = tomllib.loads((HERE / "plan_split.toml").read_text(encoding="utf-8"))
+    truth = json.loads((shared / TRUTH).read_text(encoding="utf-8"))["workloads"]
+    decoder = Model(name="decoder", shape=TransformerShape(**split["truth_decoder"]))
+    for name, how in split["truth"].items():
+        model = get_model(how["model"]) if "model" in how else decoder
+        ran = truth[name]
+        if "params" in ran:
+            assert model.params_total == ran["params"], model.params_total
+        setup = Setup(
+            mode="train", precision=how["precision"], scheme=how["scheme"], micro_batch=how["batch"], sequence=1024
+        )
+        per_s = ran["iterations"] * ran.get("tokens_per_iter", how["batch"]) / ran["seconds"]
+        yield PublishedRun(f"H200 truth: {name}", model, get_gpu("h200-sxm"), setup, 1, per_s, "h200_truth")
 
 
 def _gpt(raw: dict[str, Any]) -> Model:

@@ -81,3 +81,16 @@ def test_a_config_file(cli, tmp_path):
     named = cli("plan", "fit", "--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--mode", "serve", "--json").json()
     assert data["params_total"] == named["params_total"] == 8_030_261_248
     assert data["per_gpu_bytes"] == named["per_gpu_bytes"]
+
+
+def test_documents(cli, tmp_path):
+    ended = cli(*LLAMA, "--out", "there", "--json")
+    files = ended.json()["files"]
+    assert set(files) == {"fit.html", "fit.md", "fit.json"}
+    page = (tmp_path / files["fit.html"]).read_text(encoding="utf-8")
+    assert "does not fit" in page
+    assert "--zero 3" in page
+    text = (tmp_path / files["fit.md"]).read_text(encoding="utf-8")
+    assert text.startswith("# llama-3.1-70b to train on 8 x h100-sxm5-80gb does not fit")
+    assert json.loads((tmp_path / files["fit.json"]).read_text(encoding="utf-8"))["fits"] is False
+    assert "written: there/fit.html" in cli(*LLAMA, "--mode", "serve", "--out", "there").out

@@ -113,6 +113,17 @@ def test_what_is_not_known_makes_a_lower_bound():
     assert "activations" not in answer.per_gpu_bytes
 
 
+def test_a_close_call_is_said():
+    """The range of measured errors around the total: the card within it is close, below it or above it is not."""
+    gpu = get_gpu("l4")
+    need = ask("llama-3.2-1b", gpu=gpu, mode="train", sequence=1024)
+    assert need.low_bytes < need.total_bytes < need.high_bytes
+    for room, close in ((need.low_bytes - 10, False), (need.total_bytes, True), (need.high_bytes + 10, False)):
+        fact = msgspec.structs.replace(gpu.memory_bytes, value=float(room))
+        answer = fit(get_model("llama-3.2-1b"), msgspec.structs.replace(gpu, memory_bytes=fact), need.setup)
+        assert answer.close is close
+
+
 def test_json_is_whole():
     data = json.loads(json.dumps(fit_as_data(ask("llama-3.1-70b", mode="train", count=8)), allow_nan=False))
     assert data["fits"] is False

@@ -82,7 +82,7 @@ def test_training_by_pencil():
 
 def test_pipeline_bubble_and_exchange():
     one = train_rate(LLAMA, H100, Setup(mode="train", count=4, pipeline=4), 12)
-    work = sum(one.step_parts_s[name] for name in ("products", "other_traffic", "tensor_parallel"))
+    work = sum(one.step_parts_s[name] for name in ("products", "other_traffic", "launches", "tensor_parallel"))
     assert one.step_parts_s["pipeline_bubble"] == pytest.approx(work * 3 / 12)
     slow = Way("slow", 1e9)
     plain_copies, sharded = Setup(mode="train", count=8), Setup(mode="train", count=8, zero=3)
@@ -155,9 +155,11 @@ def test_laws_of_training(name, micro_batch, sequence, recompute):
     assert train_rate(model, H100, replace(setup, recompute=True), 8).rate.per_s < rate
     assert train_rate(model, H100, replace(setup, count=8), 8).rate.per_s <= 8 * rate * 1.0001
     assert train_rate(model, B200, setup, 8).rate.per_s > rate
-    compute, traffic = rated(model, H100, replace(setup, recompute=recompute))
-    assert compute > 0
-    assert traffic > 0
+    ideal = rated(model, H100, replace(setup, recompute=recompute))
+    assert min(ideal.compute_s, ideal.traffic_s, ideal.layers) > 0
+    adapters = rated(model, H100, replace(setup, recompute=recompute, lora_rank=8))
+    left = 3 / 4 if recompute else 2 / 3
+    assert adapters.compute_s == pytest.approx(left * ideal.compute_s)
 
 
 def test_prefill_takes_all_copies():

@@ -22,6 +22,9 @@ class Fit:
     setup: Setup
     fits: bool
     at_least: bool
+    close: bool  # the card lies within the error of what was measured
+    low_bytes: int
+    high_bytes: int
     per_gpu_bytes: dict[str, int]
     of_capacity_pct: dict[str, float]
     total_bytes: int
@@ -40,6 +43,8 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
     need = memory(model, setup)
     room, room_from = capacity(gpu)
     fits = need.total_bytes <= room
+    error = overheads().error
+    low, high = int(need.total_bytes / error.p90), int(need.total_bytes / error.p10)
     remedies, nowhere = ((), "") if fits else search(model, gpu, setup)
     return Fit(
         model=model.name,
@@ -48,6 +53,9 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
         setup=setup,
         fits=fits,
         at_least=bool(need.not_known),
+        close=low <= room < high,
+        low_bytes=low,
+        high_bytes=high,
         per_gpu_bytes=dict(need.parts),
         of_capacity_pct={name: 100 * part / room for name, part in need.parts.items()}
         | {"total": 100 * need.total_bytes / room},
@@ -72,7 +80,12 @@ def assumptions(model: Model, setup: Setup) -> list[str]:
     if setup.count > 1:
         fixed += f" and {facts.collective_bytes.value / 1e9:.2f} GB of collective buffers"
     slack = facts.fragmentation_ratio.value * 100
-    return [*said, f"overhead: {fixed}, and {slack:g} % of what comes and goes for the allocator's gaps"]
+    error = facts.error
+    return [
+        *said,
+        f"overhead: {fixed}, and {slack:g} % of what comes and goes for the allocator's gaps",
+        f"error: eight of ten predictions lay between {error.p10:.2f} and {error.p90:.2f} of what was taken ({error.of})",
+    ]
 
 
 def _split(setup: Setup) -> str:

@@ -82,6 +82,16 @@ class Visible(_Sourced, frozen=True, kw_only=True):
     verified: bool = True
 
 
+class Measured(_Sourced, frozen=True, kw_only=True):
+    """Predicted over taken memory of measured runs."""
+
+    of: str
+    rows: int
+    p10: Above
+    p50: Above
+    p90: Above
+
+
 class Overheads(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Memory gone before the first tensor."""
 
@@ -91,6 +101,7 @@ class Overheads(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     collective_bytes: Fact
     fragmentation_ratio: Fact
     prefill_chunk_tokens: Fact
+    error: Measured
     visible: tuple[Visible, ...] = ()
 
 

@@ -100,20 +100,19 @@ def train_rate(
     each = work(model, gpu, setup, facts)
     if isinstance(each, Unknown):
         return each
-    busy = micro_batches * each.total_s
     bubble = (setup.pipeline - 1) * each.total_s
     apart = exchange_s(model, setup, data_way(gpu, setup, node_gbps), micro_batches)
     hidden = BACKWARD_SHARE * each.total_s * (micro_batches if setup.zero >= 3 else 1)
     parts = {
         "products": micro_batches * each.compute_s,
         "other_traffic": micro_batches * each.traffic_s,
+        "launches": micro_batches * each.launch_s,
         "tensor_parallel": micro_batches * each.tensor_link_s,
         "pipeline_bubble": bubble,
         "data_parallel": max(0.0, apart - hidden),
-        "optimizer": optimizer_s(model, gpu, setup, facts),
+        "optimizer": optimizer_s(model, gpu, setup, facts.memory_ratio),
     }
     step = sum(parts.values())
-    assert step >= busy
     length = setup.sequence if isinstance(model.shape, TransformerShape) else 1
     per_step = micro_batches * setup.micro_batch * length * setup.data
     return TrainRate(

@@ -47,11 +47,12 @@ class Decode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Products(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What training or reading prompts loses: products below the peak, and the traffic of what is not a product."""
+    """What training or reading prompts loses: products below the peak, other traffic, launching a layer's kernels."""
 
     compute_ratio: Ratio
     memory_ratio: Ratio
     traffic_per_kept: AtLeastZero
+    per_layer_s: AtLeastZero
     source: str
     as_of: str
     calibrated_on: str

@@ -1,18 +1,20 @@
 """How long does a GPU work on a training micro-batch, or on reading prompts?
 
-The products at the measured share of the peak, and beside them the traffic of all that is no product (norms,
-activations, casts), which grows with the tensors a step keeps.
+The products at the measured share of the peak; beside them the traffic of all that is no product (norms, activations,
+casts), which grows with the tensors a step keeps; and a time for each layer that does not shrink with the work.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
 from gpuledger.plan.links import Way, all_reduce_s, gather_s, gpus_per_node, way
 from gpuledger.plan.memory import model_states
 from gpuledger.plan.memory_activations import activations
+from gpuledger.plan.memory_facts import overheads
 from gpuledger.plan.memory_setup import Setup
 from gpuledger.plan.memory_weights import held, stages
 from gpuledger.plan.throughput_decode import COLLECTIVES_PER_LAYER, compute_peak
@@ -22,6 +24,17 @@ from gpuledger.units import Unknown
 
 # Weights, gradients and states are read, and all but the gradients written back.
 STATE_PASSES = 2
+# Training makes three products for each one forward, four with recomputation.
+PASSES, PASSES_RECOMPUTED = 3, 4
+
+
+@dataclass(frozen=True)
+class Rated:
+    """One micro-batch on one GPU at its rated speed: products, kept bytes (once more for each pass), layers run."""
+
+    compute_s: float
+    traffic_s: float
+    layers: float
 
 
 @dataclass(frozen=True)
@@ -30,16 +43,17 @@ class Work:
 
     compute_s: float
     traffic_s: float
+    launch_s: float
     tensor_link_s: float
 
     @property
     def total_s(self) -> float:
         """Together."""
-        return self.compute_s + self.traffic_s + self.tensor_link_s
+        return self.compute_s + self.traffic_s + self.launch_s + self.tensor_link_s
 
 
-def rated(model: Model, gpu: Gpu, setup: Setup) -> tuple[float, float] | Unknown:
-    """Products of one micro-batch at the rated peak, and bytes kept at the rated bandwidth, in seconds on one GPU."""
+def rated(model: Model, gpu: Gpu, setup: Setup) -> Rated | Unknown:
+    """One micro-batch, or one batch of prompts, on one GPU of a pipeline stage."""
     shape = model.shape
     if setup.mode == "train":
         flop = training_flop(shape, setup.micro_batch, _length(model, setup), causal=True, recompute=setup.recompute)
@@ -56,9 +70,22 @@ def rated(model: Model, gpu: Gpu, setup: Setup) -> tuple[float, float] | Unknown
     assert not isinstance(flop, Unknown)
     assert not isinstance(peak, Unknown)
     assert not isinstance(kept, Unknown)
-    share = setup.tensor * setup.pipeline
-    traffic = kept.kept_bytes / setup.pipeline / gpu.memory_bandwidth_bytes_per_s.value
-    return flop / share / peak, traffic
+    again = PASSES_RECOMPUTED / PASSES if setup.mode == "train" and setup.recompute else 1.0
+    # Convolutions run long enough to hide their launches: in our recording ResNet-50 shows none.
+    layers = shape.layers if isinstance(shape, TransformerShape | VitShape) else 0
+    return Rated(
+        compute_s=flop * _trained_share(setup) / (setup.tensor * setup.pipeline) / peak,
+        traffic_s=again * kept.kept_bytes / setup.pipeline / gpu.memory_bandwidth_bytes_per_s.value,
+        layers=again * layers / setup.pipeline,
+    )
+
+
+def _trained_share(setup: Setup) -> float:
+    """Frozen weights have no gradient: with adapters one of three (or four) products is left out."""
+    if setup.mode == "serve" or not setup.lora_rank:
+        return 1.0
+    passes = PASSES_RECOMPUTED if setup.recompute else PASSES
+    return (passes - 1) / passes
 
 
 def work(model: Model, gpu: Gpu, setup: Setup, facts: Products) -> Work | Unknown:
@@ -66,12 +93,18 @@ def work(model: Model, gpu: Gpu, setup: Setup, facts: Products) -> Work | Unknow
     ideal = rated(model, gpu, setup)
     if isinstance(ideal, Unknown):
         return ideal
-    passes = 1.0 if setup.mode == "serve" else (4 / 3 if setup.recompute else 1.0)
+    calls = max(1, ceil(setup.batch * setup.context / chunk())) if setup.mode == "serve" else 1
     return Work(
-        compute_s=ideal[0] / facts.compute_ratio,
-        traffic_s=ideal[1] * passes * facts.traffic_per_kept / facts.memory_ratio,
+        compute_s=ideal.compute_s / facts.compute_ratio,
+        traffic_s=ideal.traffic_s * facts.traffic_per_kept / facts.memory_ratio,
+        launch_s=calls * ideal.layers * facts.per_layer_s,
         tensor_link_s=_tensor_link(model, gpu, setup),
     )
+
+
+def chunk() -> int:
+    """Tokens of prompts read in one pass."""
+    return int(overheads().prefill_chunk_tokens.value)
 
 
 def _length(model: Model, setup: Setup) -> int | None:
@@ -112,10 +145,10 @@ def exchange_s(model: Model, setup: Setup, over: Way, micro_batches: int) -> flo
     return micro_batches * once
 
 
-def optimizer_s(model: Model, gpu: Gpu, setup: Setup, facts: Products) -> float:
+def optimizer_s(model: Model, gpu: Gpu, setup: Setup, memory_ratio: float) -> float:
     """One optimizer step: all states pass through memory."""
     states = model_states(setup, held(model, stages(model, setup.pipeline)[0], setup.tensor))
     optimizer = 0 if isinstance(states.optimizer, Unknown) else states.optimizer
     moved = STATE_PASSES * (states.weights + optimizer) + states.gradients
     sharded = moved / (setup.data if setup.zero else 1)
-    return sharded / gpu.memory_bandwidth_bytes_per_s.value / facts.memory_ratio
+    return sharded / gpu.memory_bandwidth_bytes_per_s.value / memory_ratio

@@ -32,7 +32,7 @@ def headline(fit: Fit) -> str:
     if not fit.fits:
         missing = f"{size(-fit.free_bytes)} too much"
         return f"[bold]Does not fit[/]: {escape(what)}: {least}{size(fit.total_bytes)} a GPU, {missing}"
-    word = "What is known fits" if fit.at_least else "Fits"
+    word = "What is known fits" if fit.at_least else "Fits, but within the error" if fit.close else "Fits"
     return f"[bold]{word}[/]: {escape(what)}: {least}{size(fit.total_bytes)} a GPU, {size(fit.free_bytes)} free"
 
 
@@ -47,6 +47,7 @@ def _breakdown(fit: Fit) -> Table:
         table.add_row(name, NOT_KNOWN, "")
     table.add_section()
     table.add_row("total", _gb(fit.total_bytes, 2), percent(fit.of_capacity_pct["total"]))
+    table.add_row("range", f"{_gb(fit.low_bytes)} to {_gb(fit.high_bytes)}", "")
     table.add_row("the card", _gb(fit.capacity_bytes, 2), "")
     return table
 

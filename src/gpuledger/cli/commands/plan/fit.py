@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from gpuledger.cli.options import screen_options
+from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.planning import Asked, run_options
 from gpuledger.cli.screen import Screen
 
 
 @click.command("fit")
 @run_options
+@click.option("--out", type=PATH, metavar="DIR", help="Write fit.html, fit.md and fit.json there.")
 @screen_options
-def command(screen: Screen, asked: Asked) -> None:
+def command(screen: Screen, asked: Asked, out: Path | None) -> None:
     """Say whether a model fits, and the least that makes it fit.
 
     Weights, gradients, optimizer, activations, cache and overhead of the fullest GPU. Every assumption is printed.
@@ -23,6 +26,12 @@ def command(screen: Screen, asked: Asked) -> None:
     from gpuledger.plan.fit_encode import fit_as_data
 
     answer = fit(asked.model, asked.gpu, asked.setup)
-    screen.answer(fit_as_data(answer))
+    files = {}
+    if out is not None:
+        from gpuledger.report.write_fit import write_fit
+
+        files = {name: str(path) for name, path in write_fit(answer, out).items()}
+    screen.answer({**fit_as_data(answer), "files": files})
     if screen.talks:
         screen.show(*page(answer))
+        screen.say(*(f"written: {path}" for path in files.values()))
