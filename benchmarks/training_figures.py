@@ -1,0 +1,243 @@
+"""Which figures of docs/training.md come from which measurement? This writes them, so that none is typed in.
+
+    python benchmarks/tuner_on_gpu.py --out training.json
+    python benchmarks/training_figures.py training.json [more.json ...]
+
+Keeps the results in docs/results/training_h200.json and fills each block between `<!-- figures: NAME -->` and
+`<!-- end -->`. Without arguments the blocks are written again from the results that are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "docs" / "results" / "training_h200.json"
+PAGES = (ROOT / "docs" / "training.md", ROOT / "docs" / "results" / "training_h200.md")
+BLOCK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+NOT_YET = "Not measured on this GPU yet.\n"
+JOBS = ("language_model", "images", "tuned")
+Results = dict[str, Any]
+
+
+def table(heads: str, rows: list[list[str]]) -> str:
+    """A Markdown table; heads are parted by a bar."""
+    names = heads.split("|")
+    lines = [names, ["---"] * len(names), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def times(row: dict[str, float]) -> str:
+    """ "8.1x (8.0 to 8.3)"."""
+    return f"{row['speedup']:.2f}x ({row['speedup_low']:.2f} to {row['speedup_high']:.2f})"
+
+
+def gain(found: dict[str, Any] | None) -> str:
+    """A gain with its interval."""
+    if found is None:
+        return ""
+    low = f" ({found['low']:.2f} to {found['high']:.2f})" if found["low"] is not None else ""
+    return f"{found['ratio']:.2f}x{low}"
+
+
+def made_with(results: Results) -> str:
+    made = results["made_with"]
+    return f"{made['date']}, one {made['gpu']}, torch {made['torch']}, Python {made['python']}: `{made['command']}`\n"
+
+
+def tensor_cores(results: Results) -> str:
+    rows = []
+    for n, found in results["claims"]["products"]["square"].items():
+        tflops = [f"{found[kind]['tflops']:.0f}" for kind in ("fp32", "tf32", "bf16")]
+        rows.append([f"{n} x {n}", *tflops, times(found["tf32"]), times(found["bf16"])])
+    return table("matrix product|fp32 TFLOPS|TF32|bf16|TF32 over fp32|bf16 over fp32", rows)
+
+
+def multiples_of_8(results: Results) -> str:
+    found = results["claims"]["products"]["multiples_of_8"]
+    first = next(iter(found.values()))["tflops"]
+    rows = [[f"{n}", f"{row['tflops']:.0f}", f"{row['tflops'] / first:.2f}x"] for n, row in found.items()]
+    return table("rows and columns, bf16|TFLOPS|over the first", rows)
+
+
+def ways(*path: str) -> Callable[[Results], str]:
+    """A block that shows each way of one comparison."""
+
+    def block(results: Results) -> str:
+        found: Any = results["claims"]
+        for step in path:
+            found = found[step]
+        rows = [[name, f"{1e3 * row['seconds']:.3f}", times(row)] for name, row in found.items()]
+        return table("way|ms|over the first", rows)
+
+    return block
+
+
+def idle(results: Results) -> str:
+    rows = []
+    for name, row in results["idle"].items():
+        share = f"{row['idle_pct']:.0f} % ({row['idle_low_pct']:.0f} to {row['idle_high_pct']:.0f})"
+        rows.append([name, f"{row['samples_per_s']:,.0f}", share])
+    return table("loader|images/s|of the time spent waiting for data", rows)
+
+
+def batch_curve(results: Results) -> str:
+    rows = [
+        [f"{row['batch']}", f"{row['samples_per_s']:,.0f}", f"{row['peak_bytes'] / 1e9:.1f}"]
+        for row in results["claims"]["batch_curve"]
+    ]
+    return table("batch|samples/s|peak memory GB", rows)
+
+
+def ladder(results: Results) -> str:
+    worked = results["worked"]
+    rows = [
+        [
+            rung["name"],
+            f"{rung['samples_per_s']:,.0f}",
+            gain(rung["gain"]),
+            "" if rung["utilization_pct"] is None else f"{rung['utilization_pct']:.0f} %",
+            "" if rung["mfu_pct"] is None else f"{rung['mfu_pct']:.1f} %",
+            "" if rung["mfu_in_use_pct"] is None else f"{rung['mfu_in_use_pct']:.1f} %",
+            "" if rung["peak_bytes"] is None else f"{rung['peak_bytes'] / 1e9:.1f}",
+            f"{rung['epoch_s'] / 60:.1f}",
+            "" if rung["parity"] is None else f"{100 * rung['parity']['deviation_ratio']:.2f} %",
+        ]
+        for rung in worked["ladder"]
+    ]
+    heads = "step|images/s|gain|utilization|MFU|of the precision's peak|memory GB|epoch min|loss off by"
+    back, refused = worked["payback"], [s for s in worked["steps"] if s["outcome"] in ("no gain", "refused")]
+    listed = "; ".join(f"{s['name']} ({s['outcome']}: {s['why']})" for s in refused) or "nothing"
+    paid = "."
+    if back:
+        epochs = f"{back['epochs']:.3f} epochs of {worked['samples_per_epoch']:,} images"
+        paid = f"; it has paid for itself after {back['hours'] * 60:.1f} minutes of tuned training ({epochs})."
+    lines = [
+        table(heads, rows),
+        f"End to end, start and winner in turns: **{gain(worked['total'])}**. MFU over the {worked['denominator']},",
+        f"from {worked['flop_per_sample'] / 1e9:.1f} GFLOP an image as torch counted them. The tuning took",
+        f"{worked['tuning_s']:.0f} s{paid}",
+        "",
+        f"Tried and not kept: {listed}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def grids(results: Results) -> str:
+    rows = []
+    for name in JOBS:
+        if name not in results:
+            rows.append([name, "not measured", "", "", "", ""])
+            continue
+        told, all_of = results[name]["tuning"], results[name]["grid"]
+        over = {
+            "ratio": all_of["winner_over_best"],
+            "low": all_of["winner_over_best_low"],
+            "high": all_of["winner_over_best_high"],
+        }
+        found = gain(told["total"]) if told["gained"] else "no gain"
+        points = f"{len(all_of['points'])} of {all_of['possible']}"
+        rows.append([told["job"], found, f"{told['tuning_s']:.0f}", points, gain(over), within(all_of)])
+    return table("job|tuner found|in s|grid points measured|winner over best of grid|within 5 %", rows)
+
+
+def within(all_of: Results) -> str:
+    """Whether the tuner came within five percent of the best."""
+    return "yes" if all_of["winner_over_best"] >= 0.95 else "no"
+
+
+def claims(results: Results) -> str:
+    """What was claimed, what was measured, and whether it holds here."""
+    found = results["claims"]
+    square = found["products"]["square"]
+    bf16 = [row["bf16"]["speedup"] for row in square.values()]
+    compiled = 100 * (found["steps"]["compile"]["torch.compile"]["speedup"] - 1)
+    waiting = results["idle"]["0 workers"]["idle_pct"]
+    total = results["worked"]["total"]["ratio"]
+    first, last = results["worked"]["ladder"][0], results["worked"]["ladder"][-1]
+    rows = [
+        [
+            "tensor cores are 10 to 20x as fast as fp32",
+            f"{min(bf16):.1f} to {max(bf16):.1f}x by size",
+            _in(max(bf16), 10, 20),
+        ],
+        ["torch.compile gains 15 to 25 %", f"{compiled:.0f} % on the small decoder", _in(compiled, 15, 25)],
+        ["loading wastes 35 % of the time", f"{waiting:.0f} % with 0 workers", _in(waiting, 30, 40)],
+        ["four steps make a naive loop 3.75x as fast", f"{total:.2f}x", "holds" if total >= 3.75 else "does not hold"],
+    ]
+    if first["utilization_pct"] is not None and last["mfu_pct"] is not None:
+        more = last["utilization_pct"] / first["utilization_pct"]
+        mfu = last["mfu_pct"] / first["mfu_pct"]
+        rows.append(
+            ["utilization tells the speed", f"utilization {more:.2f}x, MFU {mfu:.1f}x, speed {total:.1f}x", "refuted"]
+        )
+    return table("claim|measured here|verdict", rows)
+
+
+def _in(value: float, low: float, high: float) -> str:
+    if low <= value <= high:
+        return "holds"
+    return "less here" if value < low else "more here"
+
+
+BLOCKS: dict[str, Callable[[Results], str]] = {
+    "made_with": made_with,
+    "tensor_cores": tensor_cores,
+    "multiples_of_8": multiples_of_8,
+    "compile": ways("steps", "compile"),
+    "graphs_small": ways("graphs", "small"),
+    "graphs_large": ways("graphs", "large"),
+    "item": ways("steps", "item"),
+    "item_small": ways("steps", "item_small"),
+    "copies": ways("copies", "alone"),
+    "beside_work": ways("copies", "beside_work"),
+    "fused": ways("steps", "fused"),
+    "convolutions": ways("convolutions"),
+    "idle": idle,
+    "batch_curve": batch_curve,
+    "ladder": ladder,
+    "grids": grids,
+    "claims": claims,
+}
+
+
+def filled(text: str, results: Results) -> str:
+    """A page with its blocks written from the results."""
+
+    def one(found: re.Match[str]) -> str:
+        try:
+            made = BLOCKS[found[2]](results)
+        except KeyError as missing:
+            if found[2] not in BLOCKS:
+                raise SystemExit(f"no block is called {found[2]}; known: {', '.join(BLOCKS)}") from missing
+            made = NOT_YET
+        return f"{found[1]}{made}{found[3]}"
+
+    return BLOCK.sub(one, text)
+
+
+def main() -> None:
+    """Keep the results, write the pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "results", nargs="*", type=Path, help="what tuner_on_gpu.py wrote; later files add to earlier ones"
+    )
+    args = parser.parse_args()
+    results: Results = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    for file in args.results:
+        results |= json.loads(file.read_text())
+    if args.results:
+        KEPT.write_text(json.dumps(results, indent=1) + "\n")
+    for page in PAGES:
+        if page.exists():
+            page.write_text(filled(page.read_text(), results))
+            print(f"wrote {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

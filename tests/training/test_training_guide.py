@@ -1,0 +1,61 @@
+"""Does the code of docs/training.md run, and are its figures those that were measured?"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "training.md"
+KEPT = ROOT / "docs" / "results" / "training_h200.json"
+CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def figures_script():
+    spec = importlib.util.spec_from_file_location("training_figures", ROOT / "benchmarks" / "training_figures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_the_code_of_the_guide_runs():
+    pytest.importorskip("torch")
+    blocks = CODE.findall(GUIDE.read_text(encoding="utf-8"))
+    assert len(blocks) >= 8
+    names: dict[str, object] = {"__name__": "guide"}
+    for number, block in enumerate(blocks, 1):
+        exec(compile(block, f"training.md block {number}", "exec"), names)
+
+
+def test_all_eight_sections_are_there():
+    heads = re.findall(r"^## (\d)\. ", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert heads == [str(n) for n in range(1, 9)]
+    text = GUIDE.read_text(encoding="utf-8")
+    for word in ("torch.jit", "deprecated", "max-autotune", "CUDA graphs", "cuDNN", "TF32", "non_blocking", "MFU"):
+        assert word in text
+
+
+def test_the_figures_of_the_guide_are_those_measured():
+    script = figures_script()
+    results = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    for page in script.PAGES:
+        if page.exists():
+            text = page.read_text(encoding="utf-8")
+            assert script.filled(text, results) == text, "run: python benchmarks/training_figures.py"
+
+
+def test_a_changed_figure_is_noticed():
+    script = figures_script()
+    page = "<!-- figures: idle -->\nold\n<!-- end -->\n"
+    row = {"idle_pct": 41.2, "idle_low_pct": 40, "idle_high_pct": 43.4, "samples_per_s": 1234.5}
+    made = script.filled(page, {"idle": {"0 workers": row}})
+    assert "| 0 workers | 1,234 | 41 % (40 to 43) |" in made
+    assert script.filled(made, {"idle": {"0 workers": row}}) == made
+    assert script.filled(made, {"idle": {"0 workers": {**row, "idle_pct": 12}}}) != made
+    assert script.NOT_YET in script.filled(page, {})
