@@ -34,7 +34,7 @@ def too_slow(job: Job, candidate: Candidate, hours: Decimal, speed_ratio: float 
         return Refused(candidate, "SLOW", why, ("use more GPUs", "use a faster GPU"))
     if job.serves and not isinstance(speed_ratio, Unknown) and speed_ratio < busy(job):
         told = "is in use" if job.busy_ratio is not None else "is taken to be in use, as nobody measured it"
-        able, used = f"{100 * speed_ratio:.0f} %", f"{100 * busy(job):.0f} %"
+        able, used = f"{100 * speed_ratio:.1f} %", f"{100 * busy(job):.0f} %"
         why = f"it serves {able} of what the present setup can, and {used} of that {told}"
         measure = () if job.busy_ratio is not None else ("measure how busy the present setup is and give it (--busy)",)
         return Refused(candidate, "SLOW", why, ("use more GPUs", *measure))

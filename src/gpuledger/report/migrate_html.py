@@ -29,14 +29,12 @@ def render_migrate_html(found: MigrationSet) -> str:
     one = found.plans[0] if len(found.plans) == 1 else None
     contents = [(f"plan-{i}", _title(plan)) for i, plan in enumerate(found.plans, 1)]
     sections = [_section(i, plan) for i, plan in enumerate(found.plans, 1)]
-    dates = sorted({d for p in found.plans for d in p.price_dates})
-    words = found.plans[0].prices
     return render_page(
         Page(
             title=f"Migration plan{'' if one else f', {found.name}'}",
             kind="Migration plan",
             headline=one.recommendation if one else headline(found),
-            facts=[f"{len(found.plans)} {'setup' if one else 'setups'}", f"prices of {dates[0]}", words],
+            facts=[f"{len(found.plans)} {'setup' if one else 'setups'}", found.plans[0].prices],
             cards=html_cards(cards(found)),
             top="" if one else html_table(set_table(found)) + _shared(found),
             contents=[*contents, ("assumptions", "Assumptions")],
@@ -84,12 +82,15 @@ def _title(plan: MigrationPlan) -> str:
 
 
 def _section(number: int, plan: MigrationPlan) -> str:
-    told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(tie(words))}</dd>" for name, words in facts(plan) if name)
+    told = "".join(
+        f'<tr><th scope="row" class="words short">{escape(name)}</th><td class="words">{escape(tie(words))}</td></tr>'
+        for name, words in facts(plan)
+    )
     parts = [
         f'<section aria-labelledby="plan-{number}"><h2 id="plan-{number}">{escape(_title(plan))}</h2>',
         f'<p class="lead">{escape(tie(plan.recommendation))}</p>',
         html_list(plan.warnings) if plan.warnings else "",
-        f"<dl>{told}</dl>",
+        f'<div class="scroll"><table><tbody>{told}</tbody></table></div>',
         *(html_table(t) for t in (options_table(plan), ranges_table(plan), measures_table(plan))),
         html_table(guidelines_table(plan)),
         f"<h3>One GPU for several, or a slice for one</h3>{html_list(s.words for s in plan.sharing)}"

@@ -120,7 +120,7 @@ def options_table(plan: MigrationPlan) -> Table:
 
 def ranges_table(plan: MigrationPlan) -> Table:
     """How each option is placed, and the range of its cost."""
-    heads = ("Option", "Placed", "Low", "High", "Tokens/s", "Low", "High", "Price of")
+    heads = ("Option", "Placed", "$ low", "$ high", "Tokens/s", "At least", "At most", "Price of")
     rows = []
     for o in shown(plan):
         rate = o.placement.rate

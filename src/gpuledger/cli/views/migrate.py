@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -23,7 +23,12 @@ from gpuledger.report.migrate_tables import (
 from gpuledger.report.tables import Table
 
 WIDE = 130
-NARROW_LEAVES_OUT = {"options": ("$ per M tokens", "Effort"), "set": ("Expected", "Speed"), "refused": ("Instances",)}
+NARROW_LEAVES_OUT = {
+    "options": ("$ per M tokens", "Effort"),
+    "set": ("Expected", "Speed"),
+    "refused": ("Instances",),
+    "ranges": ("Price of",),
+}
 
 
 def parts(plan: MigrationPlan, width: int) -> list[RenderableType]:
@@ -33,7 +38,7 @@ def parts(plan: MigrationPlan, width: int) -> list[RenderableType]:
     head = pairs()
     for name, words in facts(plan):
         head.add_row(name, escape(words))
-    out += [head, "", *_table(options_table(plan), width), *_table(ranges_table(plan), width, {"Low", "High"})]
+    out += [head, "", *_table(options_table(plan), width), *_table(ranges_table(plan), width)]
     out += _table(guidelines_table(plan), width)
     if plan.sharing:
         out += [_listed("sharing", (s.words for s in plan.sharing)), ""]
@@ -68,11 +73,11 @@ def _listed(name: str, items: Iterable[str]) -> Drawn:
     return table
 
 
-def _table(made: Table, width: int, left_out: Collection[str] = ()) -> list[RenderableType]:
+def _table(made: Table, width: int) -> list[RenderableType]:
     """A table of the report, cut to the terminal."""
     if not made.rows:
         return [escape(made.empty), ""] if made.empty else []
-    hidden = set(left_out) | (set(NARROW_LEAVES_OUT.get(made.name, ())) if width < WIDE else set())
+    hidden = NARROW_LEAVES_OUT.get(made.name, ()) if width < WIDE else ()
     kept = [i for i, head in enumerate(made.heads) if head not in hidden]
     table = plain_table(made.caption)
     for i in kept:

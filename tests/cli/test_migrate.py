@@ -1,0 +1,162 @@
+"""Does `gpuledger plan migrate` answer, write its report, and refuse what cannot be asked?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def refused(cli, *args, words=()):
+    ended = cli("plan", "migrate", *args)
+    assert ended.code == 2, ended
+    assert ended.out == ""
+    assert "Traceback" not in ended.err
+    first, second = ended.err.strip().splitlines()
+    assert first.startswith("error: ")
+    assert second.startswith("next: ")
+    for word in words:
+        assert word in ended.err, ended.err
+
+
+FORM = ("--instance", "P5", "--gpus", 1, "--workload", "inference", "--model-size", "small")
+
+
+def test_market_prices_by_default_with_their_date(cli):
+    ended = cli("plan", "migrate", *FORM, "--json")
+    (plan,) = ended.json()["plans"]
+    assert ended.code == 0
+    assert plan["price_dates"] == ["2026-08-22", "2026-08-22"]
+    assert not plan["illustrative"]
+    assert plan["current"]["instance"] == "p5.4xlarge"
+    assert all(o["region"] == "us-east-1" for o in plan["options"])
+
+
+def test_the_reference_by_name_and_every_figure_of_the_screen_in_json(cli):
+    args = ("plan", "migrate", *FORM, "--config", "reference")
+    screen, (plan,) = cli(*args).out, cli(*args, "--json").json()["plans"]
+    assert plan["illustrative"]
+    assert plan["current"]["monthly_usd"] == "4500"
+    assert "$4,500" in screen
+    assert f"{float(plan['chosen']['monthly_usd']):,.0f}" in screen
+    assert f"{plan['chosen']['score']:.3f}" in screen
+    assert {"low_monthly_usd", "high_monthly_usd", "speed_ratio", "usd_per_million", "risk", "effort"} <= set(
+        plan["chosen"]
+    )
+    assert set(plan["chosen"]["measures"]) == {
+        "dollars", "throughput", "headroom", "interconnect", "availability", "risk", "effort",
+    }  # fmt: skip
+    for kind in ("CANNOT FIT MODEL", "SPOT"):
+        assert kind in screen
+        assert any(r["kind"] == kind and r["remedies"] for r in plan["refused"])
+
+
+def test_a_model_of_the_catalog_on_a_gpu_by_name(cli):
+    args = ("--gpu", "a100-sxm4-80gb", "--gpus", 4, "--workload", "fine-tuning", "--model", "llama-3.1-70b")
+    (plan,) = cli("plan", "migrate", *args, "--precision", "bf16", "--priority", "balanced", "--json").json()["plans"]
+    assert plan["job"]["model"] == "llama-3.1-70b"
+    assert plan["current"]["gpu"] == "a100-sxm4-80gb"
+    assert plan["weights"] == {"cost": 0.33, "performance": 0.33, "reliability": 0.34}
+
+
+def test_a_set_sums_up_and_an_option_changes_its_members(cli):
+    args = ("plan", "migrate", "--set", "basic_demos", "--config", "reference", "--json")
+    found, on_demand = cli(*args).json(), cli(*args, "--on-demand").json()
+    assert found["now_usd"] == "5300"
+    assert [p["job"]["workload_id"] for p in found["plans"]] == ["fine_tuning_medium_p5", "inference_small_p5"]
+    assert on_demand["plans"][0]["current"]["purchase"] == "on-demand"
+
+
+def test_whole_instances_cost_more_than_shares(cli):
+    args = ("plan", "migrate", "--instance", "p5.48xlarge", "--gpus", 2, "--workload", "inference", "--model-size",
+            "small", "--json")  # fmt: skip
+    (share,), (whole,) = (cli(*args, *more).json()["plans"] for more in ((), ("--whole",)))
+    assert float(whole["current"]["monthly_usd"]) == pytest.approx(4 * float(share["current"]["monthly_usd"]))
+
+
+def test_a_measured_load_refuses_what_is_too_slow(cli):
+    args = ("plan", "migrate", *FORM, "--config", "reference", "--json")
+    (idle,), (busy,) = (cli(*args, "--busy", pct).json()["plans"] for pct in (1, 90))
+    assert len(busy["options"]) < len(idle["options"])
+    assert all(o["speed_ratio"] >= 0.9 for o in busy["options"])
+
+
+def test_the_report_as_page_markdown_and_json(cli, tmp_path):
+    ended = cli("plan", "migrate", "--workload-id", "training_large_p4d", "--config", "reference", "--out", "plan")
+    assert ended.code == 0
+    page, text = ((tmp_path / "plan" / f"migrate.{kind}").read_text() for kind in ("html", "md"))
+    data = json.loads((tmp_path / "plan" / "migrate.json").read_text())
+    for said in (page, text):
+        assert "CANNOT FIT MODEL" in said
+        assert "Assumptions" in said
+        assert "Performance gains with P5/P6 instances" in said
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert data["plans"][0]["verdict"] == "move"
+    assert data["plans"][0]["current"]["fits"] is False
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), ("--instance or --gpu", "--workload", "--model or --model-size", "--workload-id")),
+        ((*FORM[:2], "--gpus", 0, *FORM[4:]), ("GPU count 0", "from 1 to")),
+        ((*FORM, "--precision", "fp7"), ("'fp7'", "bf16")),
+        ((*FORM, "--priority", "speed"), ("'speed'", "cost, performance, balanced, reliability")),
+        ((*FORM, "--hours", 800), ("800", "at most 744")),
+        ((*FORM, "--hours", "nan"), ("nan", "at most 744")),
+        ((*FORM, "--busy", 120), ("1.2", "from 0 to 1")),
+        ((*FORM, "--use-case", "fun"), ("'fun'", "batch_inference")),
+        ((*FORM, "--method", "magic"), ("'magic'", "lora, qlora, full")),
+        ((*FORM, "--model", "llama-3.1-8b"), ("--model and --model-size",)),
+        ((*FORM, "--gpu", "l4"), ("--instance and --gpu",)),
+        (("--instance", "P9", *FORM[2:]), ("no instance or GPU is called 'P9'",)),
+        (("--instance", "P5", "--workload", "dancing", "--model-size", "small"), ("'dancing'", "training")),
+        (("--instance", "P5", "--workload", "inference", "--model-size", "tiny"), ("'tiny'", "small")),
+        (("--instance", "P5", "--workload", "inference", "--model", "llama-9"), ("llama-9",)),
+        (("--workload-id", "nobody"), ("no workload is called 'nobody'",)),
+        (("--set", "nobody"), ("no workload set is called 'nobody'",)),
+        (("--set", "basic_demos", "--instance", "P5"), ("--set names its own setups",)),
+        ((*FORM, "--config", "nowhere"), ("nowhere", "gpuledger config init")),
+        ((*FORM, "--config", "reference", "--region", "eu-west-1"), ("--config brings its own prices",)),
+        ((*FORM, "--region", "mars"), ("mars",)),
+        (("--instance", "P5e", *FORM[2:], "--region", "eu-west-3"), ("not offered in aws eu-west-3", "--region any")),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_ends_with_2_and_says_what_is_allowed(cli, args, words):
+    refused(cli, *args, words=words)
+
+
+def test_a_precision_the_gpus_lack_everywhere_is_an_answer(cli):
+    args = ("--gpu", "a100-sxm4-80gb", "--workload", "inference", "--model-size", "small", "--precision", "fp8")
+    (plan,) = cli("plan", "migrate", *args, "--json").json()["plans"]
+    assert plan["current"]["fits"] is False
+    assert plan["current"]["placement"]["kind"] == "PRECISION"
+    assert "no fp8 units" in plan["warnings"][0]
+
+
+class TestConfig:
+    def test_show_says_both_prices(self, cli):
+        ended = cli("config", "show")
+        assert ended.code == 0
+        assert "6.25" in ended.out
+        assert cli("config", "show", "--json").json()["instances"]["P5"]["usd_per_gpu_h"] == "6.25"
+
+    def test_init_then_check_then_a_fault(self, cli, tmp_path):
+        assert cli("config", "init", "mine").code == 0
+        assert "sound: 9 instances, 4 model sizes, 7 workloads, 5 sets" in cli("config", "check", "mine").out
+        again = cli("config", "init", "mine")
+        assert again.code == 2
+        assert "--force" in again.err
+        (tmp_path / "mine" / "gpu_instances.json").write_text(
+            '{"P5": {"on_demand_cost_per_hour": -5}, "G5": {"vcpus": 0}}'
+        )
+        ended = cli("config", "check", "mine")
+        assert ended.code == 2
+        assert ended.err.count("error: ") == 2
+        assert "mine/gpu_instances.json: gpu_instances.P5.on_demand_cost_per_hour: -5 is not allowed" in ended.err
+        assert "allowed: a number above 0" in ended.err
+        told = cli("config", "check", "mine", "--json")
+        assert (told.code, told.json()["sound"], len(told.json()["faults"])) == (2, False, 2)
+
+    def test_the_shipped_one_is_sound(self, cli):
+        assert cli("config", "check").code == 0

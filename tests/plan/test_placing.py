@@ -1,0 +1,154 @@
+"""Are placements, derived shapes, shared GPUs and judgements what a pencil says?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuledger.catalog.gpus import load_gpus
+from gpuledger.plan.judging import effort
+from gpuledger.plan.migrate_asking import plan_configured, smallest_count
+from gpuledger.plan.migrate_config import reference
+from gpuledger.plan.migrate_form import Form, job_of
+from gpuledger.plan.migrate_memory import weights_bytes
+from gpuledger.plan.migrate_sets import together
+from gpuledger.plan.migrate_sharing import pack
+from gpuledger.plan.migrate_statement import CANNOT_FIT, Misfit, Placement
+from gpuledger.plan.options import configured, counts
+from gpuledger.plan.placing import fits, place
+from gpuledger.plan.scoring import mean
+from gpuledger.plan.size_shapes import dense_model
+from gpuledger.units import Unknown
+
+
+def job(**form):
+    return job_of(Form(**{"instance": "P5", "gpus": 1, "workload": "inference", "size": "small"} | form), reference())
+
+
+def gpu(key):
+    return load_gpus()[key]
+
+
+@given(st.integers(300_000_000, 2_000_000_000_000))
+def test_a_derived_model_has_exactly_the_parameters_given(params):
+    model = dense_model("x", params)
+    assert model.params_total == params
+    assert model.shape.heads * model.shape.head_dim == model.shape.hidden
+
+
+def test_weights_are_parameters_times_bytes():
+    assert weights_bytes(35_000_000_000, "fp16") == 70_000_000_000
+    assert weights_bytes(35_000_000_000, "int8") == 35_000_000_000
+
+
+def test_thirteen_billion_in_fp16_fit_no_24_gb_card_and_the_remedies_are_true():
+    found = place(job(), gpu("l4"), 1, 8)
+    assert isinstance(found, Misfit)
+    assert found.kind == CANNOT_FIT
+    assert found.per_gpu_bytes > 26_000_000_000 > found.capacity_bytes
+    assert found.remedies[0].startswith("INT8")
+    assert fits(job(precision="int8"), gpu("l4"), 1, 8)
+    assert "2 GPUs of L4 instead of 1" in found.remedies
+    assert fits(job(), gpu("l4"), 2, 8)
+
+
+def test_full_training_of_70b_needs_sixteen_bytes_a_parameter_and_lora_does_not():
+    full = job(workload="training", size="large", precision="bf16")
+    found = place(full, gpu("h200-sxm-141gb"), 8, 8)  # 1,120 GB of states alone on 8 x 141
+    assert isinstance(found, Misfit)
+    lora = job(workload="fine_tuning", size="large", precision="bf16")
+    assert isinstance(place(lora, gpu("h200-sxm-141gb"), 8, 8), Placement)
+    assert any("LoRA" in r for r in found.remedies)
+
+
+def test_a_copy_never_spans_instances_and_copies_add_up():
+    small = job(precision="int8")
+    one, four = (place(small, gpu("l40s"), n, 1) for n in (1, 4))
+    assert four.gpus_per_copy == 1
+    assert four.copies == 4
+    assert four.rate.middle == pytest.approx(4 * one.rate.middle)
+
+
+def test_int8_is_not_for_training_but_for_frozen_weights():
+    refused = place(job(workload="training", precision="int8"), gpu("h100-sxm5-80gb"), 8, 8)
+    assert (refused.kind, refused.why) == ("PRECISION", "int8 is for stored weights, not for training")
+    assert isinstance(place(job(workload="fine_tuning", precision="int8"), gpu("h100-sxm5-80gb"), 1, 8), Placement)
+
+
+def test_the_smallest_count_is_one_that_fits_and_half_of_it_does_not():
+    serving = job(size="large")  # 140 GB of weights
+    least = smallest_count(serving, gpu("a100-sxm4-80gb"), 8)
+    assert least == 2
+    assert not fits(serving, gpu("a100-sxm4-80gb"), 1, 8)
+    assert smallest_count(job(workload="training", size="massive", precision="fp16"), gpu("t4"), 1) is None
+
+
+def test_counts_stay_within_an_instance_or_take_whole_ones():
+    assert counts(4, 8, None) == [1, 2, 4]
+    assert counts(3, 8, None) == [1, 2, 3]
+    assert counts(12, 8, None) == [1, 2, 4, 8]  # twelve of eight and four is no whole number of instances
+    assert counts(1, 8, 32) == [1, 2, 4, 8, 16, 32]
+
+
+def test_effort_adds_its_steps():
+    config = reference()
+    now, then = configured(config, "P5", 1, "on-demand"), configured(config, "G6e", 1, "spot")
+    made = effort(now, then)
+    assert made.amount == 12 + 12 + 16  # another GPU, another architecture, to spot
+    assert made.level == "medium"
+    assert effort(now, now).amount == 0
+
+
+def test_a_mean_is_weighed():
+    assert mean({"throughput": 1.0, "headroom": 0.5}, {"throughput": 0.75, "headroom": 0.25}) == 0.875
+
+
+class TestSharing:
+    def test_small_servers_share_a_gpu_and_a_slice_holds_one(self):
+        plan = plan_configured(reference(), Form(instance="P5", gpus=1, workload="inference", size="small"))
+        here = plan.sharing[0]
+        assert here.jobs_per_gpu == 3  # 28 of 85 GB
+        assert here.usd_per_job_month == plan.current.monthly_usd / 3
+        assert here.slice == "3g.40gb"
+        assert here.slice_usd_per_month == plan.current.monthly_usd / 2
+
+    @given(st.lists(st.integers(1, 60), max_size=9), st.integers(20, 80))
+    def test_packing_puts_each_job_once_and_overfills_nothing(self, needs, room):
+        named = [(f"j{i}", need) for i, need in enumerate(needs)]
+        groups = pack(named, room)
+        placed = [name for group in groups for name in group]
+        assert sorted(placed) == sorted(n for n, need in named if need <= room)
+        assert all(sum(dict(named)[n] for n in group) <= room for group in groups)
+
+    def test_several_servers_on_one_gpu_are_proposed_for_a_set(self):
+        form = Form(instance="P5e", gpus=1, workload="inference", size="small", precision="int8", busy_ratio=0.9)
+        plan = plan_configured(reference(), replace(form, priority="reliability"))
+        assert plan.chosen.candidate.gpus == 1
+        twice = together([plan, plan])
+        if isinstance(twice.saving_usd, Unknown):
+            pytest.fail("all prices are known")
+        (found,) = twice.consolidation
+        assert (found.gpus_apart, found.gpus_together) == (2, 1)
+        assert found.saving_usd == plan.chosen.monthly_usd
+        assert twice.now_usd == 2 * plan.current.monthly_usd
+
+
+def test_a_server_keeps_its_hours_and_batch_work_its_amount():
+    serving = plan_configured(reference(), Form(instance="P4de", gpus=1, workload="inference", size="small"))
+    assert {o.monthly_h for o in serving.options} == {Decimal(720)}
+    tuning = plan_configured(
+        reference(), Form(instance="P4de", gpus=1, workload="fine_tuning", size="small", monthly_h=100)
+    )
+    for o in tuning.options:
+        assert float(o.monthly_h) * o.speed_ratio == pytest.approx(100)
+        assert o.monthly_usd == o.candidate.usd_per_h * o.monthly_h
+
+
+def test_dollars_per_million_tokens_by_pencil():
+    plan = plan_configured(reference(), Form(instance="P5", gpus=1, workload="inference", size="small"))
+    o = next(o for o in plan.options if o.current)
+    assert float(o.usd_per_million) == pytest.approx(6.25 / (o.placement.rate.middle * 3600) * 1e6)
