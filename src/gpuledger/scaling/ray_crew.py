@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import socket
 import time
 from collections.abc import Sequence
 from threading import Event, Thread
@@ -18,6 +19,7 @@ from gpuledger.scaling.messages import Gone, Message, Task
 from gpuledger.scaling.worker import Worker
 
 POLL_S = 0.2
+NO_CLUSTER = "give the address of a running cluster (ray status shows it), or --ray local"
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Message).decode
 
@@ -67,14 +69,25 @@ def connect(address: str) -> Any:
     except ImportError as error:
         raise MissingExtra("gpuledger bench --ray", "ray") from error
     if not ray.is_initialized():
+        _knock(address)
         try:
             settings = {"include_dashboard": False} if address == "local" else {}
             ray.init(address=address, log_to_driver=False, logging_level="error", **settings)
         except (ConnectionError, ValueError, RuntimeError) as error:
             first = (str(error) or type(error).__name__).splitlines()[0]
-            hint = "give the address of a running cluster (ray status shows it), or --ray local"
-            raise InputError(f"--ray {address}: {first}", hint=hint) from error
+            raise InputError(f"--ray {address}: {first}", hint=NO_CLUSTER) from error
     return ray
+
+
+def _knock(address: str) -> None:
+    """Whether anybody listens there: Ray itself would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"--ray {address}: {error}", hint=NO_CLUSTER) from error
 
 
 class RayCrew:
