@@ -61,7 +61,7 @@ def read_loadgen(folder: Path | str, *, node: str = "", gpu: str | None = None, 
     lost = [i for i in open_samples if i not in spans]
     requests += [Request(name, i, ok=False, error="issued, never completed", lost=True) for i in sorted(lost)]
     planned = max(len(requests), int(_number(detail.get("result_query_count")) or 0))
-    wall = max(end for _, end in spans.values()) - first
+    wall = (max(end for _, end in spans.values()) - first) / US_PER_S
     notes = _notes(detail, summary, errors)
     return LoadgenLog(_header(detail, summary, name, planned, gpu, gpus, notes), tuple(requests), wall, notes)
 

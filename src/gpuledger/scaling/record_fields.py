@@ -124,6 +124,8 @@ def run_fields(
         "problems": _problems(both.get("problems")),
         "more": {k: v for k, v in both.items() if k not in _RUN},
     }
+    if baseline is not None and not isinstance(baseline, str):
+        made["more"]["baseline_typed_in"] = baseline  # a number is no measurement, and the report says so
     strange = set() if isinstance(planned, Unknown) else {r.node for r in requests} - set(planned)
     for node in sorted(strange):
         fields.faults.append(LineFault(1, node, "requests of this node were not planned in the header"))

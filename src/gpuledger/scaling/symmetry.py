@@ -1,8 +1,9 @@
 """Do the nodes do alike, or is one of them apart from the others?
 
 Each node's warm latencies are held against those of all others (ratio of means, both sides resampled). With m nodes m
-comparisons are made, so each gets an m-th of the error allowed. A node is apart where its interval leaves out 1 and
-the difference is as large as the thresholds ask.
+comparisons are made, so each gets an m-th of the error allowed. The node furthest off is apart where its interval
+leaves out 0 and the difference is as large as the thresholds ask; it is then set aside and the rest looked at again,
+so that one slow node does not make the others look fast.
 """
 
 from __future__ import annotations
@@ -34,22 +35,47 @@ def compare_nodes(
         only = Unknown("one node only: there is none to compare it with")
         return {name: Apart(only, only, only, only) for name in counts}
     level = 1 - (1 - LEVEL) / len(counts)
+    slower = {name: _slower(name, warm_s, level, seed + i) for i, name in enumerate(counts)}
+    apart = _outliers(slower, warm_s, level, beyond_pct, seed)
     out = {}
-    for i, name in enumerate(counts):
-        own = warm_s.get(name, ())
-        rest = [v for other, values in warm_s.items() if other != name for v in values]
-        slower = _slower(own, rest, level, seed + i)
+    for name, found in slower.items():
         p = _loses(name, counts)
         out[name] = Apart(
-            slower,
-            slower if isinstance(slower, Unknown) else not slower.holds(0) and abs(slower.value) >= beyond_pct,
+            found,
+            found if isinstance(found, Unknown) else name in apart,
             p,
             p if isinstance(p, Unknown) else p < (1 - LEVEL) / len(counts),
         )
     return out
 
 
-def _slower(own: Sequence[float], rest: Sequence[float], level: float, seed: int) -> Interval | Unknown:
+def _outliers(
+    slower: Mapping[str, Interval | Unknown],
+    warm_s: Mapping[str, Sequence[float]],
+    level: float,
+    beyond_pct: float,
+    seed: int,
+) -> set[str]:
+    """The nodes apart, one after another."""
+    apart: set[str] = set()
+    left = dict(slower)
+    while True:
+        far = {
+            name: found
+            for name, found in left.items()
+            if not isinstance(found, Unknown) and not found.holds(0) and abs(found.value) >= beyond_pct
+        }
+        if not far:
+            return apart
+        worst = max(far, key=lambda name: abs(far[name].value))
+        apart.add(worst)
+        rest = {name: values for name, values in warm_s.items() if name not in apart}
+        left = {name: _slower(name, rest, level, seed + i) for i, name in enumerate(rest)} if len(rest) > 1 else {}
+
+
+def _slower(name: str, warm_s: Mapping[str, Sequence[float]], level: float, seed: int) -> Interval | Unknown:
+    own = warm_s.get(name, ())
+    rest = [v for other, values in warm_s.items() if other != name for v in values]
     if min(len(own), len(rest)) < LEAST_SAMPLES:
         return Unknown(f"fewer than {LEAST_SAMPLES} warm answers on one side")
     found = ratio_of_means(own, rest, seed, level)

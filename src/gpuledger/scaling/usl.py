@@ -56,15 +56,15 @@ def fit(sizes: Sequence[float], rates_per_s: Sequence[float]) -> Law | Unknown:
     best: np.ndarray | None = None
     left = np.inf
     # Non-negative least squares with three unknowns: every set of those that may differ from zero is tried.
-    for chosen in (c for k in (3, 2, 1) for c in combinations(range(3), k) if 0 in c):
+    for chosen in (c for k in (1, 2, 3) for c in combinations(range(3), k) if 0 in c):
         part, *_ = np.linalg.lstsq(table[:, chosen] * weight[:, None], np.ones_like(n), rcond=None)
         if part[0] <= 0 or (part < -1e-12).any():
             continue
         whole = np.zeros(3)
         whole[list(chosen)] = np.maximum(part, 0)
         error = float((((table @ whole) * weight - 1) ** 2).sum())
-        if error < left - 1e-15:
+        if error < left * (1 - 1e-9) - 1e-18:  # of two equal fits the one with fewer costs
             best, left = whole, error
     if best is None:
         return Unknown("no law with a rate above 0 fits these figures")
-    return Law(1 / best[0], best[1] / best[0], best[2] / best[0])
+    return Law(float(1 / best[0]), float(best[1] / best[0]), float(best[2] / best[0]))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gpuledger.catalog.gpus import find_gpu
+from gpuledger.efficiency.student import two_sided_p
 from gpuledger.scaling.analysis.latency import warm_requests
 from gpuledger.scaling.analysis.settings import model_of
 from gpuledger.scaling.records import Run

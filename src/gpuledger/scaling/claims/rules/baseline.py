@@ -47,6 +47,6 @@ def look(case: Case) -> str | None:
         return None
     typed = [f"{c.claim} = {c.value}" for c in case.about(*TYPED)]
     held = case.run.more.get("baseline_throughput_per_s", case.run.more.get("baseline_typed_in"))
-    typed += [f"the header's {held!r}"] if held is not None else []
+    typed += [f"the header's {held}"] if held is not None else []
     tail = f"; {', '.join(typed)} is typed in, not measured" if typed else ""
     return f"{case.facts.scaling.refused}{tail}"

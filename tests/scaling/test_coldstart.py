@@ -1,0 +1,38 @@
+"""Is a cold start found where there is one, and only there?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpuledger.scaling.coldstart import change_point, cold_start
+from gpuledger.units import Unknown
+
+
+def test_one_cold_request_by_hand():
+    found = cold_start([1.61, 0.86, 0.885, 0.885, 0.881])
+    assert found.requests == 1
+    assert round(found.over_mean_pct) == 57
+    assert round(found.over_min_pct) == 87
+    assert found.warm_mean_s == pytest.approx((0.86 + 0.885 + 0.885 + 0.881) / 4)
+
+
+def test_several_cold_requests_are_all_found():
+    values = [3.0, 2.9, 3.1, *(1 + 0.02 * np.sin(np.arange(37)))]
+    assert change_point(values) == 3
+
+
+def test_a_steady_series_has_none():
+    assert isinstance(cold_start([1.0] * 12), Unknown)
+    assert isinstance(cold_start([0.5, 1, 1.01, 0.99, 1.0, 1.02]), Unknown)  # a fast start is no cold one
+
+
+def test_too_few_samples_say_so():
+    assert "too few" in cold_start([2, 1, 1]).why
+    assert isinstance(cold_start([0.0, 1, 1, 1]), Unknown)
+
+
+def test_noise_is_seldom_called_a_cold_start():
+    rng = np.random.default_rng(5)
+    called = sum(isinstance(change_point(rng.lognormal(0, 0.3, 40)), int) for _ in range(400))
+    assert called <= 12  # 1 % is allowed; three times that is a fault

@@ -1,0 +1,63 @@
+"""Is a change told from noise, and a trend from chance?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_runs import lines, run_of
+
+from gpuledger.scaling.compare import compare_runs
+from gpuledger.scaling.trend import trend_of
+from gpuledger.units import Unknown
+
+RNG = np.random.default_rng(8)
+
+
+def run(mean: float, n: int = 120, **header):
+    return run_of(lines({"a": list(mean * (1 + 0.05 * RNG.standard_normal(n)))}, **header), f"{mean}.jsonl")
+
+
+def change(found, name):
+    return next(c for c in found.changes if c.figure == name)
+
+
+def test_the_same_load_again_is_within_noise():
+    found = compare_runs(run(0.1), run(0.1), 1)
+    assert change(found, "throughput_per_s").beyond_noise is False
+    assert change(found, "warm_latency_mean_s").beyond_noise is False
+    assert change(found, "success_pct").beyond_noise is False
+    assert found.settings == ()
+
+
+def test_a_tenth_slower_is_beyond_it():
+    found = compare_runs(run(0.1, model="a"), run(0.11, model="b"), 1)
+    slower = change(found, "warm_latency_mean_s")
+    assert slower.beyond_noise is True
+    assert slower.change_pct.value == pytest.approx(10, abs=2)
+    assert change(found, "throughput_per_s").change_pct.value < -7
+    assert found.settings == ("model: a before, b after",)
+
+
+def test_lost_requests_are_compared_as_counts():
+    found = compare_runs(run(0.1), run(0.1, planned={"a": 150}), 1)
+    assert change(found, "success_pct").beyond_noise is True
+
+
+def test_a_tail_that_cannot_be_known_is_not_compared():
+    assert isinstance(change(compare_runs(run(0.1, 30), run(0.1, 30), 1), "warm_latency_p99_s").change_pct, Unknown)
+
+
+def test_runs_are_put_in_order_of_their_start():
+    runs = [run(0.1 * 1.05**i, started=f"2026-01-0{9 - i}") for i in range(5)]
+    found = trend_of(runs, 1)
+    assert [p.started for p in found.points] == sorted(p.started for p in found.points)
+    slopes = {s.figure: s.direction for s in found.slopes}
+    assert slopes["throughput_per_s"] == "rising"  # the newest is the fastest
+    assert slopes["warm_latency_mean_s"] == "falling"
+    assert found.points[0].changes == ()
+
+
+def test_three_runs_have_no_slope():
+    found = trend_of([run(0.1), run(0.2), run(0.3)], 1)
+    assert all(isinstance(s.per_run_pct, Unknown) for s in found.slopes)
+    assert "as given" in found.order
