@@ -114,6 +114,9 @@ def test_the_report_as_page_markdown_and_json(cli, tmp_path):
         (("--instance", "P5", "--workload", "inference", "--model-size", "tiny"), ("'tiny'", "small")),
         (("--instance", "P5", "--workload", "inference", "--model", "llama-9"), ("llama-9",)),
         (("--workload-id", "nobody"), ("no workload is called 'nobody'",)),
+        (("--gpu", "a100-sxm4-80gb", *FORM[4:], "--precision", "fp8"), ("'fp8'", "A100-SXM4-80GB", "bf16")),
+        (("--instance", "P5", "--workload", "training", "--model-size", "small", "--precision", "int8"),
+         ("'int8'", "not for training", "bf16")),
         (("--set", "nobody"), ("no workload set is called 'nobody'",)),
         (("--set", "basic_demos", "--instance", "P5"), ("--set names its own setups",)),
         ((*FORM, "--config", "nowhere"), ("nowhere", "gpuledger config init")),
@@ -126,12 +129,17 @@ def test_what_cannot_be_asked_ends_with_2_and_says_what_is_allowed(cli, args, wo
     refused(cli, *args, words=words)
 
 
-def test_a_precision_the_gpus_lack_everywhere_is_an_answer(cli):
-    args = ("--gpu", "a100-sxm4-80gb", "--workload", "inference", "--model-size", "small", "--precision", "fp8")
-    (plan,) = cli("plan", "migrate", *args, "--json").json()["plans"]
-    assert plan["current"]["fits"] is False
-    assert plan["current"]["placement"]["kind"] == "PRECISION"
-    assert "no fp8 units" in plan["warnings"][0]
+def test_a_model_that_fits_nowhere_ends_with_2_after_the_whole_answer(cli, tmp_path):
+    args = ("plan", "migrate", "--instance", "P6", "--gpus", 1, "--workload", "training", "--model-size", "giant")
+    (tmp_path / "mine").mkdir()
+    size = {"name": "Giant", "parameter_count_billion": 5000, "memory_overhead_multiplier": 2}
+    (tmp_path / "mine" / "model_config.json").write_text(json.dumps({"model_sizes": {"giant": size}}))
+    ended = cli(*args, "--config", "mine", "--json")
+    assert ended.code == 2
+    assert ended.json()["plans"][0]["verdict"] == "nothing fits"
+    assert "error: giant (5000B) runs on none of" in ended.err
+    assert "CANNOT FIT MODEL" in ended.err
+    assert "next: " in ended.err
 
 
 class TestConfig:

@@ -199,6 +199,10 @@ FAULTS = {
         2, put(*SCENARIO, "precision", "fp7"),
         "precision: 'fp7'", "fp32, fp16, bf16, fp8, int8",
     ),
+    "a precision the GPU lacks": (
+        2, put("workloads", "training_large_p4d", "scenario", "precision", "fp8"),
+        "workloads.training_large_p4d.scenario.precision: 'fp8' is not allowed: A100", "allowed: fp32",
+    ),
     "unknown instance": (
         2, put(*SCENARIO, "current_instance", "P9"),
         "current_instance: 'P9'", "G4dn",

@@ -166,7 +166,7 @@ def hours_of_work(now: Candidate, then: Candidate) -> float:
     return hours + (16 if now.purchase != "spot" and then.purchase == "spot" else 0)
 
 
-QUICK = settings(max_examples=150, deadline=None)
+QUICK = settings(max_examples=100, deadline=None)
 
 
 @QUICK
@@ -243,7 +243,7 @@ REAL = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(REAL, st.sampled_from(BASES), st.sampled_from([1, 2, 4, 8, 16]), st.integers(8, 200), st.integers(1, 200))
 def test_more_memory_never_turns_fit_into_no_fit(job, base, gpus, memory_gb, more_gb):
     small = place(job, gpu_with(base, memory_gb), gpus, 8)

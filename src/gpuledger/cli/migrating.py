@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
+from gpuledger.cli.failures import BAD_INPUT
 from gpuledger.cost.own_prices import load_own
 from gpuledger.errors import InputError
 from gpuledger.plan.migrate_asking import plan_configured
@@ -124,3 +127,14 @@ def _filled_in(asked: Asked) -> Form:
         raise InputError("--model and --model-size both name the model", hint="give one of them")
     said = {"gpus": 1} | _changes(asked)
     return Form(instance=asked.instance or asked.gpu or "", **said)  # type: ignore[arg-type]
+
+
+def told_what_fits_nowhere(found: MigrationSet) -> int:
+    """The exit code: 2 where a model fits on no option, said on stderr with what would help."""
+    lost = [plan for plan in found.plans if plan.chosen is None]
+    for plan in lost:
+        first = next((r for r in plan.refused if r.remedies), None)
+        why = f": {first.why}" if first else ""
+        click.echo(f"error: {plan.job.model.name} runs on none of {len(plan.refused)} options{why}", err=True)
+        click.echo(f"next: {first.remedies[0] if first else 'look at more regions or instances'}", err=True)
+    return BAD_INPUT if lost else 0

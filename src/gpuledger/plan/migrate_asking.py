@@ -12,7 +12,7 @@ from gpuledger.plan.migrate_facts import migrate_facts
 from gpuledger.plan.migrate_form import Form, instance_key, job_of
 from gpuledger.plan.migrate_statement import Job, MigrationPlan
 from gpuledger.plan.options import configured, counts, from_config, gpu_of
-from gpuledger.plan.placing import fits
+from gpuledger.plan.placing import fits, require_precision
 from gpuledger.units import Unknown
 
 UNDATED = (
@@ -26,6 +26,8 @@ def plan_configured(config: Config, form: Form, workload_id: str = "") -> Migrat
     job = job_of(form, config, workload_id)
     key = instance_key(form.instance, config)
     now = configured(config, key, form.gpus, "spot" if form.spot else "on-demand")
+    if not isinstance(now.gpu, Unknown):
+        require_precision(job, now.gpu)
     wanted = list(_counts(config, job, form.gpus))
     if (key, form.gpus) not in wanted:
         wanted.append((key, form.gpus))

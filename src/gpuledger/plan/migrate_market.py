@@ -16,6 +16,7 @@ from gpuledger.plan.migrate_form import Form, job_of
 from gpuledger.plan.migrate_statement import Candidate, MigrationPlan, Purchase
 from gpuledger.plan.offers import MarketOption
 from gpuledger.plan.options import cheapest_each, counts, from_market
+from gpuledger.plan.placing import require_precision
 from gpuledger.units import Unknown
 
 ELSEWHERE = "try --region any, another --cloud, or --config for your own prices"
@@ -42,6 +43,8 @@ def plan_market(config: Config, form: Form, market: Market, workload_id: str = "
         raise InputError(f"nothing is offered in {market.where}", hint=ELSEWHERE)
     now = _present(form, config, market, "spot" if form.spot else "on-demand")
     beside = _present(form, config, market, "on-demand" if form.spot else "spot")
+    if not isinstance(now.gpu, Unknown):
+        require_precision(job, now.gpu)
     found = {now.id: now, beside.id: beside}
     for offer in cheapest_each(offered):
         least = smallest_count(job, offer.gpu, offer.gpus)

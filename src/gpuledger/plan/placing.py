@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
+from gpuledger.errors import InputError
 from gpuledger.plan.memory import Memory, memory
 from gpuledger.plan.memory_facts import capacity, get_precision, precisions
 from gpuledger.plan.memory_setup import Setup, split_problem
@@ -149,6 +150,12 @@ def precision_refusal(job: Job, gpu: Gpu) -> Misfit | None:
             "PRECISION", f"{asked.name} is for stored weights, not for training", (f"train in one of {trains}",)
         )
     return None
+
+
+def require_precision(job: Job, gpu: Gpu) -> None:
+    """Refuse a question about a present setup that cannot be: a precision its GPU or its work does not have."""
+    if found := precision_refusal(job, gpu):
+        raise InputError(f"precision {job.precision!r}: {found.why}", hint=found.remedies[0])
 
 
 def _misfit(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int, need: int, room: int) -> Misfit:

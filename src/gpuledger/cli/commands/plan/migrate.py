@@ -35,7 +35,7 @@ from gpuledger.cli.screen import Screen
 @click.option("--out", type=PATH, metavar="DIR", help="Write migrate.html, migrate.md and migrate.json there.")
 @screen_options
 @lake_mode
-def command(screen: Screen, out: Path | None, **given: Any) -> None:
+def command(screen: Screen, out: Path | None, **given: Any) -> int:
     """Propose another place to run a job: cost, speed, risk, effort.
 
     Prices are those of the market, with their date, unless --config names others. Every option refused is listed with
@@ -43,7 +43,7 @@ def command(screen: Screen, out: Path | None, **given: Any) -> None:
     """
     import datetime as dt
 
-    from gpuledger.cli.migrating import Asked, answer
+    from gpuledger.cli.migrating import Asked, answer, told_what_fits_nowhere
     from gpuledger.cli.views.migrate import set_parts
     from gpuledger.plan.migrate_encode import set_json
 
@@ -60,3 +60,4 @@ def command(screen: Screen, out: Path | None, **given: Any) -> None:
         screen.show(*set_parts(found, screen.console().width))
         where = files.get("migrate.html", "add --out DIR")
         screen.say("", f"every option, measure and refusal is in the report: {where}")
+    return told_what_fits_nowhere(found)
