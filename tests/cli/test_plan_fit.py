@@ -94,3 +94,11 @@ def test_documents(cli, tmp_path):
     assert text.startswith("# llama-3.1-70b to train on 8 x h100-sxm5-80gb does not fit")
     assert json.loads((tmp_path / files["fit.json"]).read_text(encoding="utf-8"))["fits"] is False
     assert "written: there/fit.html" in cli(*LLAMA, "--mode", "serve", "--out", "there").out
+
+
+def test_a_model_that_reads_less_than_the_usual_length(cli):
+    ended = cli("plan", "fit", "--model", "gpt-2", "--gpu", "t4", "--json")
+    assert ended.json()["setup"]["sequence"] == 1024
+    ended = cli("plan", "fit", "--model", "gpt-2", "--gpu", "t4", "--sequence", "4096")
+    assert ended.code == 2
+    assert "reads at most 1024 tokens" in ended.err

@@ -113,6 +113,12 @@ def test_what_is_not_known_makes_a_lower_bound():
     assert "activations" not in answer.per_gpu_bytes
 
 
+def test_fp32_is_not_called_mixed():
+    answer = ask("llama-3.2-1b", mode="train", precision="fp32")
+    assert "fp32: all of it held in fp32" in answer.assumptions
+    assert answer.per_gpu_bytes["optimizer"] == 8 * answer.params_total  # two moments, no second copy of the weights
+
+
 def test_a_close_call_is_said():
     """The range of measured errors around the total: the card within it is close, below it or above it is not."""
     gpu = get_gpu("l4")

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from gpuledger.plan.memory_setup import Setup
 
 
+USUAL_TOKENS = 4096
+
+
 @dataclass(frozen=True)
 class Asked:
     """A model on GPUs, run in some way."""
@@ -56,7 +59,7 @@ _OPTIONS = (
     click.option("--optimizer", default="adamw", show_default=True,
                  help="adamw, adamw-8bit, adafactor, sgd-momentum, sgd."),
     click.option("--scheme", default="mixed", show_default=True, help="mixed, autocast or pure."),
-    click.option("--sequence", type=int, default=4096, show_default=True, help="Tokens of a training sequence."),
+    click.option("--sequence", type=int, help="Tokens of a training sequence.  [default: 4096, or all the model reads]"),
     click.option("--micro-batch", type=int, default=1, show_default=True, help="Sequences (images) a step and GPU."),
     click.option("--recompute", is_flag=True, help="Keep only each layer's input (gradient checkpointing)."),
     click.option("--attention", type=click.Choice(["flash", "full"]), default="flash", show_default=True,
@@ -65,15 +68,16 @@ _OPTIONS = (
                  help="Plain torch, or fused as in Megatron-LM."),
     click.option("--lora-rank", type=int, default=0, show_default=True, help="Train adapters of this rank only."),
     click.option("--frozen-precision", default="", help="Of the frozen weights under LoRA; nf4 is QLoRA."),
-    click.option("--context", type=int, default=4096, show_default=True, help="Tokens a served sequence may have."),
+    click.option("--context", type=int, help="Tokens of a served sequence.  [default: 4096, or all the model reads]"),
     click.option("--batch", type=int, default=1, show_default=True, help="Sequences one copy serves at a time."),
     click.option("--cache-precision", default="fp16", show_default=True, help="Of keys and values."),
 )  # fmt: skip
 
 
 def _asked(
-    *, model_name: str | None, config: Path | None, gpu_name: str, tensor: int | None, precision: str | None, **how: Any
-) -> Asked:
+    *, model_name: str | None, config: Path | None, gpu_name: str, tensor: int | None, precision: str | None,
+    sequence: int | None, context: int | None, **how: Any,
+) -> Asked:  # fmt: skip
     from gpuledger.catalog.gpus import get_gpu
     from gpuledger.catalog.models import get_model
     from gpuledger.plan.memory_setup import Setup, with_defaults
@@ -83,7 +87,9 @@ def _asked(
         raise InputError("give either --model or --config", hint=hint)
     model = get_model(model_name) if model_name is not None else _read(config)
     gpu = get_gpu(gpu_name)
-    setup = Setup(precision=precision or gpu.reference_precision(), **how)
+    usual = min(USUAL_TOKENS, getattr(model.shape, "max_context", USUAL_TOKENS))
+    length = {name: usual if n is None else n for name, n in (("sequence", sequence), ("context", context))}
+    setup = Setup(precision=precision or gpu.reference_precision(), **length, **how)
     return Asked(model, gpu, with_defaults(setup, model, tensor=tensor))
 
 

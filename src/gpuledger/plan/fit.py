@@ -8,7 +8,7 @@ from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import DiffusionShape, Model, TransformerShape
 from gpuledger.plan.fit_search import Remedy, search
 from gpuledger.plan.memory import memory
-from gpuledger.plan.memory_facts import capacity, get_optimizer, get_scheme, kept, overheads
+from gpuledger.plan.memory_facts import capacity, get_optimizer, get_precision, get_scheme, kept, overheads
 from gpuledger.plan.memory_setup import Setup, check
 
 
@@ -84,7 +84,7 @@ def assumptions(model: Model, setup: Setup) -> list[str]:
     return [
         *said,
         f"overhead: {fixed}, and {slack:g} % of what comes and goes for the allocator's gaps",
-        f"error: eight of ten predictions lay between {error.p10:.2f} and {error.p90:.2f} of what was taken ({error.of})",
+        f"error: eight of ten predictions were {error.p10:.2f} to {error.p90:.2f} of what was taken ({error.of})",
     ]
 
 
@@ -100,9 +100,10 @@ def _training(model: Model, setup: Setup) -> list[str]:
     copies = f"data parallel over {setup.data}, {sharded[setup.zero]}" if setup.data > 1 else "one copy of the model"
     split = _split(setup)
     scheme, optimizer = get_scheme(setup.scheme), get_optimizer(setup.optimizer)
+    narrow = get_precision(setup.precision).train_as != "fp32"
     said = [
         f"{split}, {copies}" if split else (f"plain {copies}" if setup.data > 1 and not setup.zero else copies),
-        f"{setup.precision}, {scheme.name}: {scheme.words}",
+        f"{setup.precision}, {scheme.name}: {scheme.words}" if narrow else f"{setup.precision}: all of it held in fp32",
         optimizer.words,
     ]
     if setup.lora_rank:

@@ -197,7 +197,8 @@ def _rate(per_s: float, errors: Spread) -> Rate:
 
 
 def _train_words(gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | None) -> list[str]:
-    said = [f"{micro_batches} micro-batches of {setup.micro_batch} a step in each of {setup.data} copies"]
+    where = f"each of {setup.data} copies" if setup.data > 1 else "one copy of the model"
+    said = [f"{micro_batches} micro-batches of {setup.micro_batch} a step in {where}"]
     if setup.tensor > 1:
         said.append(f"tensor parallel {setup.tensor} over {way(gpu, setup.tensor).words}, nothing hidden behind work")
     if setup.data > 1:
@@ -213,5 +214,6 @@ def _serve_words(gpu: Gpu, setup: Setup) -> list[str]:
     if setup.tensor > 1:
         said.append(f"tensor parallel {setup.tensor} over {way(gpu, setup.tensor).words}")
     said.append(f"sequences half full on average: {setup.context / 2:g} tokens; prompts read apart from writing")
+    said.append("prompts as plain torch reads them: fused kernels are faster")
     facts = factors().decode
     return [*said, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]

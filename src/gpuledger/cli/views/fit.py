@@ -32,7 +32,7 @@ def headline(fit: Fit) -> str:
     if not fit.fits:
         missing = f"{size(-fit.free_bytes)} too much"
         return f"[bold]Does not fit[/]: {escape(what)}: {least}{size(fit.total_bytes)} a GPU, {missing}"
-    word = "What is known fits" if fit.at_least else "Fits, but within the error" if fit.close else "Fits"
+    word = "What is known fits" if fit.at_least else "Fits, barely" if fit.close else "Fits"
     return f"[bold]{word}[/]: {escape(what)}: {least}{size(fit.total_bytes)} a GPU, {size(fit.free_bytes)} free"
 
 
