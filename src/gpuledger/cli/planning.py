@@ -59,7 +59,7 @@ _OPTIONS = (
     click.option("--optimizer", default="adamw", show_default=True,
                  help="adamw, adamw-8bit, adafactor, sgd-momentum, sgd."),
     click.option("--scheme", default="mixed", show_default=True, help="mixed, autocast or pure."),
-    click.option("--sequence", type=int, help="Tokens of a training sequence.  [default: 4096, or all the model reads]"),
+    click.option("--sequence", type=int, help="Tokens trained on at a time.  [default: 4096, or all the model reads]"),
     click.option("--micro-batch", type=int, default=1, show_default=True, help="Sequences (images) a step and GPU."),
     click.option("--recompute", is_flag=True, help="Keep only each layer's input (gradient checkpointing)."),
     click.option("--attention", type=click.Choice(["flash", "full"]), default="flash", show_default=True,
@@ -88,8 +88,12 @@ def _asked(
     model = get_model(model_name) if model_name is not None else _read(config)
     gpu = get_gpu(gpu_name)
     usual = min(USUAL_TOKENS, getattr(model.shape, "max_context", USUAL_TOKENS))
-    length = {name: usual if n is None else n for name, n in (("sequence", sequence), ("context", context))}
-    setup = Setup(precision=precision or gpu.reference_precision(), **length, **how)
+    setup = Setup(
+        precision=precision or gpu.reference_precision(),
+        sequence=usual if sequence is None else sequence,
+        context=usual if context is None else context,
+        **how,
+    )
     return Asked(model, gpu, with_defaults(setup, model, tensor=tensor))
 
 
