@@ -47,7 +47,20 @@ class _Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     free_issue_ratio: float
     free_low_ratio: float
     saturated_from_ratio: float
+    slim_below_ratio: float
+    slim_low_ratio: float
+    full_low_ratio: float
     fill_low_ratio: float
+    sparse_below_ratio: float
+    sparse_low_ratio: float
+
+
+class _Thin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    saturation_below_ratio: float
+    slots_below_ratio: float
+    dram_from_ratio: float
+    low_ratio: float
+    middle_ratio: float
 
 
 class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,6 +75,7 @@ class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vector: _Vector
     emulated_fp32: _Edges
     tensor: dict[str, _Tensor]
+    thin: dict[str, _Thin]
     imma: dict[str, _Edges]
     dfma: dict[str, _Edges]
 
@@ -78,10 +92,14 @@ class State:
 
     capped_ratio     share of the tensor activity with clocks held down by a power limit
     saturation_ratio tensor activity over SM activity
+    slots_ratio      warp slots filled, over SM activity
+    dram_ratio       memory interface activity while a kernel runs
     """
 
     capped_ratio: float | None = None
     saturation_ratio: float | None = None
+    slots_ratio: float | None = None
+    dram_ratio: float | None = None
 
 
 @dataclass(frozen=True)
@@ -181,7 +199,7 @@ def _float_tensor(gpu: Gpu, told: str | None, state: State, notes: list[str]) ->
     if flops[slowest] == flops[fastest]:
         return low * reference, middle * reference, high * reference
     notes.append(f"tensor precision not told: {slowest} to {fastest}, middle {gpu.reference_precision()}")
-    return low * flops[slowest], middle * reference, high * flops[fastest]
+    return _untold_low(gpu, state, low) * flops[slowest], middle * reference, high * flops[fastest]
 
 
 def _usual_flops(gpu: Gpu) -> dict[str, float]:
@@ -207,9 +225,30 @@ def _issue(gpu: Gpu, state: State, notes: list[str]) -> Edges:
     if (capped := state.capped_ratio) is not None:
         low = capped * own.capped_low_ratio + (1 - capped) * own.free_low_ratio
         middle = capped * own.capped_issue_ratio + (1 - capped) * own.free_issue_ratio
+    if (thin := _thin(gpu, state)) is not None:
+        notes.append("memory busy and warp slots slim: taken as products of few rows, tiles half empty")
+        return thin.low_ratio, thin.middle_ratio, general.high
     if state.saturation_ratio is not None and not _saturated(gpu, state):
-        low = own.fill_low_ratio
+        low = own.sparse_low_ratio if state.saturation_ratio < own.sparse_below_ratio else own.fill_low_ratio
     return low, middle, general.high
+
+
+def _thin(gpu: Gpu, state: State) -> _Thin | None:
+    """What an active pipe is worth on products of few rows, where the counters show such."""
+    own, seen = pipe_facts().thin.get(gpu.architecture), (state.saturation_ratio, state.slots_ratio, state.dram_ratio)
+    if own is None or None in seen:
+        return None
+    saturation, slots, dram = (s or 0.0 for s in seen)
+    slim = saturation < own.saturation_below_ratio and slots < own.slots_below_ratio
+    return own if slim and dram >= own.dram_from_ratio else None
+
+
+def _untold_low(gpu: Gpu, state: State, low: float) -> float:
+    """Where the range of a precision nobody told begins: full warp slots mean the slowest precision, slim ones not."""
+    own = pipe_facts().tensor.get(gpu.architecture)
+    if own is None or state.slots_ratio is None or not _saturated(gpu, state):
+        return low
+    return own.slim_low_ratio if state.slots_ratio < own.slim_below_ratio else own.full_low_ratio
 
 
 def _vector(gpu: Gpu) -> dict[str, Edges]:

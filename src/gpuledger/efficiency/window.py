@@ -99,9 +99,9 @@ def activity_mhz(window: Window) -> dict[str, float]:
 
 
 def pipe_state(window: Window) -> State:
-    """Whether the tensor pipe worked under a power cap, and how full the SMs' time was of it."""
+    """Whether the tensor pipe worked under a power cap, how full the SMs' time was of it, and their warp slots."""
     tensor, bits, sm = (window.known(c) for c in ("tensor_ratio", "throttle_bits", "sm_ratio"))
-    capped = saturation = None
+    capped = saturation = slots = None
     if tensor is not None and bits is not None:
         known = ~np.isnan(bits) & ~np.isnan(tensor)
         work = np.where(known, tensor * window.counter_s, 0.0)
@@ -111,7 +111,10 @@ def pipe_state(window: Window) -> State:
     if tensor is not None and sm is not None:
         busy, worked = _mean(sm, window.counter_s), _mean(tensor, window.counter_s)
         saturation = worked / busy if busy and worked is not None else None
-    return State(capped, saturation)
+        filled = window.mean("occupancy_ratio")
+        slots = filled / busy if busy and filled is not None else None
+    engine, dram = window.mean("engine_ratio"), window.mean("dram_ratio")
+    return State(capped, saturation, slots, dram / engine if engine and dram is not None else None)
 
 
 def _mean(values: np.ndarray, weights: np.ndarray) -> float | None:
