@@ -103,3 +103,29 @@ def test_what_it_cannot_run_is_refused():
     if not torch.cuda.is_available():
         with pytest.raises(DeviceError, match="no GPU"):
             open_shape("small", SMALL, device="cuda:0")
+
+
+def test_it_is_benchmarked_batch_by_batch(monkeypatch):
+    """The target runs a whole batch as one and shares its times."""
+    import asyncio
+
+    from gpuledger.scaling.load import Order
+    from gpuledger.scaling.targets import TARGETS
+    from gpuledger.training import local_model
+
+    small = lambda _name, **how: open_shape("small", SMALL, **{**how, "dtype": "float32"})  # noqa: E731
+    monkeypatch.setattr(local_model, "open_model", small)
+
+    async def work():
+        target = TARGETS.get("local_model")({"model": "small", "device": "cpu"}, "0/a", 30.0)
+        opened = await target.open()
+        orders = [Order(i, 6, 4, batch=3) for i in range(3)]
+        answers = await asyncio.gather(*(target.ask(o) for o in orders))
+        await target.close()
+        return opened, answers, target.found()
+
+    opened, answers, found = asyncio.run(work())
+    assert opened.facts["params"] == found["params"]
+    assert {a.latency_s for a in answers} == {answers[0].latency_s}
+    assert all(a.ok and a.output_tokens == 4 and 0 < a.ttft_s < a.latency_s for a in answers)
+    assert "energy_j" not in answers[0].more

@@ -99,13 +99,12 @@ class LocalCrew:
     def close(self) -> None:
         """No worker outlives the run."""
         for node, worker in self._workers.items():
-            if worker.poll() is None:
-                self.kill(node)
+            self.kill(node)  # also where it ended by itself: what it started may not have
             worker.wait()
-        for thread in self._threads:
+        for worker, thread in zip(self._workers.values(), self._threads, strict=True):
             thread.join(5)
-        for worker in self._workers.values():
-            for pipe in (worker.stdin, worker.stdout):
+            # A pipe that somebody still reads cannot be closed: that would wait for the reader.
+            for pipe in (worker.stdin, worker.stdout) if not thread.is_alive() else (worker.stdin,):
                 if pipe is not None:
                     with contextlib.suppress(OSError):
                         pipe.close()

@@ -47,6 +47,8 @@ class LocalModel:
 
     def generate(self, batch: int, input_tokens: int, output_tokens: int) -> Generated:
         """Read a random prompt and give so many tokens, for a batch at once."""
+        if self.device.type == "cuda":
+            self.torch.cuda.set_device(self.device)  # it is set for a thread, and we may be in another one
         llama, step = self._of(batch, input_tokens + output_tokens)
         torch = self.torch
         dice = torch.Generator(device=self.device).manual_seed(self.seed)
@@ -163,8 +165,6 @@ def open_shape(
         hint = "see what nvidia-smi says, or try a small model on the processor: --torch-device cpu"
         raise DeviceError("torch finds no GPU", hint=hint)
     place = torch.device(device)
-    if place.type == "cuda":
-        torch.cuda.set_device(place)
     try:
         weights = random_weights(torch, shape, place, getattr(torch, dtype), seed)
     except torch.OutOfMemoryError as error:
