@@ -69,23 +69,23 @@ def jobs(draw) -> Job:
         priority=draw(st.sampled_from(list(WEIGHTS))),
         spot_asked=draw(st.booleans()),
         spot_suitable=draw(st.booleans()),
-        busy_ratio=draw(st.none() | st.floats(0, 1)),
+        busy_ratio=draw(st.sampled_from([None, None, 0.0, 0.1, 0.5])),
     )
 
 
 @st.composite
-def candidates(draw, least=1) -> list[Candidate]:
+def candidates(draw, least=3) -> list[Candidate]:
     found = []
-    for i in range(draw(st.integers(least, 6))):
-        gpu = gpu_with(draw(st.sampled_from(BASES)), draw(st.sampled_from([16, 24, 48, 80, 141])))
-        gpus, price = draw(st.sampled_from([1, 2, 4, 8])), Decimal(draw(st.integers(10, 5000))) / 100
-        known: Decimal | Unknown = price if draw(st.integers(0, 9)) else Unknown("not listed")
+    for i in range(draw(st.integers(least, 7))):
+        gpu = gpu_with(draw(st.sampled_from(BASES)), draw(st.sampled_from([24, 48, 80, 141])))
+        gpus, price = draw(st.sampled_from([1, 2, 4, 8])), Decimal(draw(st.integers(100, 900))) / 100
+        known: Decimal | Unknown = price if draw(st.integers(0, 29)) else Unknown("not listed")
         share = known if isinstance(known, Unknown) else known * gpus
         found.append(
             Candidate(
                 id=f"c{i}", instance=f"i{i}", family="P", gpu=gpu, gpu_name=gpu.key, gpus=gpus,
                 gpus_per_instance=draw(st.sampled_from([1, 4, 8])),
-                purchase=draw(st.sampled_from(["on-demand", "spot"])),
+                purchase=draw(st.sampled_from(["on-demand"] * 4 + ["spot"])),
                 usd_per_gpu_h=known, high_usd_per_gpu_h=known, usd_per_h=share, whole_usd_per_h=share,
                 price_scope="gpu", price_date="2026-08-22", price_source="test",
                 zones=draw(st.none() | st.integers(0, 20)), stale=draw(st.booleans()),
@@ -166,11 +166,11 @@ def hours_of_work(now: Candidate, then: Candidate) -> float:
     return hours + (16 if now.purchase != "spot" and then.purchase == "spot" else 0)
 
 
-QUICK = settings(max_examples=100, deadline=None)
+QUICK = settings(max_examples=60, deadline=None)
 
 
-@QUICK
-@given(jobs(), candidates(), st.sampled_from([10, 40, 90, 200, 600]))
+@settings(max_examples=200, deadline=None)
+@given(jobs(), candidates(), st.sampled_from([10, 20, 40, 90, 600]))
 def test_brute_force_finds_nothing_better_and_nothing_refused_for_no_reason(job, given_, need):
     toy = Toy(need)
     plan = planned(job, given_, toy)
