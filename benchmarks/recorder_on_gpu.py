@@ -44,10 +44,31 @@ def recorder(folder: str) -> subprocess.Popen[str]:
     return started
 
 
-def job_s(steps: int) -> float:
-    """Seconds the job takes for its steps, set-up left out."""
-    done = subprocess.run([sys.executable, str(JOB), "--steps", str(steps)], capture_output=True, text=True, check=True)
-    return float(done.stdout.split(" in ")[1].split(" s")[0])
+class Job:
+    """The training loop in a process of its own, started once: a run a line."""
+
+    def __init__(self, steps: int) -> None:
+        command = [sys.executable, str(JOB), "--steps", str(steps), "--again"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._seconds()  # the first run warms up
+
+    def _seconds(self) -> float:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if " in " not in line:
+            sys.exit("the job did not run: is torch there?")
+        return float(line.split(" in ")[1].split(" s")[0])
+
+    def run_s(self) -> float:
+        """Seconds the steps took, this time."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return self._seconds()
+
+    def end(self) -> None:
+        """No more runs."""
+        self._process.communicate()
 
 
 def main() -> None:
@@ -61,18 +82,20 @@ def main() -> None:
         alone = recorder(folder)
         time.sleep(args.seconds)
         cost = json.loads(alone.communicate()[0])
-    job_s(args.steps)
+    print(json.dumps(cost), file=sys.stderr, flush=True)
+    job = Job(args.steps)
     plain: list[float] = []
     beside: list[float] = []
     for turn in range(args.repeat):
         for recorded in (False, True) if turn % 2 else (True, False):
             if not recorded:
-                plain.append(job_s(args.steps))
+                plain.append(job.run_s())
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 running = recorder(folder)
-                beside.append(job_s(args.steps))
+                beside.append(job.run_s())
                 running.communicate()
+    job.end()
     slower = {
         "plain_s": plain,
         "recorded_s": beside,

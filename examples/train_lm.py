@@ -4,6 +4,7 @@ A small language model on random tokens. --precision fp32 is the naive loop, --w
 """
 
 import argparse
+import sys
 import time
 
 import torch
@@ -17,6 +18,7 @@ parser.add_argument("--batch", type=int, default=16)
 parser.add_argument(
     "--steps", type=int, default=0, help="stop after so many steps instead, and print the seconds they took"
 )
+parser.add_argument("--again", action="store_true", help="after each run wait for a line on the input, then run again")
 args = parser.parse_args()
 
 torch.manual_seed(0)
@@ -49,15 +51,23 @@ def settle() -> None:
         torch.cuda.synchronize()
 
 
+def run() -> None:
+    """Train for the steps or seconds asked for, and say how it went."""
+    start, done = time.perf_counter(), 0
+    while done < args.steps if args.steps else time.perf_counter() - start < args.seconds:
+        last = step()
+        done += 1
+        if done % 10 == 0:
+            settle()
+    settle()
+    took = time.perf_counter() - start
+    tokens_per_s = done * args.batch * 1024 / took
+    print(f"{done} steps in {took:.3f} s, {tokens_per_s:,.0f} tokens/s, loss {last.item():.3f}", flush=True)
+
+
 for _ in range(3):
     step()
 settle()
-start, done = time.perf_counter(), 0
-while done < args.steps if args.steps else time.perf_counter() - start < args.seconds:
-    last = step()
-    done += 1
-    if done % 10 == 0:
-        settle()
-settle()
-took = time.perf_counter() - start
-print(f"{done} steps in {took:.3f} s, {done * args.batch * 1024 / took:,.0f} tokens/s, loss {last.item():.3f}")
+run()
+while args.again and sys.stdin.readline():
+    run()
