@@ -6,17 +6,8 @@ from dataclasses import dataclass
 
 from gpuledger.efficiency.statement import Range
 from gpuledger.report.written import loose, tenth, whole
-from gpuledger.scaling.statement import (
-    Change,
-    Comparison,
-    Distribution,
-    Figure,
-    Grade,
-    Latency,
-    NodeFigures,
-    Ranged,
-    ScalingStatement,
-)
+from gpuledger.scaling.figures import Distribution, Figure, Latency, NodeFigures, Ranged
+from gpuledger.scaling.statement import Change, Comparison, Grade, ScalingStatement
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Unknown
 

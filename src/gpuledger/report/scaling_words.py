@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from gpuledger.efficiency.statement import Range
 from gpuledger.report.scaling_rows import Words
 from gpuledger.report.written import loose, money, percent, whole
-from gpuledger.scaling.statement import Facts, Ranged
+from gpuledger.scaling.figures import Facts, Ranged
 from gpuledger.units import Unknown
 
 SAID_ELSEWHERE = frozenset({"machine", "load", "warmup", "model"})
@@ -60,7 +61,11 @@ def scaling_words(facts: Facts) -> tuple[Words, ...]:
         rows.append(Words("1 / latency, added up over nodes", said, "no throughput: shown because reports use it"))
     if s.refused is not None:
         return (*rows, Words("Scaling efficiency", "refused", s.refused))
-    times = "" if isinstance(s.baseline_size, Unknown) else f"{s.baseline_size} {s.unit}, {s.baseline_file}"
+    times = (
+        ""
+        if isinstance(s.baseline_size, Unknown)
+        else f"{s.baseline_size} {_unit(s.unit, s.baseline_size)}, {Path(s.baseline_file or '').name}"
+    )
     theory = told(s.theoretical_per_s, loose, "/s")
     above = "the interval lies above 100 %"
     linear = above if s.superlinear else "the interval does not lie above 100 %: not super-linear"
@@ -72,6 +77,10 @@ def scaling_words(facts: Facts) -> tuple[Words, ...]:
         Words("Scaling efficiency", _ranged(s.efficiency_pct, " %"), linear),
         Words("Factor in tokens", _ranged(s.token_factor_x, " x")),
     )
+
+
+def _unit(unit: str, count: int) -> str:
+    return unit.removesuffix("s") if count == 1 else unit
 
 
 def _ranged(found: Ranged, unit: str) -> str:

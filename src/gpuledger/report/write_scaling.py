@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuledger import __version__
 from gpuledger.errors import UnknownName
 from gpuledger.report.charts import Drawing
 from gpuledger.report.scaling_charts import scaling_drawings
@@ -49,6 +50,8 @@ def write_scaling(
         out["scaling.md"] = write_whole(folder / "scaling.md", text)
     if "json" in formats:
         say("scaling.json")
-        text = json.dumps(to_json(statement), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(
+            {"made_by": f"gpuledger {__version__}", **to_json(statement)}, indent=2, ensure_ascii=False, allow_nan=False
+        )
         out["scaling.json"] = write_whole(folder / "scaling.json", text + "\n")
     return out | pictures

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuledger.scaling.statement import Bottleneck, Facts, Figure
+from gpuledger.scaling.figures import Facts, Figure
+from gpuledger.scaling.statement import Bottleneck
 from gpuledger.units import Unknown
 
 WORTH_PCT = 1.0

@@ -24,13 +24,14 @@ from gpuledger.scaling.causes import causes_of
 from gpuledger.scaling.claims.judging import checks, verdicts
 from gpuledger.scaling.claims.rule import Case, Claim
 from gpuledger.scaling.compare import compare_runs
+from gpuledger.scaling.figures import Facts, Figure, NodeFigures, Source, Telemetry
 from gpuledger.scaling.grades import Thresholds, load_scaling_thresholds, overall
 from gpuledger.scaling.optimizations import optimizations_of
 from gpuledger.scaling.public import public_figures
 from gpuledger.scaling.readiness import readiness_of
 from gpuledger.scaling.records import Run
 from gpuledger.scaling.scorecard import scorecard
-from gpuledger.scaling.statement import Facts, Figure, NodeFigures, ScalingStatement, Source, Telemetry
+from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.scaling.statistics import LEVEL
 from gpuledger.scaling.summary import headline, recommendations, summary
 from gpuledger.units import Unknown

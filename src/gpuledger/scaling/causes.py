@@ -9,8 +9,9 @@ import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.scaling.analysis.factors import WITHIN_CHANCE
+from gpuledger.scaling.figures import Facts
 from gpuledger.scaling.records import Run
-from gpuledger.scaling.statement import Cause, Facts
+from gpuledger.scaling.statement import Cause
 from gpuledger.units import Unknown
 
 TALKING = ("tensor_parallel", "pipeline_parallel", "parallelism")

@@ -12,9 +12,9 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any
 
-from gpuledger import __version__
 from gpuledger.cost.money import as_text
-from gpuledger.scaling.statement import Distribution, Facts, Latency, NodeFigures, Scaling, ScalingStatement
+from gpuledger.scaling.figures import Distribution, Facts, Latency, NodeFigures, Scaling
+from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.scaling.statistics import Interval
 from gpuledger.scaling.trend import Trend
 from gpuledger.units import Unknown
@@ -30,7 +30,6 @@ def to_json(s: ScalingStatement) -> Json:
     f = s.facts
     out: Json = {
         "v": VERSION,
-        "gpuledger": __version__,
         "headline": [s.headline, s.second],
         "file": f.file,
         "results": list(f.files),
@@ -61,7 +60,7 @@ def to_json(s: ScalingStatement) -> Json:
 def trend_json(trend: Trend) -> Json:
     """Stored runs in order."""
     missing: dict[str, str] = {}
-    out: Json = {"v": VERSION, "gpuledger": __version__, **plain(trend, "", missing)}
+    out: Json = {"v": VERSION, **plain(trend, "", missing)}
     return out | {"not_known": [{"figure": k, "why": v} for k, v in missing.items()]}
 
 

@@ -10,7 +10,8 @@ import msgspec
 
 from gpuledger.catalog.files import convert, data_dir, load_toml
 from gpuledger.errors import FactError
-from gpuledger.scaling.statement import Figure, Grade
+from gpuledger.scaling.figures import Figure
+from gpuledger.scaling.statement import Grade
 from gpuledger.units import Unknown
 
 LETTERS = "ABCDF"

@@ -14,7 +14,8 @@ from gpuledger.scaling.bottlenecks import (
     idle_gain_pct,
     mending_gain_pct,
 )
-from gpuledger.scaling.statement import Facts, Figure, Horizon, Optimization
+from gpuledger.scaling.figures import Facts, Figure
+from gpuledger.scaling.statement import Horizon, Optimization
 from gpuledger.units import Unknown
 
 MEASURED = "worked out from this run"

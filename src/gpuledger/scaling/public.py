@@ -10,7 +10,8 @@ import msgspec
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.models import find_model
-from gpuledger.scaling.statement import Facts, Figure, PublicFigure
+from gpuledger.scaling.figures import Facts, Figure
+from gpuledger.scaling.statement import PublicFigure
 from gpuledger.units import Unknown
 
 Metric = Literal["single_stream_tokens_per_s", "tokens_per_gpu_per_s", "tokens_per_s"]

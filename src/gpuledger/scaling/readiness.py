@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gpuledger.scaling.figures import Facts
 from gpuledger.scaling.grades import Ready, Thresholds
-from gpuledger.scaling.statement import Facts, Readiness
+from gpuledger.scaling.statement import Readiness
 from gpuledger.units import Unknown
 
 

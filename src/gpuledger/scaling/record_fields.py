@@ -114,7 +114,7 @@ def run_fields(
     found_s = fields.seconds("wall_s") if wall is not None else None
     client, telemetry, baseline = both.get("client"), both.get("telemetry"), both.get("baseline")
     planned = _planned(header.get("planned"), fields)
-    made = {
+    made: dict[str, Any] = {
         "planned": planned,
         "nodes": _nodes(both.get("nodes"), fields),
         "baseline": baseline if isinstance(baseline, str) and baseline else None,

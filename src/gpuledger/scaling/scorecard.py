@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gpuledger.scaling.figures import Facts, Figure
 from gpuledger.scaling.grades import Thresholds, grade_of
-from gpuledger.scaling.statement import Facts, Figure, Grade
+from gpuledger.scaling.statement import Grade
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Unknown
 

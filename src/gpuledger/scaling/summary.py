@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuledger.scaling.figures import Facts
 from gpuledger.scaling.grades import Thresholds
-from gpuledger.scaling.statement import Bottleneck, Check, Facts, Optimization, Readiness
+from gpuledger.scaling.statement import Bottleneck, Check, Optimization, Readiness
 from gpuledger.units import Unknown
 
 HORIZONS = ("immediate", "1-3 months", "later")

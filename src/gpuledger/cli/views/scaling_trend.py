@@ -10,7 +10,7 @@ from rich.text import Text
 
 from gpuledger.cli.figures import number, percent
 from gpuledger.cli.views.look import plain_table
-from gpuledger.scaling.statement import Ranged
+from gpuledger.scaling.figures import Ranged
 from gpuledger.scaling.trend import Trend, TrendPoint
 from gpuledger.units import Unknown
 
@@ -22,14 +22,16 @@ def parts(trend: Trend) -> list[RenderableType]:
     table.add_column("started", overflow="fold")
     for head in ("nodes", "success", "answers/s", "warm mean, s"):
         table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("beyond noise since the last", overflow="fold")
     for p in trend.points:
         table.add_row(
             escape(Path(p.file).name), escape(p.started or "not given"), str(p.nodes), percent(_value(p.success_pct)),
-            number(_value(p.throughput_per_s), 3), number(_value(p.warm_latency_mean_s), 3), escape(_changed(p)),
+            number(_value(p.throughput_per_s), 3), number(_value(p.warm_latency_mean_s), 3),
         )  # fmt: skip
     lines: list[RenderableType] = [Text(f"{s.figure}: {s.direction}" + _slope(s.per_run_pct)) for s in trend.slopes]
-    return [table, "", *lines]
+    moved = [
+        Text(f"{Path(p.file).name}: beyond noise since the last: {_changed(p)}") for p in trend.points if p.changes
+    ]
+    return [table, "", *moved, "", *lines]
 
 
 def _slope(per_run_pct: float | Unknown) -> str:

@@ -49,7 +49,8 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     cold = base.transform_filter("datum.kind == 'cold'").mark_point(size=size * 1.8, strokeWidth=2.5, filled=False)
     colds = [n for n in facts.nodes if not isinstance(n.cold_start, Unknown)]
     if colds:
-        title = f"The first requests of {', '.join(n.node for n in colds[:3])} are slower than the rest"
+        named = ", ".join(n.node for n in colds[:3]) + (f" and {len(colds) - 3} more" if len(colds) > 3 else "")
+        title = f"The first requests of {named} are slower than the rest"
     else:
         title = "No node has a cold start"
     more = f" Only the first {MOST_NODES} nodes are drawn." if len(facts.nodes) > MOST_NODES else ""

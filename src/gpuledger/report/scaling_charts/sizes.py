@@ -28,7 +28,9 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     if len({p.size for p in points}) < 2:
         return None
     rows = [_row(p.size, p.throughput_per_s, "measured") for p in points]
-    rows += [_row(p.size, p.throughput_per_s, "predicted") for p in scaling.curve.predictions]
+    seen = {p.size for p in points}
+    ahead = [p for p in scaling.curve.predictions if p.size not in seen]
+    rows += [_row(p.size, p.throughput_per_s, "predicted") for p in ahead]
     smallest, largest = min(points, key=lambda p: p.size), max(float(r["size"]) for r in rows)
     one = smallest.throughput_per_s.value / smallest.size
     line = [{"size": smallest.size, "rate": smallest.throughput_per_s.value}, {"size": largest, "rate": one * largest}]
@@ -37,7 +39,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     )
     y = alt.Y("rate:Q", title="answers a second", scale=alt.Scale(zero=True))
     palette = [theme.palette.efficient, theme.palette.rfu_power]
-    kinds = ["measured", "predicted"] if scaling.curve.predictions else ["measured"]
+    kinds = ["measured", "predicted"] if ahead else ["measured"]
     colour = alt.Color(
         "kind:N",
         scale=alt.Scale(domain=kinds, range=palette[: len(kinds)]),
@@ -56,6 +58,6 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         title = (
             f"{scaling.size} {scaling.unit} reach {found.value:.0f} % of linear ({found.low:.0f} to {found.high:.0f} %)"
         )
-    subtitle = f"Answers a second by wall clock, with ranges; dashed: linear from {smallest.size} {scaling.unit}."
+    subtitle = "Answers a second by wall clock, with ranges; dashed: linear from the smallest."
     told = "; ".join(str(r["label"]) for r in rows)
     return Drawing(title, subtitle, f"Points by size. {told}.", layered(*layers, width=WIDTH, height=HEIGHT))

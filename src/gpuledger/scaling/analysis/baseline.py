@@ -11,8 +11,8 @@ from gpuledger.scaling.analysis.counting import counts_of, throughput_draws, thr
 from gpuledger.scaling.analysis.curve import curve_of
 from gpuledger.scaling.analysis.settings import open_loop
 from gpuledger.scaling.analysis.tokens import tokens_of
+from gpuledger.scaling.figures import Ranged, Scaling, Unit
 from gpuledger.scaling.records import Run
-from gpuledger.scaling.statement import Ranged, Scaling, Unit
 from gpuledger.scaling.statistics import Interval, interval_of
 from gpuledger.units import Unknown
 

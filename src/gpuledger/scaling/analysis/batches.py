@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 
 from gpuledger.scaling.analysis.counting import ok_requests
+from gpuledger.scaling.figures import Batches, BatchPoint
 from gpuledger.scaling.grades import Thresholds
 from gpuledger.scaling.records import Request, Run
-from gpuledger.scaling.statement import Batches, BatchPoint
 from gpuledger.units import Unknown, ratio
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuledger.scaling.analysis.counting import throughput_draws, throughput_of, wall_of
+from gpuledger.scaling.figures import Curve, Point, Prediction
 from gpuledger.scaling.records import Run
-from gpuledger.scaling.statement import Curve, Point, Prediction
 from gpuledger.scaling.statistics import Interval, interval_of
 from gpuledger.scaling.usl import Law, fit
 from gpuledger.units import Unknown

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuledger.catalog.gpus import find_gpu
+from gpuledger.scaling.figures import Figure, NodeFigures
 from gpuledger.scaling.records import Node
-from gpuledger.scaling.statement import Figure, NodeFigures
 from gpuledger.units import Unknown
 
 USED = "memory_used_bytes"

@@ -10,9 +10,9 @@ from gpuledger.scaling.analysis.counting import counts_of, ok_requests
 from gpuledger.scaling.analysis.latency import by_node, distribution, seconds, split
 from gpuledger.scaling.analysis.memory import memory_of
 from gpuledger.scaling.coldstart import cold_start
+from gpuledger.scaling.figures import Counts, Distribution, Figure, NodeFigures
 from gpuledger.scaling.grades import Thresholds
 from gpuledger.scaling.records import Node, Request, Run
-from gpuledger.scaling.statement import Counts, Distribution, Figure, NodeFigures
 from gpuledger.scaling.symmetry import Apart, compare_nodes
 from gpuledger.units import Unknown, ratio
 

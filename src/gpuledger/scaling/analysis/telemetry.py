@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuledger.scaling.figures import Telemetry
 from gpuledger.scaling.records import Run
-from gpuledger.scaling.statement import Telemetry
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuledger.scaling.analysis.counting import ok_requests
+from gpuledger.scaling.figures import Figure, Ranged, Tokens
 from gpuledger.scaling.records import Request, Run
-from gpuledger.scaling.statement import Figure, Ranged, Tokens
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Unknown
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, compare, fact, judges, number
-from gpuledger.scaling.statement import Distribution, Ranged
+from gpuledger.scaling.figures import Distribution, Ranged
 from gpuledger.scaling.statistics import sd_range
 from gpuledger.units import Unknown
 

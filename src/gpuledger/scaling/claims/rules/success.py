@@ -14,7 +14,7 @@ from gpuledger.scaling.claims.rule import (
     looks_for,
     number,
 )  # fmt: skip
-from gpuledger.scaling.statement import Counts
+from gpuledger.scaling.figures import Counts
 from gpuledger.units import Unknown
 
 
