@@ -78,6 +78,11 @@ def test_quiet_servers_are_put_together_and_busy_ones_stay(fleet) -> None:
     training = holding_of(found, "ml-training")
     assert training.move is None
     assert {r.kind for r in training.refused} == {"fewer", "slices", "other"}
+    # Training can stop and resume, so spot is shown beside it; a server cannot, and nothing of it is in the dollars.
+    assert not isinstance(training.spot_pct, Unknown)
+    assert training.spot_pct.low_pct <= training.spot_pct.middle_pct <= training.spot_pct.high_pct
+    assert training.month_after_usd == training.month_now_usd
+    assert isinstance(serving.spot_pct, Unknown)
     nobody = holding_of(found, "unallocated")
     assert nobody.move is None
     assert "release" in nobody.verdict

@@ -17,7 +17,8 @@ def holds(members: list[Parcel], full: float) -> bool:
         return members[0].fits
     if any(p.alone for p in members):
         return False
-    return sum(p.memory_ratio for p in members) <= 1 and sum(p.time_ratio for p in members) <= full
+    hair = 1e-6
+    return sum(p.memory_ratio for p in members) <= 1 + hair and sum(p.time_ratio for p in members) <= full + hair
 
 
 def fewest(made: list[Parcel], full: float) -> int:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from gpuledger.catalog.price_encode import plain
+from gpuledger.cost.savings import Spread
 from gpuledger.plan.from_ledger_statement import HoldingPlan, LakePlan, Move, NamespacePlan
 from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
@@ -41,7 +42,9 @@ def _namespace(space: NamespacePlan) -> Json:
 
 
 def _holding(plan: HoldingPlan) -> Json:
-    out = _record(plan, leave=("measured", "move", "runners_up", "refused"))
+    out = _record(plan, leave=("measured", "move", "runners_up", "refused", "spot_pct"))
+    spot = plan.spot_pct
+    out["spot_pct"] = None if isinstance(spot, Unknown) else _spread(spot)
     out["measured"] = _record(plan.measured)
     out["move"] = None if plan.move is None else _move(plan.move)
     out["runners_up"] = [_move(m) for m in plan.runners_up]
@@ -49,9 +52,13 @@ def _holding(plan: HoldingPlan) -> Json:
     return out
 
 
+def _spread(spread: Spread) -> Json:
+    return {f.name: float(getattr(spread, f.name)) for f in fields(spread)}
+
+
 def _move(move: Move) -> Json:
     out = _record(move, leave=("saving", "example"))
-    out["saving"] = {f.name: float(getattr(move.saving, f.name)) for f in fields(move.saving)}
+    out["saving"] = _spread(move.saving)
     out["example"] = None if move.example is None else option_json(move.example)
     return out
 

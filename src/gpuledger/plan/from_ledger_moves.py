@@ -103,7 +103,8 @@ def _pack(loads: Sequence[Load], place: Place, fulls: Settings) -> _Packed:
     moved = tuple(load for load, found in judged if isinstance(found, Parcel))
     gpus, stay = [], []
     for i, full in enumerate(fulls):
-        parcels = [p for load in moved if isinstance(p := place(load, i), Parcel)]
+        found = [p for _, p in judged] if i == 1 else [place(load, i) for load in moved]
+        parcels = [p for p in found if isinstance(p, Parcel)]
         gpus.append(len(bins(parcels, full)))
         stay.append(len(moved) - len(parcels))
     misfits = tuple(found for _, found in judged if isinstance(found, Misfit))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -14,19 +13,19 @@ from gpuledger.advice.limits import Limits
 from gpuledger.advice.offers import spot_discount
 from gpuledger.advice.rules.spot import when as can_be_spot
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.money import CENT, ZERO, usd
 from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
 from gpuledger.cost.statement import BUCKETS, Bucket
 from gpuledger.efficiency.scope import UNALLOCATED
-from gpuledger.plan.demand import PHASES, Evidence, Load
 from gpuledger.plan.from_ledger_market import Market
+from gpuledger.plan.from_ledger_measured import measured
 from gpuledger.plan.from_ledger_moves import Claim, Holding, find_moves
 from gpuledger.plan.from_ledger_statement import (
     WELL_OPTIMIZED,
     HoldingPlan,
     Kind,
     Level,
-    Measured,
     MonthRange,
     Move,
 )
@@ -73,7 +72,7 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
     return HoldingPlan(
         namespace=holding.namespace,
         gpu_model=holding.gpu_model,
-        measured=_measured(holding),
+        measured=measured(holding),
         paid_usd=paid if priced else _no_price(holding),
         paid_h=sum(holding.paid_h.values()),
         waste_usd=waste if priced else _no_price(holding),
@@ -83,6 +82,7 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
         move=best,
         runners_up=tuple(m for m in moves if m is not best)[: settings_file().runners_up],
         refused=tuple(refused),
+        spot_pct=_stay_on_spot(holding, limits),
     )
 
 
@@ -91,8 +91,8 @@ def _no_price(holding: Holding) -> Unknown:
     return found if isinstance(found, Unknown) else Unknown("no price")
 
 
-def _sum(devices: object, buckets: Sequence[Bucket]) -> Decimal:
-    return sum((device[b] for device in devices for b in buckets), ZERO)  # type: ignore[attr-defined]
+def _sum(devices: Iterable[Mapping[Bucket, Decimal]], buckets: Sequence[Bucket]) -> Decimal:
+    return sum((device[b] for device in devices for b in buckets), ZERO)
 
 
 def _cents(amount: Decimal | Fraction, month: Fraction) -> Decimal:
@@ -102,11 +102,11 @@ def _cents(amount: Decimal | Fraction, month: Fraction) -> Decimal:
 def _move(claim: Claim, holding: Holding, limits: Limits, market: Market, month: Fraction) -> Move:
     moved = _buckets(holding, set(claim.moved), inside=True)
     bill = Bill({"moved": moved, "stays": _buckets(holding, set(claim.moved), inside=False)})
-    saved, paid = _combined(bill, claim, sum(moved.values(), ZERO), *_spot(holding, claim, limits))
+    spot, words = _spot(holding, claim.gpu, limits)
+    saved, paid = _combined(bill, claim, sum(moved.values(), ZERO), spot)
     facts, priced = settings_file().moves[claim.kind], not isinstance(holding.usd_per_gpu_h, Unknown)
     spread = saved.combined if saved else NO_SAVING
     level: Level = "high" if claim.strained else facts.risk
-    spot, words = _spot(holding, claim, limits)
     return Move(
         kind=claim.kind,
         title=facts.title,
@@ -147,9 +147,7 @@ def _buckets(holding: Holding, devices: set[str], *, inside: bool) -> dict[Bucke
     return {b: sum((parts[b] for parts in chosen), ZERO) for b in BUCKETS}
 
 
-def _combined(
-    bill: Bill, claim: Claim, moved: Decimal, spot: Lever | None, _words: str
-) -> tuple[Savings | None, Decimal]:
+def _combined(bill: Bill, claim: Claim, moved: Decimal, spot: Lever | None) -> tuple[Savings | None, Decimal]:
     """The claim cut to the waste of the moved devices, with a lower price on top where there is one."""
     headroom = claim.gain.high * moved if claim.kind == "other" else None
     lever = Lever(
@@ -161,12 +159,20 @@ def _combined(
     return (None if isinstance(found, Unknown) else found), paid
 
 
-def _spot(holding: Holding, claim: Claim, limits: Limits) -> tuple[Lever | None, str]:
-    """Spot for the GPU it moves to, where all of the work can stop and resume; never for production serving."""
+def _stay_on_spot(holding: Holding, limits: Limits) -> Spread | Unknown:
+    """What spot of the present GPU is cheaper by; shown beside the plan, never in its dollars."""
+    if isinstance(holding.gpu, Unknown):
+        return holding.gpu
+    lever, words = _spot(holding, holding.gpu, limits)
+    return Spread(lever.low * 100, lever.middle * 100, lever.high * 100) if lever else Unknown(words)
+
+
+def _spot(holding: Holding, gpu: Gpu, limits: Limits) -> tuple[Lever | None, str]:
+    """Spot for one GPU, where all of the work can stop and resume; never for production serving."""
     working = [c for c in holding.cases if c.works]
     if not working or not all(can_be_spot(case, limits) for case in working):
         return None, "not all of its work is known to stop and resume, or it is on spot already"
-    cut = spot_discount(claim.gpu.key)
+    cut = spot_discount(gpu.key)
     if isinstance(cut, Unknown):
         return None, cut.why
     parts = sorted(Decimal(f"{x:.6f}") for x in (cut.low, cut.middle, cut.high))
@@ -197,57 +203,3 @@ def _words(move: Move) -> str:
     if move.kind == "slices":
         return f"put {of} into slices of {move.gpus_after[1]} boards ({move.slice_name})"
     return f"put {of} together on {move.gpus_after[1]}"
-
-
-def _measured(holding: Holding) -> Measured:
-    loads = holding.loads
-    observed = sum(load.observed_h for load in loads)
-    phases = Counter[str]()
-    for load in loads:
-        phases.update(load.phases_ms)
-    total = phases.total()
-    evidence: Evidence = "none"
-    for kind in ("power", "counters"):
-        if any(load.evidence == kind for load in loads):
-            evidence = "power" if kind == "power" else "counters"
-    return Measured(
-        gpus=len(loads) or len(holding.paid),
-        observed_h=observed,
-        busy_gpu_h=sum(load.busy_ratio * load.observed_h for load in loads),
-        busy_ratio=sum(load.busy_ratio * load.observed_h for load in loads) / observed if observed else 0.0,
-        busy_hours_gpus=sum(load.busy_hours_ratio for load in loads),
-        evidence=evidence,
-        tflops_low=_tflops(loads, 0),
-        tflops_middle=_tflops(loads, 1),
-        tflops_high=_tflops(loads, 2),
-        busy_hours_tflops=_total(loads, "busy_hours_tflops"),
-        busy_hours_dram_bytes_per_s=_total(loads, "busy_hours_dram_bytes_per_s"),
-        memory_max_bytes=_most(loads, "memory_max_bytes"),
-        nvlink_bytes_per_s=_most(loads, "nvlink_bytes_per_s"),
-        phases_pct={p: 100 * phases[p] / total if total else 0.0 for p in PHASES},
-        purpose=next(iter(holding.purposes)) if len(holding.purposes) == 1 else None,
-        classes=tuple(dict.fromkeys(c.klass for c in holding.cases)),
-    )
-
-
-def _tflops(loads: Sequence[Load], end: int) -> float | Unknown:
-    found = [load.tflops for load in loads]
-    if unknown := next((f for f in found if isinstance(f, Unknown)), None):
-        return unknown
-    return sum(f[end] for f in found if not isinstance(f, Unknown)) if found else Unknown("no device was seen")
-
-
-def _known(loads: Sequence[Load], figure: str) -> list[float] | Unknown:
-    found = [getattr(load, figure) for load in loads]
-    missing = next((f for f in found if isinstance(f, Unknown)), None)
-    return missing if missing is not None else (found or Unknown("no device was seen"))
-
-
-def _total(loads: Sequence[Load], figure: str) -> float | Unknown:
-    found = _known(loads, figure)
-    return found if isinstance(found, Unknown) else sum(found)
-
-
-def _most(loads: Sequence[Load], figure: str) -> float | Unknown:
-    found = _known(loads, figure)
-    return found if isinstance(found, Unknown) else max(found)

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# Of all begun GPUs only so many are tried for the next load: a fleet of thousands is packed in time, hardly worse.
+TRIED = 32
+HAIR = 1e-9
+
 
 @dataclass(frozen=True)
 class Parcel:
@@ -28,22 +32,20 @@ def bins(parcels: Sequence[Parcel], full_ratio: float) -> list[list[int]]:
     """The loads of each GPU, by number: largest first, each on the first GPU with room. All must fit by themselves."""
     order = sorted(range(len(parcels)), key=lambda i: (-max(parcels[i].memory_ratio, parcels[i].time_ratio), i))
     out: list[list[int]] = []
-    room: list[tuple[float, float, bool]] = []
+    begun: list[tuple[int, float, float]] = []  # GPU, and what is left of its memory and its time
     for i in order:
         one = parcels[i]
-        place = next((n for n, r in enumerate(room) if _takes(r, one, full_ratio)), None)
-        if place is None:
-            out.append([i])
-            room.append((one.memory_ratio, one.time_ratio, one.alone))
-        else:
+        memory, time = one.memory_ratio, one.time_ratio
+        shares = not one.alone and time < full_ratio and memory < 1
+        # What is left is compared with a hair's breadth, so that three thirds are one.
+        fits = (n for n, (_, m, t) in enumerate(begun) if memory <= m + HAIR and time <= t + HAIR)
+        at = next(fits, -1) if shares else -1
+        if at >= 0:
+            place, m, t = begun[at]
             out[place].append(i)
-            memory, time, _ = room[place]
-            room[place] = (memory + one.memory_ratio, time + one.time_ratio, False)
+            begun[at] = (place, m - memory, t - time)
+            continue
+        out.append([i])
+        if shares:
+            begun = [*begun[-TRIED + 1 :], (len(out) - 1, 1 - memory, full_ratio - time)]
     return out
-
-
-def _takes(used: tuple[float, float, bool], one: Parcel, full_ratio: float) -> bool:
-    memory, time, alone = used
-    if alone or one.alone:
-        return False
-    return memory + one.memory_ratio <= 1 and time + one.time_ratio <= full_ratio

@@ -159,10 +159,16 @@ _KINDS = {"fewer": "fewer GPUs", "slices": "slices (MIG)"}
 
 
 def risks(plan: LakePlan) -> list[str]:
-    """Why each proposed move is as risky as it is said to be, and what spot would add."""
+    """Why each proposed move is as risky as it is said to be, and what spot would add; or would save for what stays."""
     out = []
     for h in holdings(plan):
         if h.move is None:
+            if not isinstance(s := h.spot_pct, Unknown):
+                zones = f"{s.low_pct:.0f} to {s.high_pct:.0f} % for 80 % of the zones"
+                out.append(
+                    f"{h.namespace} on {h.gpu_model}: stays; its work can stop and resume, and spot of the same GPU is "
+                    f"{s.middle_pct:.0f} % cheaper ({zones}). That is a price, not in the dollars."
+                )
             continue
         words = f"{h.namespace} on {h.gpu_model}: {h.move.risk} risk, {h.move.effort_hours:g} h of work. {h.move.fits}."
         reasons = "; ".join(h.move.risk_reasons)

@@ -26,7 +26,7 @@ def parts(plan: LakePlan, width: int) -> list[RenderableType]:
     out += _table(namespaces_table(plan), width)
     out += _table(moves_table(plan), width)
     if told := risks(plan):
-        out += [_listed("risk", told), ""]
+        out += [_listed("beware", told), ""]
     out += _table(refused_table(plan), width, REFUSED_SHOWN)
     unknown = [f"{figure}: {why}" for figure, why in plan.not_known]
     if unknown:
