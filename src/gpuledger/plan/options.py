@@ -109,17 +109,25 @@ def configured(config: Config, key: str, gpus: int, purchase: Purchase) -> Candi
         price_scope=scope_of(one),
         price_date="illustrative, undated" if config.illustrative else "as configured",
         price_source=config.where,
-        zones=_zones(one.market_instances, purchase),
+        zones=zones_listing("aws", one.market_instances, purchase),
     )
 
 
-@cache
-def _zones(instances: tuple[str, ...], purchase: Purchase) -> int | None:
-    """In how many AWS zones the price lists have these instances; None where they say nothing of it."""
+def zones_listing(cloud: str, instances: tuple[str, ...], purchase: Purchase) -> int | None:
+    """In how many zones of a cloud the price lists have these instances; None where they say nothing of it."""
     if not instances:
         return None
     wanted = "spot" if purchase == "spot" else "on_demand"
-    return len({o.zone for o in load_offers() if o.cloud == "aws" and o.instance in instances and o.purchase == wanted})
+    return len(set().union(*(_listings().get((cloud, name, wanted), set()) for name in instances)))
+
+
+@cache
+def _listings() -> dict[tuple[str, str, str], set[tuple[str, str]]]:
+    """The zones of each cloud, instance type and purchase option."""
+    found: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
+    for offer in load_offers():
+        found.setdefault((offer.cloud, offer.instance, offer.purchase), set()).add((offer.region, offer.zone))
+    return found
 
 
 def counts(current: int, gpus_per_instance: int, smallest: int | None) -> list[int]:
@@ -148,10 +156,6 @@ def from_market(offer: MarketOption, gpus: int, today: dt.date | None, *, whole:
     all_of_it = each if isinstance(each, Unknown) else each * -(-gpus // offer.gpus)
     share = price if isinstance(price, Unknown) else price * gpus
     stale = today is not None and offer.age_days(today) > migrate_facts().limits.stale_after_days
-    spot = offer.purchase == "spot"
-    zones = (
-        None if offer.availability is None else (offer.availability.spot_zones if spot else offer.availability.zones)
-    )
     return Candidate(
         id=f"{offer.cloud}/{offer.region}/{offer.instance}/{gpus}/{offer.purchase}",
         instance=offer.instance or offer.gpu.name,
@@ -170,7 +174,7 @@ def from_market(offer: MarketOption, gpus: int, today: dt.date | None, *, whole:
         price_source="your own rate" if offer.yours else offer.source,
         cloud=offer.cloud,
         region=offer.region,
-        zones=zones,
+        zones=zones_listing(offer.cloud, (offer.instance,), offer.purchase) if offer.instance else None,
         stale=stale,
         whole=whole,
     )

@@ -1,0 +1,78 @@
+"""Do the migration page and its twin tell the same story, safely and offline?"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from gpuledger.plan.migrate_asking import plan_configured
+from gpuledger.plan.migrate_config import reference
+from gpuledger.plan.migrate_encode import set_json
+from gpuledger.plan.migrate_form import form_of
+from gpuledger.plan.migrate_sets import plan_set, together
+from gpuledger.report.migrate_html import cards, render_migrate_html
+from gpuledger.report.migrate_markdown import render_migrate_markdown
+from gpuledger.report.migrate_tables import options_table, shown
+from gpuledger.report.write_migrate import write_migrate
+
+
+@pytest.fixture(scope="module")
+def found():
+    config = reference()
+    return plan_set(config, "performance_focus", lambda i: plan_configured(config, form_of(config.workloads[i]), i))
+
+
+def test_page_and_twin_hold_every_plan_option_and_refusal(found):
+    page, text = render_migrate_html(found), render_migrate_markdown(found)
+    for plan in found.plans:
+        for said in (page, text):
+            assert plan.job.expected_outcome in said
+            assert plan.verdict != "nothing fits"
+        for option in shown(plan):
+            assert option.candidate.name in page
+        for group in plan.refused_groups:
+            assert group.remedies[0].replace("<", "&lt;") in page
+    assert page.count('<section aria-labelledby="plan-') == len(found.plans)
+
+
+def test_the_page_opens_offline(found):
+    page = render_migrate_html(found)
+    assert not re.findall(r'(?:src|href)="(?!#)[^"]*"', page.replace('href="migrate.json"', ""))
+
+
+def test_a_name_is_words_not_markup(found):
+    plan = found.plans[0]
+    wicked = replace(plan, job=replace(plan.job, name="<script>alert(1)</script>|**x**"))
+    page, text = (render(together([wicked])) for render in (render_migrate_html, render_migrate_markdown))
+    assert "<script>alert" not in page
+    assert "<script>alert" not in text
+    assert "|**x**" not in text
+
+
+def test_every_figure_of_the_tables_is_in_the_json(found):
+    data = set_json(found)
+    for plan, told in zip(found.plans, data["plans"], strict=True):
+        by_id = {o["id"]: o for o in told["options"]}
+        for option, row in zip(shown(plan), options_table(plan).rows, strict=True):
+            same = by_id[option.candidate.id]
+            assert float(same["monthly_usd"]) == float(option.monthly_usd)
+            assert row[10].text == f"{same['score']:.3f}"
+        assert len(told["refused"]) == len(plan.refused)
+        assert len(by_id) == len(plan.options)
+
+
+def test_what_is_not_known_says_why(found):
+    told = set_json(found)["plans"][0]["chosen"]
+    assert told["speed_ratio"] is None
+    assert "cannot run it" in told["not_known"]["speed_ratio"]
+
+
+def test_files_are_whole_and_json_is_strict(found, tmp_path):
+    files = write_migrate(found, tmp_path)
+    assert set(files) == {"migrate.html", "migrate.md", "migrate.json"}
+    data = json.loads(files["migrate.json"].read_text(), parse_constant=pytest.fail)
+    assert [c.label for c in cards(found)] == ["Now", "As proposed", "Saving"]
+    assert data["now_usd"] == "12400"
