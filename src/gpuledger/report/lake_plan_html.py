@@ -33,7 +33,7 @@ def render_lake_plan_html(plan: LakePlan) -> str:
             title="Migration plan from the ledger",
             kind="Migration plan",
             headline=plan.headline,
-            facts=[days, f"{plan.gpus} GPUs", f"prices as of {plan.today}", plan.price_source],
+            facts=[days, f"{plan.gpus} GPUs", f"ages of prices counted to {plan.today}", plan.price_source],
             cards=html_cards(cards(plan)),
             top=html_table(namespaces_table(plan)),
             contents=[*((id_, title) for id_, (title, _) in sections.items()), ("assumptions", "Assumptions")],
