@@ -55,13 +55,13 @@ def connected():
     return connection, heard
 
 
-def chunked(pieces):
-    return CHUNKED + b"".join(b"%X;x=y\r\n%b\r\n" % (len(p), p) for p in pieces) + b"0\r\n\r\n"
+def chunked(pieces, more=b""):
+    return CHUNKED + b"".join(b"%X%b\r\n%b\r\n" % (len(p), more, p) for p in pieces) + b"0\r\n\r\n"
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40) | st.binary(min_size=5000, max_size=9000), max_size=4), st.data())
 def test_cuts_do_not_matter(pieces, data):
-    raw = chunked(pieces)
+    raw = chunked(pieces, data.draw(st.sampled_from([b"", b";x", b";name=value"])))
     cuts = sorted({0, len(raw), *data.draw(st.lists(st.integers(0, len(raw)), max_size=8))})
     connection, heard = connected()
     for a, b in itertools.pairwise(cuts):

@@ -11,6 +11,9 @@ from typing import Protocol
 
 HEAD_LIMIT = 1 << 16
 END = b"\r\n"
+LARGE = 4096
+# Hex digits of a length that carries no extension.
+SHORT = 4
 
 
 class Exchange(Protocol):
@@ -137,30 +140,48 @@ class Connection(asyncio.Protocol):
                 self._finish()
 
     def _chunks(self, data: bytes) -> None:
-        at = 0
-        while self._exchange is not None:
-            if self._left is None:
+        """The chunks that are there whole go on as one piece: what arrived together has one instant."""
+        if self._alone(data):
+            return
+        at, left, size, found, last = 0, self._left, len(data), [], False
+        while not last:
+            if left is None:
                 end = data.find(END, at)
                 if end < 0:
                     break
-                self._left = int(data[at:end].partition(b";")[0], 16)
+                head = data[at:end]
+                left = int(head if b";" not in head else head.partition(b";")[0], 16)
                 at = end + 2
-            if len(data) - at < self._left + 2:
+            if size - at < left + 2:
                 # What is there of a large chunk is not held back; its end must come whole.
-                if (there := len(data) - at) > 4096 and there <= self._left:
-                    self._exchange.piece(data[at:])
-                    self._left -= there
-                    return
+                if LARGE < size - at <= left:
+                    found.append(data[at:])
+                    left -= size - at
+                    at = size
                 break
-            last = self._left == 0
+            last = left == 0
             if not last:
-                self._exchange.piece(data[at : at + self._left])
-            at += self._left + 2
-            self._left = None
-            if last:
-                self._finish()
-                return
-        self._buffer = data[at:]
+                found.append(data[at : at + left])
+            at += left + 2
+            left = None
+        self._left, self._buffer = left, data[at:]
+        if found and self._exchange is not None:
+            self._exchange.piece(found[0] if len(found) == 1 else b"".join(found))
+        if last:
+            self._finish()
+
+    def _alone(self, data: bytes) -> bool:
+        """The usual case, a token by itself: one whole chunk, nothing before or behind it."""
+        if self._left is not None or self._exchange is None:
+            return False
+        end = data.find(END)
+        if not 0 < end <= SHORT or not (head := data[:end]).isalnum():
+            return False
+        length = int(head, 16)
+        if not length or len(data) != end + length + 4:
+            return False
+        self._exchange.piece(data[end + 2 : -2])
+        return True
 
     def _finish(self) -> None:
         exchange, self._exchange = self._exchange, None

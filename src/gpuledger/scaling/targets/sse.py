@@ -96,37 +96,38 @@ class Completion:
             data = self._rest + data
         lines = data.split(b"\n")
         self._rest = lines.pop()
+        now, before = self._loop.time(), self.chunks
         for line in lines:
             if line[:5] == b"data:":
                 self._event(line[5:].strip())
-            elif line and line[:1] not in b":\r" and line.partition(b":")[0] not in (b"event", b"id", b"retry"):
+            elif line and line[0] not in b":\r" and line.partition(b":")[0] not in (b"event", b"id", b"retry"):
                 self._failure = self._failure or f"malformed event stream: {line[:60]!r}"
+        if self.chunks > before:
+            if not before:
+                self.first_s = now
+            elif now - self.last_s > self.max_gap_s:
+                self.max_gap_s = now - self.last_s
+            self.last_s = now
 
     def _event(self, raw: bytes) -> None:
-        if raw == b"[DONE]":
-            self._ended = True
-            return
         try:
             part = _decode(raw)
         except msgspec.DecodeError as error:
-            self._failure = self._failure or f"malformed JSON in the stream: {error}"
+            if raw == b"[DONE]":
+                self._ended = True
+            else:
+                self._failure = self._failure or f"malformed JSON in the stream: {error}"
             return
-        if part.error is not None:
-            self._failure = self._failure or f"the server said: {_words(part.error)}"
-        if part.usage is not None:
-            self._usage = part.usage
         for choice in part.choices:
             delta = choice.delta
             if choice.text or (delta is not None and (delta.content or delta.reasoning_content)):
-                now = self._loop.time()
-                if not self.chunks:
-                    self.first_s = now
-                elif now - self.last_s > self.max_gap_s:
-                    self.max_gap_s = now - self.last_s
                 self.chunks += 1
-                self.last_s = now
-            if choice.finish_reason:
+            if choice.finish_reason is not None:
                 self._ended = True
+        if part.usage is not None:
+            self._usage = part.usage
+        if part.error is not None:
+            self._failure = self._failure or f"the server said: {_words(part.error)}"
 
     def finished(self) -> None:
         """The whole answer came."""
