@@ -1,0 +1,176 @@
+"""What does the training meter cost a loop? The same loop with and without it, in turns.
+
+    python benchmarks/meter_overhead.py [--job small|language] [--device cuda|cpu] [--pairs 12] [--steps 40] [--json]
+
+Blocks of steps run in pairs, with and without the meter in changing order, so that drift falls on both alike. The
+ratio is the geometric mean over the pairs with its 95 % interval. Needs torch. The bar is half a percent of a step.
+On a processor the time is that of the process, not of the wall: what else runs there would drown half a percent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+from gpuledger.efficiency.student import critical
+from gpuledger.training.meter import Meter
+
+BAR_PCT = 0.5
+WARM_STEPS = 6
+# Layers, width, heads, sequence, batch, vocabulary.
+JOBS = {
+    "tiny": (2, 64, 2, 64, 4, 512),
+    "small": (4, 256, 4, 128, 8, 2048),
+    "language": (16, 2048, 32, 2048, 4, 32768),
+}
+
+
+class Block(nn.Module):
+    """Attention and an MLP, each after a norm."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.RMSNorm(width), nn.RMSNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.up, self.down = nn.Linear(width, 4 * width, bias=False), nn.Linear(4 * width, width, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """One layer."""
+        batch, length, width = x.shape
+        parts = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        seen = nn.functional.scaled_dot_product_attention(*parts.unbind(0), is_causal=True)
+        x = x + self.out(seen.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+
+class Decoder(nn.Module):
+    """A causal language model."""
+
+    def __init__(self, layers: int, width: int, heads: int, vocabulary: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm, self.head = nn.RMSNorm(width), nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Scores of the next token."""
+        x = self.embed(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class Loop:
+    """A training loop over batches that are on the device already: in bf16 on a GPU, in fp32 on a processor."""
+
+    def __init__(self, job: str, device: str) -> None:
+        layers, width, heads, length, batch, vocabulary = JOBS[job]
+        torch.manual_seed(0)
+        self.device = torch.device(device)
+        with self.device:
+            self.model = Decoder(layers, width, heads, vocabulary)
+            self._batches = [torch.randint(0, vocabulary, (batch, length + 1)) for _ in range(4)]
+        self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=self.device.type == "cuda")
+
+    def batches(self, steps: int) -> Iterable[torch.Tensor]:
+        """As many batches as steps."""
+        return (self._batches[i % len(self._batches)] for i in range(steps))
+
+    def train(self, batches: Iterable[torch.Tensor]) -> None:
+        """Forward, backward, update; nothing is asked of the device."""
+        for tokens in batches:
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+                scores = self.model(tokens[:, :-1])
+                loss = nn.functional.cross_entropy(scores.flatten(0, 1).float(), tokens[:, 1:].flatten())
+            loss.backward()
+            self._optimizer.step()
+            self._optimizer.zero_grad(set_to_none=True)
+
+    def settle(self) -> None:
+        """Wait for the device."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+def block_s(loop: Loop, batches: Callable[[], Iterable[torch.Tensor]]) -> float:
+    """Seconds of one block of steps."""
+    clock = time.perf_counter if loop.device.type == "cuda" else time.process_time
+    loop.settle()
+    begun = clock()
+    loop.train(batches())
+    loop.settle()
+    return clock() - begun
+
+
+def overhead(loop: Loop, meter: Meter, pairs: int, steps: int) -> dict[str, Any]:
+    """Blocks in pairs, and what they say."""
+    loop.train(meter(loop.batches(WARM_STEPS)))  # the meter counts FLOPs here, and everything is loaded
+    plain: list[float] = []
+    metered: list[float] = []
+    for pair in range(pairs):
+        for with_meter in (False, True) if pair % 2 else (True, False):
+            if with_meter:
+                metered.append(block_s(loop, lambda: meter(loop.batches(steps))))
+            else:
+                plain.append(block_s(loop, lambda: loop.batches(steps)))
+    return judged(plain, metered, steps)
+
+
+def judged(plain: list[float], metered: list[float], steps: int) -> dict[str, Any]:
+    """The ratio of each pair, their geometric mean and its 95 % interval."""
+    logs = [math.log(m / p) for p, m in zip(plain, metered, strict=True)]
+    mean = statistics.fmean(logs)
+    reach = critical(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.inf
+    low, middle, high = (100 * (math.exp(x) - 1) for x in (mean - reach, mean, mean + reach))
+    return {
+        "overhead_pct": middle,
+        "low_pct": low,
+        "high_pct": high,
+        "median_pct": 100 * (math.exp(statistics.median(logs)) - 1),
+        "best_pct": 100 * (min(metered) / min(plain) - 1),
+        "step_ms": 1000 * statistics.median(plain) / steps,
+        "pairs": len(logs),
+        "steps_a_block": steps,
+        "bar_pct": BAR_PCT,
+        "within_bar": middle <= BAR_PCT,
+        "interval_within_bar": high <= BAR_PCT,
+    }
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--job", choices=sorted(JOBS), default="small")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--pairs", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    if args.device == "cpu":
+        torch.set_num_threads(1)
+    loop = Loop(args.job, args.device)
+    meter = Meter(loop.model)
+    found = overhead(loop, meter, args.pairs, args.steps)
+    seen = meter.report(show=not args.json).seen
+    found |= {"job": args.job, "device": seen.place.name, "own_pct": 100 * seen.own_ratio, "timed": seen.timed_steps}
+    meter.finish()
+    if args.json:
+        print(json.dumps(found, indent=1))
+    else:
+        between = f"{found['low_pct']:+.3f} to {found['high_pct']:+.3f}"
+        print(f"overhead {found['overhead_pct']:+.3f} % ({between}) of a step of {found['step_ms']:.2f} ms")
+    return 0 if found["within_bar"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
