@@ -163,6 +163,17 @@ def test_a_sweep_has_a_knee():
     assert batches.knee == 4
 
 
+def test_batching_is_proposed_only_where_requests_go_one_by_one():
+    alone = scaling_statement(Given(run_of(sizes(2))))
+    rows = lines({"a": [0.5] * 40}, wall_s=2.0)
+    for i, row in enumerate(rows[1:]):
+        row["start_s"] = 0.05 * (i // 8)  # eight under way
+    many = scaling_statement(Given(run_of(rows)))
+    assert alone.facts.in_flight == pytest.approx(2, rel=0.05)
+    assert many.facts.in_flight > 8
+    assert [any("one batch" in o.name for o in s.optimizations) for s in (alone, many)] == [True, False]
+
+
 def test_dollars_for_a_million_tokens_by_hand(tmp_path):
     file = write(tmp_path / "r.jsonl", lines({"a": [1.0] * 36}, wall_s=36.0, tokens=1000))
     from decimal import Decimal

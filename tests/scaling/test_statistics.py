@@ -72,6 +72,10 @@ def test_fisher_against_counting_by_hand():
 def test_rates_keep_the_time_that_comes_once():
     even = rate_draws([3.0, 4.0, 5.0], 2.0, 6.0, 1)
     assert np.allclose(even, 3 / 6)  # equal gaps cannot be drawn otherwise, and 2 s + 1 s stay
+    bursts = [t for t in range(1, 21) for _ in range(8)]  # eight together, once a second
+    alone, blocks = rate_draws(bursts, 0.0, 20.0, 1), rate_draws(bursts, 0.0, 20.0, 1, together=8)
+    assert blocks.std() < alone.std() / 5
+    assert np.allclose(blocks, 8)
     assert len(rate_draws([float("nan")] * 5, 0.0, 6.0, 1)) > 100
 
 

@@ -11,6 +11,7 @@ from gpuledger.scaling.statement import Change, Comparison, Grade, ScalingStatem
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Unknown
 
+NONE_FOUND = "no cold start"
 Shown = float | int | str | Range | Unknown
 
 
@@ -98,6 +99,7 @@ class ColdRow:
     over_warm_pct: Shown
     over_mean_pct: Shown
     over_min_pct: Shown
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -268,7 +270,7 @@ def cold_row(n: NodeFigures) -> ColdRow:
     """One node; the reason where it has none."""
     c = n.cold_start
     if isinstance(c, Unknown):
-        return ColdRow(n.node, c, "", "", "", "", "")
+        return ColdRow(n.node, 0 if c.why.startswith(NONE_FOUND) else "", "", "", "", "", "", c.why)
     return ColdRow(n.node, c.requests, c.mean_s, c.warm_mean_s, c.over_warm_pct, c.over_mean_pct, c.over_min_pct)
 
 

@@ -125,11 +125,15 @@ class ScalingView:
 
     @property
     def memory(self) -> tuple[MemoryRow, ...]:
-        """Node by node, of the real card."""
-        return tuple(
-            MemoryRow(n.node, n.card, _gb(n.memory_used_bytes), _gb(n.card_bytes), n.memory_pct)
-            for n in self.statement.facts.nodes
-        )
+        """Node by node, of the real card; and the peak the telemetry saw."""
+        facts = self.statement.facts
+        rows = [
+            MemoryRow(n.node, n.card, _gb(n.memory_used_bytes), _gb(n.card_bytes), n.memory_pct) for n in facts.nodes
+        ]
+        peak = facts.telemetry.memory_peak_bytes
+        if not isinstance(peak, Unknown):
+            rows.append(MemoryRow("any GPU, at its peak", "from the telemetry", _gb(peak), "", facts.memory_pct))
+        return tuple(rows)
 
     @property
     def cold(self) -> tuple[ColdRow, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.scaling.analysis.baseline import Baseline, gpus_of, scaling_of
 from gpuledger.scaling.analysis.batches import batches_of
-from gpuledger.scaling.analysis.counting import counts_of, throughput_of, wall_of
+from gpuledger.scaling.analysis.counting import counts_of, in_flight, throughput_of, wall_of
 from gpuledger.scaling.analysis.factors import factors_of
 from gpuledger.scaling.analysis.latency import latency_of, samples_of
 from gpuledger.scaling.analysis.memory import memory_pct
@@ -112,6 +112,7 @@ def facts_of(given: Given, limits: Thresholds, seed: int) -> Facts:
         counts=counts_of(run),
         throughput_per_s=rate,
         inverse_latency_per_s=_inverse(nodes),
+        in_flight=in_flight(run.measured),
         latency=latency_of(run, seed),
         nodes=nodes,
         tokens=tokens,

@@ -237,6 +237,7 @@ class Facts:
     counts: Counts
     throughput_per_s: Ranged
     inverse_latency_per_s: Figure
+    in_flight: Figure
     latency: Latency
     nodes: tuple[NodeFigures, ...]
     tokens: Tokens

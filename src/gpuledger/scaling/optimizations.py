@@ -18,6 +18,7 @@ from gpuledger.scaling.figures import Facts, Figure
 from gpuledger.scaling.statement import Horizon, Optimization
 from gpuledger.units import Unknown
 
+ALONE_BELOW = 1.5
 MEASURED = "worked out from this run"
 
 
@@ -55,6 +56,8 @@ def optimizations_of(facts: Facts) -> tuple[Optimization, ...]:
 
 
 def _one(known: Known, facts: Facts) -> tuple[str, str, str] | None:
+    if known.id == "batching" and len(facts.batches.points) < 2 and not _one_at_a_time(facts):
+        return None
     computed = _COMPUTED.get(known.id)
     if computed is not None:
         gain, why = computed(facts), _WHY[known.id]
@@ -68,6 +71,11 @@ def _one(known: Known, facts: Facts) -> tuple[str, str, str] | None:
     if known.id in {"model_parallelism", "pipeline_parallelism"}:
         return _parallel(facts)
     return _more_nodes(facts)
+
+
+def _one_at_a_time(facts: Facts) -> bool:
+    """Whether each node had about one request under way; where that is not known, it is not claimed."""
+    return not isinstance(facts.in_flight, Unknown) and facts.in_flight < ALONE_BELOW * max(facts.nodes_n, 1)
 
 
 def _words(gain_pct: float) -> str:

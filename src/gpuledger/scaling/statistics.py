@@ -19,6 +19,7 @@ LEAST_REPEATS = 200
 DRAWS = 20_000_000  # samples drawn in all, so that a long run takes no longer than some seconds
 BLOCK = 2_000_000
 EXACT_UP_TO = 5_000
+LEAST_BLOCKS = 5
 NOTHING = "there is no sample"
 
 Statistic = Callable[[np.ndarray], np.ndarray]
@@ -69,6 +70,12 @@ def resampled(values: Sequence[float] | np.ndarray, statistic: Statistic, seed: 
     return np.concatenate(out)
 
 
+def resampled_some(values: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """Rows of `size` values each, drawn with replacement."""
+    rng = np.random.default_rng(seed)
+    return values[rng.integers(0, len(values), size=(repeats_for(size), size))]
+
+
 def interval_of(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:
     """The middle share of the draws; widened, where it must be, to hold the figure itself."""
     finite = draws[np.isfinite(draws)]
@@ -106,9 +113,11 @@ def ratio_of_means(
     return interval_of(float(np.mean(above) / np.mean(below)), over[:kept] / under[:kept], level)
 
 
-def rate_draws(ends_s: Sequence[float], first_s: float, wall_s: float, seed: int) -> np.ndarray:
+def rate_draws(ends_s: Sequence[float], first_s: float, wall_s: float, seed: int, together: float = 1.0) -> np.ndarray:
     """Completions a second, with the gaps between completions drawn anew from the first start on; by their count alone
     where the moments are not known. The time before the first start and after the last end comes once a run: it stays.
+
+    Requests in flight `together` end in bursts, so gaps are drawn in blocks of as many neighbours (circular blocks).
     """
     done = np.sort(np.clip(np.asarray(ends_s, dtype=float), 0.0, wall_s))
     if np.isnan(done).any() or math.isnan(first_s):
@@ -116,7 +125,10 @@ def rate_draws(ends_s: Sequence[float], first_s: float, wall_s: float, seed: int
     start = min(max(first_s, 0.0), float(done[0]))
     gaps = np.diff(np.concatenate([[start], done]))
     once = start + wall_s - float(done[-1])
-    spans = once + resampled(gaps, lambda x: x.sum(axis=-1), seed)
+    block = max(1, min(round(together), len(gaps) // LEAST_BLOCKS))
+    sums = np.convolve(np.concatenate([gaps, gaps[: block - 1]]), np.ones(block), mode="valid")
+    drawn = resampled_some(sums, -(-len(gaps) // block), seed)
+    spans = once + drawn.sum(axis=-1) * len(gaps) / (drawn.shape[-1] * block)
     with np.errstate(divide="ignore"):
         return len(done) / spans
 

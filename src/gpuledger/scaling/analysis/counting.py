@@ -9,7 +9,7 @@ import numpy as np
 from gpuledger.scaling.figures import Counts, Figure, Ranged
 from gpuledger.scaling.records import Request, Run
 from gpuledger.scaling.statistics import Interval, interval_of, rate_draws, wilson
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, ratio
 
 NO_WALL = "the wall clock of the run is not known"
 OVER_BY_RATIO = 1.001  # clocks of client and runner may differ by this much
@@ -76,7 +76,20 @@ def throughput_of(requests: Sequence[Request], wall_s: Figure, seed: int) -> Ran
 def _draws(requests: Sequence[Request], wall_s: float, seed: int) -> np.ndarray:
     starts = [s for r in requests if not isinstance(s := r.start_s, Unknown)]
     ends = ends_of(ok_requests(requests)).tolist()
-    return rate_draws(ends, min(starts, default=float("nan")), wall_s, seed)
+    together = in_flight(requests)
+    known = 1.0 if isinstance(together, Unknown) else together
+    return rate_draws(ends, min(starts, default=float("nan")), wall_s, seed, known)
+
+
+def in_flight(requests: Sequence[Request]) -> Figure:
+    """How many requests were under way on average, all nodes together: seconds in requests over seconds passed."""
+    answered = ok_requests(requests)
+    spans = [(r.start_s, r.end_s) for r in answered]
+    known = [(s, e) for s, e in spans if not isinstance(s, Unknown) and not isinstance(e, Unknown)]
+    if not known or len(known) < len(answered):
+        return Unknown("the results do not say when every request started and ended")
+    passed = max(e for _, e in known) - min(s for s, _ in known)
+    return ratio(sum(e - s for s, e in known), passed, "no time passed")
 
 
 def throughput_draws(run: Run, seed: int) -> np.ndarray | Unknown:
