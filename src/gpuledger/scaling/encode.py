@@ -67,6 +67,7 @@ def trend_json(trend: Trend) -> Json:
 def _facts(f: Facts, missing: dict[str, str]) -> Json:
     names = (
         "inverse_latency_per_s",
+        "in_flight",
         "tokens",
         "batches",
         "memory_pct",

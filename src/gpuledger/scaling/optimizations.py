@@ -49,15 +49,13 @@ def optimizations_of(facts: Facts) -> tuple[Optimization, ...]:
     out = []
     for known in _known():
         found = _one(known, facts)
-        if found is not None:
+        if found is not None and not (known.id == "batching" and _batched_already(facts)):
             gain, basis, why = found
             out.append(Optimization(known.name, known.horizon, gain, basis, why))
     return tuple(out)
 
 
 def _one(known: Known, facts: Facts) -> tuple[str, str, str] | None:
-    if known.id == "batching" and len(facts.batches.points) < 2 and not _one_at_a_time(facts):
-        return None
     computed = _COMPUTED.get(known.id)
     if computed is not None:
         gain, why = computed(facts), _WHY[known.id]
@@ -73,9 +71,11 @@ def _one(known: Known, facts: Facts) -> tuple[str, str, str] | None:
     return _more_nodes(facts)
 
 
-def _one_at_a_time(facts: Facts) -> bool:
-    """Whether each node had about one request under way; where that is not known, it is not claimed."""
-    return not isinstance(facts.in_flight, Unknown) and facts.in_flight < ALONE_BELOW * max(facts.nodes_n, 1)
+def _batched_already(facts: Facts) -> bool:
+    """Whether nodes had several requests under way and no sweep says what more would bring; so where it is not known."""
+    if len(facts.batches.points) > 1:
+        return False
+    return isinstance(facts.in_flight, Unknown) or facts.in_flight >= ALONE_BELOW * max(facts.nodes_n, 1)
 
 
 def _words(gain_pct: float) -> str:
