@@ -72,7 +72,7 @@ def _one(known: Known, facts: Facts) -> tuple[str, str, str] | None:
 
 
 def _batched_already(facts: Facts) -> bool:
-    """Whether nodes had several requests under way and no sweep says what more would bring; so where it is not known."""
+    """Whether nodes had several requests under way and no sweep says what more would bring, or that is not known."""
     if len(facts.batches.points) > 1:
         return False
     return isinstance(facts.in_flight, Unknown) or facts.in_flight >= ALONE_BELOW * max(facts.nodes_n, 1)
