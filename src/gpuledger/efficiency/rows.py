@@ -5,6 +5,7 @@ Sums of whole numbers are exact in DuckDB and become floats at the very end, so 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -14,12 +15,16 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from gpuledger.efficiency.scope import SOURCE, Scope, nothing_found, open_books
 from gpuledger.errors import LakeError
+from gpuledger.lake.batch import Batch, device_name
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
-from gpuledger.ledger.store import Ledger
+from gpuledger.ledger.store import DAYS, Ledger
+from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, day_start_ms
 
 Rows = dict[str, np.ndarray]
@@ -70,6 +75,10 @@ class Books:
         self.scope = scope
         self._lake = lake
         self._db, self._files = open_books(lake, scope)
+        ledger = Ledger(lake)
+        # Whole days are read from the lines added up by day: a twentieth of the rows, the same sums.
+        daily = scope.whole_days and ledger.has_days(scope.days())
+        self.account_files = ledger.files(DAYS, scope.days()) if daily else self._files
 
     def __enter__(self) -> Books:
         return self
@@ -88,16 +97,19 @@ class Books:
         try:
             return self._db.sql(sql, params=given).to_arrow_table()
         except duckdb.Error as error:
-            raise LakeError(
-                f"{self._lake.ledger_dir}: the books cannot be read: {str(error).splitlines()[0]}",
-                hint="if samples were just posted, run it again; else delete the ledger folder: it is made again",
-            ) from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> LakeError:
+        return LakeError(
+            f"{self._lake.ledger_dir}: the books cannot be read: {str(error).splitlines()[0]}",
+            hint="if samples were just posted, run it again; else delete the ledger folder: it is made again",
+        )
 
     @cached_property
     def _pipe_sums(self) -> dict[str, str]:
         """What to add up of the pipes. Those nobody recorded are written as 0: reading them would cost a quarter."""
         columns = ", ".join(f"max({pipe}_ms) > 0 AS {pipe}" for pipe in _SELDOM)
-        (recorded,) = self._ask(f"SELECT {columns} FROM lines").to_pylist()  # noqa: S608
+        (recorded,) = self._ask(f"SELECT {columns} FROM lines", files=self.account_files).to_pylist()  # noqa: S608
         silent = "|".join(pipe for pipe in _SELDOM if not recorded[pipe])
         sums = _KNOWN | PIPES
         return {
@@ -115,7 +127,8 @@ class Books:
         ]
         columns += ["min(first_ms) AS first_ms", "max(last_ms) AS last_ms"]
         order = ", ".join(f"{i + 1} NULLS FIRST" for i in range(len(KEYS)))
-        table = self._ask(f"SELECT {', '.join(columns)} FROM lines GROUP BY ALL ORDER BY {order}")  # noqa: S608
+        query = f"SELECT {', '.join(columns)} FROM lines GROUP BY ALL ORDER BY {order}"  # noqa: S608
+        table = self._ask(query, files=self.account_files)
         if not table.num_rows:
             raise nothing_found(self._lake, self.scope)
         return table
@@ -130,9 +143,12 @@ class Books:
             count(*) FILTER (active_ms > 0) AS active_days,
             count(*) FILTER (2 * bottleneck_ms > judged_ms) AS bottlenecked_days,
             row_number() OVER (ORDER BY gpu_uuid, gpu_instance_id NULLS FIRST) - 1 AS device
-            FROM ({daily}) GROUP BY 1, 2 ORDER BY device"""  # noqa: S608
+            FROM ({daily}) GROUP BY 1, 2 ORDER BY device""",  # noqa: S608
+            files=self.account_files,
         )
         self._db.register("numbered", found.select(["gpu_uuid", "gpu_instance_id", "device"]))
+        names = zip(found["gpu_uuid"].to_pylist(), found["gpu_instance_id"].to_pylist(), strict=True)
+        self._numbers = {device_name(board, instance): i for i, (board, instance) in enumerate(names)}
         return found
 
     def coverage(self) -> pa.Table:
@@ -141,6 +157,7 @@ class Books:
             """SELECT gpu_uuid, gpu_instance_id, sum(observed_ms)::BIGINT AS observed_ms, min(first_ms) AS first_ms,
             max(last_ms) AS last_ms FROM lines GROUP BY ALL ORDER BY 1, 2 NULLS FIRST""",
             owners=False,
+            files=self.account_files,
         )
 
     def by_hour(self) -> pa.Table:
@@ -153,13 +170,9 @@ class Books:
 
     def device_hours(self) -> Iterator[Rows]:
         """Sums per device and period, a day's file at a time. Ask for `devices` first: it numbers them."""
-        wanted = ", ".join(_NAN.format(c) if c == "board_mw" else c for c in _DEVICE_HOUR)
-        inner = f"SELECT gpu_uuid, gpu_instance_id, {wanted} FROM lines"  # noqa: S608
-        query = f"SELECT device, {', '.join(_DEVICE_HOUR)} FROM ({inner}) l {_NUMBERED}"  # noqa: S608
         later: Rows = {}
         for file in self._files:
-            table = self._ask(query, files=[file])
-            rows = {c: numbers(table[c]) for c in ("device", *_DEVICE_HOUR)}
+            rows = self._some_owners(file) if self.scope.names_owners else self._all_owners(file)
             if later:
                 rows = {c: np.concatenate([later[c], values]) for c, values in rows.items()}
             # A span over midnight is posted with the day before: what is of the next day waits for its file.
@@ -169,12 +182,44 @@ class Books:
         if later:
             yield _one_row_each(later)
 
+    def _some_owners(self, file: str) -> Rows:
+        """A file's lines of the owners asked for, devices numbered."""
+        wanted = ", ".join(_NAN.format(c) if c == "board_mw" else c for c in _DEVICE_HOUR)
+        inner = f"SELECT gpu_uuid, gpu_instance_id, {wanted} FROM lines"  # noqa: S608
+        query = f"SELECT device, {', '.join(_DEVICE_HOUR)} FROM ({inner}) l {_NUMBERED}"  # noqa: S608
+        table = self._ask(query, files=[file])
+        return {c: numbers(table[c]) for c in ("device", *_DEVICE_HOUR)}
+
+    def _all_owners(self, file: str) -> Rows:
+        """A file's lines, devices numbered. Nothing to pick or join: read straight from the file."""
+        try:
+            with pq.ParquetFile(file, read_dictionary=list(schema.DEVICE)) as part:
+                table = part.read(columns=[*schema.DEVICE, *_DEVICE_HOUR])
+        except (OSError, pa.ArrowException) as error:
+            raise self._unreadable(error) from error
+        batch = Batch(table.unify_dictionaries().combine_chunks())
+        of_device = [self._numbers.get(name, -1) for name in batch.devices]
+        rows = {c: column(table[c]) for c in _DEVICE_HOUR}
+        rows["device"] = np.repeat(np.array(of_device), np.diff(batch.device_starts, append=batch.n))
+        inside = rows["device"] >= 0
+        for edge, keep in ((self.scope.since_ms, np.greater_equal), (self.scope.until_ms, np.less)):
+            if edge is not None:
+                inside &= keep(rows["hour_ms"], edge)
+        return rows if inside.all() else {c: values[inside] for c, values in rows.items()}
+
     def quiet_spells(self) -> Rows:
         """Idle and idle-held spells of the devices on the days of the window. Ask for `devices` first."""
         files = Ledger(self._lake).files("spells", self.scope.days())
         query = f"SELECT device, start_ms, end_ms FROM {SOURCE} l {_NUMBERED} WHERE kind <> 'gap'"  # noqa: S608
         table = self._answer(query, {"files": files})
         return {name: numbers(table[name]) for name in table.column_names}
+
+
+def column(values: pa.ChunkedArray) -> np.ndarray:
+    """A column of whole numbers; as floats with NaN for NULL where there are any."""
+    if values.null_count:
+        values = pc.fill_null(values.cast(pa.float64()), math.nan)
+    return numbers(values)
 
 
 def numbers(column: pa.ChunkedArray) -> np.ndarray:

@@ -41,6 +41,11 @@ class Scope:
         first = "" if self.since_ms is None else utc_day(self.since_ms - MS_PER_DAY)
         return first, "9999" if self.until_ms is None else utc_day(self.until_ms)
 
+    @property
+    def whole_days(self) -> bool:
+        """Whether the window begins and ends at midnight, where it does."""
+        return all(t is None or t % MS_PER_DAY == 0 for t in (self.since_ms, self.until_ms))
+
     def where(self, *, owners: bool = True) -> tuple[str, dict[str, Any]]:
         """The condition in SQL and its parameters, with or without the owners."""
         tests: list[str] = []

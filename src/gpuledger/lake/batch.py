@@ -104,7 +104,7 @@ class Batch:
     def devices(self) -> list[str]:
         """The name of each device: the board, and the MIG instance where there is one."""
         boards, instances = (self.text(c, self.device_starts).to_pylist() for c in schema.DEVICE)
-        return [f"{b}/{i}" if i else str(b) for b, i in zip(boards, instances, strict=True)]
+        return [device_name(b, i) for b, i in zip(boards, instances, strict=True)]
 
     @cached_property
     def owner_changes(self) -> np.ndarray:
@@ -128,6 +128,11 @@ class Batch:
         if same.any():
             same[self.device_starts[1:] - 1] = False
         return same
+
+
+def device_name(board: str | None, instance: str | None) -> str:
+    """The board, and the MIG instance where there is one."""
+    return f"{board}/{instance}" if instance else str(board)
 
 
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -59,7 +59,8 @@ def post_lake(
         for done in _run([task for task, _, _ in ready.values()], wanted, progress, left):
             posted, rows = ready[done.day][1:]
             pieces = left[done.day]
-            ledger.commit(replace(posted, samples=done.samples, conflicts=rows - done.samples, pieces=len(pieces)))
+            whole = replace(posted, samples=done.samples, conflicts=rows - done.samples, pieces=len(pieces), daily=True)
+            ledger.commit(whole)
             result.days_posted.append(done.day)
             result.samples += done.posted
             result.conflicts += rows - done.samples

@@ -2,6 +2,7 @@
 
     LAKE/ledger/manifest.json         what was posted: by day, from which parts of the lake, under which rules
     LAKE/ledger/DAY/GENERATION-PIECE.lines.parquet, .spells.parquet, .pods.parquet
+                                      .days.parquet: the lines added up over the day, for statements of whole days
 
 A day is posted from its own samples and the first sample of the next. When either gained a part, the devices in that
 part are stale on that day. Files are written under a new generation; the manifest that names them is replaced last.
@@ -20,10 +21,12 @@ from gpuledger.errors import LakeError
 from gpuledger.lake.layout import Lake, Manifest, sync_file, write_atomically
 from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import lines
+from gpuledger.ledger.daily import fold_days
 
 LEDGER_VERSION = 1
 GROUP_ROWS = 1 << 15
 TABLES = ("lines", "spells", "pods")
+DAYS = "days"
 
 
 class PostedDay(msgspec.Struct, frozen=True):
@@ -39,6 +42,7 @@ class PostedDay(msgspec.Struct, frozen=True):
     folded: bool = False
     samples_kept: bool = True
     pieces: int = 1
+    daily: bool = False
 
 
 class LedgerManifest(msgspec.Struct, frozen=True):
@@ -88,6 +92,10 @@ class Ledger:
         wanted = [d for d in posted if days is None or days[0] <= d.day <= days[1]]
         return [str(f) for d in sorted(wanted, key=lambda d: d.day) for f in self._files_of(d, table)]
 
+    def has_days(self, days: tuple[str, str] | None = None) -> bool:
+        """Whether the lines of these days are there added up too; books of an older version lack that."""
+        return all(d.daily for d in self.manifest().days if days is None or days[0] <= d.day <= days[1])
+
     def read(self, table: str, day: str) -> pa.Table:
         """One table of one day."""
         posted = self.manifest().get(day)
@@ -100,7 +108,7 @@ class Ledger:
     def put(self, posted: PostedDay, tables: dict[str, pa.Table]) -> None:
         """Replace one day by these tables; without tables, only what is said of it. Call inside the lake's lock."""
         if tables:
-            posted = msgspec.structs.replace(posted, pieces=1)
+            posted = msgspec.structs.replace(posted, pieces=1, daily=True)
             with DayWriter(self, posted.day, posted.generation) as writer:
                 for name, table in tables.items():
                     writer.add(name, table)
@@ -120,8 +128,8 @@ class DayWriter:
     """Writes the tables of one day a piece at a time, so that a day never has to be in memory whole."""
 
     def __init__(self, ledger: Ledger, day: str, generation: int, piece: int = 0) -> None:
-        self._files = {name: ledger.file(day, generation, name, piece) for name in TABLES}
-        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in TABLES}
+        self._files = {name: ledger.file(day, generation, name, piece) for name in (*TABLES, DAYS)}
+        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in (*TABLES, DAYS)}
         self._writers: dict[str, pq.ParquetWriter] = {}
         self.samples = 0
 
@@ -134,6 +142,7 @@ class DayWriter:
         if name == "lines":
             table = table.cast(lines.coded_schema())
             self.samples += int(pc.sum(table["samples"]).as_py() or 0)
+            self.add(DAYS, fold_days(table))
         waiting = self._waiting[name]
         waiting.append(table)
         if name not in self._writers or sum(t.num_rows for t in waiting) >= GROUP_ROWS:

@@ -1,0 +1,87 @@
+"""What do the lines of a day add up to, device by device?
+
+A statement over whole days needs no hours: its cost falls with lines that are alike in everything but their hour made
+one. Only lines equal in every label, board power, slice and kind of tensor counters are, so nothing a statement tells
+apart is mixed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.ledger import lines
+from gpuledger.telemetry import schema
+from gpuledger.units import MS_PER_DAY
+
+_ALIKE = ("board_mw", "slice_ppm")
+
+
+def fold_days(table: pa.Table) -> pa.Table:
+    """Lines, in order of device, with those of one day added up. The hour becomes the start of its day."""
+    table = table.cast(lines.coded_schema()).unify_dictionaries().combine_chunks()
+    if not table.num_rows:
+        return table
+    kind = _kinds(table)
+    starts = np.flatnonzero(np.append(True, kind[1:] != kind[:-1]))
+    if len(np.unique(kind[starts])) < len(starts):  # owners take turns
+        order = np.argsort(kind, kind="stable")
+        table, kind = table.take(pa.array(order)).combine_chunks(), kind[order]
+        starts = np.flatnonzero(np.append(True, kind[1:] != kind[:-1]))
+    first = pa.array(starts)
+    arrays = []
+    for name, column in lines.columns().items():
+        if column.type == "string" or name in _ALIKE or name == "grain_ms":
+            arrays.append(table[name].chunk(0).take(first))
+        elif name == "hour_ms":
+            arrays.append(pa.array(_numbers(table, name)[starts] // MS_PER_DAY * MS_PER_DAY))
+        elif column.merge == "sum":
+            arrays.append(pa.array(np.add.reduceat(_numbers(table, name), starts)))
+        else:
+            arrays.append(_extremes(table[name].chunk(0), starts, column.merge))
+    return pa.table(arrays, schema=lines.coded_schema())
+
+
+def _numbers(table: pa.Table, name: str) -> np.ndarray:
+    out: np.ndarray = table[name].chunk(0).to_numpy(zero_copy_only=False)
+    return out
+
+
+def _kinds(table: pa.Table) -> np.ndarray:
+    """A number a line, equal where lines are alike, rising with the device as the lines do."""
+    labels = {n: _codes(table[n].chunk(0)) for n, c in lines.columns().items() if c.type == "string"}
+    keys = [*labels.values(), *(_codes(table[n].chunk(0).dictionary_encode()) for n in _ALIKE)]
+    keys += [_numbers(table, "hour_ms") // MS_PER_DAY, _numbers(table, "grain_ms"), _tensor_kind(table)]
+    change = np.zeros(table.num_rows, dtype=bool)
+    for key in keys:
+        change[1:] |= key[1:] != key[:-1]
+    starts = np.flatnonzero(change | (np.arange(table.num_rows) == 0))
+    board, instance = (labels[name] for name in schema.DEVICE)
+    counts = np.diff(starts, append=table.num_rows)
+    if np.count_nonzero((board[1:] != board[:-1]) | (instance[1:] != instance[:-1])) + 1 == len(starts):
+        return np.repeat(np.arange(len(starts)), counts)  # one owner a device, all day
+    heads = np.stack([key[starts] for key in keys], axis=1)
+    _, first, inverse = np.unique(heads, axis=0, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))  # in the order they first come
+    return np.repeat(rank[inverse.reshape(-1)], counts)
+
+
+def _codes(column: pa.DictionaryArray) -> np.ndarray:
+    out: np.ndarray = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return out
+
+
+def _tensor_kind(table: pa.Table) -> np.ndarray:
+    """0: tensor work by kind for all of the line, 1: the pipe as a whole, 2: none. They are rated differently."""
+    by_kind, whole = _numbers(table, "hmma_ms"), _numbers(table, "tensor_ms")
+    return np.where((by_kind > 0) & (by_kind >= whole), 0, np.where(whole > 0, 1, 2))
+
+
+def _extremes(column: pa.Array, starts: np.ndarray, merge: str) -> pa.Array:
+    """The smallest or largest of each run; NULL where all of it is."""
+    if column.null_count == len(column):
+        return pa.nulls(len(starts), pa.int64())
+    missing = np.iinfo(np.int64).max if merge == "min" else np.iinfo(np.int64).min
+    values = (column.fill_null(int(missing)) if column.null_count else column).to_numpy(zero_copy_only=False)
+    found = (np.minimum if merge == "min" else np.maximum).reduceat(values, starts)
+    return pa.array(found, mask=found == missing) if column.null_count else pa.array(found)

@@ -1,0 +1,59 @@
+"""Is a statement the same to the last digit, read from days or from hours?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpuledger.efficiency.build import efficiency_statement
+from gpuledger.efficiency.encode import to_json
+from gpuledger.efficiency.rows import Books
+from gpuledger.efficiency.scope import Scope
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.store import Ledger
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
+
+START = day_start_ms("2026-01-20")
+
+
+def forget_days(lake: Lake) -> None:
+    """Make the books look like those of an older version."""
+    ledger = Ledger(lake)
+    with lake.locked():
+        for day in ledger.manifest().days:
+            ledger.commit(msgspec.structs.replace(day, daily=False))
+
+
+@pytest.fixture
+def lake(books: Callable[..., Lake], line: Callable[..., Any]) -> Lake:
+    rows = []
+    for hour in range(30):
+        for gpu in ("GPU-a", "GPU-b"):
+            owner = {"namespace": "n1" if hour % 3 else "n2", "host": "h1" if hour < 5 else "h2"}
+            counted = {"tensor_ms": MS_PER_HOUR, "tensor_ppm_ms": hour * 10**9, "tensor_ppm_mhz_ms": hour * 10**12}
+            apart = {"hmma_ms": MS_PER_HOUR, "hmma_ppm_mhz_ms": 7 * 10**12} if hour % 2 else {}
+            rows.append(line(hour, gpu, util=hour / 30, pif=0.5, **owner, **counted, **apart))
+    return books(*rows)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [{}, {"since_ms": START + MS_PER_DAY}, {"until_ms": START + MS_PER_DAY}, {"namespaces": ["n2"]}],
+    ids=str,
+)
+def test_days_and_hours_give_the_same_statement(lake: Lake, window: dict[str, Any]) -> None:
+    by_day = to_json(efficiency_statement(lake, **window))
+    forget_days(lake)
+    assert to_json(efficiency_statement(lake, **window)) == by_day
+
+
+def test_a_window_inside_a_day_is_read_from_hours(lake: Lake) -> None:
+    inside = efficiency_statement(lake, since_ms=START + 2 * MS_PER_HOUR, until_ms=START + 4 * MS_PER_HOUR)
+    assert inside.samples == 4 * 60
+    with Books(lake, Scope(START + MS_PER_HOUR)) as books:
+        assert not any(file.endswith(".days.parquet") for file in books.account_files)
+    with Books(lake, Scope(START)) as books:
+        assert all(file.endswith(".days.parquet") for file in books.account_files)

@@ -1,0 +1,69 @@
+"""Do lines added up by day lose nothing that a statement tells apart?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import pyarrow as pa
+import samples as make
+from hypothesis import given, settings
+
+from gpuledger.ledger import lines
+from gpuledger.ledger.daily import fold_days
+from gpuledger.ledger.posting import post
+from gpuledger.units import MS_PER_DAY
+
+LABELS = tuple(n for n, c in lines.columns().items() if c.type == "string")
+
+
+def kind(row: dict) -> tuple:
+    tensor = 0 if row["hmma_ms"] and row["hmma_ms"] >= row["tensor_ms"] else 1 if row["tensor_ms"] else 2
+    day = row["hour_ms"] // MS_PER_DAY * MS_PER_DAY
+    return (*(row[n] for n in LABELS), row["board_mw"], row["slice_ppm"], day, row["grain_ms"], tensor)
+
+
+def added_up(rows: Iterable[dict]) -> dict[tuple, dict]:
+    """The slow and obvious way."""
+    groups = defaultdict(list)
+    for row in rows:
+        groups[kind(row)].append(row)
+    out = {}
+    for key, mine in groups.items():
+        made = {}
+        for name, column in lines.columns().items():
+            known = [r[name] for r in mine if r[name] is not None]
+            if column.merge == "sum":
+                made[name] = sum(known)
+            elif column.merge in ("min", "max") and name not in ("board_mw", "slice_ppm"):
+                made[name] = {"min": min, "max": max}[column.merge](known, default=None)
+        out[key] = made
+    return out
+
+
+@given(make.series(shared=True))
+@settings(max_examples=60, deadline=None)
+def test_days_are_the_sums_of_their_lines(limits, samples):
+    table = post(make.table(samples), limits).lines
+    found = fold_days(table).to_pylist()
+    expected = added_up(table.to_pylist())
+    assert {kind(r) for r in found} == set(expected)
+    assert len(found) == len(expected), "lines that are alike were left apart"
+    for row in found:
+        for name, value in expected[kind(row)].items():
+            assert row[name] == value, name
+
+
+def test_two_owners_in_turns_become_two_rows(limits):
+    rows = [
+        {"at_ms": i * 1_800_000, "gpu_uuid": "GPU-a", "namespace": "ab"[i % 2], "gpu_util_ratio": 0.5} for i in range(8)
+    ]
+    folded = fold_days(post(make.table(rows), limits).lines).to_pylist()
+    assert sorted((r["namespace"], r["samples"]) for r in folded) == [("a", 4), ("b", 4)]
+    assert {r["hour_ms"] for r in folded} == {0}
+
+
+def test_no_lines_make_no_days():
+    empty = lines.coded_schema().empty_table()
+    assert fold_days(empty).equals(empty)
+    assert isinstance(fold_days(lines.arrow_schema().empty_table()), pa.Table)
