@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 import torch
 
+from gpuledger.cost.pricing import PriceChoice, price_for
 from gpuledger.training.job import TrainingJob
 from gpuledger.training.tune import grid
 from gpuledger.training.tune.choices import Plan, load_plan
@@ -71,9 +72,14 @@ class Log:
         print(f"{self.seconds():7.1f} s  {words}", flush=True)
 
 
+def market(device: str) -> Any:
+    """What the market asks for this GPU."""
+    return price_for(device, PriceChoice())
+
+
 def worked(plan: Plan, cap_s: float, say: Log) -> dict[str, Any]:
     """The naive loop, tuned."""
-    found = tune(naive_training.job, plan.only(WORKED_AXES), budget_s=cap_s - 25, say=say)
+    found = tune(naive_training.job, plan.only(WORKED_AXES), budget_s=cap_s - 25, price=market, say=say)
     return figures(found)
 
 
@@ -123,7 +129,8 @@ def idle(say: Log) -> dict[str, Any]:
     def kept(items: list[Any]) -> Any:
         """One batch, put together once."""
         if len(items) not in made:
-            made[len(items)] = torch.utils.data.default_collate(items)
+            batch = torch.utils.data.default_collate(items)
+            made[len(items)] = [part.pin_memory() for part in batch] if training_claims.ON_GPU else batch
         return made[len(items)]
 
     ready = TorchMachine(replace(job, dataset=Ready, collate=kept), 1)
@@ -159,7 +166,7 @@ def main() -> None:
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
         "torch": torch.__version__,
         "python": platform.python_version(),
-        "command": " ".join(["python", "benchmarks/tuner_on_gpu.py", *sys.argv[1:]]),
+        "command": " ".join(["python", "benchmarks/tuner_on_gpu.py", *(Path(word).name for word in sys.argv[1:])]),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
     caps = {"worked": 170.0, "language_model": 150.0, "tuned": 90.0, "images": 130.0}

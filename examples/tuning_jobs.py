@@ -173,7 +173,7 @@ images = TrainingJob(
     model=small_resnet,
     dataset=ImageFiles,
     loss=class_loss,
-    settings=Settings(precision="tf32" if ON_GPU else "fp32", batch=BATCH * 4, accumulate=8),
+    settings=Settings(precision="tf32" if ON_GPU else "fp32", batch=BATCH * 4, accumulate=4),
 )
 tuned = TrainingJob(
     name="small language model, already tuned",

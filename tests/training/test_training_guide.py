@@ -25,7 +25,7 @@ def figures_script():
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_the_code_of_the_guide_runs():
-    pytest.importorskip("torch")
+    pytest.importorskip("torch").set_num_threads(1)
     blocks = CODE.findall(GUIDE.read_text(encoding="utf-8"))
     assert len(blocks) >= 8
     names: dict[str, object] = {"__name__": "guide"}

@@ -80,12 +80,15 @@ class FormulaMachine:
     refuse: object = lambda _settings: None
     curve_of: object = lambda _settings: CURVE
     peak_of: object = lambda _settings: Unknown("a formula has no memory")
+    room_for: int = 10
     opened: list = field(default_factory=list)
     open_now: set = field(default_factory=set)
     dice: random.Random = field(default_factory=lambda: random.Random(5))
 
     def open(self, s):
         failed = self.refuse(s)
+        if len(self.open_now) >= self.room_for:
+            failed = TrialFailed("no room for another", memory=True)
         self.opened.append(s)
         if failed:
             raise failed
@@ -172,6 +175,13 @@ def test_a_batch_without_room_or_margin_is_refused_and_the_next_smaller_tried():
     assert why["batch 32"] == "a step takes 32.0 GiB of 33.0: less than 10% would be left over"
     assert found.winner.batch == 16
     assert found.winner.accumulate == 4
+
+
+def test_where_there_is_room_for_one_setting_only_they_take_turns():
+    found, wide = climb(FormulaMachine(room_for=1)), climb(FormulaMachine())
+    assert found.winner == wide.winner
+    assert found.total.low > 3
+    assert found.notes == ("no room for two settings at once: each was built again for its windows",)
 
 
 def test_a_start_that_does_not_fit_is_begun_smaller():

@@ -27,7 +27,17 @@ from gpuledger.training.tune.snippet import write  # noqa: E402
 from gpuledger.training.tune.tuner import tune  # noqa: E402
 from gpuledger.units import Unknown  # noqa: E402
 
-QUICK = msgspec.structs.replace(load_plan(), window_s=0.01)
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads that wait for each other make tiny products slow on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+QUICK = msgspec.structs.replace(load_plan(), window_s=0.01, parity_updates=3)
 TINY = Path(__file__).parent / "tiny_jobs.py"
 
 

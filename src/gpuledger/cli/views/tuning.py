@@ -80,12 +80,20 @@ def _sums(told: Figures) -> Table:
         saved = f"{span(back['saved_per_epoch_s'])} saved an epoch"
         paid = f"after {back['epochs']:.3g} epochs, {span(back['hours'] * _HOUR_S)} of tuned training"
         table.add_row("paid back", f"{paid}; {saved}")
-    missing = dict.fromkeys(
-        f"{name}: {why}" for name, why in told["not_known"].items() if name not in ("total", "payback")
-    )
-    for line in (*told["notes"], *missing):
-        table.add_row("note" if line in told["notes"] else NOT_KNOWN, escape(line))
+    for line in told["notes"]:
+        table.add_row("note", escape(line))
+    for why, names in _by_reason(told["not_known"]).items():
+        table.add_row(NOT_KNOWN, escape(f"{', '.join(names)}: {why}"))
     return table
+
+
+def _by_reason(missing: Mapping[str, str]) -> dict[str, list[str]]:
+    """What is not known, by why; what the table says in its own words is left out."""
+    out: dict[str, list[str]] = {}
+    for name, why in missing.items():
+        if name not in ("total", "payback"):
+            out.setdefault(why, []).append(name)
+    return out
 
 
 def times(gain: Figures) -> str:

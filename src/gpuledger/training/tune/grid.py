@@ -13,9 +13,10 @@ from statistics import fmean
 
 from gpuledger.training.tune.choices import Plan, candidates
 from gpuledger.training.tune.duel import Gain, gain_of
-from gpuledger.training.tune.ladder import Machine, Say, Trial, TrialFailed
+from gpuledger.training.tune.ladder import Machine, Say, TrialFailed
 from gpuledger.training.tune.parity import compare
 from gpuledger.training.tune.settings import Settings, in_words
+from gpuledger.training.tune.turns import Held
 
 KEEP_OPEN = 3
 TURNS = 4
@@ -63,7 +64,7 @@ def measure(
     """All combinations until the clock shows `until`; those left out then are counted."""
     wanted = combinations(plan, start, machine)
     points: list[Point] = []
-    leaders: list[tuple[float, Settings, Trial]] = []
+    leaders: list[tuple[float, Settings, Held]] = []
     for settings in wanted:
         if clock() > until and leaders:
             break
@@ -78,7 +79,7 @@ def measure(
     return _final(machine, plan, start, winner, points, len(wanted), {s: trial for _, s, trial in leaders})
 
 
-def _look(machine: Machine, settings: Settings, seconds: float) -> tuple[Point, Trial | None]:
+def _look(machine: Machine, settings: Settings, seconds: float) -> tuple[Point, Held | None]:
     try:
         trial = machine.open(settings)
     except TrialFailed as failed:
@@ -92,7 +93,7 @@ def _look(machine: Machine, settings: Settings, seconds: float) -> tuple[Point, 
 
 def _final(
     machine: Machine, plan: Plan, start: Settings, winner: Settings, points: list[Point], possible: int,
-    leaders: dict[Settings, Trial],
+    leaders: dict[Settings, Held],
 ) -> Grid:  # fmt: skip
     """The leaders that train as the start does, and the winner, in turns."""
     first = machine.open(start)

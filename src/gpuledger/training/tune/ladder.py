@@ -8,7 +8,7 @@ once, for the case that only two changes together help. The machine is a paramet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Protocol
@@ -19,6 +19,7 @@ from gpuledger.training.tune.duel import Duel, Gain, Rule, duel, gain_of, in_wor
 from gpuledger.training.tune.parity import compare, finite
 from gpuledger.training.tune.settings import Settings
 from gpuledger.training.tune.statement import Climb, Outcome, Reading, Step
+from gpuledger.training.tune.turns import Alone, Held
 from gpuledger.units import GIB, Unknown
 
 FINAL_PAIRS = 5
@@ -33,32 +34,13 @@ class TrialFailed(Exception):
         self.why, self.memory = why, memory
 
 
-class Trial(Protocol):
-    """One setting, built and warm, its loss curve taken from the first updates."""
-
-    curve: Sequence[float]
-    peak_bytes: int | Unknown
-
-    def window(self, seconds: float) -> float:
-        """Samples a second over a stretch of training, loading included."""
-        ...
-
-    def utilization_pct(self) -> float | Unknown:
-        """What the driver said of its windows."""
-        ...
-
-    def close(self) -> None:
-        """Give everything back."""
-        ...
-
-
 class Machine(Protocol):
     """Where trials run."""
 
     means: Means
     memory_bytes: int | Unknown
 
-    def open(self, settings: Settings) -> Trial:
+    def open(self, settings: Settings) -> Held:
         """Build it and take its first updates; TrialFailed where that cannot be done."""
         ...
 
@@ -99,7 +81,7 @@ class Ladder:
         spent_s, notes = self.clock() - self._begun, tuple(dict.fromkeys(self._notes))
         return Climb(tuple(self._steps), first, self._top, total, spent_s, self.plan.min_gain_ratio, notes)
 
-    def _open_start(self, start: Settings) -> tuple[Settings, Trial]:
+    def _open_start(self, start: Settings) -> tuple[Settings, Held]:
         """The job as it is; where it does not fit, with half the batch and twice the passes, and so on."""
         settings = start
         while True:
@@ -145,7 +127,7 @@ class Ladder:
         self.say(name)
         begun, trial = self.clock(), None
         try:
-            trial = self.machine.open(settings)
+            trial = self._open(settings)
             step = replace(step, opened_s=self.clock() - begun)
             parity = compare(self._curve, trial.curve, self.plan.parity_tolerance_ratio)
             step = replace(step, parity=parity)
@@ -169,12 +151,31 @@ class Ladder:
             self._hopeless.add(name)
         return self._note(replace(step, outcome="no gain", why=in_words(found.gain)))
 
-    def _duel(self, trial: Trial) -> Duel:
+    def _open(self, settings: Settings) -> Held:
+        """Beside what stands; where there is room for either but not for both, in turns from then on."""
+        if isinstance(self._trial, Alone):
+            return Alone(self.machine, settings)
+        try:
+            return self.machine.open(settings)
+        except TrialFailed as failed:
+            if not failed.memory:
+                raise
+        self._trial.close()
+        try:
+            alone = Alone(self.machine, settings)
+        except TrialFailed:
+            self._trial = self.machine.open(self._top)
+            raise
+        self._trial = Alone(self.machine, self._top)
+        self._notes.append("no room for two settings at once: each was built again for its windows")
+        return alone
+
+    def _duel(self, trial: Held) -> Duel:
         plan, old = self.plan, self._trial
         rule = Rule(plan.min_gain_ratio, plan.min_pairs, plan.max_pairs, plan.p)
         return duel(lambda: old.window(plan.window_s), lambda: trial.window(plan.window_s), rule)
 
-    def _too_large(self, trial: Trial) -> str:
+    def _too_large(self, trial: Held) -> str:
         """Why the peak leaves too little room; a step that barely fits now runs out later."""
         peak, room = trial.peak_bytes, self.machine.memory_bytes
         if isinstance(peak, Unknown) or isinstance(room, Unknown):
@@ -213,7 +214,7 @@ class Ladder:
             return None
         self.say("start against winner")
         try:
-            old = self.machine.open(first)
+            old = self._open(first)
         except TrialFailed as failed:
             self._trial.close()
             self._notes.append(f"the start could not be measured again: {failed.why}")
@@ -232,5 +233,5 @@ class Ladder:
         return step.outcome
 
 
-def _reading(trial: Trial, rate: float) -> Reading:
+def _reading(trial: Held, rate: float) -> Reading:
     return Reading(rate, trial.utilization_pct(), trial.peak_bytes)
