@@ -5,5 +5,7 @@ torch_bench  the work itself: matrix products and copies by torch, power by the 
 flops        how many FLOP a model of a known shape takes, part by part: closed formulas, no torch
 counting     the same counted on a module by torch
 mfu          that work over the peak of the GPUs: MFU, HFU, and their denominators in words
+job          what a training job must tell to be measured and tuned
+tune         which settings make it fastest, and does it still train the same
 rates        what the log of a run says: tokens or images a second, tokens a sequence
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any
 
@@ -11,7 +12,7 @@ from gpuledger.training.tune.choices import Means
 from gpuledger.training.tune.feed import mover, open_loader
 from gpuledger.training.tune.ladder import TrialFailed
 from gpuledger.training.tune.settings import Settings
-from gpuledger.training.tune.trial import TorchTrial
+from gpuledger.training.tune.trial import TorchTrial, Work
 from gpuledger.units import Unknown
 
 
@@ -25,6 +26,7 @@ class TorchMachine:
         on_gpu = self._device.type == "cuda"
         self.name = str(torch.cuda.get_device_name(self._device)) if on_gpu else "CPU"
         self._data: Any = None
+        self._model: Any = None
         self.means = self._means(on_gpu)
         self.memory_bytes: int | Unknown = Unknown("memory is measured on a GPU only")
         if on_gpu:
@@ -41,9 +43,16 @@ class TorchMachine:
 
     def _has_convolutions(self) -> bool:
         try:
-            return any(isinstance(m, self._torch.nn.Conv2d) for m in self._job.model().modules())
+            return any(isinstance(m, self._torch.nn.Conv2d) for m in self.fresh_model().modules())
         except Exception:  # noqa: BLE001 - a model that cannot be built is told of when it is tried
             return False
+
+    def fresh_model(self) -> Any:
+        """The model as the seed makes it: built once, copied for each trial, since building a large one takes long."""
+        if self._model is None:
+            self._torch.manual_seed(self._job.seed)
+            self._model = self._job.model()
+        return copy.deepcopy(self._model)
 
     def dataset(self) -> Any:
         """The data of the job, made once."""
@@ -60,7 +69,8 @@ class TorchMachine:
 
     def open(self, settings: Settings) -> TorchTrial:
         """One setting, built and warm."""
-        return TorchTrial(self._torch, self._job, self.dataset(), settings, self._device, self._updates)
+        work = Work(self._torch, self._job, self._device, self.dataset(), self.fresh_model)
+        return TorchTrial(work, settings, self._updates)
 
     def samples_per_epoch(self) -> int:
         """As the job says, else the length of its data."""
@@ -71,7 +81,7 @@ class TorchMachine:
         torch, job = self._torch, self._job
         plain = settings.having({"batch": settings.batch})
         try:
-            model = job.model().to(self._device)
+            model = self.fresh_model().to(self._device)
             loader = open_loader(torch, self.dataset(), plain.having({"workers": 0}), job.seed, 0, job.collate)
             batch = mover(torch, self._device, plain)(next(iter(loader)))
             return count(lambda: job.loss(model, batch).backward()).flop / settings.batch

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -24,13 +25,23 @@ LONGEST_WINDOWS = 4
 MANY_COMPILATIONS = 1024
 
 
+@dataclass(frozen=True)
+class Work:
+    """What all trials of a job share."""
+
+    torch: Any
+    job: TrainingJob
+    device: Any
+    dataset: Any
+    fresh_model: Callable[[], Any]
+
+
 class TorchTrial:
     """One setting, built and warm. The first updates from the seed are its loss curve."""
 
-    def __init__(
-        self, torch: Any, job: TrainingJob, dataset: Any, settings: Settings, device: Any, updates: int
-    ) -> None:
-        self._torch, self._job, self._dataset, self._device = torch, job, dataset, device
+    def __init__(self, work: Work, settings: Settings, updates: int) -> None:
+        torch, device = work.torch, work.device
+        self._torch, self._job, self._dataset, self._device = torch, work.job, work.dataset, device
         self.settings, self._on_gpu = settings, device.type == "cuda"
         self._at, self._looks = 0, list[float]()
         self._no_looks = "utilization is told by the driver of a GPU"
@@ -39,7 +50,7 @@ class TorchTrial:
         self._optimizer: Any = None
         try:
             before = self._allocated()
-            self._build()
+            self._build(work.fresh_model())
             self.curve: Sequence[float] = self._first(updates)
             peak = torch.cuda.max_memory_allocated(device) - before if self._on_gpu else 0
             no_peak = Unknown("memory is measured on a GPU only")
@@ -56,10 +67,9 @@ class TorchTrial:
         self._torch.cuda.reset_peak_memory_stats(self._device)
         return int(self._torch.cuda.memory_allocated(self._device))
 
-    def _build(self) -> None:
+    def _build(self, model: Any) -> None:
         torch, settings, job = self._torch, self.settings, self._job
-        torch.manual_seed(job.seed)
-        model = job.model().to(self._device)
+        model = model.to(self._device)
         if settings.channels_last:
             model = model.to(memory_format=torch.channels_last)
         model.train()
