@@ -203,6 +203,8 @@ def _finish(
     if state.parts:
         unpack(Lake(bench.lake), state.parts)
         lake = bench.lake
+    elif bench.elsewhere and bench.device:
+        lake = Unknown("no samples came back from the machines of the cluster")
     if beside.problem:
         state.problem("telemetry", beside.problem)
     told = {"telemetry": lake.name} if not isinstance(lake, Unknown) else {"unknown": {"telemetry": lake.why}}

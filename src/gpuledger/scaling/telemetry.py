@@ -71,7 +71,8 @@ class Elsewhere:
     """A recording on the machine of a worker, fetched when it ends. Of several workers there, the first one records."""
 
     def __init__(self, run: str, device: str, hz: float, labels: Mapping[str, str]) -> None:
-        self._lock = os.open(Path(tempfile.gettempdir()) / f"gpuledger-bench-{run}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        self._file = Path(tempfile.gettempdir()) / f"gpuledger-bench-{run}.lock"
+        self._lock = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -85,5 +86,6 @@ class Elsewhere:
         self._beside.stop()
         found = () if isinstance(self._beside.lake, Unknown) else pack(Lake(self._beside.lake))
         self._folder.cleanup()
+        self._file.unlink(missing_ok=True)
         os.close(self._lock)
         return found

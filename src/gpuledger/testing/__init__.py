@@ -8,4 +8,5 @@ fake_nvml   an object that answers the calls of pynvml from scripts
 fake_amd    an object that answers the calls of amdsmi from scripts
 faults      lost GPU, unsupported field, slow call, driver error, clock step
 replay      the doors: a recording or a scenario as a device to sample
+openai_server   an OpenAI-compatible server over real sockets, as a script says; openai_script, openai_bodies
 """
