@@ -151,7 +151,7 @@ def test_cards_that_are_told_or_cannot_be_known(tmp_path):
         load = Load(requests=3, output_tokens=2)
         run = run_bench(Bench("openai_http", stations, load, tmp_path / "r.jsonl", device=REPLAY))
     assert (run.nodes["a"].gpu, run.nodes["a"].gpus) == ("NVIDIA A30", 2)
-    assert "2 nodes share this machine's 1 cards" in run.nodes["b"].gpu.why
+    assert "2 nodes share the 1 cards of this machine" in run.nodes["b"].gpu.why
 
 
 def test_functions_run_in_processes_of_their_own(tmp_path, monkeypatch):

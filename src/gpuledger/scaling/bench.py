@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,14 +116,14 @@ def _node(
         return {"gpu": station.told.gpu, "gpus": station.told.gpus, "gpu_from": "told", **rest, **host}
     if facts.get("gpu"):
         return {"gpu": facts["gpu"], "gpus": facts.get("gpus", 1), "gpu_from": "torch", **rest, **host}
-    cards = machine.get("gpus") if bench.elsewhere else here.get("gpus")
+    cards: list[str] = list((machine if bench.elsewhere else here).get("gpus") or ())
     why = _why_unknown(bench, station, cards)
     if why:
         return {"gpu": None, "gpus": None, "unknown": {"gpu": why, "gpus": why}, **rest, **host}
     return {"gpu": cards[0], "gpus": len(cards), "gpu_from": "driver", **rest, **host}
 
 
-def _why_unknown(bench: Bench, station: Station, cards: list[str] | None) -> str:
+def _why_unknown(bench: Bench, station: Station, cards: Sequence[str]) -> str:
     """Why the cards of a node are not simply those of the machine; empty where they are."""
     url = station.settings.get("url")
     if url and urlsplit(str(url)).hostname not in LOOPBACK:
@@ -133,5 +133,5 @@ def _why_unknown(bench: Bench, station: Station, cards: list[str] | None) -> str
     if len(set(cards)) > 1:
         return "the machine has cards of several kinds; tell them with --gpu"
     if len(bench.stations) > 1 and not bench.elsewhere:
-        return f"{len(bench.stations)} nodes share this machine's {len(cards)} cards; tell them with --gpu"
+        return f"{len(bench.stations)} nodes share the {len(cards)} cards of this machine; tell them with --gpu"
     return ""

@@ -6,7 +6,7 @@ import csv
 import datetime as dt
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -156,7 +156,7 @@ def read_trace(path: str | Path | None) -> Iterator[tuple[float, int, int]]:
         raise map_os_error(error if isinstance(error, OSError) else OSError(str(error)), path, "read") from error
 
 
-def _layout(path: str | Path, columns: list[str] | tuple[str, ...]) -> _Layout:
+def _layout(path: str | Path, columns: Sequence[str]) -> _Layout:
     known = load_toml(data_dir("gpuledger.scaling", "data", "traces.toml"), _Layouts).layouts
     for layout in known:
         if {layout.at, layout.input_tokens, layout.output_tokens} <= set(columns):
