@@ -208,6 +208,14 @@ def test_a_job_that_cannot_be_run_is_said_plainly(machine, said):
     assert raised.value.hint
 
 
+def test_noise_that_hides_a_gain_is_said():
+    found = climb(FormulaMachine(Costs(noise=0.6)), PLAN.only(["compile"]))
+    (step,) = [s for s in found.steps if s.name == "torch.compile"]
+    assert step.outcome == "no gain"
+    assert not found.gained
+    assert "x (" in step.why
+
+
 def test_nothing_new_is_begun_when_the_budget_is_spent():
     found = climb(FormulaMachine(), budget_s=3)
     late = [s for s in found.steps if s.outcome == "not tried"]

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from gpuledger.cli.figures import NOT_KNOWN, number, percent, size
+from gpuledger.cli.figures import NOT_KNOWN, count, number, percent, size
 from gpuledger.cli.views.look import pairs, plain_table
 
 Figures = Mapping[str, Any]
@@ -22,7 +22,7 @@ def parts(told: Figures) -> list[RenderableType]:
     out: list[RenderableType] = [
         f"[bold]{escape(told['job'])}[/] on {escape(told['device'])}",
         f"[dim]{kept}[/]",
-        f"[dim]MFU over the {escape(told['denominator'])}; beside it over the peak of the precision in use[/]",
+        f"[dim]{escape(_denominator(told))}[/]",
         "",
         _ladder(told),
         "",
@@ -32,6 +32,12 @@ def parts(told: Figures) -> list[RenderableType]:
         out += [_others(others), ""]
     out += [_sums(told), ""]
     return out
+
+
+def _denominator(told: Figures) -> str:
+    if told["peak_tflops"] is None:
+        return f"MFU {told['denominator']}"
+    return f"MFU over the {told['denominator']}; beside it over the peak of the precision in use"
 
 
 def _ladder(told: Figures) -> Table:
@@ -74,6 +80,9 @@ def _sums(told: Figures) -> Table:
     else:
         least = percent(100 * told["min_gain_ratio"], 0)
         table.add_row("end to end", f"[bold]no gain[/]: nothing was faster beyond the noise and by {least} or more")
+    late = sum(step["outcome"] == "not tried" for step in told["steps"])
+    if late:
+        table.add_row("not tried", f"{count(late, 'setting')}, for want of time: a larger --budget tries them")
     usd = "" if told["tuning_usd"] is None else f", ${float(told['tuning_usd']):.2f} ({escape(told['price_words'])})"
     table.add_row("tuning cost", f"{span(told['tuning_s'])}{usd}")
     if back:

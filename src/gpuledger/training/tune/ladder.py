@@ -149,7 +149,9 @@ class Ladder:
         self._ratios[name] = found.gain.ratio
         if found.gain.ratio < self.plan.hopeless_ratio:
             self._hopeless.add(name)
-        return self._note(replace(step, outcome="no gain", why=in_words(found.gain)))
+        noisy = found.gain.ratio >= 1 + self.plan.min_gain_ratio
+        why = f"too noisy to tell: {in_words(found.gain)}" if noisy else in_words(found.gain)
+        return self._note(replace(step, outcome="no gain", why=why))
 
     def _open(self, settings: Settings) -> Held:
         """Beside what stands; where there is room for either but not for both, in turns from then on."""
