@@ -33,7 +33,7 @@ class Generated:
 
 @dataclass
 class LocalModel:
-    """A model on one device. `compiled` says how a layer runs: compiled, or why not."""
+    """A model on one device. `compiled` and `graph` say how a step runs: compiled and captured, or why not."""
 
     name: str
     torch: Any
@@ -43,6 +43,7 @@ class LocalModel:
     seed: int
     wants_compile: bool
     compiled: str = "not tried yet"
+    graph: str = "not tried yet"
     _ready: dict[tuple[int, int], tuple[Llama, Callable[[], None]]] = field(default_factory=dict)
 
     def generate(self, batch: int, input_tokens: int, output_tokens: int) -> Generated:
@@ -87,19 +88,31 @@ class LocalModel:
             else:
                 self.compiled = "no: it was not asked for"
             if self.device.type != "cuda":
+                self.graph = "no: only a GPU has graphs"
                 return llama.step
-            aside = torch.cuda.Stream()
-            aside.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(aside):
-                for _ in range(WARM_STEPS):
-                    llama.place.fill_(0)
-                    llama.step()
-            torch.cuda.current_stream().wait_stream(aside)
-            llama.place.fill_(0)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            try:
+                replay = self._graph(llama)
+            except RuntimeError as error:
+                self.graph = f"no: capturing failed: {_first_line(error)}"
+                return llama.step
+        self.graph = "yes: one step of the whole batch"
+        return replay
+
+    def _graph(self, llama: Llama) -> Callable[[], None]:
+        torch = self.torch
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            for _ in range(WARM_STEPS):
+                llama.place.fill_(0)
                 llama.step()
-        return graph.replay
+        torch.cuda.current_stream().wait_stream(aside)
+        llama.place.fill_(0)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            llama.step()
+        replay: Callable[[], None] = graph.replay
+        return replay
 
     def _compile(self, llama: Llama) -> None:
         """One layer is compiled, not the whole: they are alike, and it takes seconds instead of minutes."""
@@ -115,8 +128,7 @@ class LocalModel:
             self.compiled = "yes: one layer, by torch.compile"
         except Exception as error:  # noqa: BLE001 - a missing compiler shows in many ways; the plain step always works
             llama.layer = plain
-            first = (str(error) or type(error).__name__).splitlines()[0][:160]
-            self.compiled = f"no: torch.compile failed: {type(error).__name__}: {first}"
+            self.compiled = f"no: torch.compile failed: {type(error).__name__}: {_first_line(error)}"
 
     def _settle(self) -> None:
         if self.device.type == "cuda":
@@ -135,6 +147,7 @@ class LocalModel:
             "cuda": str(self.torch.version.cuda),
             "device": str(self.device),
             "compiled": self.compiled,
+            "graph": self.graph,
             **({"gpu": self.torch.cuda.get_device_name(self.device), "gpus": 1} if cuda else {}),
         }
 
@@ -171,3 +184,7 @@ def open_shape(
         words = f"the weights of {name} in {dtype} do not fit {device}"
         raise DeviceError(words, hint="take a smaller model") from error
     return LocalModel(name, torch, place, shape, weights, seed, compiled and place.type == "cuda")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:160]
