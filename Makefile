@@ -46,8 +46,9 @@ format: $(STAMP) ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples
+bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples; errors of the planners
 	$(BIN)/python benchmarks/books.py
+	$(BIN)/python benchmarks/plan_errors.py
 
 TRUTH ?= ../shared/data/h200_truth
 bench-truth: $(STAMP) ## counters beside the FLOPs that really ran (TRUTH=folder of a recording)

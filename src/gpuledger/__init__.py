@@ -3,15 +3,17 @@
 The rooms, each of which uses only those above it:
 
     errors, units, registry   what can go wrong, in which unit, who can do it
-    catalog       facts as files: GPUs, thresholds, each figure with its source
+    catalog       facts as files: GPUs, models, offers, thresholds, each figure with its source
     telemetry     what a GPU says: columns, sources, the live sampler, a synthetic fleet
-    testing       GPUs that are not there: replayed recordings, scenarios, faults
+    testing       what is not there: replayed GPUs, a scripted model server, faults
     lake          where samples rest: import, recording, atomic commits, retention
     ledger        one line per device, hour and owner: physics only, whole numbers
     efficiency    what the hardware did: the efficiency statement
     cost          what it cost: prices, six buckets that always sum, honest savings
     advice        what to change: one rule a file, and the audit
-    training      what a job can measure itself: calibrate
+    training      what a job can count itself: FLOPs, MFU, the meter, the tuner, calibrate
+    plan          where to run: memory fit, throughput, moves
+    scaling       how N GPUs do as one: benchmark runner, analysis, verdicts on claims
     report        charts and documents
     cli           the command line
 
