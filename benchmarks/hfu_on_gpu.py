@@ -5,7 +5,7 @@
 Trains a language model of about a billion parameters in bf16 with the meter, the recorder beside it in a process of its
 own. Compared are the hardware FLOPs the meter counted and those the pipe counters show, over the same time: within
 15 %. Then the meter's cost on the same loop and on one of short steps. Needs a GPU with activity counters (Hopper or
-later). A rehearsal without one: --device cpu --job small --telemetry replay:tests/data/h200_replay.csv.gz
+later). A rehearsal without one: --device cpu --job tiny --telemetry replay:tests/data/h200_replay.csv.gz
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import torch
-from meter_overhead import JOBS, WARM_STEPS, Loop, overhead
+from meter_overhead import JOBS, WARM_STEPS, Loop, cost_us, overhead
 
 from gpuledger.advice.build import audit_statement
 from gpuledger.catalog.gpus import Gpu, get_gpu
@@ -143,6 +143,8 @@ def main() -> int:
     parser.add_argument("--gpu", help="the GPU by the catalog's name, where torch does not tell (a rehearsal)")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    if args.device == "cpu":
+        torch.set_num_threads(1)
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="hfu-"))
     beside = recorder(folder, args.telemetry)
@@ -170,9 +172,10 @@ def main() -> int:
     found["statement"] = statement(Lake(folder))
     steps = 8 if args.job == "language" else 20
     found["overhead"] = overhead(loop, Meter(loop.model), args.pairs, steps)
-    if args.job != "small":
+    if args.job == "language":
         short = Loop("small", args.device)
         found["overhead_short_steps"] = overhead(short, Meter(short.model), args.pairs, 60)
+    found["meter_cost"] = cost_us(args.device)
     found["seconds"] = time.monotonic() - began
     text = json.dumps(found, indent=1)
     print(text)

@@ -59,7 +59,7 @@ def test_the_rank_with_the_slower_disk_is_named(tmp_path):
     assert [r.returncode for r in ranks] == [0, 0], said
     assert "rank 1 on" in said[0], "rank 0 shows the table for all"
     assert said[1] == ""
-    counted = read_counted(Lake(tmp_path / "lake"))
+    counted = sorted(read_counted(Lake(tmp_path / "lake")), key=lambda r: r.rank)
     assert [(r.run_id, r.rank, r.world_size) for r in counted] == [("two", 0, 2), ("two", 1, 2)]
     compared = as_data("two", by_run(counted)["two"])["compared"]
     assert (compared["slow"], compared["phase"]) == (1, "data_wait")

@@ -34,7 +34,8 @@ from gpuledger.training.meter_observed import LoaderFacts, Observed
 from gpuledger.training.meter_rank import Ranks, compare, gather, rank_and_size
 from gpuledger.training.meter_record import boards_of, identify, store
 from gpuledger.training.meter_report import MeterReport, make_report, price_of
-from gpuledger.training.meter_steps import Sizes, Steps
+from gpuledger.training.meter_steps import Steps
+from gpuledger.training.meter_units import SizeCache
 from gpuledger.training.torch_bench import need_torch
 from gpuledger.units import Unknown
 
@@ -79,7 +80,7 @@ class Meter:
             device,
             warmup=max(warmup, 2 if count else 0),
             count=count and self._formula is None,
-            sizes=Sizes(tokens, samples),
+            sizes=SizeCache(samples, tokens),
             energy=Energy(self._place.gpu_uuid),
         )
         self._loader: LoaderFacts | Unknown = Unknown("no loader was given to the meter")
@@ -225,6 +226,7 @@ class Meter:
         found = error or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
         self._state = _state(found)
         self.steps.detach()
+        self.steps.watch.close()
         self.write()
         self.steps.energy.close()
         atexit.unregister(self.finish)

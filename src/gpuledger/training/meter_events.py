@@ -141,9 +141,12 @@ class Marks:
 
     def mark(self, phase: str) -> None:
         """Another phase begins here."""
-        before, self.phase = self.phase, phase
         held = self._open
-        if held is None or (held.marks and before == phase):
+        if held is None:
+            self.phase = phase
+            return
+        before, self.phase = self.phase, phase
+        if held.marks and before == phase:
             return
         if len(held.marks) >= MOST_MARKS:
             self.left_out += 1

@@ -20,6 +20,7 @@ class Hooks:
     def __init__(self, torch: Any, mark: Mark, on_loss: Callable[[Any], None], on_update: Callable[[], None]) -> None:
         self._torch, self._mark, self._on_loss, self._on_update = torch, mark, on_loss, on_update
         self._undo: list[Callable[[], None]] = []
+        self._compiling: Callable[[], bool] = torch.compiler.is_compiling
         self._deep = 0
         self._updating = False  # some optimizers run the passes themselves, by a closure
         self.on_forward: Callable[[Any, Any], None] = lambda _args, _kwargs: None
@@ -47,7 +48,7 @@ class Hooks:
 
     def _forward_begins(self, _module: Any, args: Any, kwargs: Any) -> None:
         torch = self._torch
-        if torch.compiler.is_compiling():
+        if self._compiling():
             return
         self.forwards += 1
         training = torch.is_grad_enabled()
@@ -60,7 +61,7 @@ class Hooks:
 
     def _forward_ends(self, _module: Any, _args: Any, _out: Any) -> None:
         # With gradients the loss follows: it is part of the forward pass until the backward pass begins.
-        if not self._torch.compiler.is_compiling() and not self._torch.is_grad_enabled():
+        if not self._torch.is_grad_enabled() and not self._compiling():
             self._mark("other")
 
     def _watch_backward(self) -> None:
@@ -69,7 +70,7 @@ class Hooks:
 
         @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
-            if self._deep or self._torch.compiler.is_compiling():
+            if self._deep or self._compiling():
                 return original(*args, **kwargs)  # recomputation goes backward within the backward pass
             self._deep += 1
             self.backwards += 1

@@ -21,8 +21,9 @@ import msgspec
 from gpuledger.catalog.files import data_dir, load_toml
 
 _OWN = str(Path(__file__).parents[1])
-# What waits outside the loop's own work is no fault of it: batches are made while data is waited for.
-NOT_THERE = ("data_wait",)
+# On a processor nothing tells a wait from a look: batches are made while data is waited for, and torch's own optimizers
+# keep their step count on the processor, on a GPU too.
+NOT_THERE = frozenset({"data_wait", "optimizer"})
 
 
 class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,12 +97,16 @@ class SyncWatch:
         self._torch, self._cuda, self._phase, self._on_wait = torch, cuda, phase, on_wait
         self.sites = Sites()
         self._undo: list[Callable[[], None]] = []
-        self._inside = False
-        self._torch_dir = str(Path(torch.__file__).parent)
-        self._skip = (self._torch_dir, _OWN)
+        self._inside = self._on = False
+        self._skip = (str(Path(torch.__file__).parent), _OWN)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Begin to watch. What is put in place stays until `close`: Python gives up its caches for a class that is
+        changed again and again, and this one is torch.Tensor.
+        """
+        self._on = True
+        if self._undo:
+            return
         for call in waiting_calls():
             if call.on == "tensor":
                 self._wrap(self._torch.Tensor, call.name, f".{call.name}()", of_tensor=True)
@@ -112,32 +117,34 @@ class SyncWatch:
                     self._wrap(owner, name, f"{call.name}()", of_tensor=False)
 
     def stop(self) -> None:
+        """Do not look for a while."""
+        self._on = False
+
+    def close(self) -> None:
         """Everything as it was."""
+        self._on = False
         while self._undo:
             self._undo.pop()()
 
     def _wrap(self, owner: Any, name: str, words: str, *, of_tensor: bool) -> None:
         original, own = getattr(owner, name), name in vars(owner)
-        watch, compiling = self._waited, self._torch.compiler.is_compiling
+        watch, compiling, cuda, phase = self._waited, self._torch.compiler.is_compiling, self._cuda, self._phase
 
         @functools.wraps(original)
         def waits(*args: Any, **kwargs: Any) -> Any:
-            if self._inside or compiling() or (of_tensor and not self._held_up(args[0])):
+            # Without a GPU, what would wait on one is counted.
+            waited = not of_tensor or (args[0].is_cuda if cuda else phase() not in NOT_THERE)
+            if not waited or not self._on or self._inside or compiling():
                 return original(*args, **kwargs)
             return watch(original, words, args, kwargs)
 
-        setattr(owner, name, waits)
-        self._undo.append(lambda: setattr(owner, name, original) if own else delattr(owner, name))
+        def undo() -> None:
+            # Another meter may have put itself around this one since; then it keeps what it holds, and this is silent.
+            if vars(owner).get(name) is waits:
+                setattr(owner, name, original) if own else delattr(owner, name)
 
-    def _held_up(self, tensor: Any) -> bool:
-        """Whether asking this tensor waits for a GPU; without one, whether it would on one."""
-        if self._cuda:
-            return bool(tensor.is_cuda)
-        if self._phase() in NOT_THERE:
-            return False
-        # torch's own optimizers keep their step count on the processor, on a GPU too.
-        caller = sys._getframe(2).f_code.co_filename  # noqa: SLF001 - the only cheap way to the caller
-        return not caller.startswith(f"{self._torch_dir}/optim")
+        setattr(owner, name, waits)
+        self._undo.append(undo)
 
     def _waited(self, original: Callable[..., Any], words: str, args: Any, kwargs: Any) -> Any:
         self._inside = True

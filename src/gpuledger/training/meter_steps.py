@@ -1,14 +1,13 @@
 """How is a loop followed step by step: what is put in place, counted once, timed, and taken away again?
 
 The first steps are not timed: they load kernels, compile and fill caches. In the second one the FLOPs are counted.
-Steps are timed as often as keeps the meter's own work below a fifth of a percent of the loop.
+Steps are timed as often as keeps the meter's own work below a tenth of a percent of the loop.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from gpuledger.training.meter_count import Counting, StepCount, count_apart
@@ -19,30 +18,22 @@ from gpuledger.training.meter_loss import LossWatch
 from gpuledger.training.meter_observed import Work
 from gpuledger.training.meter_sites import Sites, SyncWatch
 from gpuledger.training.meter_totals import Totals
-from gpuledger.training.meter_units import BatchSize, batch_size, together
+from gpuledger.training.meter_units import EMPTY, SizeCache, batch_size, together
 from gpuledger.units import Unknown
 
 COUNTED_STEP = 1
-BUDGET_RATIO = 0.002
+BUDGET_RATIO = 0.001
 ADAPT_EVERY = 10
 MOST_SPARSE = 64
 _COUNTED = "counted by torch on one step"
 _APART = "forward pass counted by torch on tensors without data, backward taken as twice it: the model is compiled"
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """What the user says a batch holds; None is found out from the batch."""
-
-    tokens: int | None = None
-    samples: int | None = None
-
-
 class Steps:
     """Follows a loop. `attach` and `detach` may come in turns: hooks are there only while a loop runs."""
 
     def __init__(
-        self, torch: Any, model: Any | None, device: Any, *, warmup: int, count: bool, sizes: Sizes, energy: Energy
+        self, torch: Any, model: Any | None, device: Any, *, warmup: int, count: bool, sizes: SizeCache, energy: Energy
     ) -> None:
         self.torch, self.model, self.device = torch, model, device
         self.cuda = device.type == "cuda"
@@ -58,7 +49,7 @@ class Steps:
         self.every = 1
         self.warmup, self._count, self._sizes = warmup, count, sizes
         self._counting: Counting | None = None
-        self._size = BatchSize()
+        self._size = EMPTY
         self._begin_ms = 0
         self._updates_before = 0
         self._in_step = self._attached = False
@@ -92,7 +83,7 @@ class Steps:
         if self.index == self.warmup:
             self.watch.sites = Sites()  # set-up waits are no fault of the loop
             self.energy.begin()
-        self._begin_ms, self._in_step, self._size = _now_ms(), True, BatchSize()
+        self._begin_ms, self._in_step, self._size = _now_ms(), True, EMPTY
         self._from_forward = False
         self._updates_before = self.updates
         if self.index >= self.warmup and (self.index - self.warmup) % self.every == 0:
@@ -102,7 +93,7 @@ class Steps:
 
     def has_batch(self, batch: object, after: str | None = None) -> None:
         """The batch is there."""
-        self._size = batch_size(batch, self._sizes.samples, self._sizes.tokens)
+        self._size = self._sizes.of(batch)
         self.marks.mark(after or ("h2d" if self.cuda and self._size.on_host else "other"))
         if self._count and self.index == COUNTED_STEP and isinstance(self.work, Unknown):
             self._start_counting()

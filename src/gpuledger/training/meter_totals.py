@@ -66,8 +66,10 @@ class Totals:
     def passed(self, begin_ms: int, end_ms: int, size: BatchSize) -> None:
         """A step went by, timed or not: it belongs to the hour it began in."""
         self.steps += 1
-        hour = self._hours.setdefault(begin_ms // MS_PER_HOUR, _Hour(begin_ms, end_ms))
-        hour.end_ms = max(hour.end_ms, end_ms)
+        hour = self._hours.get(begin_ms // MS_PER_HOUR)
+        if hour is None:
+            hour = self._hours[begin_ms // MS_PER_HOUR] = _Hour(begin_ms, end_ms)
+        hour.end_ms = end_ms
         hour.steps += 1
         hour.tokens = _plus(hour.tokens, size.tokens)
         hour.samples = _plus(hour.samples, size.samples)

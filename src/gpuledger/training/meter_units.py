@@ -23,6 +23,9 @@ class BatchSize:
     pinned: bool | None = None
 
 
+EMPTY = BatchSize()
+
+
 def batch_size(batch: object, samples: int | None = None, tokens: int | None = None) -> BatchSize:
     """By the first tensor of the batch; integers in two dimensions are taken as tokens. What is given wins."""
     named = _named(batch)
@@ -43,6 +46,30 @@ def batch_size(batch: object, samples: int | None = None, tokens: int | None = N
         on_host=bool(held),
         pinned=_pinned(held[0]) if held else None,
     )
+
+
+class SizeCache:
+    """Sizes by shape: nearly all batches of a run are alike, and looking at each of them closely costs time."""
+
+    def __init__(self, samples: int | None = None, tokens: int | None = None) -> None:
+        self._given = samples, tokens
+        self._known: dict[object, BatchSize] = {}
+
+    def of(self, batch: object) -> BatchSize:
+        """What a batch holds."""
+        first = batch
+        if type(batch) in (list, tuple) and batch:
+            first = batch[0]  # type: ignore[index]
+        elif type(batch) is dict and batch:
+            first = next((batch[name] for name in TOKEN_NAMES if name in batch), None)
+        shape = getattr(first, "shape", None)
+        if shape is None:
+            return batch_size(batch, *self._given)
+        key = type(batch), shape, getattr(first, "dtype", None)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = batch_size(batch, *self._given)
+        return found
 
 
 def together(one: BatchSize, other: BatchSize) -> BatchSize:
