@@ -24,7 +24,7 @@ from torch import nn
 from gpuledger.training.meter import Meter
 
 BAR_PCT = 0.5
-WARM_STEPS = 6
+WARM_STEPS = 8
 # Layers, width, heads, sequence, batch, vocabulary.
 JOBS = {
     "tiny": (2, 64, 2, 64, 4, 512),

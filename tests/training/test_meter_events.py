@@ -40,6 +40,11 @@ class FakeCuda:
         self.made += 1
         return FakeEvent(self)
 
+    capturing = False
+
+    def is_current_stream_capturing(self) -> bool:
+        return self.capturing
+
     def synchronize(self) -> None:
         self.synchronized += 1
         self.reached = self.recorded
@@ -113,6 +118,20 @@ def test_too_many_waits_are_counted_but_not_timed():
     marks.finish()
     assert marks.left_out == MOST_MARKS
     assert done[0].seconds == pytest.approx(2 * MOST_MARKS / 1000)
+
+
+def test_nothing_is_put_into_a_graph_that_is_being_captured():
+    cuda, marks, done = followed()
+    marks.begin(0, "forward")
+    cuda.capturing = True
+    before = cuda.recorded
+    marks.mark("backward")
+    assert cuda.recorded == before
+    cuda.capturing = False
+    cuda.clock_ms += 5
+    marks.end()
+    marks.finish()
+    assert done[0].seconds == 0.005
 
 
 def test_what_turned_out_to_be_something_else_is_renamed():

@@ -169,7 +169,7 @@ class Meter:
             energy_j_per_step=joules if isinstance(joules, Unknown) or not after_warmup else joules / after_warmup,
             memory=memory_of(self._torch, steps.device, self._place.memory_bytes),
             loader=self._loader,
-            sites=steps.watch.sites.all(),
+            sites=steps.sites(),
             compiled=steps.compiled,
             fused_optimizer=steps.hooks.fused,
             optimizer=steps.hooks.optimizer,

@@ -26,6 +26,10 @@ class Timer(Protocol):
         """A mark here and now."""
         ...
 
+    def closed(self) -> bool:
+        """Whether no mark can be put now: what is being captured into a graph does not run."""
+        ...
+
     def ready(self, stamp: Any) -> bool:
         """Whether the device has reached it."""
         ...
@@ -49,6 +53,10 @@ class HostTimer:
     def stamp(self) -> float:
         """Now."""
         return time.perf_counter()
+
+    def closed(self) -> bool:
+        """Never."""
+        return False
 
     def ready(self, stamp: float) -> bool:  # noqa: ARG002
         """At once."""
@@ -77,6 +85,10 @@ class EventTimer:
         event = self._pool.pop() if self._pool else self._cuda.Event(enable_timing=True)
         event.record()
         return event
+
+    def closed(self) -> bool:
+        """While a CUDA graph is captured."""
+        return bool(self._cuda.is_current_stream_capturing())
 
     def ready(self, stamp: Any) -> bool:
         """Asked, not waited for."""
@@ -147,6 +159,8 @@ class Marks:
             return
         before, self.phase = self.phase, phase
         if held.marks and before == phase:
+            return
+        if self._timer.closed():
             return
         if len(held.marks) >= MOST_MARKS:
             self.left_out += 1

@@ -97,8 +97,8 @@ class SyncWatch:
         self._torch, self._cuda, self._phase, self._on_wait = torch, cuda, phase, on_wait
         self.sites = Sites()
         self._undo: list[Callable[[], None]] = []
-        self._inside = self._on = False
-        self._skip = (str(Path(torch.__file__).parent), _OWN)
+        self.inside = self._on = False
+        self.skip = (str(Path(torch.__file__).parent), _OWN)
 
     def start(self) -> None:
         """Begin to watch. What is put in place stays until `close`: Python gives up its caches for a class that is
@@ -134,7 +134,7 @@ class SyncWatch:
         def waits(*args: Any, **kwargs: Any) -> Any:
             # Without a GPU, what would wait on one is counted.
             waited = not of_tensor or (args[0].is_cuda if cuda else phase() not in NOT_THERE)
-            if not waited or not self._on or self._inside or compiling():
+            if not waited or not self._on or self.inside or compiling():
                 return original(*args, **kwargs)
             return watch(original, words, args, kwargs)
 
@@ -147,7 +147,7 @@ class SyncWatch:
         self._undo.append(undo)
 
     def _waited(self, original: Callable[..., Any], words: str, args: Any, kwargs: Any) -> Any:
-        self._inside = True
+        self.inside = True
         self._on_wait(True)
         begun = time.perf_counter()
         try:
@@ -155,7 +155,7 @@ class SyncWatch:
         finally:
             seconds = time.perf_counter() - begun
             self._on_wait(False)
-            self._inside = False
-            place = user_line(sys._getframe(2), self._skip)  # noqa: SLF001
+            self.inside = False
+            place = user_line(sys._getframe(2), self.skip)  # noqa: SLF001
             if place is not None:
                 self.sites.add(*place, words, seconds)

@@ -16,7 +16,8 @@ from gpuledger.training.meter_events import EventTimer, HostTimer, Marks, Timer
 from gpuledger.training.meter_hooks import Hooks
 from gpuledger.training.meter_loss import LossWatch
 from gpuledger.training.meter_observed import Work
-from gpuledger.training.meter_sites import Sites, SyncWatch
+from gpuledger.training.meter_sites import Site, Sites, SyncWatch
+from gpuledger.training.meter_sync_debug import WINDOW_STEPS, SyncDebug
 from gpuledger.training.meter_totals import Totals
 from gpuledger.training.meter_units import EMPTY, SizeCache, batch_size, together
 from gpuledger.units import Unknown
@@ -42,6 +43,7 @@ class Steps:
         self.marks = Marks(self.timer, self.totals.took)
         self.hooks = Hooks(torch, self.marks.mark, self._on_loss, self._on_update)
         self.watch = SyncWatch(torch, self.cuda, lambda: self.marks.phase, self._on_wait)
+        self.debug = SyncDebug(torch.cuda, self.watch.skip, lambda: self.watch.inside)
         self.losses = LossWatch(torch, self.timer, self.cuda)
         self.work: Work | Unknown = Unknown("FLOPs are counted in the second step, which did not come")
         self.compiled = False
@@ -75,6 +77,7 @@ class Steps:
                 self._passed()
         if self._attached:
             self._attached = False
+            self.debug.close()
             self.watch.stop()
             self.hooks.stop()
 
@@ -83,10 +86,13 @@ class Steps:
         if self.index == self.warmup:
             self.watch.sites = Sites()  # set-up waits are no fault of the loop
             self.energy.begin()
+        if self.cuda and self.index >= self.warmup and not self.debug.done:
+            self.debug.begins()
         self._begin_ms, self._in_step, self._size = _now_ms(), True, EMPTY
         self._from_forward = False
         self._updates_before = self.updates
-        if self.index >= self.warmup and (self.index - self.warmup) % self.every == 0:
+        first = self.warmup + (WINDOW_STEPS if self.cuda else 0)  # steps that torch warns in are slower
+        if self.index >= first and (self.index - first) % self.every == 0:
             self.marks.begin(self.index, phase)
         else:
             self.marks.phase = phase
@@ -127,6 +133,10 @@ class Steps:
         own_s = self.marks.own_s / self.totals.timed
         if mean_s > 0:
             self.every = max(1, min(MOST_SPARSE, math.ceil(own_s / mean_s / BUDGET_RATIO)))
+
+    def sites(self) -> tuple[Site, ...]:
+        """Every line at which the host waits, by our watch and by torch's own."""
+        return (*self.watch.sites.all(), *self.debug.sites(max(self.index - self.warmup, 1)))
 
     @property
     def own_ratio(self) -> float:
