@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -104,3 +105,18 @@ def test_it_is_json_and_a_sentence(lake: Lake) -> None:
         == "counted"
     )
     assert "counted their own FLOPs for 17 % of the observed time: 50 % of the dense peak" in statement.findings[-1]
+
+
+def test_a_terminal_shows_it(lake: Lake) -> None:
+    from rich.console import Console
+
+    from gpuledger.cli.views.statement import parts
+
+    write_counted(lake, counted("GPU-a", tflop=1800 * 494.75))
+    console = Console(width=100, record=True, file=io.StringIO())
+    for part in parts(with_counted(efficiency_statement(lake), lake, Scope()), 100):
+        console.print(part)
+    shown = console.export_text()
+    assert "Counted by the jobs themselves" in shown
+    assert "494.8" in shown
+    assert "50.0 %" in shown

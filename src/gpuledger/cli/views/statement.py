@@ -28,6 +28,7 @@ def parts(statement: EfficiencyStatement, width: int) -> list[RenderableType]:
         groups("By GPU model", "model", statement.by_model, width),
         groups("By namespace", "namespace", statement.by_namespace, width),
         bottlenecked(statement.bottlenecked_gpus, width),
+        counted(statement),
         roi(statement),
         not_known(statement),
     ]
@@ -129,6 +130,25 @@ def bottlenecked(rows: tuple[GpuRow, ...], width: int) -> RenderableType | None:
         cells += [escape(row.namespace or "unallocated"), percent(row.means.gpu_util_pct, 0), number(row.means.pif, 2)]
         table.add_row(*cells, percent(row.bottlenecked_pct_of_active, 0), escape(row.likely_cause))
     return _with_rest(table, len(rows) - SHOWN_GPUS, "bottlenecked_gpus.csv (--out DIR) and --json")
+
+
+def counted(statement: EfficiencyStatement) -> Table | None:
+    """What jobs counted themselves, where any did; device by device, for the time they cover."""
+    if statement.counted is None or not statement.counted.devices:
+        return None
+    devices = statement.counted.devices
+    table = plain_table("Counted by the jobs themselves")
+    table.add_column("GPU")
+    for title_ in ("hours", "steps", "TFLOP/s", "of dense peak"):
+        table.add_column(title_, justify="right", no_wrap=True)
+    for d in devices[:SHOWN_GPUS]:
+        done = None if isinstance(d.realized_tflops, Unknown) else d.realized_tflops.middle
+        table.add_row(
+            escape(d.gpu_uuid), number(d.covered_h, 2), f"{d.steps:,}", number(done, 1), percent(d.rfu_counted_pct)
+        )
+    if len(devices) > SHOWN_GPUS:
+        table.caption = f"{SHOWN_GPUS} of {len(devices)} GPUs; --json has all"
+    return table
 
 
 def roi(statement: EfficiencyStatement) -> RenderableType | None:
