@@ -104,7 +104,7 @@ def test_it_is_json_and_a_sentence(lake: Lake) -> None:
         json.loads(json.dumps(made, allow_nan=False))["counted"]["devices"][0]["realized_tflops"]["evidence"]
         == "counted"
     )
-    assert "counted their own FLOPs for 17 % of the observed time: 50 % of the dense peak" in statement.findings[-1]
+    assert "counted their own FLOPs for 17 % of the observed time: 50 % of the dense peak" in statement.findings[1]
 
 
 def test_a_terminal_shows_it(lake: Lake) -> None:

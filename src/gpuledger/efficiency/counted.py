@@ -43,7 +43,7 @@ def with_counted(statement: EfficiencyStatement, lake: Lake, scope: Scope) -> Ef
     return replace(
         statement,
         counted=analysis,
-        findings=(*statement.findings, *_sentence(analysis)),
+        findings=(*statement.findings[:1], *_sentence(analysis), *statement.findings[1:]),
         not_known=(*statement.not_known, *missing),
     )
 
