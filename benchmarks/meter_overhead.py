@@ -125,17 +125,13 @@ def overhead(loop: Loop, meter: Meter, pairs: int, steps: int) -> dict[str, Any]
     return judged(plain, metered, steps)
 
 
-def cost_us(device: str, blocks: int = 60, steps: int = 40) -> dict[str, float]:
-    """The host's time for one timed step of the meter, by itself: the best block of a loop of hardly any work.
-
-    Every step is timed here, as in long steps; in short ones the meter times fewer. The best of many short blocks is
-    hardly touched by what else runs on the machine.
+def cost_us(device: str, blocks: int = 60, steps: int = 100) -> dict[str, float]:
+    """The host's time for one step of the meter, by itself, timed and not timed: the best block of a loop of hardly
+    any work. The best of many short blocks is hardly touched by what else runs on the machine.
     """
     model = nn.Linear(1, 1, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     batch = torch.ones(1, 1, device=device)
-    meter = Meter(model, count=False, warmup=0)
-    meter.steps._adapt = lambda: None  # type: ignore[method-assign]  # noqa: SLF001
 
     def block(batches: Iterable[torch.Tensor]) -> float:
         begun = time.perf_counter()
@@ -144,13 +140,24 @@ def cost_us(device: str, blocks: int = 60, steps: int = 40) -> dict[str, float]:
             optimizer.step()
         return time.perf_counter() - begun
 
-    best = {"plain": math.inf, "metered": math.inf}
+    meters = {"timed": Meter(model, count=False, warmup=0), "untimed": Meter(model, count=False, warmup=0)}
+    for name, meter in meters.items():
+        meter.steps._adapt = lambda: None  # type: ignore[method-assign]  # noqa: SLF001
+        meter.steps.every = 1 if name == "timed" else 10**9
+    best = dict.fromkeys(("plain", *meters), math.inf)
     for _ in range(blocks):
         best["plain"] = min(best["plain"], block(batch for _ in range(steps)))
-        best["metered"] = min(best["metered"], block(meter(batch for _ in range(steps))))
-    meter.finish()
-    cost = 1e6 * (best["metered"] - best["plain"]) / steps
-    return {"timed_step_us": cost, "least_step_ms_within_bar": cost / 1000 / (BAR_PCT / 100), "blocks": blocks}
+        for name, meter in meters.items():
+            best[name] = min(best[name], block(meter(batch for _ in range(steps))))
+    for meter in meters.values():
+        meter.finish()
+    cost = {name: 1e6 * (best[name] - best["plain"]) / steps for name in meters}
+    return {
+        "timed_step_us": cost["timed"],
+        "untimed_step_us": cost["untimed"],
+        "least_step_ms_within_bar": cost["timed"] / 1000 / (BAR_PCT / 100),
+        "blocks": blocks,
+    }
 
 
 def judged(plain: list[float], metered: list[float], steps: int) -> dict[str, Any]:
@@ -189,7 +196,9 @@ def main() -> int:
     meter = Meter(loop.model)
     found = overhead(loop, meter, args.pairs, args.steps)
     seen = meter.report(show=not args.json).seen
-    found["meter_cost"] = cost_us(args.device)
+    cost = found["meter_cost"] = cost_us(args.device)
+    mean_us = cost["untimed_step_us"] + (cost["timed_step_us"] - cost["untimed_step_us"]) / meter.steps.every
+    found["host_cost_pct"] = mean_us / 1000 / found["step_ms"] * 100
     found |= {"job": args.job, "device": seen.place.name, "own_pct": 100 * seen.own_ratio, "timed": seen.timed_steps}
     meter.finish()
     if args.json:
