@@ -36,11 +36,37 @@ def test_the_first_line_is_the_answer(cli):
     assert "fits nowhere" not in ended.out
 
 
-def test_the_options_of_a_remedy_make_it_fit(cli):
-    for remedy in cli(*LLAMA, "--json").json()["remedies"]:
-        again = cli(*LLAMA, *remedy["options"].split(), "--json").json()
+SERVED = ("plan", "fit", "--model", "llama-3.1-70b", "--gpu", "l4", "--mode", "serve", "--batch", "64")
+
+
+@pytest.mark.parametrize("asked", [LLAMA, SERVED])
+def test_the_options_of_a_remedy_make_it_fit(cli, asked):
+    remedies = cli(*asked, "--json").json()["remedies"]
+    assert remedies
+    for remedy in remedies:
+        again = cli(*asked, *remedy["options"].split(), "--json").json()
         assert again["fits"]
         assert again["total_bytes"] == remedy["total_bytes"]
+        assert again["close"] is remedy["close"]
+
+
+def test_a_remedy_within_the_error_is_marked(cli):
+    marked = [r["close"] for r in cli(*LLAMA, "--json").json()["remedies"]]
+    assert set(marked) == {True, False}
+    out = cli(*LLAMA).out
+    assert out.count(" !") == sum(marked)
+    assert "! barely: within the error of the estimate" in out
+
+
+@pytest.mark.parametrize(
+    ("mode", "option", "other"),
+    [("train", ("--context", "100"), "serve"), ("train", ("--batch", "2"), "serve"),
+     ("serve", ("--zero", "3"), "train"), ("serve", ("--recompute",), "train")],
+)  # fmt: skip
+def test_an_option_of_the_other_mode_is_refused_not_passed_over(cli, mode, option, other):
+    ended = cli(*LLAMA, "--mode", mode, *option)
+    assert ended.code == 2
+    assert f"{option[0]} is for --mode {other}" in ended.err
 
 
 def test_a_lower_bound_is_said_aloud(cli):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from gpuledger.cli.options import PATH, Command
 from gpuledger.errors import InputError
@@ -74,6 +75,25 @@ _OPTIONS = (
 )  # fmt: skip
 
 
+# Said of a run of the other mode, an option would be passed over in silence.
+_ONLY = {
+    "train": ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels",
+              "lora_rank", "frozen_precision", "sequence_parallel"),
+    "serve": ("context", "batch", "cache_precision"),
+}  # fmt: skip
+
+
+def _check_mode(mode: str) -> None:
+    context = click.get_current_context()
+    other = "serve" if mode == "train" else "train"
+    for name in _ONLY[other]:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(
+                f"{option} is for --mode {other}, and this is {mode}", hint=f"add --mode {other}, or leave {option} out"
+            )
+
+
 def _asked(
     *, model_name: str | None, config: Path | None, gpu_name: str, tensor: int | None, precision: str | None,
     sequence: int | None, context: int | None, **how: Any,
@@ -82,6 +102,7 @@ def _asked(
     from gpuledger.catalog.models import get_model
     from gpuledger.plan.memory_setup import Setup, with_defaults
 
+    _check_mode(how["mode"])
     if (model_name is None) == (config is None):
         hint = "for example --model llama-3.1-8b, or --config config.json"
         raise InputError("give either --model or --config", hint=hint)

@@ -12,7 +12,7 @@ from gpuledger.catalog.models import Model
 from gpuledger.errors import InputError
 from gpuledger.plan.fit_changes import Case, Change, changes
 from gpuledger.plan.memory import Memory, memory
-from gpuledger.plan.memory_facts import capacity
+from gpuledger.plan.memory_facts import capacity, overheads
 from gpuledger.plan.memory_setup import Setup, check
 
 MOST_REMEDIES = 6
@@ -34,6 +34,7 @@ class Remedy:
     capacity_bytes: int
     free_bytes: int
     at_least: bool
+    close: bool  # the card lies within the error of what was measured
 
 
 def search(model: Model, gpu: Gpu, setup: Setup) -> tuple[tuple[Remedy, ...], str]:
@@ -121,6 +122,7 @@ def _tried(model: Model, case: Case, chosen: tuple[Change, ...]) -> Remedy | Non
         capacity_bytes=room,
         free_bytes=room - need.total_bytes,
         at_least=bool(need.not_known),
+        close=need.total_bytes / overheads().error.p10 > room,
     )
 
 

@@ -38,6 +38,9 @@ def cards(fit: Fit) -> list[Card]:
     ]
 
 
+BARELY = "fits barely: within the error of the estimate"
+
+
 def parts_table(fit: Fit) -> Table:
     """Memory by part."""
     rows = [
@@ -58,7 +61,7 @@ def remedies_table(fit: Fit) -> Table:
             cell(remedy.options),
             cell(number(remedy.total_bytes / GB, 1), remedy.total_bytes),
             cell(number(remedy.free_bytes / GB, 1), remedy.free_bytes),
-            cell("; ".join(remedy.costs)),
+            cell("; ".join((*remedy.costs, *((BARELY,) if remedy.close else ())))),
         ]
         for remedy in fit.remedies
     ]

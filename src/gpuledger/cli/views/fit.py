@@ -70,10 +70,14 @@ def _remedies(fit: Fit) -> Table:
     table.add_column("options")
     table.add_column("GB a GPU", justify="right", no_wrap=True)
     table.add_column("free GB", justify="right", no_wrap=True)
+    barely = any(remedy.close for remedy in fit.remedies)
     for at, remedy in enumerate(fit.remedies, 1):
         words = escape("; ".join(remedy.changes))
         total = f"{'at least ' if remedy.at_least else ''}{_gb(remedy.total_bytes)}"
-        table.add_row(str(at), words, escape(remedy.options), total, _gb(remedy.free_bytes))
+        mark = " !" if remedy.close else "  " if barely else ""
+        table.add_row(str(at), words, escape(remedy.options), total, f"{_gb(remedy.free_bytes)}{mark}")
+    if barely:
+        table.caption, table.caption_justify = "! barely: within the error of the estimate", "left"
     return table
 
 
