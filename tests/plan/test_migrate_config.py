@@ -262,12 +262,37 @@ def test_all_faults_are_told_not_only_the_first(tmp_path):
     assert len(examine(tmp_path)[1]) == 3
 
 
+def test_all_faults_of_one_entry_are_told(tmp_path):
+    own = {"price_scope": "node", "gpus_per_instance": 0, "colour": "red"}
+    (tmp_path / FILES[0]).write_text(json.dumps({"gpu_instances": {"P5": own, "New": {"name": "x", "vcpus": "many"}}}))
+    scenario = {"monthly_hours": 9999, "use_spot": "yes", "current_gpu_count": 0}
+    (tmp_path / FILES[2]).write_text(json.dumps({"workloads": {"inference_small_p5": {"scenario": scenario}}}))
+    told = {f.field for f in examine(tmp_path)[1]}
+    at = "workloads.inference_small_p5.scenario"
+    assert {"gpu_instances.P5.price_scope", "gpu_instances.P5.gpus_per_instance", "gpu_instances.P5.colour"} <= told
+    assert {"gpu_instances.New.vcpus", "gpu_instances.New.family", "gpu_instances.New.gpu_type"} <= told
+    assert {f"{at}.monthly_hours", f"{at}.use_spot", f"{at}.current_gpu_count"} <= told
+
+
+def test_the_precisions_named_as_allowed_are_allowed(tmp_path):
+    scenario = {"current_instance": "P4d", "precision": "fp8"}
+    own = {"workloads": {"inference_small_p5": {"scenario": scenario}}}
+    (tmp_path / FILES[2]).write_text(json.dumps(own))
+    (fault,) = examine(tmp_path)[1]
+    named = fault.hint.removeprefix("allowed: ").split(", ")
+    assert "bf16" in named
+    for precision in named:
+        scenario["precision"] = precision
+        (tmp_path / FILES[2]).write_text(json.dumps(own))
+        assert examine(tmp_path)[1] == ()
+
+
 @pytest.mark.parametrize(
     ("text", "where"),
     [
         ('{"gpu_instances": {', "line 1, column"),
         ('{\n "gpu_instances": {"P5": {"vcpus": 1,}}\n}', "line 2"),
-        ('{"gpu_instances": {"P5": {"vcpus": NaN}}}', "NaN is no JSON number"),
+        ('{"gpu_instances": {"P5": {"vcpus": NaN}}}', "vcpus: NaN is no JSON number"),
         ('{"gpu_instances": {}, "gpu_instances": {}}', "gpu_instances: the key is there twice"),
         ("[]", "list at the top"),
         ("", "the file ends there"),

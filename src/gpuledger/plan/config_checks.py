@@ -79,19 +79,24 @@ def _workloads(made: Made, files: Mapping[str, str]) -> Tests:
         yield _named(s.workload_type, KINDS, path, f"{at}.workload_type")
         yield _named(s.model_size, [name.upper() for name in made["model_sizes"]], path, f"{at}.model_size")
         yield _named(s.precision, made["precisions"], path, f"{at}.precision")
-        yield partial(_able, s, made["gpu_instances"], path, f"{at}.precision")
+        yield partial(_able, s, made, path, f"{at}.precision")
         if one.use_case is not None:
             yield _named(one.use_case, made["use_cases"], path, f"workloads.{key}.use_case")
 
 
-def _able(scenario: Scenario, instances: Mapping[str, Instance], path: str, field: str) -> None:
+def _able(scenario: Scenario, made: Made, path: str, field: str) -> None:
     """The GPU of the present instance must have the precision that is said to run on it."""
-    one, precision = instances.get(scenario.current_instance), precisions().get(fold(scenario.precision))
+    one: Instance | None = made["gpu_instances"].get(scenario.current_instance)
+    precision = precisions().get(fold(scenario.precision))
     gpu = load_gpus().get(one.catalog_gpu or "") if one is not None else None
     if gpu is None or precision is None:
         return
     if precision.needs and precision.needs not in gpu.peak_tflops:
-        able = [p.name for p in precisions().values() if not p.needs or p.needs in gpu.peak_tflops]
+        able = [
+            p.name
+            for p in precisions().values()
+            if p.name in made["precisions"] and (not p.needs or p.needs in gpu.peak_tflops)
+        ]
         problem = f"{scenario.precision!r} is not allowed: {gpu.name} has no {precision.needs} units in the catalog"
         raise FactError(path, field, problem, hint=f"allowed: {', '.join(able)}")
 

@@ -33,18 +33,45 @@ def entry(raw: object, kind: type[T], path: str, field: str) -> T:
         raise _fault(str(error), raw, kind, path, field) from error
 
 
+def faults(raw: object, kind: Any, path: str, field: str) -> list[FactError]:
+    """Every fault of an entry, field by field; none where it is sound."""
+    if not isinstance(raw, dict) or not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
+        try:
+            entry(raw, kind, path, field)
+        except FactError as error:
+            return [error]
+        return []
+    found: list[FactError] = []
+    fields = {f.encode_name: f for f in msgspec.structs.fields(kind)}
+    for name, one in fields.items():
+        if name in raw:
+            found += faults(raw[name], one.type, path, f"{field}.{name}")
+        elif one.required:
+            found.append(_missing(path, field, name))
+    return found + [_extra(path, field, name, fields) for name in raw if name not in fields]
+
+
+def _missing(path: str, field: str, name: str) -> FactError:
+    hint = f"add {name!r} to {field}; gpuledger config init writes files with every field"
+    return FactError(path, f"{field}.{name}", "the field is missing", hint=hint)
+
+
+def _extra(path: str, field: str, name: str, known: Iterable[str]) -> FactError:
+    names = sorted(known)
+    near = nearest(name, names)
+    allowed = f"did you mean {' or '.join(near)}?" if near else f"allowed: {', '.join(names) or 'see the guide'}"
+    return FactError(path, f"{field}.{name}", "no such field", hint=allowed)
+
+
 def _fault(message: str, raw: object, kind: type[Any], path: str, field: str) -> FactError:
     problem, _, where = message.partition(" - at `")
     inner = where.rstrip("`").removeprefix("$").lstrip(".")
     full = ".".join(p for p in (field, inner) if p)
     if found := _MISSING.search(problem):
-        hint = f"add {found[1]!r} to {full}; gpuledger config init writes files with every field"
-        return FactError(path, f"{full}.{found[1]}", "the field is missing", hint=hint)
+        return _missing(path, full, found[1])
     if found := _EXTRA.search(problem):
-        known = sorted(f.name for f in msgspec.structs.fields(kind)) if not inner else []
-        near = nearest(found[1], known)
-        allowed = f"did you mean {' or '.join(near)}?" if near else f"allowed: {', '.join(known) or 'see the guide'}"
-        return FactError(path, f"{full}.{found[1]}", "no such field", hint=allowed)
+        known = [f.name for f in msgspec.structs.fields(kind)] if not inner else []
+        return _extra(path, full, found[1], known)
     value = _found(raw, inner)
     if "Invalid enum value" in problem:
         allowed = "gpu or instance" if full.endswith("price_scope") else "one of the names the guide lists"

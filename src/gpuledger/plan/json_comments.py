@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from gpuledger.errors import FactError, FileFault, map_os_error
 
 MEND = "mend the JSON at the place named above; // comments are allowed"
+
+
+@dataclass(frozen=True)
+class _Constant:
+    """NaN or an infinity, kept until the field it stands in is known."""
+
+    name: str
 
 
 def read_json(file: Traversable | Path) -> Any:
@@ -27,21 +35,19 @@ def read_json(file: Traversable | Path) -> Any:
 def parse(text: str, path: str) -> Any:
     """The text as plain data; a fault names the file, the line and the column."""
 
-    def refuse(name: str) -> NoReturn:
-        raise FactError(
-            path, "number", f"{name} is no JSON number", hint="write a finite number, or leave the field out"
-        )
-
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
                 raise FactError(path, key, "the key is there twice", hint="keep one of the two")
+            if isinstance(value, _Constant):
+                hint = "write a finite number, or leave the field out"
+                raise FactError(path, key, f"{value.name} is no JSON number", hint=hint)
             found[key] = value
         return found
 
     try:
-        return json.loads(without_comments(text), parse_constant=refuse, object_pairs_hook=once)
+        return json.loads(without_comments(text), parse_constant=_Constant, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise FactError(path, "syntax", f"{error.msg} at {where}{_shown(text, error.lineno)}", hint=MEND) from error

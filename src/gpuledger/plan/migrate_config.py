@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from gpuledger.catalog.files import data_dir
 from gpuledger.errors import FactError, FileFault, GpuledgerError, nearest
 from gpuledger.plan.config_checks import check
-from gpuledger.plan.config_faults import entry
+from gpuledger.plan.config_faults import entry, faults
 from gpuledger.plan.json_comments import read_json
 from gpuledger.plan.migrate_schema import (
     Instance,
@@ -207,9 +207,10 @@ def _make(reading: _Reading) -> None:
             made = reading.made.setdefault(section, {})
             path = reading.files.get(section, section)
             for key, raw in reading.raw.get(section, {}).items():
-                done = reading.attempt(partial(entry, raw, kind, path, f"{section}.{key}"))
-                if done is not None:
-                    made[key] = done
+                if found := faults(raw, kind, path, f"{section}.{key}"):
+                    reading.faults += found
+                else:
+                    made[key] = entry(raw, kind, path, f"{section}.{key}")
 
 
 def _config(reading: _Reading, folder: Path | str | None, illustrative: bool) -> Config:
