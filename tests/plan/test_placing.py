@@ -65,6 +65,16 @@ def test_full_training_of_70b_needs_sixteen_bytes_a_parameter_and_lora_does_not(
     assert any("LoRA" in r for r in found.remedies)
 
 
+def test_words_of_a_placement_are_of_this_job():
+    """One GPU is not data parallel, and who trains adapters already does not train every weight."""
+    one = place(job(workload="fine_tuning", size="medium"), gpu("h100-sxm5-80gb"), 1, 8)
+    assert one.words == "on one GPU, activations recomputed"
+    adapters = place(job(workload="fine_tuning", size="medium"), gpu("l40s"), 1, 8)
+    assert "QLoRA: 4-bit weights and adapters instead of LoRA over fp16 weights" in adapters.remedies[-1]
+    whole = place(job(workload="fine_tuning", size="medium", method="full"), gpu("h100-sxm5-80gb"), 1, 8)
+    assert "instead of training every weight" in whole.remedies[-1]
+
+
 def test_a_copy_never_spans_instances_and_copies_add_up():
     small = job(precision="int8")
     one, four = (place(small, gpu("l40s"), n, 1) for n in (1, 4))

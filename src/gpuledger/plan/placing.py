@@ -84,8 +84,9 @@ def ways(job: Job, gpus: int, gpus_per_instance: int) -> Iterator[Way]:
         yield from _serving(job, gpus, gpus_per_instance)
         return
     plain = _training(job, gpus)
-    yield Way(plain, 1, f"data parallel over {gpus}" if gpus > 1 else "on one GPU")
-    yield Way(replace(plain, recompute=True), 1, "data parallel, activations recomputed")
+    spread = f"data parallel over {gpus}" if gpus > 1 else "on one GPU"
+    yield Way(plain, 1, spread)
+    yield Way(replace(plain, recompute=True), 1, f"{spread}, activations recomputed")
     if gpus > 1:
         yield Way(replace(plain, zero=3), 1, f"sharded over {gpus} (FSDP)")
         yield Way(replace(plain, zero=3, recompute=True), 1, f"sharded over {gpus} (FSDP), activations recomputed")
@@ -199,8 +200,10 @@ def _adapters(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> list[str
     if job.workload is WorkloadType.INFERENCE:
         return []
     tuning = replace(job, workload=WorkloadType.FINE_TUNING)
+    now = job.method if job.workload is WorkloadType.FINE_TUNING else "full"
+    instead = f"LoRA over {job.precision} weights" if now == "lora" else "training every weight"
     for method, words in (("lora", "LoRA adapters"), ("qlora", "QLoRA: 4-bit weights and adapters")):
-        same = job.workload is WorkloadType.FINE_TUNING and job.method in {method, "qlora"}
+        same = now in {method, "qlora"}
         if not same and fits(replace(tuning, method=method), gpu, gpus, gpus_per_instance):
-            return [f"{words} instead of training every weight: fits on the same {gpus} x {gpu.name}"]
+            return [f"{words} instead of {instead}: fits on the same {gpus} x {gpu.name}"]
     return []
