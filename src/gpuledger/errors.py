@@ -14,7 +14,7 @@ Foreign errors (OSError, pyarrow, duckdb) are mapped to these where they enter, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
@@ -50,9 +50,16 @@ class UnknownName(InputError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         close = nearest(name, names)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(names[:12]) or 'none'}"
+        hint = f"did you mean {' or '.join(close)}?" if close else f"known: {_listed(names)}"
         super().__init__(f"no {kind} is called {name!r}", hint=hint)
         self.kind, self.name, self.nearest = kind, name, close
+
+
+def _listed(names: Sequence[str], most: int = 24) -> str:
+    """The names, and how many more there are; quoted where a comma within one would look like the end of it."""
+    shown = [repr(name) if "," in name else name for name in names[:most]]
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return ", ".join([*shown, *more]) or "none"
 
 
 class FactError(InputError):

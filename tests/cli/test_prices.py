@@ -28,6 +28,16 @@ def test_an_accelerator_without_a_host_price_says_why(cli):
     assert "host" in cli("prices", "--gpu", "T4", "--cloud", "gcp").out
 
 
+def test_what_is_not_sold_on_spot_is_said_so(cli):
+    """The list gives 0 for spot on every row of vast, and runpod the on-demand price again: neither is an offer."""
+    for cloud in ("vast", "runpod"):
+        ended = cli("prices", "--cloud", cloud, "--purchase", "spot")
+        assert "no spot offer: " in ended.out
+        assert "next: leave --purchase out" in ended.out
+    assert cli("prices", "--cloud", "vast", "--purchase", "spot", "--json").json()["none_why"]
+    assert "no on-demand offer" in cli("prices", "--instance", "p5e.48xlarge", "--purchase", "on-demand").out
+
+
 def test_nothing_wider_than_the_terminal(cli):
     for args in (["--limit", "5"], ["--sort", "tflops", "--min-memory", "80"], ["--gpu", "h100-sxm", "--count", "8"]):
         table = cli("prices", *args).out.split("\n\n")[0]

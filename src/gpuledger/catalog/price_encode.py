@@ -56,6 +56,7 @@ def prices_json(prices: Prices, limit: int | None = None) -> Json:
         "source": facts().source,
         "not_gpus": dict(prices.not_gpus),
         "replaced_by_yours": prices.replaced,
+        "none_why": prices.none_why,
         "rows": [row_json(row) for row in shown],
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -85,6 +85,7 @@ class Prices:
     not_gpus: tuple[tuple[str, int], ...]
     replaced: int
     stale_after_days: dict[Purchase, int]
+    none_why: str = ""  # where there is no row for want of one way to buy only
 
 
 def price_rows(
@@ -107,7 +108,19 @@ def price_rows(
     rows.sort(key=lambda row: _lowest_first(row, order))
     stale = sum(row.stale for row in rows)
     counted = tuple(sorted(not_gpus.items()))
-    return Prices(tuple(rows), len(matched), stale, counted, hidden, facts().stale_after_days)
+    why = "" if rows else _no_such_purchase(wanted, own, listed)
+    return Prices(tuple(rows), len(matched), stale, counted, hidden, facts().stale_after_days, why)
+
+
+def _no_such_purchase(wanted: Wanted, own: Sequence[Offer], listed: Iterable[Offer] | None) -> str:
+    if wanted.purchase is None:
+        return ""
+    others = len(matching(replace(wanted, purchase=None), own, listed)[0])
+    if not others:
+        return ""
+    if wanted.purchase == "spot":
+        return f"no spot offer: {others} on-demand only (a spot price of 0, none, or that of on-demand is no offer)"
+    return f"no on-demand offer: {others} on spot only"
 
 
 def matching(

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 
+from gpuledger.catalog.offers import load_offers
 from gpuledger.cli.failures import BAD_INPUT
 from gpuledger.cost.own_prices import load_own
-from gpuledger.errors import InputError
+from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.migrate_asking import plan_configured
 from gpuledger.plan.migrate_config import Config, load_config
 from gpuledger.plan.migrate_form import Form, form_of
@@ -53,6 +54,7 @@ class Asked:
 
 def answer(asked: Asked, today: dt.date) -> MigrationSet:
     """The plan or plans asked for."""
+    _check(asked)
     config = load_config(None if asked.config in {None, REFERENCE} else Path(asked.config or ""))
     make = _planner(asked, config, today)
     if asked.set_name is not None:
@@ -62,6 +64,12 @@ def answer(asked: Asked, today: dt.date) -> MigrationSet:
         id_ = workload_named(config, asked.workload_id)
         return together([make(_of_workload(asked, config, id_), id_)], id_)
     return together([make(_filled_in(asked), "")])
+
+
+def _check(asked: Asked) -> None:
+    """What only the command line can get wrong."""
+    if asked.busy_pct is not None and not 0 <= asked.busy_pct <= 100:
+        raise InputError(f"--busy {asked.busy_pct:g} is not allowed", hint="allowed: a percentage from 0 to 100")
 
 
 def _alone(asked: Asked, option: str, other: str | None) -> None:
@@ -76,7 +84,12 @@ def _planner(asked: Asked, config: Config, today: dt.date) -> Callable[[Form, st
                 "--config brings its own prices", hint="leave --cloud, --region and --whole out, or --config"
             )
         return lambda form, id_: plan_configured(config, form, id_)
+    own = load_own(LAKE)
+    known = {offer.cloud.casefold() for offer in (*load_offers(), *own)}
     clouds = tuple(c.casefold() for c in asked.clouds) or ("aws",)
+    for cloud in clouds:
+        if cloud not in {ANY, *known}:
+            raise UnknownName("cloud", cloud, known)
     regions = asked.regions or tuple(
         {HOME_REGION[c] for c in clouds if c in HOME_REGION} if set(clouds) <= set(HOME_REGION) else ()
     )
@@ -84,7 +97,7 @@ def _planner(asked: Asked, config: Config, today: dt.date) -> Callable[[Form, st
     where = f"{', '.join(clouds)} {', '.join(regions) or 'in every region'}"
     if ANY in clouds:
         clouds, where = (), f"every cloud {', '.join(regions) or 'and region'}"
-    market = Market(market_options(clouds=clouds, regions=regions, own=load_own(LAKE)), where, today, asked.whole)
+    market = Market(market_options(clouds=clouds, regions=regions, own=own), where, today, asked.whole)
     return lambda form, id_: plan_market(config, form, market, id_)
 
 

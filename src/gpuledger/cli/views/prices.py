@@ -33,7 +33,9 @@ def age(days: int, stale: bool) -> str:
 def price_list(prices: Prices, order: Order, limit: int) -> list[RenderableType]:
     """The lowest prices, then what the table leaves out."""
     if not prices.rows:
-        return [*_left_out(prices), "no price matches; next: leave a filter out, or gpuledger prices --sort gb"]
+        if prices.none_why:
+            return [*_left_out(prices), f"{prices.none_why}; next: leave --purchase out"]
+        return [*_left_out(prices), "no price matches; next: leave a filter out"]
     # What all rows share is said once, above them: the columns are needed for the rest.
     kinds = {(row.gpu_name, row.gpus) for row in prices.rows[:limit]}
     shared = len(kinds) == 1
