@@ -39,7 +39,7 @@ def test_one_pair_has_no_interval():
 def test_a_plain_gain_is_seen_at_the_first_look():
     found = duel(noisy(100, 0.002, 1), noisy(150, 0.002, 2), RULE)
     assert found.verdict == "faster"
-    assert found.gain.pairs == RULE.min_pairs
+    assert found.gain.pairs == RULE.looks[0]
     assert found.gain.low < 1.5 < found.gain.high
 
 
@@ -51,12 +51,20 @@ def test_a_hopeless_way_is_given_up_after_one_pair():
 def test_no_gain_ends_before_the_last_pair():
     found = duel(noisy(100, 0.002, 1), noisy(100, 0.002, 2), RULE)
     assert found.verdict == "no gain"
-    assert found.gain.pairs < RULE.max_pairs
+    assert found.gain.pairs < RULE.looks[-1]
 
 
 def test_noise_that_hides_the_answer_is_no_gain():
-    found = duel(noisy(100, 0.5, 1), noisy(103, 0.5, 2), RULE)
-    assert (found.verdict, found.gain.pairs) == ("no gain", RULE.max_pairs)
+    rates = itertools.cycle([100, 160, 140, 110])
+    found = duel(lambda: 100.0, lambda: next(rates) * 0.95, Rule(min_gain_ratio=0.02, p=0.001))
+    assert (found.verdict, found.gain.pairs) == ("no gain", RULE.looks[-1])
+    assert found.gain.ratio > 1.02
+    assert found.gain.low < 1
+
+
+def test_what_was_slower_at_the_first_look_is_given_up():
+    found = duel(noisy(100, 0.001, 1), noisy(98, 0.001, 2), RULE)
+    assert (found.verdict, found.gain.pairs) == ("no gain", RULE.looks[0])
 
 
 def test_windows_are_taken_in_turns():
@@ -65,7 +73,7 @@ def test_windows_are_taken_in_turns():
     def window(name):
         return lambda: order.append(name) or 1.0
 
-    duel(window("A"), window("B"), Rule(min_pairs=4, max_pairs=4))
+    duel(window("A"), window("B"), Rule(looks=(4,)))
     assert order == list("ABBAABBA")
 
 
@@ -76,7 +84,7 @@ def test_drift_meets_both_alike():
     def window():
         return 100 * 0.99 ** next(clock)
 
-    found = duel(window, window, Rule(min_pairs=4, max_pairs=4))
+    found = duel(window, window, Rule(looks=(4,)))
     assert found.gain.ratio == pytest.approx(1.0, abs=1e-9)
 
 
@@ -85,7 +93,7 @@ def test_drift_meets_both_alike():
 def test_what_is_kept_was_faster_by_its_interval(ratio, spread, seed, least):
     rule = Rule(min_gain_ratio=least)
     found = duel(noisy(1, spread, seed), noisy(ratio, spread, seed + 1), rule)
-    assert 1 <= found.gain.pairs <= rule.max_pairs
+    assert 1 <= found.gain.pairs <= rule.looks[-1]
     assert len(found.old_rates) == len(found.new_rates) == found.gain.pairs
     if found.verdict == "faster":
         assert found.gain.low > 1

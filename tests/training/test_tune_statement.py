@@ -64,14 +64,14 @@ def test_batches_of_any_size_hold_the_same_samples():
 
 def test_the_shipped_plan_tries_what_the_case_names():
     plan = load_plan()
-    assert [axis.name for axis in plan.axes][:3] == ["precision", "loader", "batch"]
+    assert [axis.name for axis in plan.axes][:4] == ["loader", "precision", "batch", "logging"]
     with pytest.raises(UnknownName, match="no axis of the tuner"):
         plan.only(["presicion"])
 
 
 def test_a_choice_names_what_it_lacks():
     plan = load_plan()
-    offered, left_out = candidates(plan.axes[0], Settings(), Means(bf16=True))
+    offered, left_out = candidates(plan.axes[1], Settings(), Means(bf16=True))
     assert list(offered) == ["bf16"]
     assert set(left_out) == {"fp16", "tf32"}
     loader = candidates(plan.only(["loader"]).axes[0], Settings(), Means(cores=2))[0]
@@ -82,7 +82,8 @@ def test_a_choice_names_what_it_lacks():
     ("old", "new", "said"),
     [
         ('precision = "bf16"', 'precison = "bf16"', "sets precison"),
-        ("min_pairs = 3", "min_pairs = 1", "give no interval"),
+        ("looks = [3, 5, 8]", "looks = [1, 5]", "no numbers of pairs"),
+        ("looks = [3, 5, 8]", "looks = [5, 3]", "no numbers of pairs"),
         ("parts = [", "choices = []\nother = [", "unknown field"),
         ("p = 0.05", 'p = "low"', "Expected `float`"),
     ],

@@ -44,6 +44,7 @@ class LocalModel:
     wants_compile: bool
     compiled: str = "not tried yet"
     graph: str = "not tried yet"
+    peak_bytes: int = 0
     _ready: dict[tuple[int, int], tuple[Llama, Callable[[], None]]] = field(default_factory=dict)
 
     def generate(self, batch: int, input_tokens: int, output_tokens: int) -> Generated:
@@ -63,7 +64,15 @@ class LocalModel:
             for _ in range(output_tokens - 1):
                 step()
             self._settle()
-        return Generated(batch, input_tokens, output_tokens, first_s, time.perf_counter() - begun)
+        took_s = time.perf_counter() - begun
+        self._look_at_memory()
+        return Generated(batch, input_tokens, output_tokens, first_s, took_s)
+
+    def _look_at_memory(self) -> None:
+        """What the whole device holds now, as its driver counts it; the most of it is kept."""
+        if self.device.type == "cuda":
+            free, total = self.torch.cuda.mem_get_info(self.device)
+            self.peak_bytes = max(self.peak_bytes, total - free)
 
     def _of(self, batch: int, context: int) -> tuple[Llama, Callable[[], None]]:
         """The model with a cache for this batch; only the last one is kept, its memory is needed by the next."""
@@ -148,7 +157,16 @@ class LocalModel:
             "device": str(self.device),
             "compiled": self.compiled,
             "graph": self.graph,
-            **({"gpu": self.torch.cuda.get_device_name(self.device), "gpus": 1} if cuda else {}),
+            **(self._card() if cuda else {}),
+        }
+
+    def _card(self) -> dict[str, Any]:
+        uuid = getattr(self.torch.cuda.get_device_properties(self.device), "uuid", None)
+        return {
+            "gpu": self.torch.cuda.get_device_name(self.device),
+            "gpus": 1,
+            **({"gpu_uuid": f"GPU-{uuid}"} if uuid else {}),
+            **({"memory_used_bytes": self.peak_bytes} if self.peak_bytes else {}),
         }
 
 

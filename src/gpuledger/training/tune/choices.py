@@ -46,8 +46,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     version: int
     axes: tuple[Axis, ...]
     min_gain_ratio: float
-    min_pairs: int
-    max_pairs: int
+    looks: tuple[int, ...]
     p: float
     window_s: float
     parity_updates: int
@@ -81,9 +80,11 @@ def load_plan(file: Path | None = None) -> Plan:
                 known = ", ".join(Settings.__struct_fields__)
                 problem = f"{choice.name!r} sets {', '.join(sorted(unknown))}"
                 raise FactError(str(source), f"$.axes[{index}].choices", problem, hint=f"known settings: {known}")
-    if not 1 < plan.min_pairs <= plan.max_pairs:
-        problem = f"{plan.min_pairs} to {plan.max_pairs} pairs give no interval"
-        raise FactError(str(source), "$.min_pairs", problem, hint="give at least 2, and no more than max_pairs")
+    if not plan.looks or plan.looks[0] < 2 or list(plan.looks) != sorted(set(plan.looks)):
+        problem = f"{list(plan.looks)} are no numbers of pairs to look at"
+        raise FactError(
+            str(source), "$.looks", problem, hint="give rising whole numbers from 2 on, for example [3, 5, 8]"
+        )
     return plan
 
 
@@ -99,7 +100,10 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     def lacks(self, choice: Choice, settings: Settings) -> str:
         """Why a choice cannot be tried here, in words; empty where it can."""
         for need in choice.needs:
-            if need.startswith("cores-"):
+            if need.startswith("below-"):
+                most = int(need.removeprefix("below-"))
+                met, why = self.cores < most, f"there are {self.cores} cores, enough for more workers"
+            elif need.startswith("cores-"):
                 wanted = int(need.removeprefix("cores-"))
                 met, why = self.cores >= wanted, f"{wanted} workers need as many cores; there are {self.cores}"
             elif need == "every-step":

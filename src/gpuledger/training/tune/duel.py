@@ -1,8 +1,10 @@
 """Is the new way really faster than the old, and when has that been seen well enough?
 
 Windows of both are measured in turns (old new, new old, ...), so that drift of clocks and neighbours meets both alike.
-Each pair gives one ratio; the interval is Student's t on the logarithms of the ratios. It is looked at after every pair
-from `min_pairs` on, and the allowed error is shared among these looks (Bonferroni), so looking often proves nothing.
+Each pair gives one ratio; the interval is Student's t on the logarithms of the ratios. It is looked at after a few
+numbers of pairs, and the allowed error is shared among these looks (Bonferroni), so looking often proves nothing.
+What does not look like a gain is given up: at the first look where it was slower, later where it made less than half of
+the gain that counts.
 """
 
 from __future__ import annotations
@@ -51,14 +53,13 @@ class Rule:
     """When a gain counts, and how long to look for it."""
 
     min_gain_ratio: float = 0.02
-    min_pairs: int = 3
-    max_pairs: int = 6
+    looks: tuple[int, ...] = (3, 5, 8)
     p: float = 0.05
 
     @property
     def p_each_look(self) -> float:
         """The error allowed at each of the looks."""
-        return self.p / (self.max_pairs - self.min_pairs + 1)
+        return self.p / len(self.looks)
 
 
 def gain_of(old: Sequence[float], new: Sequence[float], p: float) -> Gain:
@@ -91,12 +92,13 @@ def duel(old: Window, new: Window, rule: Rule) -> Duel:
 
 
 def _settled(gain: Gain, rule: Rule) -> bool:
-    if gain.pairs == 1:
-        return gain.ratio < HOPELESS_FIRST_RATIO
-    if gain.pairs < rule.min_pairs or gain.high is None:
+    if gain.pairs == 1 and rule.looks[0] > 1 and gain.ratio < HOPELESS_FIRST_RATIO:
+        return True
+    if gain.pairs not in rule.looks:
         return False
-    hopeless = gain.high < 1 + rule.min_gain_ratio
-    return hopeless or is_gain(gain, rule.min_gain_ratio) or gain.pairs >= rule.max_pairs
+    least = 1.0 if gain.pairs == rule.looks[0] else 1 + rule.min_gain_ratio / 2
+    futile = gain.ratio < least or (gain.high is not None and gain.high < 1 + rule.min_gain_ratio)
+    return futile or is_gain(gain, rule.min_gain_ratio) or gain.pairs == rule.looks[-1]
 
 
 def in_words(gain: Gain) -> str:

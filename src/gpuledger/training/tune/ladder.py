@@ -108,7 +108,7 @@ class Ladder:
         if number == 1:
             for name, why in left_out.items():
                 self._note(Step(axis.name, name, self._top, "left out", why))
-        misses = 0
+        misses, patience = 0, self.plan.patience
         for name, settings in offered.items():
             if name in self._hopeless or settings == self._top:
                 continue
@@ -116,7 +116,8 @@ class Ladder:
                 settings = self._top.having({"batch": settings.batch})  # noqa: PLW2901 - on top of what stands
             outcome = self._try(axis.name, name, settings, number)
             misses = 0 if outcome == "kept" else misses + (outcome == "no gain")
-            if misses >= self.plan.patience:
+            patience = 1 if outcome == "kept" else patience
+            if misses >= patience:
                 break
 
     def _try(self, axis: str, name: str, settings: Settings, number: int) -> Outcome:
@@ -174,7 +175,7 @@ class Ladder:
 
     def _duel(self, trial: Held) -> Duel:
         plan, old = self.plan, self._trial
-        rule = Rule(plan.min_gain_ratio, plan.min_pairs, plan.max_pairs, plan.p)
+        rule = Rule(plan.min_gain_ratio, plan.looks, plan.p)
         return duel(lambda: old.window(plan.window_s), lambda: trial.window(plan.window_s), rule)
 
     def _too_large(self, trial: Held) -> str:
