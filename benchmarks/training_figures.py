@@ -46,8 +46,25 @@ def gain(found: dict[str, Any] | None) -> str:
 
 
 def made_with(results: Results) -> str:
-    made = results["made_with"]
-    return f"{made['date']}, one {made['gpu']}, torch {made['torch']}, Python {made['python']}: `{made['command']}`\n"
+    lines = []
+    for run in results["runs"]:
+        parts = ", ".join(part.replace("_", " ") for part in run["parts"])
+        lines.append(f"- {parts}: {run['date']}, one {run['gpu']}, torch {run['torch']}, Python {run['python']}, ")
+        lines[-1] += f"`{run['command']}`"
+    return "\n".join(lines) + "\n"
+
+
+def joined(files: list[Results]) -> Results:
+    """The results of several runs; a part that was run again counts as in the last of them."""
+    out: Results = {}
+    runs: list[Results] = []
+    for found in files:
+        parts = [name for name in found if name not in ("made_with", "spent_s", "failed")]
+        for run in runs:
+            run["parts"] = [part for part in run["parts"] if part not in parts]
+        runs.append({**found["made_with"], "parts": parts})
+        out |= {part: found[part] for part in parts}
+    return out | {"runs": [run for run in runs if run["parts"]]}
 
 
 def tensor_cores(results: Results) -> str:
@@ -228,11 +245,10 @@ def main() -> None:
         "results", nargs="*", type=Path, help="what tuner_on_gpu.py wrote; later files add to earlier ones"
     )
     args = parser.parse_args()
-    results: Results = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    for file in args.results:
-        results |= json.loads(file.read_text())
     if args.results:
-        KEPT.write_text(json.dumps(results, indent=1) + "\n")
+        kept = joined([json.loads(file.read_text()) for file in args.results])
+        KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+    results: Results = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     for page in PAGES:
         if page.exists():
             page.write_text(filled(page.read_text(), results))

@@ -59,3 +59,14 @@ def test_a_changed_figure_is_noticed():
     assert script.filled(made, {"idle": {"0 workers": row}}) == made
     assert script.filled(made, {"idle": {"0 workers": {**row, "idle_pct": 12}}}) != made
     assert script.NOT_YET in script.filled(page, {})
+
+
+def test_a_part_that_was_run_again_counts_as_in_the_last_run():
+    script = figures_script()
+    made = {"date": "2026-11-15", "gpu": "G", "torch": "2", "python": "3", "command": "c"}
+    first = {"made_with": made, "spent_s": {}, "idle": 1, "worked": 1}
+    second = {"made_with": {**made, "command": "d"}, "idle": 2}
+    found = script.joined([first, second])
+    assert (found["idle"], found["worked"]) == (2, 1)
+    assert [run["parts"] for run in found["runs"]] == [["worked"], ["idle"]]
+    assert script.made_with(found).count("one G") == 2
