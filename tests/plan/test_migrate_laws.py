@@ -209,6 +209,54 @@ def test_a_price_rise_never_lowers_a_plans_cost(job, given_, which, percent, nee
 
 
 @QUICK
+@given(jobs(), candidates(), st.integers(0, 5), st.integers(1, 400), st.sampled_from([10, 40, 90]))
+def test_a_price_rise_never_makes_its_own_option_the_choice(job, given_, which, percent, need):
+    """Where the proposed plan gets cheaper after a rise, it is because the dearer option was left, not taken."""
+    at = which % len(given_)
+    raised = [dearer(c, percent) if i == at else c for i, c in enumerate(given_)]
+    before, after = planned(job, given_, Toy(need)), planned(job, raised, Toy(need))
+    assume(before.chosen is not None)
+    if before.chosen.candidate.id != given_[at].id:
+        assert after.chosen.candidate.id != given_[at].id
+    else:
+        assert after.chosen.candidate.id != given_[at].id or after.chosen.monthly_usd >= before.chosen.monthly_usd
+
+
+def cost_alone(job: Job, given_: list[Candidate], toy: Toy):
+    priority = Priority("cost alone", Weights(1.0, 0.0, 0.0))
+    how = Terms(priority, (), 1.5, Unknown("no class"), "test prices", illustrative=False)
+    return plan_migration(job, given_[0], given_[1:], how, toy)
+
+
+@settings(max_examples=200, deadline=None)
+@given(jobs(), candidates(), st.integers(1, 6), st.integers(1, 400), st.sampled_from([10, 40, 90]))
+def test_where_cost_alone_counts_the_proposed_plan_never_gets_cheaper(job, given_, which, percent, need):
+    """A rise of any price but the present one: with nothing to weigh cost against, the law holds for the choice."""
+    at = 1 + which % (len(given_) - 1)
+    raised = [dearer(c, percent) if i == at else c for i, c in enumerate(given_)]
+    before, after = cost_alone(job, given_, Toy(need)), cost_alone(job, raised, Toy(need))
+    assume(before.chosen is not None)
+    assert after.chosen.monthly_usd >= before.chosen.monthly_usd
+
+
+def test_a_weighted_choice_may_leave_a_dearer_option_for_a_cheaper_one():
+    """Why the law cannot hold for it: this is what weighing speed against cost means."""
+    fast, slow = (priced(key, usd) for key, usd in (("h100-sxm5-80gb", 10), ("l40s", 2)))
+    job = replace(JOB, priority="balanced")
+    before = planned(job, [slow, fast], Toy(10))
+    after = planned(job, [slow, dearer(fast, 400)], Toy(10))
+    assert (before.chosen.candidate.id, after.chosen.candidate.id) == ("h100-sxm5-80gb", "l40s")
+    assert after.chosen.monthly_usd < before.chosen.monthly_usd
+
+
+def priced(key: str, usd: int) -> Candidate:
+    gpu, price = gpu_with(key, 80), Decimal(usd)
+    return Candidate(
+        key, key, "P", gpu, gpu.key, 1, 8, "on-demand", price, price, price, price, "gpu", "2026-08-22", "test"
+    )  # fmt: skip
+
+
+@QUICK
 @given(jobs(), candidates(), st.integers(1, 400), st.sampled_from([10, 40, 90]))
 def test_when_all_prices_rise_alike_the_choice_stays_and_costs_more(job, given_, percent, need):
     before = planned(job, given_, Toy(need))
