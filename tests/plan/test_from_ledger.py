@@ -26,6 +26,7 @@ from gpuledger.plan.from_ledger_statement import WELL_OPTIMIZED, HoldingPlan, La
 from gpuledger.plan.from_ledger_verdict import WASTE, plan_holding
 from gpuledger.report.lake_plan_html import render_lake_plan_html
 from gpuledger.report.lake_plan_markdown import render_lake_plan_markdown
+from gpuledger.report.lake_plan_tables import risks
 from gpuledger.report.write_lake_plan import write_lake_plan
 from gpuledger.units import Unknown
 
@@ -170,6 +171,20 @@ def test_by_default_a_move_stays_in_the_cloud_of_the_instances(books, hour, tmp_
         l4 = next(m for m in (held.move, *held.runners_up) if m and m.gpu == "l4")
         assert l4.price is not None
         assert l4.price.usd_per_gpu_h == usd
+
+
+def test_the_same_gpu_in_a_cheaper_host_is_named_beside_the_dollars(fleet) -> None:
+    """A10G at $2 now and $1.50 in another instance type: 25 % by pencil. A price, not waste: no dollars move."""
+    found, alone = (plan(fleet, market=market(**usd)) for usd in ({"l4": 9.0, "a10g": 1.5}, {"l4": 9.0}))
+    held = holding_of(found, "serving")
+    assert held.cheaper_host is not None
+    assert (held.cheaper_host.instance, held.cheaper_host_pct) == ("a10g-box", 25)
+    assert any("25 % cheaper in a a10g-box in r" in told for told in risks(found))
+    assert found.month_after_usd == alone.month_after_usd
+    assert holding_of(alone, "serving").cheaper_host is None
+    # 10 % less is no reason to move, and two GPUs that work together need one host for both.
+    assert holding_of(plan(fleet, market=market(a10g=1.8)), "serving").cheaper_host is None
+    assert holding_of(plan(fleet, market=market(a100_sxm4_40gb=0.5)), "ml-training").cheaper_host is None
 
 
 def test_everything_on_the_page_is_in_the_json(fleet, tmp_path) -> None:

@@ -42,9 +42,10 @@ def _namespace(space: NamespacePlan) -> Json:
 
 
 def _holding(plan: HoldingPlan) -> Json:
-    out = _record(plan, leave=("measured", "move", "runners_up", "refused", "spot_pct"))
+    out = _record(plan, leave=("measured", "move", "runners_up", "refused", "spot_pct", "cheaper_host"))
     spot = plan.spot_pct
     out["spot_pct"] = None if isinstance(spot, Unknown) else _spread(spot)
+    out["cheaper_host"] = None if plan.cheaper_host is None else option_json(plan.cheaper_host)
     out["measured"] = _record(plan.measured)
     out["move"] = None if plan.move is None else _move(plan.move)
     out["runners_up"] = [_move(m) for m in plan.runners_up]

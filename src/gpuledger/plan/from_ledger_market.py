@@ -106,6 +106,11 @@ class Market:
                 best[place] = price, offer
         return [offer for _, offer in best.values()]
 
+    def cheapest_host(self, gpu: Gpu, at_least: int, at_most: int) -> MarketOption | None:
+        """The instance type with so many of this GPU that sells one for the least."""
+        fitting = (o for o in self._options.get(gpu.key, []) if at_least <= o.gpus <= at_most)
+        return next(fitting, None)  # the cheapest come first
+
     def example(self, gpu: Gpu, usd_per_gpu_h: Decimal) -> MarketOption | None:
         """An option near a price, to be looked at first."""
         options = self._options.get(gpu.key, [])

@@ -115,6 +115,8 @@ class HoldingPlan:
     """A namespace's GPUs of one model: what they did, the proposed move (None: stay), runners-up, refused moves.
 
     `spot_pct`: what spot of the present GPU would save, p10, median and p90 over zones; a lower price, not waste.
+    `cheaper_host`: an instance type that sells the same GPU for less, and `cheaper_host_pct` by how much; a lower
+    price too, so it is shown beside the dollars and not in them.
     """
 
     namespace: str
@@ -130,6 +132,8 @@ class HoldingPlan:
     runners_up: tuple[Move, ...]
     refused: tuple[RefusedMove, ...]
     spot_pct: Spread | Unknown
+    cheaper_host: MarketOption | None = None
+    cheaper_host_pct: Decimal | None = None
 
 
 @dataclass(frozen=True)

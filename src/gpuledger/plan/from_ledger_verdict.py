@@ -18,6 +18,7 @@ from gpuledger.cost.money import CENT, ZERO, usd
 from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
 from gpuledger.cost.statement import BUCKETS, Bucket
 from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.plan.from_ledger_carry import works_together
 from gpuledger.plan.from_ledger_market import Market
 from gpuledger.plan.from_ledger_measured import measured
 from gpuledger.plan.from_ledger_moves import Claim, Holding, find_moves
@@ -29,6 +30,7 @@ from gpuledger.plan.from_ledger_statement import (
     MonthRange,
     Move,
 )
+from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
 
 NO_SAVING = Spread(ZERO, ZERO, ZERO)
@@ -68,6 +70,7 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
     now: Decimal | Unknown = (
         holding.usd_per_gpu_h if isinstance(holding.usd_per_gpu_h, Unknown) else _cents(paid, month)
     )
+    host = _cheaper_host(holding, limits, market)
     saved = best.saving_month if best is not None else MonthRange(ZERO, ZERO, ZERO)
     return HoldingPlan(
         namespace=holding.namespace,
@@ -83,7 +86,27 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
         runners_up=tuple(m for m in moves if m is not best)[: settings_file().runners_up],
         refused=tuple(refused),
         spot_pct=_stay_on_spot(holding, limits),
+        cheaper_host=host[0] if host else None,
+        cheaper_host_pct=host[1] if host else None,
     )
+
+
+def _cheaper_host(holding: Holding, limits: Limits, market: Market) -> tuple[MarketOption, Decimal] | None:
+    """The same GPU in an instance type that sells it for less, and how many percent less.
+
+    Not where the present price is itself a median of the market: half of all offers are below that. GPUs that work
+    together need an instance that holds them all, and one with more GPUs than there are would be paid for in part
+    only.
+    """
+    gpu, now = holding.gpu, holding.usd_per_gpu_h
+    if isinstance(gpu, Unknown) or isinstance(now, Unknown) or not now or holding.by_market:
+        return None
+    together = sum(works_together(load, limits) for load in holding.loads)
+    found = market.cheapest_host(gpu, max(1, together), len(holding.loads))
+    if found is None or isinstance(found.usd_per_gpu_h, Unknown):
+        return None
+    less = 100 * (now - found.usd_per_gpu_h) / now
+    return (found, less) if less >= 100 * Decimal(str(limits.smaller.cheaper_from_ratio)) else None
 
 
 def _no_price(holding: Holding) -> Unknown:

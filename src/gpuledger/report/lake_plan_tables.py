@@ -96,19 +96,26 @@ def moves_table(plan: LakePlan) -> Table:
     for h in holdings(plan):
         moves = [*([("proposed", h.move)] if h.move else []), *(("next", m) for m in h.runners_up)]
         rows += [_move(h, place, m) for place, m in moves]
-    heads = ("Namespace", "From", "", "Move", "GPUs after", "Saves a month", "Range", "Share", "Cap", "Risk", "Price")
+    heads = ("Namespace", "From", "", "Move", "GPUs after", "Saves", "Range", "Share", "Cap", "Risk", "Price",
+             "For example")  # fmt: skip
     note = (
-        "GPUs after: cautious, middle, bold. Share and cap are of what is paid for these GPUs; the cap is the waste "
-        "measured on the GPUs that move."
+        "GPUs after: cautious, middle, bold; stay: none moves. Share and cap are of what is paid for these GPUs; the "
+        "cap is the waste measured on the GPUs that move."
     )
     empty = "No move carries the demand of any namespace for less."
     return table(
-        "moves", "The moves proposed, and those that come next", heads, "wwwwwnnnnww", rows, note=note, empty=empty
+        "moves",
+        "The moves proposed, and those that come next, dollars a month",
+        heads,
+        "wwwwwnnnnwww",
+        rows,
+        note=note,
+        empty=empty,
     )
 
 
 def _move(plan: HoldingPlan, place: str, m: Move) -> list[Cell]:
-    after = " / ".join(map(str, m.gpus_after))
+    after = " / ".join(str(gpus) if gpus else STAY for gpus in m.gpus_after)
     part = f"{m.moved} of {m.gpus_now}: " if m.moved < m.gpus_now else ""
     month = m.saving_month
     middle = month if isinstance(month, Unknown) else month.middle_usd
@@ -116,6 +123,7 @@ def _move(plan: HoldingPlan, place: str, m: Move) -> list[Cell]:
         cell(plan.namespace), cell(plan.gpu_model or "no model name"), cell(place), cell(f"{part}{what(m)}"),
         cell(after), usd(middle), cell(span(month)), cell(f"{m.saving.middle_pct:.0f} %", m.saving.middle_pct),
         cell(f"{m.cap_pct:.0f} %", m.cap_pct), cell(m.risk), cell(price_words(m)),
+        cell(f"{e.cloud} {e.instance or e.gpu.name} in {e.region}" if (e := m.example) else ""),
     ]  # fmt: skip
 
 
@@ -127,14 +135,13 @@ def what(move: Move) -> str:
 
 
 def price_words(move: Move) -> str:
-    """The price it is reckoned with, its age, and where to look first."""
+    """The price it is reckoned with, and its age."""
     if move.price is None:
         return "as paid now"
-    p, e = move.price, move.example
+    p = move.price
     own = "yours, " if p.yours else ""
-    age = "" if p.age_days is None else f", {p.age_days} days old{', stale' * p.stale}"
-    where = f"; e.g. {e.cloud} {e.instance or e.gpu.name} in {e.region}" if e else ""
-    return f"{own}${p.usd_per_gpu_h:.2f} a GPU-hour{age}{where}"
+    age = "" if p.age_days is None else f", {p.age_days} d{', stale' * p.stale}"
+    return f"{own}${p.usd_per_gpu_h:.2f}/GPU-h{age}"
 
 
 def refused_table(plan: LakePlan) -> Table:
@@ -162,6 +169,12 @@ def risks(plan: LakePlan) -> list[str]:
     """Why each proposed move is as risky as it is said to be, and what spot would add; or would save for what stays."""
     out = []
     for h in holdings(plan):
+        if h.cheaper_host is not None and h.cheaper_host_pct is not None:
+            host = h.cheaper_host
+            out.append(
+                f"{h.namespace} on {h.gpu_model}: the same GPU is {h.cheaper_host_pct:.0f} % cheaper in {host.cloud} "
+                f"{host.instance} in {host.region}. That is a price, not in the dollars."
+            )
         if h.move is None:
             if not isinstance(s := h.spot_pct, Unknown):
                 zones = f"{s.low_pct:.0f} to {s.high_pct:.0f} % for 80 % of the zones"

@@ -13,7 +13,7 @@ from gpuledger.report.tables import Table
 WIDE = 130
 NARROW_LEAVES_OUT = {
     "namespaces": ("Saved",),
-    "moves": ("From", "Cap", "Range"),
+    "moves": ("From", "Cap", "Range", "For example"),
     "refused": ("Reason", "From"),
 }
 REFUSED_SHOWN = 12
