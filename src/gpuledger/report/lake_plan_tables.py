@@ -99,8 +99,8 @@ def moves_table(plan: LakePlan) -> Table:
     heads = ("Namespace", "From", "", "Move", "GPUs after", "Saves", "Range", "Share", "Cap", "Risk", "Price",
              "For example")  # fmt: skip
     note = (
-        "GPUs after: cautious, middle, bold; stay: none moves. Share and cap are of what is paid for these GPUs; the "
-        "cap is the waste measured on the GPUs that move."
+        "GPUs after: cautious, middle, bold; stay: none moves. The price with its age in days. Share and cap are "
+        "of what is paid for these GPUs; the cap is the waste measured on the GPUs that move."
     )
     empty = "No move carries the demand of any namespace for less."
     return table(
