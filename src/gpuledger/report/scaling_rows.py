@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from gpuledger.efficiency.statement import Range
 from gpuledger.report.written import loose, tenth, whole
-from gpuledger.scaling.figures import Distribution, Figure, Latency, NodeFigures, Ranged
+from gpuledger.scaling.figures import BatchPoint, Distribution, Figure, Latency, NodeFigures, Ranged
 from gpuledger.scaling.statement import Change, Comparison, Grade, ScalingStatement
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Unknown
 
-NONE_FOUND = "no cold start"
 Shown = float | int | str | Range | Unknown
 
 
@@ -111,6 +110,10 @@ class BatchRow:
     per_s: float
     tokens_per_s: Shown
     latency_s: float
+    ttft_ms: Shown
+    per_token_ms: Shown
+    usd: object
+    joules: Shown
 
 
 @dataclass(frozen=True)
@@ -266,11 +269,22 @@ def node_row(n: NodeFigures) -> NodeRow:
     )
 
 
+def batch_row(p: BatchPoint) -> BatchRow:
+    """One batch size."""
+    ttft, each = (f if isinstance(f, Unknown) else 1000 * f for f in (p.ttft_median_s, p.per_token_median_s))
+    return BatchRow(
+        p.batch, p.requests, p.throughput_per_s, p.tokens_per_s, p.mean_latency_s, ttft, each,
+        p.usd_per_million_tokens, p.joules_per_million_tokens,
+    )  # fmt: skip
+
+
 def cold_row(n: NodeFigures) -> ColdRow:
     """One node; the reason where it has none."""
     c = n.cold_start
     if isinstance(c, Unknown):
-        return ColdRow(n.node, 0 if c.why.startswith(NONE_FOUND) else "", "", "", "", "", "", c.why)
+        return ColdRow(n.node, "", "", "", "", "", "", c.why)
+    if c is None:
+        return ColdRow(n.node, 0, "", "", "", "", "", "the first requests are not slower than the rest")
     return ColdRow(n.node, c.requests, c.mean_s, c.warm_mean_s, c.over_warm_pct, c.over_mean_pct, c.over_min_pct)
 
 

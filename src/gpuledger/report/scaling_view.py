@@ -22,6 +22,7 @@ from gpuledger.report.scaling_rows import (
     SourceRow,
     SpreadRow,
     Words,
+    batch_row,
     change_row,
     cold_row,
     grade_row,
@@ -143,10 +144,7 @@ class ScalingView:
     @property
     def batches(self) -> tuple[BatchRow, ...]:
         """The sweep."""
-        return tuple(
-            BatchRow(p.batch, p.requests, p.throughput_per_s, p.tokens_per_s, p.mean_latency_s)
-            for p in self.statement.facts.batches.points
-        )
+        return tuple(batch_row(p) for p in self.statement.facts.batches.points)
 
     @property
     def causes(self) -> tuple[Words, ...]:

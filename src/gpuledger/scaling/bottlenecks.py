@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuledger.scaling.coldstart import ColdStart
 from gpuledger.scaling.figures import Facts, Figure
 from gpuledger.scaling.statement import Bottleneck
 from gpuledger.units import Unknown
@@ -38,7 +39,7 @@ def cold_gain_pct(facts: Facts) -> Figure:
     """Throughput gained if the cold requests had been warm."""
     if isinstance(facts.wall_s, Unknown):
         return facts.wall_s
-    spent = [c.requests * (c.mean_s - c.warm_mean_s) for n in facts.nodes if not isinstance(c := n.cold_start, Unknown)]
+    spent = [c.requests * (c.mean_s - c.warm_mean_s) for n in facts.nodes if isinstance(c := n.cold_start, ColdStart)]
     if not spent:
         return 0.0
     left = facts.wall_s - max(spent)

@@ -95,7 +95,7 @@ def facts_of(given: Given, limits: Thresholds, seed: int) -> Facts:
     run = given.run
     wall, wall_words = wall_of(run)
     rate, gpus = throughput_of(run.measured, wall, seed), gpus_of(run)
-    nodes = node_figures(run, wall, limits, seed)
+    nodes = node_figures(run, wall, limits, seed, given.telemetry)
     tokens = tokens_of(run, wall, rate, gpus)
     files = (run.file, *(o.file for o in given.others))
     base = given.baseline.run
@@ -117,7 +117,7 @@ def facts_of(given: Given, limits: Thresholds, seed: int) -> Facts:
         nodes=nodes,
         tokens=tokens,
         scaling=scaling_of(run, given.baseline, given.others, given.predict, seed),
-        batches=batches_of([*given.others, run], limits),
+        batches=batches_of([*given.others, run], limits, given.price),
         memory_pct=memory_pct(nodes, given.telemetry.memory_peak_bytes),
         telemetry=given.telemetry,
         cost=cost_of(run, wall, tokens, given.telemetry, given.price),

@@ -9,6 +9,7 @@ import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.scaling.analysis.factors import WITHIN_CHANCE
+from gpuledger.scaling.coldstart import ColdStart
 from gpuledger.scaling.figures import Facts
 from gpuledger.scaling.records import Run
 from gpuledger.scaling.statement import Cause
@@ -49,7 +50,10 @@ def causes_of(facts: Facts, run: Run) -> tuple[Cause, ...]:
 
 
 def _cold_start(facts: Facts, _run: Run) -> Said:
-    cold = [(n.node, n.cold_start) for n in facts.nodes if not isinstance(n.cold_start, Unknown)]
+    cold = [(n.node, c) for n in facts.nodes if isinstance(c := n.cold_start, ColdStart)]
+    unseen = [c for n in facts.nodes if isinstance(c := n.cold_start, Unknown)]
+    if not cold and unseen:
+        return unseen[0], f"it cannot be told on {len(unseen)} of {len(facts.nodes)} nodes: {unseen[0].why}"
     if not cold:
         return False, "no node's first requests were slower than the rest"
     said = ", ".join(f"{node} +{c.over_warm_pct:.0f} % over its warm requests" for node, c in cold)

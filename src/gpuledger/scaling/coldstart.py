@@ -31,11 +31,13 @@ class ColdStart:
     over_warm_pct: float
 
 
-def cold_start(latencies_s: Sequence[float]) -> ColdStart | Unknown:
-    """The cold start of one node, from its latencies in the order of their start."""
+def cold_start(latencies_s: Sequence[float]) -> ColdStart | Unknown | None:
+    """The cold start of one node, from its latencies in the order of their start; None where it had none."""
     found = change_point(latencies_s)
     if isinstance(found, Unknown):
         return found
+    if not found:
+        return None
     data = np.asarray(latencies_s, dtype=float)
     cold, warm = float(data[:found].mean()), float(data[found:].mean())
     return ColdStart(
@@ -49,7 +51,7 @@ def cold_start(latencies_s: Sequence[float]) -> ColdStart | Unknown:
 
 
 def change_point(latencies_s: Sequence[float]) -> int | Unknown:
-    """How many of the first latencies are cold."""
+    """How many of the first latencies are cold; 0 where they are not slower than the rest, or only by chance."""
     data = np.asarray(latencies_s, dtype=float)
     n = len(data)
     if n < LEAST_SAMPLES:
@@ -62,13 +64,13 @@ def change_point(latencies_s: Sequence[float]) -> int | Unknown:
     k = min(left, key=lambda i: left[i])
     first, rest = logs[:k], logs[k:]
     if data[:k].mean() < (1 + SLOWER_BY_RATIO) * data[k:].mean():
-        return Unknown("no cold start: the first requests are not slower than the rest")
+        return 0
     scatter = float(rest.std(ddof=1))
     if scatter <= 1e-12:
         return k
     t = float(first.mean() - rest.mean()) / (scatter * float(np.sqrt(1 / k + 1 / len(rest))))
     if two_sided_p(t, len(rest) - 1) * len(tried) > ERROR_P:
-        return Unknown("no cold start: the first requests are slower, but within chance")
+        return 0
     return k
 
 

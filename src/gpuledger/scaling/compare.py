@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuledger.scaling.analysis.counting import counts_of, throughput_draws, throughput_of, wall_of
 from gpuledger.scaling.analysis.latency import by_node, split
+from gpuledger.scaling.analysis.settings import swept
 from gpuledger.scaling.analysis.tokens import tokens_of
 from gpuledger.scaling.records import Run
 from gpuledger.scaling.statement import Change, Comparison
@@ -120,7 +121,7 @@ def _success(before: Run, after: Run) -> Change:
 
 
 def _warm(run: Run) -> list[float]:
-    _, warm = split(by_node(run))
+    _, warm = split(by_node(run), swept_batches=swept(run))
     return [v for values in warm.values() for v in values]
 
 

@@ -71,7 +71,7 @@ class NodeFigures:
     tokens_per_s: Figure
     latency: Distribution
     warm: Distribution
-    cold_start: ColdStart | Unknown
+    cold_start: ColdStart | Unknown | None  # None: looked for, and there was none
     slower_pct: Ranged
     outlier: bool | Unknown
     loses_more: bool | Unknown
@@ -152,13 +152,17 @@ class Scaling:
 
 @dataclass(frozen=True)
 class BatchPoint:
-    """One batch size of a sweep."""
+    """One batch size of a sweep, by the wall clock of its own requests; the GPUs are paid for that time."""
 
     batch: int
     requests: int
     throughput_per_s: float
     tokens_per_s: Figure
     mean_latency_s: float
+    ttft_median_s: Figure
+    per_token_median_s: Figure
+    usd_per_million_tokens: Decimal | Unknown
+    joules_per_million_tokens: Figure
 
 
 @dataclass(frozen=True)
@@ -171,14 +175,24 @@ class Batches:
 
 
 @dataclass(frozen=True)
+class GpuPeak:
+    """The most memory one GPU used in any sample of the run."""
+
+    host: str
+    gpu_uuid: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
 class Telemetry:
-    """What the GPUs did meanwhile, from the samples beside the run."""
+    """What the GPUs did meanwhile, from the samples beside the run; `gpus`: each one's memory."""
 
     gpu_util_pct: Figure
     rfu_power_pct: Figure
     rfu_counters_pct: Range | Unknown
     energy_j: Figure
     memory_peak_bytes: int | Unknown
+    gpus: tuple[GpuPeak, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,15 @@ def _baseline(run: Run, others: Sequence[Run], given: Path | None) -> Baseline:
         smaller = [r for r in others if size_of(r, unit) < size_of(run, unit)]
         if smaller:
             return Baseline(_smallest(smaller), "")
+    return Baseline(None, _no_baseline(run, others))
+
+
+def _no_baseline(run: Run, others: Sequence[Run]) -> str:
     if len(run.names) < 2 and not others:
-        return Baseline(None, "one node only: scaling needs a larger run, and this one as its baseline")
-    return Baseline(None, "no measured baseline: neither --baseline nor the header names a file of results")
+        return "one node only: scaling needs a larger run, and this one as its baseline"
+    if (typed := run.more.get("baseline_typed_in")) is not None:
+        return f"no measured baseline: {typed!r} in the header is typed in, not a file of results"
+    return "no measured baseline: neither --baseline nor the header names a file of results"
 
 
 def has_telemetry(run: Run) -> bool:

@@ -17,7 +17,8 @@ def readiness_of(facts: Facts, limits: Thresholds) -> Readiness:
     _success(facts, ask, against, unknown, passed)
     least = min((n.counts.ok for n in facts.nodes), default=0)
     if least < ask.answers_per_node_from:
-        unknown.append(f"{least} answers on a node are too few, {ask.answers_per_node_from} are asked for")
+        few = "1 answer on a node is" if least == 1 else f"{least} answers on a node are"
+        unknown.append(f"{few} too few, {ask.answers_per_node_from} are asked for")
     else:
         passed.append(f"at least {least} answers on every node")
     if facts.nodes_n > 1 and facts.scaling.refused:

@@ -116,7 +116,7 @@ def run_fields(
     planned = _planned(header.get("planned"), fields)
     made: dict[str, Any] = {
         "planned": planned,
-        "nodes": _nodes(both.get("nodes"), fields),
+        "nodes": _nodes(both.get("nodes"), both.get("found"), fields),
         "baseline": baseline if isinstance(baseline, str) and baseline else None,
         "wall_s": found_s,
         "telemetry": telemetry if isinstance(telemetry, str) and telemetry else fields.missing("telemetry"),
@@ -127,6 +127,11 @@ def run_fields(
     if baseline is not None and not isinstance(baseline, str):
         made["more"]["baseline_typed_in"] = baseline  # a number is no measurement, and the report says so
     strange = set() if isinstance(planned, Unknown) else {r.node for r in requests} - set(planned)
+    for node, wanted in ({} if isinstance(planned, Unknown) else planned).items():
+        there = sum(r.node == node and not r.warmup for r in requests)
+        if there > wanted:
+            why = f"{there} requests have a line, {wanted} were planned: all are counted as planned"
+            fields.faults.append(LineFault(1, node, why))
     for node in sorted(strange):
         fields.faults.append(LineFault(1, node, "requests of this node were not planned in the header"))
     return made, fields.faults
@@ -141,9 +146,11 @@ def _planned(raw: Any, fields: _Fields) -> Mapping[str, int] | Unknown:
     return dict(raw) if good else fields.refuse("planned", "a mapping of node to number of requests is allowed")
 
 
-def _nodes(raw: Any, fields: _Fields) -> dict[str, Node]:
+def _nodes(raw: Any, later: Any, fields: _Fields) -> dict[str, Node]:
+    """Every node; what it found out while it ran (`later`) stands beside what it said at the start."""
     if not isinstance(raw, Mapping):
         return {}
+    ends = later if isinstance(later, Mapping) else {}
     out = {}
     for name, found in raw.items():
         if not isinstance(found, Mapping):
@@ -155,9 +162,15 @@ def _nodes(raw: Any, fields: _Fields) -> dict[str, Node]:
         out[str(name)] = Node(
             gpu=gpu if isinstance(gpu, str) and gpu else Unknown(str((whys or {}).get("gpu") or NOT_GIVEN)),
             gpus=int(gpus) if whole and gpus is not None else Unknown(str((whys or {}).get("gpus") or NOT_GIVEN)),
-            more={k: v for k, v in found.items() if k not in {"gpu", "gpus", "unknown"}},
+            more={
+                k: v for k, v in {**found, **_mapping(ends.get(name))}.items() if k not in {"gpu", "gpus", "unknown"}
+            },
         )
     return out
+
+
+def _mapping(raw: Any) -> Mapping[str, Any]:
+    return raw if isinstance(raw, Mapping) else {}
 
 
 def _problems(raw: Any) -> dict[str, tuple[str, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gpuledger.scaling.analysis.settings import SWEPT
+from gpuledger.scaling.coldstart import ColdStart
 from gpuledger.scaling.figures import Facts, Figure
 from gpuledger.scaling.grades import Thresholds, grade_of
 from gpuledger.scaling.statement import Grade
@@ -23,6 +25,8 @@ def scorecard(facts: Facts, limits: Thresholds) -> tuple[Grade, ...]:
         "utilization": facts.telemetry.gpu_util_pct,
         "occupancy": _occupancy(facts),
     }
+    if len(facts.batches.points) > 1:
+        values |= dict.fromkeys(("consistency", "tail", "cold_start", "occupancy"), Unknown(SWEPT))
     return tuple(grade_of(area, values[area], limits) for area in limits.grades if area in values)
 
 
@@ -50,14 +54,12 @@ def _tail(facts: Facts) -> Figure:
 
 def _cold(facts: Facts) -> Figure:
     colds = [n.cold_start for n in facts.nodes]
-    known = [c.over_warm_pct for c in colds if not isinstance(c, Unknown)]
+    known = [c.over_warm_pct for c in colds if isinstance(c, ColdStart)]
     if known:
         return max(known)
-    none = [c for c in colds if isinstance(c, Unknown)]
     # No cold start found is a figure, 0; too few samples to look for one is none.
-    if none and all(c.why.startswith("no cold start") for c in none):
-        return 0.0
-    return none[0] if none else Unknown("there is no node")
+    unseen = next((c for c in colds if isinstance(c, Unknown)), None)
+    return unseen or (0.0 if colds else Unknown("there is no node"))
 
 
 def _occupancy(facts: Facts) -> Figure:

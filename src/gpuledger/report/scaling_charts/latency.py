@@ -8,6 +8,7 @@ from gpuledger.report.charts import Drawing
 from gpuledger.report.marks import Row, clip, layered, rows_of
 from gpuledger.report.scaling_charts import scaling_chart_of
 from gpuledger.report.theme import Theme
+from gpuledger.scaling.coldstart import ColdStart
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.units import Unknown
 
@@ -47,12 +48,13 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     size = 70 if len(rows) < 200 else 18
     warm = base.transform_filter("datum.kind == 'warm'").mark_circle(size=size, opacity=0.8)
     cold = base.transform_filter("datum.kind == 'cold'").mark_point(size=size * 1.8, strokeWidth=2.5, filled=False)
-    colds = [n for n in facts.nodes if not isinstance(n.cold_start, Unknown)]
+    colds = [n for n in facts.nodes if isinstance(n.cold_start, ColdStart)]
     if colds:
         named = ", ".join(n.node for n in colds[:3]) + (f" and {len(colds) - 3} more" if len(colds) > 3 else "")
         title = f"The first requests of {named} are slower than the rest"
     else:
-        title = "No node has a cold start"
+        unseen = any(isinstance(n.cold_start, Unknown) for n in facts.nodes)
+        title = "Latency in the order of the requests" if unseen else "No node has a cold start"
     more = f" Only the first {MOST_NODES} nodes are drawn." if len(facts.nodes) > MOST_NODES else ""
     subtitle = f"Latency of each answered request; a ring is a cold one. {facts.samples_note}{more}".strip()
     warm_means = "; ".join(

@@ -6,14 +6,16 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from gpuledger.cost.pricing import PriceChoice
 from gpuledger.scaling.analysis.counting import ok_requests
+from gpuledger.scaling.bench_summary import Level, summary_of
 from gpuledger.scaling.figures import Batches, BatchPoint
 from gpuledger.scaling.grades import Thresholds
 from gpuledger.scaling.records import Request, Run
 from gpuledger.units import Unknown, ratio
 
 
-def batches_of(runs: Sequence[Run], limits: Thresholds) -> Batches:
+def batches_of(runs: Sequence[Run], limits: Thresholds, choice: PriceChoice | None = None) -> Batches:
     """The curve over every batch size the runs swept."""
     found: dict[int, list[BatchPoint]] = {}
     for run in runs:
@@ -21,8 +23,9 @@ def batches_of(runs: Sequence[Run], limits: Thresholds) -> Batches:
         for r in ok_requests(run.measured):
             if not isinstance(r.batch, Unknown):
                 groups.setdefault(r.batch, []).append(r)
+        levels = {} if not groups else {x.batch: x for x in summary_of(run, choice or PriceChoice()).levels}
         for batch, members in groups.items():
-            if (point := _point(batch, members)) is not None:
+            if (point := _point(batch, members, levels[batch])) is not None:
                 found.setdefault(batch, []).append(point)
     # Of several runs with the same batch the last one stands: it is the newest given.
     points = tuple(members[-1] for _, members in sorted(found.items()))
@@ -32,7 +35,7 @@ def batches_of(runs: Sequence[Run], limits: Thresholds) -> Batches:
     return Batches(points, _knee(points, limits.batches.knee_below_ratio), _note(points))
 
 
-def _point(batch: int, members: Sequence[Request]) -> BatchPoint | None:
+def _point(batch: int, members: Sequence[Request], level: Level) -> BatchPoint | None:
     spans = [(r.start_s, r.end_s) for r in members]
     known = [(s, e) for s, e in spans if not isinstance(s, Unknown) and not isinstance(e, Unknown)]
     latencies = [r.latency_s for r in members if not isinstance(r.latency_s, Unknown)]
@@ -49,6 +52,10 @@ def _point(batch: int, members: Sequence[Request]) -> BatchPoint | None:
         throughput_per_s=len(members) / span,
         tokens_per_s=ratio(sum(tokens), span, "no time passed") if len(tokens) == len(members) else short,
         mean_latency_s=sum(latencies) / len(latencies),
+        ttft_median_s=level.ttft_median_s,
+        per_token_median_s=level.per_token_median_s,
+        usd_per_million_tokens=level.usd_per_million_tokens,
+        joules_per_million_tokens=level.joules_per_million_tokens,
     )
 
 

@@ -65,11 +65,11 @@ def ends_of(requests: Sequence[Request]) -> np.ndarray:
 
 def throughput_of(requests: Sequence[Request], wall_s: Figure, seed: int) -> Ranged:
     """Answered requests over the wall clock, with its interval."""
-    if isinstance(wall_s, Unknown):
-        return wall_s
     answered = ok_requests(requests)
-    if not answered:
-        return Interval(0.0, 0.0, 0.0)
+    if isinstance(wall_s, Unknown) and (answered or not requests):
+        return wall_s
+    if isinstance(wall_s, Unknown) or not answered:
+        return Interval(0.0, 0.0, 0.0)  # requests came to an end and none to an answer: 0, however long it took
     return interval_of(len(answered) / wall_s, _draws(requests, wall_s, seed))
 
 

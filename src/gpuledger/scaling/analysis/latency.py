@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from gpuledger.scaling.analysis.counting import ok_requests
+from gpuledger.scaling.analysis.settings import swept
 from gpuledger.scaling.coldstart import change_point
 from gpuledger.scaling.figures import Distribution, Figure, Latency, Sample
 from gpuledger.scaling.records import Request, Run
@@ -69,7 +70,7 @@ def by_node(run: Run) -> dict[str, list[float]]:
 def warm_requests(run: Run) -> list[Request]:
     """Answered requests with a latency, each node's cold ones left out."""
     answered = [r for r in in_order(ok_requests(run.measured)) if not isinstance(r.latency_s, Unknown)]
-    cold, _ = split(by_node(run))
+    cold, _ = split(by_node(run), swept_batches=swept(run))
     seen: dict[str, int] = {}
     out = []
     for r in answered:
@@ -81,7 +82,7 @@ def warm_requests(run: Run) -> list[Request]:
 
 def samples_of(run: Run) -> tuple[tuple[Sample, ...], str]:
     """Latencies to draw, node by node; of a long run every n-th, which is said."""
-    cold, warm = split(by_node(run))
+    cold, warm = split(by_node(run), swept_batches=swept(run))
     out = [
         Sample(name, place, value, place <= len(cold[name]))
         for name in cold
@@ -95,12 +96,14 @@ def samples_of(run: Run) -> tuple[tuple[Sample, ...], str]:
     ), f"Every {step}th answer is drawn, and every cold one."
 
 
-def split(latencies: Mapping[str, Sequence[float]]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+def split(
+    latencies: Mapping[str, Sequence[float]], *, swept_batches: bool
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """Cold and warm latencies of each node; a node without a cold start is all warm."""
     cold: dict[str, list[float]] = {}
     warm: dict[str, list[float]] = {}
     for name, values in latencies.items():
-        k = change_point(values)
+        k = 0 if swept_batches else change_point(values)
         first = 0 if isinstance(k, Unknown) else k
         cold[name], warm[name] = list(values[:first]), list(values[first:])
     return cold, warm
@@ -109,7 +112,7 @@ def split(latencies: Mapping[str, Sequence[float]]) -> tuple[dict[str, list[floa
 def latency_of(run: Run, seed: int) -> Latency:
     """The latencies of a run."""
     latencies = by_node(run)
-    cold, warm = split(latencies)
+    cold, warm = split(latencies, swept_batches=swept(run))
     answered = ok_requests(run.measured)
     marked = seconds(r.latency_s for r in run.requests if r.warmup and r.ok)
     return Latency(

@@ -9,22 +9,26 @@ import numpy as np
 from gpuledger.scaling.analysis.counting import counts_of, ok_requests
 from gpuledger.scaling.analysis.latency import by_node, distribution, seconds, split
 from gpuledger.scaling.analysis.memory import memory_of
+from gpuledger.scaling.analysis.settings import SWEPT, swept
 from gpuledger.scaling.coldstart import cold_start
-from gpuledger.scaling.figures import Counts, Distribution, Figure, NodeFigures
+from gpuledger.scaling.figures import Counts, Distribution, Figure, NodeFigures, Telemetry
 from gpuledger.scaling.grades import Thresholds
 from gpuledger.scaling.records import Node, Request, Run
 from gpuledger.scaling.symmetry import Apart, compare_nodes
 from gpuledger.units import Unknown, ratio
 
 
-def node_figures(run: Run, wall_s: Figure, limits: Thresholds, seed: int) -> tuple[NodeFigures, ...]:
+def node_figures(
+    run: Run, wall_s: Figure, limits: Thresholds, seed: int, telemetry: Telemetry
+) -> tuple[NodeFigures, ...]:
     """Every node of a run, in the order of the header."""
     latencies = by_node(run)
-    _, warm = split(latencies)
+    _, warm = split(latencies, swept_batches=swept(run))
     counts = {name: counts_of(run, name) for name in run.names}
     apart = compare_nodes(warm, {n: (c.ok, c.planned) for n, c in counts.items()}, limits.nodes.apart_from_pct, seed)
     return tuple(
-        _one(run, name, counts[name], latencies[name], warm[name], apart[name], wall_s, seed) for name in run.names
+        _one(run, name, counts[name], latencies[name], warm[name], apart[name], wall_s, seed, telemetry)
+        for name in run.names
     )
 
 
@@ -37,11 +41,12 @@ def _one(
     apart: Apart,
     wall_s: Figure,
     seed: int,
+    telemetry: Telemetry,
 ) -> NodeFigures:
     own = [r for r in run.measured if r.node == name]
     answered = ok_requests(own)
     node = run.nodes.get(name, Node())
-    used, card, card_bytes, pct = memory_of(node)
+    used, card, card_bytes, pct = memory_of(run, name, telemetry)
     tokens = [r.output_tokens for r in answered if not isinstance(r.output_tokens, Unknown)]
     taken = [r.input_tokens for r in answered if not isinstance(r.input_tokens, Unknown)]
     spread = distribution(latencies, seed)
@@ -56,7 +61,7 @@ def _one(
         tokens_per_s=_tokens_per_s(answered, tokens, wall_s),
         latency=spread,
         warm=distribution(warm, seed),
-        cold_start=cold_start(latencies),
+        cold_start=Unknown(SWEPT) if swept(run) else cold_start(latencies),
         slower_pct=apart.slower_pct,
         outlier=apart.outlier,
         loses_more=apart.loses_more,

@@ -21,6 +21,14 @@ def model_of(run: Run) -> str | Unknown:
     return Unknown("the nodes serve different models" if named else "the results do not name the model")
 
 
+SWEPT = "batches were swept: latencies of different batches are no one distribution"
+
+
+def swept(run: Run) -> bool:
+    """Whether requests ran in batches of several sizes."""
+    return len({r.batch for r in run.measured if not isinstance(r.batch, Unknown)}) > 1
+
+
 def open_loop(run: Run) -> str | None:
     """How requests came, where they came at a set rate: then throughput shows the rate, not what the nodes can do."""
     load = run.more.get("load")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from gpuledger.scaling.figures import Telemetry
+from gpuledger.scaling.bench import LOOPBACK
+from gpuledger.scaling.figures import GpuPeak, Telemetry
 from gpuledger.scaling.records import Run
 from gpuledger.units import Unknown
 
@@ -25,6 +28,9 @@ def telemetry_of(run: Run) -> Telemetry:
     folder = run.telemetry_dir
     if isinstance(folder, Unknown):
         return no_telemetry("no telemetry was recorded beside the run")
+    if away := _served_away(run):
+        who = f"{', '.join(away[:4])}{', ...' if len(away) > 4 else ''}"
+        return no_telemetry(f"the samples are of the machine that asked, and {who} answered elsewhere: record there")
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.errors import GpuledgerError
@@ -36,27 +42,37 @@ def telemetry_of(run: Run) -> Telemetry:
         lake.require()
         post_lake(lake, load_thresholds())
         means = efficiency_statement(lake).fleet
-        peak = _peak_bytes(lake)
+        peaks = _peaks(lake)
     except GpuledgerError as error:
         return no_telemetry(f"the telemetry beside the run cannot be read: {error.message}")
     energy = means.energy_kwh
+    silent = Unknown("no sample says how much memory was used")
     return Telemetry(
         gpu_util_pct=means.gpu_util_pct,
         rfu_power_pct=means.rfu_power_pct,
         rfu_counters_pct=means.rfu_counters_pct,
         energy_j=energy if isinstance(energy, Unknown) else energy * J_PER_KWH,
-        memory_peak_bytes=peak,
+        memory_peak_bytes=max((p.memory_bytes for p in peaks), default=silent),
+        gpus=peaks,
     )
 
 
-def _peak_bytes(lake: Lake) -> int | Unknown:
-    """The most memory any GPU used in any sample."""
-    import pyarrow.compute as pc
+def _served_away(run: Run) -> Sequence[str]:
+    """Endpoints on machines that nobody sampled: the client's own GPUs say nothing of them."""
+    urls = ((name, node.more.get("url")) for name, node in run.nodes.items())
+    return [name for name, url in urls if url and urlsplit(str(url)).hostname not in LOOPBACK]
+
+
+def _peaks(lake: Lake) -> tuple[GpuPeak, ...]:
+    """The most memory each GPU used in any sample."""
     import pyarrow.parquet as pq
 
-    most: list[int] = []
+    most: dict[tuple[str, str], int] = {}
     for part in lake.manifest().parts:
-        column = pq.read_table(lake.path(part), columns=["fb_used_bytes"])["fb_used_bytes"]
-        if (found := pc.max(column).as_py()) is not None:
-            most.append(int(found))
-    return max(most) if most else Unknown("no sample says how much memory was used")
+        rows = pq.read_table(lake.path(part), columns=["host", "gpu_uuid", "fb_used_bytes"])
+        grouped = rows.group_by(["host", "gpu_uuid"]).aggregate([("fb_used_bytes", "max")])
+        for row in grouped.to_pylist():
+            if row["fb_used_bytes_max"] is not None:
+                key = (str(row["host"] or ""), str(row["gpu_uuid"] or ""))
+                most[key] = max(most.get(key, 0), int(row["fb_used_bytes_max"]))
+    return tuple(GpuPeak(host, uuid, used) for (host, uuid), used in sorted(most.items()))

@@ -45,7 +45,7 @@ def _check_kind(name: str, value: Any, where: str, path: Path | str) -> None:
         return
     kind = CLAIMS.get(name).kind
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    fits = {"number": is_number, "yes or no": isinstance(value, bool), "text": isinstance(value, str)}
+    fits = {"number": is_number, "yes or no": isinstance(value, bool), "text": isinstance(value, str) or is_number}
     if not fits[kind] or (is_number and not abs(value) < float("inf")):
         allowed = {"number": "a number", "yes or no": "true or false", "text": "words in quotes"}[kind]
         raise FactError(path, where, f"{name} wants {allowed}, found {value!r}", hint="give the value in that form")

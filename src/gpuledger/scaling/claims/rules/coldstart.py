@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, compare, judges, looks_for, took
+from gpuledger.scaling.coldstart import ColdStart
 from gpuledger.units import Unknown
 
 
@@ -13,11 +14,15 @@ def judge(case: Case, claim: Claim) -> Finding:
         node = case.node(claim)
         found = node if isinstance(node, Unknown) else node.cold_start
     else:
-        colds = [n.cold_start for n in case.facts.nodes if not isinstance(n.cold_start, Unknown)]
-        worst = max(colds, key=lambda c: c.over_mean_pct, default=None)
-        found = worst or Unknown("no node had a cold start")
+        colds = [c for n in case.facts.nodes if isinstance(c := n.cold_start, ColdStart)]
+        unseen = next((c for n in case.facts.nodes if isinstance(c := n.cold_start, Unknown)), None)
+        found = max(colds, key=lambda c: c.over_mean_pct, default=unseen)
     if isinstance(found, Unknown):
         return cannot_tell(found.why)
+    if found is None:
+        return compare(
+            claim, 0.0, "%", case, "there was no cold start: the first requests are not slower than the rest"
+        )
     over = f"{found.over_min_pct:.0f} % over the minimum, {found.over_warm_pct:.0f} % over the warm requests"
     said = f"over the mean; {over}"
     return compare(claim, found.over_mean_pct, "%", case, said)
@@ -34,6 +39,6 @@ def look(case: Case) -> str | None:
         f"{n.node}: its first {_first(c.requests)} took {took(c.mean_s)}, {c.over_mean_pct:.0f} % over its mean and "
         f"{c.over_min_pct:.0f} % over its minimum; warm it is {took(c.warm_mean_s)}"
         for n in case.facts.nodes
-        if not isinstance(c := n.cold_start, Unknown)
+        if isinstance(c := n.cold_start, ColdStart)
     ]
     return "; ".join(said) or None

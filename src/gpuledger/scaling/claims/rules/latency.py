@@ -28,7 +28,7 @@ def mean(case: Case, claim: Claim) -> Finding:
     """Of all answers, cold ones included."""
     means = [n.latency.mean_s.value for n in case.facts.nodes if not isinstance(n.latency.mean_s, Unknown)]
     said = ""
-    if claim.node is None and means and abs(claim.number - sum(means) / len(means)) < 0.005 * claim.number:
+    if claim.node is None and len(means) > 1 and abs(claim.number - sum(means) / len(means)) < 0.005 * claim.number:
         said = f"{number(claim.number)} s is the mean of the nodes' means, which counts every node alike"
     return _against(case, claim, "mean_s", said)
 

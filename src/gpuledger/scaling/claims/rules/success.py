@@ -35,6 +35,11 @@ def judge(case: Case, claim: Claim) -> Finding:
         if isinstance(node, Unknown):
             return cannot_tell(node.why)
         counts = node.counts
+    if not counts.planned_known:
+        return cannot_tell(
+            f"the header does not say what was planned: {counts.ok} of {counts.ok + counts.failed} lines are answers, "
+            "and a request that left no line cannot be counted"
+        )
     if claim.number >= 100 and counts.ok < counts.planned:
         share = 100 * counts.ok / counts.planned
         return contradicted(f"measured: {number(share)} %; {words(counts)}")  # 99.6 % is not all, however it is rounded

@@ -1,0 +1,77 @@
+"""Do utilization, energy, memory and RFU of a run come from the samples beside it, and only of GPUs that served it?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpuledger.scaling.analysis.telemetry import telemetry_of
+from gpuledger.scaling.bench import Bench, Station
+from gpuledger.scaling.build import scaling_statement
+from gpuledger.scaling.encode import to_json
+from gpuledger.scaling.gather import gather
+from gpuledger.scaling.load import Load
+from gpuledger.scaling.results import read_run
+from gpuledger.scaling.runner import run_bench
+from gpuledger.testing.openai_script import ServerScript
+from gpuledger.testing.openai_server import OpenAiServer
+from gpuledger.units import MIB, Unknown
+
+POWER_W, UTIL_PCT, USED_MIB, TENSOR_RATIO = 500.0, 80, 15_000, 0.4
+COLUMNS = (
+    "at_ms", "gpu_uuid", "gpu_model", "gpu_util_ratio", "power_w", "sm_clock_mhz", "energy_mj", "fb_used_bytes",
+    "fb_free_bytes", "throttle_bits", "engine_ratio", "sm_ratio", "tensor_ratio",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def busy_run(tmp_path_factory):
+    """A real run against a real server, beside it a GPU that holds 500 W, 80 % and 15,000 MiB all the time."""
+    folder = tmp_path_factory.mktemp("busy")
+    rows = [",".join(COLUMNS)]
+    for tick in range(600):
+        held = (1_800_000_000_000 + 100 * tick, "GPU-1", "NVIDIA H200", UTIL_PCT / 100, POWER_W, 1980, 50_000 * tick)
+        rows.append(",".join(map(str, (*held, USED_MIB * MIB, 100_000 * MIB, 0, 0.8, 0.8, TENSOR_RATIO))))
+    (folder / "busy.csv").write_text("\n".join(rows) + "\n")
+    with OpenAiServer(ServerScript(ttft_s=0.1, tokens=10)) as server:
+        load = Load(requests=12, concurrency=1, output_tokens=10)
+        made = Bench("openai_http", (Station("a", {"url": server.url}),), load, folder / "r.jsonl",
+                     device=f"replay:{folder / 'busy.csv'}", hz=20.0)  # fmt: skip
+        return run_bench(made)
+
+
+def test_what_the_gpu_did_is_said_with_the_run(busy_run):
+    found = to_json(scaling_statement(gather([busy_run.file])))
+    assert found["telemetry"]["gpu_util_pct"] == pytest.approx(UTIL_PCT, abs=0.5)
+    assert found["telemetry"]["rfu_power_pct"] == pytest.approx(100 * POWER_W / 700, rel=0.01)  # an H200 may draw 700 W
+    spread = found["telemetry"]["rfu_counters_pct"]
+    assert spread["low"] <= 100 * TENSOR_RATIO <= spread["high"] + 1e-9
+    # 500 W for as long as the samples reach, which is the run and the fraction of a second around it.
+    seconds = found["telemetry"]["energy_j"] / POWER_W
+    assert busy_run.wall_s - 0.3 < seconds < busy_run.wall_s + 1.5
+    joules = found["telemetry"]["energy_j"] / 120 * 1e6  # 12 answers of 10 tokens
+    assert found["cost"]["joules_per_million_tokens"] == pytest.approx(joules)
+    assert found["grades"]["utilization"]["grade"] is not None
+
+
+def test_memory_is_that_of_the_real_card_node_by_node(busy_run):
+    found = to_json(scaling_statement(gather([busy_run.file])))
+    (node,) = found["nodes"]
+    assert node["memory_used_bytes"] == USED_MIB * MIB
+    assert node["memory_pct"] == pytest.approx(100 * USED_MIB * MIB / 141e9)
+    assert found["memory_pct"] == pytest.approx(node["memory_pct"])
+    assert [g["memory_bytes"] for g in found["telemetry"]["gpus"]] == [USED_MIB * MIB]
+
+
+def test_the_clients_own_gpu_says_nothing_of_servers_elsewhere(busy_run, tmp_path):
+    lines = [json.loads(line) for line in Path(busy_run.file).read_text(encoding="utf-8").splitlines()]
+    lines[0]["nodes"]["a"]["url"] = lines[0]["found"]["a"]["url"] = "http://10.1.2.3:8000"
+    lines[0]["telemetry"] = str(busy_run.telemetry_dir)
+    away = tmp_path / "away.jsonl"
+    away.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    made = telemetry_of(read_run(away))
+    assert "a answered elsewhere" in made.energy_j.why
+    assert isinstance(made.memory_peak_bytes, Unknown)
+    assert made.gpus == ()
