@@ -67,6 +67,7 @@ def measured_memory(measured: dict[str, Any]) -> list[dict[str, Any]]:
         taken = case["peak_reserved_bytes"] + case["outside_torch_bytes"]
         rows.append({
             "row": case_words(case),
+            "mode": case["setup"]["mode"],
             "allocated_gb": case["peak_allocated_bytes"] / 1e9,
             "tensors_ratio": tensors / case["peak_allocated_bytes"],
             "taken_gb": taken / 1e9,
@@ -188,9 +189,11 @@ def report(found: dict[str, Any], given: argparse.Namespace) -> None:
         columns = {"allocated_gb": ".2f", "tensors_ratio": ".3f", "taken_gb": ".2f", "total_ratio": ".3f"}
         show("One H200: tensors over torch's peak allocated, total over all that was taken",
              found["measured_memory"], columns)  # fmt: skip
-        for name in ("tensors_ratio", "total_ratio"):
-            cut = quantiles([row[name] for row in found["measured_memory"]])
-            print(f"{name}: p10 {cut['p10']:.3f}, p50 {cut['p50']:.3f}, p90 {cut['p90']:.3f} of {cut['rows']} runs")
+        for mode in ("train", "serve"):
+            for name in ("tensors_ratio", "total_ratio"):
+                cut = quantiles([row[name] for row in found["measured_memory"] if row["mode"] == mode])
+                words = f"p10 {cut['p10']:.3f}, p50 {cut['p50']:.3f}, p90 {cut['p90']:.3f} of {cut['rows']} runs"
+                print(f"{mode}, {name}: {words}")
     else:
         print(f"\nnothing measured on a GPU: no {given.measured}")
     print("\nSPEED: predicted over measured tokens a second")

@@ -130,6 +130,16 @@ def test_a_close_call_is_said():
         assert answer.close is close
 
 
+def test_a_served_batch_is_told_with_the_error_of_served_batches():
+    """All three that were measured took more than predicted: no range below, and a wider one above."""
+    served, trained = (ask("llama-3.2-1b", mode=mode) for mode in ("serve", "train"))
+    assert served.low_bytes == served.total_bytes
+    assert served.high_bytes / served.total_bytes == pytest.approx(1 / 0.843, rel=1e-6)
+    assert trained.high_bytes / trained.total_bytes == pytest.approx(1 / 0.956, rel=1e-6)
+    assert "three served batches" in served.assumptions[-1]
+    assert "training runs" in trained.assumptions[-1]
+
+
 def test_json_is_whole():
     data = json.loads(json.dumps(fit_as_data(ask("llama-3.1-70b", mode="train", count=8)), allow_nan=False))
     assert data["fits"] is False

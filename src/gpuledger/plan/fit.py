@@ -43,8 +43,7 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
     need = memory(model, setup)
     room, room_from = capacity(gpu)
     fits = need.total_bytes <= room
-    error = overheads().error
-    low, high = int(need.total_bytes / error.p90), int(need.total_bytes / error.p10)
+    low, high = overheads().error.of(setup.mode).span(need.total_bytes)
     remedies, nowhere = ((), "") if fits else search(model, gpu, setup)
     return Fit(
         model=model.name,
@@ -80,11 +79,10 @@ def assumptions(model: Model, setup: Setup) -> list[str]:
     if setup.count > 1:
         fixed += f" and {facts.collective_bytes.value / 1e9:.2f} GB of collective buffers"
     slack = facts.fragmentation_ratio.value * 100
-    error = facts.error
     return [
         *said,
         f"overhead: {fixed}, and {slack:g} % of what comes and goes for the allocator's gaps",
-        f"error: eight of ten predictions were {error.p10:.2f} to {error.p90:.2f} of what was taken ({error.of})",
+        f"error: {facts.error.of(setup.mode).words}",
     ]
 
 

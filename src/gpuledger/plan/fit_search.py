@@ -122,7 +122,7 @@ def _tried(model: Model, case: Case, chosen: tuple[Change, ...]) -> Remedy | Non
         capacity_bytes=room,
         free_bytes=room - need.total_bytes,
         at_least=bool(need.not_known),
-        close=need.total_bytes / overheads().error.p10 > room,
+        close=overheads().error.of(changed.setup.mode).span(need.total_bytes)[1] > room,
     )
 
 

@@ -85,11 +85,26 @@ class Visible(_Sourced, frozen=True, kw_only=True):
 class Measured(_Sourced, frozen=True, kw_only=True):
     """Predicted over taken memory of measured runs."""
 
-    of: str
+    words: str
     rows: int
     p10: Above
     p50: Above
     p90: Above
+
+    def span(self, predicted_bytes: int) -> tuple[int, int]:
+        """What may be taken, from and to, where so much is predicted; the prediction itself is always within."""
+        return int(predicted_bytes / max(self.p90, 1.0)), int(predicted_bytes / min(self.p10, 1.0))
+
+
+class Errors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Of training and of serving apart: the one says nothing of the other."""
+
+    train: Measured
+    serve: Measured
+
+    def of(self, mode: str) -> Measured:
+        """Those of this mode."""
+        return self.train if mode == "train" else self.serve
 
 
 class Overheads(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -101,7 +116,7 @@ class Overheads(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     collective_bytes: Fact
     fragmentation_ratio: Fact
     prefill_chunk_tokens: Fact
-    error: Measured
+    error: Errors
     visible: tuple[Visible, ...] = ()
 
 
