@@ -60,7 +60,7 @@ bench-truth: $(STAMP) ## counters beside the FLOPs that really ran (TRUTH=folder
 	fi
 
 lock: ## resolve the locked versions again
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra bench --extra charts --extra ray pyproject.toml requirements/tools.in -o $(LOCK)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra ray pyproject.toml requirements/tools.in -o $(LOCK)
 
 clean: ## remove what was made
 	rm -rf $(VENV) gpuledger-demo gpuledger-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

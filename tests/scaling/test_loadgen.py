@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gpuledger.errors import FileFault, InputError
-from gpuledger.scaling.loadgen import DETAIL, SUMMARY, TRACE, read_loadgen, write_loadgen
+from gpuledger.scaling.loadgen import ACCURACY, DETAIL, SUMMARY, TRACE, read_loadgen, write_loadgen
 from gpuledger.scaling.results import read_run
 
 
@@ -80,3 +80,36 @@ def test_the_summary_alone_names_the_scenario(folder):
     log = read_loadgen(folder, node="n")
     assert log.header["load"]["scenario"] == "SingleStream"
     assert log.header["reported"] == {"Mean latency (ns)": "1293061"}
+
+
+def test_a_language_model_under_the_newest_layout(tmp_path):
+    """As LoadGen 4 and 5 write it: pid before id, no tid; tokens as events, their number in the accuracy log."""
+    detail = [
+        mllog("effective_scenario", "MultiStream"), mllog("effective_samples_per_query", 2),
+        mllog("result_query_count", 2), mllog("result_validity", "VALID"),
+        mllog("result_first_token_99.00_percentile_latency_ns", 200_000_000),
+    ]  # fmt: skip
+    (tmp_path / DETAIL).write_text("\n".join(detail))
+
+    def span(name, number, start, end):
+        head = f'{{"name":"{name}","cat":"default","ph":'
+        return [
+            f'{head}"b","pid":7,"id":{number},"ts":{start},"args":{{"sample_seq":{number},"query_seq":0}}}},',
+            f'{head}"e", "pid":7,"id":{number},"ts":{end}}},',
+        ]
+
+    rows = ['{"traceEvents":[', *span("Token", 0, "1000.000", "201000.000"), *span("Sample", 0, "1000.000", "2e6")]
+    rows += [*span("Sample", 1, "1000.000", "1001000.000"), *span("Sample", 2, "2000000.000", "2500000.000")]
+    (tmp_path / TRACE).write_text("\n".join([*rows, '{"name":"LastTrace"}', "]}"]))
+    kept = '{ "seq_id" : 0, "qsl_idx" : 4, "data" : "0A0B", "token_count" : 32 }'
+    old = '{ "seq_id" : 1, "qsl_idx" : 5, "data" : "0A" }'  # as versions before 4 wrote it
+    (tmp_path / ACCURACY).write_text(f"[\n{kept},\n{old}\n]\n")
+    log = read_loadgen(tmp_path, node="n")
+    first, second, third = log.requests
+    assert first.ttft_s == pytest.approx(0.2)
+    assert first.latency_s == pytest.approx(1.999)
+    assert first.output_tokens == 32
+    assert "accuracy log" in second.output_tokens.why
+    assert second.latency_s == pytest.approx(1.0)
+    assert "first token" in third.ttft_s.why
+    assert log.header["planned"] == {"n": 4}  # two queries of two samples; one of them never came back
