@@ -17,6 +17,8 @@ from gpuledger.plan.migrate_market import Market, plan_market
 from gpuledger.plan.migrate_sets import plan_set
 from gpuledger.plan.migrate_statement import CANNOT_FIT, Misfit
 from gpuledger.plan.offers import market_options
+from gpuledger.report.migrate_html import headline
+from gpuledger.units import Unknown
 
 ROOT = Path(__file__).parents[2]
 TABLE = json.loads((ROOT / "tests" / "data" / "guide_workloads.json").read_text())
@@ -57,7 +59,13 @@ def test_a_workload(row, plans):
     assert float(row["original_memory_gb"]) == pytest.approx(original_memory_gb(id_))
     assert plan.memory.rule_bytes / 1e9 == pytest.approx(original_memory_gb(id_))
     assert plan.memory.real_bytes / 1e9 == pytest.approx(float(row["memory_gb"]), rel=0.03)
-    assert plan.chosen.candidate.instance in row["chosen"]
+    c = plan.chosen.candidate
+    assert f"{c.gpus} x {c.gpu_name} ({c.instance}, {c.purchase})" == row["chosen"]
+    assert float(plan.chosen.monthly_usd) == pytest.approx(float(row["then_usd"]), rel=0.01)
+    if row["speed_ratio"] is None:
+        assert isinstance(plan.chosen.speed_ratio, Unknown)
+    else:
+        assert plan.chosen.speed_ratio == pytest.approx(row["speed_ratio"], rel=0.02)
     assert all(row[why] for why in ("why_cost", "why_memory", "why_chosen"))
     # What every plan must show.
     assert plan.job.expected_outcome
@@ -79,6 +87,10 @@ def test_a_set(name, plans):
     assert found.use_case
     assert found.now_usd - found.then_usd == found.saving_usd
     assert found.then_usd == sum(p.chosen.monthly_usd for p in found.plans)
+    assert float(found.then_usd) == pytest.approx(float(TABLE["sets"][name]["then_usd"]), rel=0.01)
+    lost = "training_large_p4d" in reference().sets[name]
+    assert (found.cannot_run_now, found.cannot_run_then_usd) == ((1, 32000) if lost else (0, 0))
+    assert ("1 of them cannot run where it is: to run it takes $32,000 of that" in headline(found)) == lost
 
 
 @pytest.mark.parametrize("claim", TABLE["claims"], ids=lambda c: c["claim"])
@@ -103,7 +115,12 @@ def test_the_page_prints_the_table():
     for row in TABLE["workloads"]:
         usd, ours = (f"${Decimal(row[k]):,.0f}" for k in ("original_now_usd", "now_usd"))
         gb = f"{float(row['original_memory_gb']):g}"
-        assert f"| `{row['id']}` | {usd} | {ours} | {gb} | {float(row['memory_gb']):g} |" in text, row["id"]
+        then = f"{row['chosen']}, ${Decimal(row['then_usd']):,.0f}"
+        line = f"| `{row['id']}` | {usd} | {ours} | {gb} | {float(row['memory_gb']):g} | {then} | {row['why_chosen']} |"
+        assert line in text, row["id"]
+    for name in TABLE["sets"]:
+        figures = [f"${Decimal(TABLE['sets'][name][k]):,.0f}" for k in ("original_now_usd", "now_usd", "then_usd")]
+        assert f"| `{name}` | {' | '.join(figures)} |" in text, name
     for claim in TABLE["claims"]:
         assert claim["claim"] in text
 

@@ -65,6 +65,8 @@ def set_json(found: MigrationSet) -> Json:
         "then_usd": _plain(found.then_usd),
         "saving_usd": _plain(found.saving_usd),
         "saving_pct": _plain(found.saving_pct),
+        "cannot_run_now": found.cannot_run_now,
+        "cannot_run_then_usd": _plain(found.cannot_run_then_usd),
         "consolidation": [_flat(c) for c in found.consolidation],
         "plans": [plan_json(p) for p in found.plans],
     }

@@ -11,7 +11,7 @@ from gpuledger.plan.memory_facts import capacity
 from gpuledger.plan.migrate_config import Config
 from gpuledger.plan.migrate_schema import WorkloadType
 from gpuledger.plan.migrate_sharing import one_request_bytes, pack
-from gpuledger.plan.migrate_statement import MigrationPlan
+from gpuledger.plan.migrate_statement import MigrationPlan, Misfit
 from gpuledger.plan.placing import precision_refusal
 from gpuledger.units import Unknown
 
@@ -31,7 +31,11 @@ class Consolidation:
 
 @dataclass(frozen=True)
 class MigrationSet:
-    """Several plans and their sum. `then_usd` counts the present cost where nothing fits."""
+    """Several plans and their sum. `then_usd` counts the present cost where nothing fits.
+
+    `cannot_run_now`: setups that cannot run where they are; `cannot_run_then_usd` is what running them costs, which no
+    saving can be measured against.
+    """
 
     name: str
     purpose: str
@@ -42,6 +46,8 @@ class MigrationSet:
     saving_usd: Decimal | Unknown
     saving_pct: float | Unknown
     consolidation: tuple[Consolidation, ...]
+    cannot_run_now: int = 0
+    cannot_run_then_usd: Decimal = Decimal(0)
 
 
 def members(config: Config, name: str) -> tuple[str, ...]:
@@ -74,7 +80,11 @@ def together(plans: Sequence[MigrationPlan], name: str = "", purpose: str = "", 
     pct: float | Unknown = Unknown("one of the prices is not known")
     if not isinstance(saving, Unknown) and not isinstance(now, Unknown):
         pct = float(100 * saving / now) if now else Unknown("the present setups cost nothing")
-    return MigrationSet(name, purpose, use_case, tuple(plans), now, then, saving, pct, _consolidate(plans))
+    lost = [p for p in plans if isinstance(p.current.placement, Misfit)]
+    spent = sum((p.chosen.monthly_usd for p in lost if p.chosen), Decimal(0))
+    return MigrationSet(
+        name, purpose, use_case, tuple(plans), now, then, saving, pct, _consolidate(plans), len(lost), spent
+    )  # fmt: skip
 
 
 def _sum(values: Sequence[Decimal | Unknown]) -> Decimal | Unknown:

@@ -52,7 +52,16 @@ def headline(found: MigrationSet) -> str:
     now, then = dollars(found.now_usd), dollars(found.then_usd)
     more = "saves" if found.saving_pct >= 0 else "adds"
     pct = f"{abs(found.saving_pct):.0f} %"
-    return f"{len(found.plans)} setups cost {now} a month; moved as proposed, {then}: it {more} {pct}."
+    return f"{len(found.plans)} setups cost {now} a month; moved as proposed, {then}: it {more} {pct}.{_lost(found)}"
+
+
+def _lost(found: MigrationSet) -> str:
+    """A setup that cannot run now has a price and no worth: what running it costs is not dearer than that."""
+    if not found.cannot_run_now:
+        return ""
+    n, usd = found.cannot_run_now, dollars(found.cannot_run_then_usd)
+    where = "where it is: to run it" if n == 1 else "where they are: to run them"
+    return f" {n} of them cannot run {where} takes {usd} of that."
 
 
 def cards(found: MigrationSet) -> list[Card]:
