@@ -97,6 +97,21 @@ def test_the_smallest_count_is_one_that_fits_and_half_of_it_does_not():
     assert smallest_count(job(workload="training", size="massive", precision="fp16"), gpu("t4"), 1) is None
 
 
+@pytest.mark.parametrize(("name", "per_instance"), [("h100-sxm5-80gb", 8), ("a100-sxm4-40gb", 8), ("l40s", 4),
+                                                    ("h100-sxm5-80gb", 1), ("h200-sxm-141gb", 10)])  # fmt: skip
+def test_the_fewest_gpus_against_trying_every_count(name, per_instance):
+    """Powers of two alone would pay for 32 H100 where 24 do."""
+    training = job(workload="training", size="large", precision="bf16")
+    within = [n for n in (1, 2, 4, 8) if n < per_instance]
+    fitting = [
+        n for n in [*within, *range(per_instance, 65, per_instance)] if fits(training, gpu(name), n, per_instance)
+    ]
+    assert smallest_count(training, gpu(name), per_instance) == fitting[0]
+    if per_instance == 8:
+        found = place(training, gpu(name), 4, per_instance)
+        assert f"{fitting[0]} GPUs of {gpu(name).name} instead of 4" in found.remedies
+
+
 def test_counts_stay_within_an_instance_or_take_whole_ones():
     assert counts(4, 8, None) == [1, 2, 4]
     assert counts(3, 8, None) == [1, 2, 3]

@@ -12,7 +12,7 @@ from gpuledger.plan.migrate_facts import migrate_facts
 from gpuledger.plan.migrate_form import Form, instance_key, job_of
 from gpuledger.plan.migrate_statement import Job, MigrationPlan
 from gpuledger.plan.options import configured, counts, from_config, gpu_of
-from gpuledger.plan.placing import fits, require_precision
+from gpuledger.plan.placing import fewest_instances, fits, require_precision, sizes
 from gpuledger.units import Unknown
 
 UNDATED = (
@@ -46,13 +46,10 @@ def _counts(config: Config, job: Job, current: int) -> Iterator[tuple[str, int]]
 
 
 def smallest_count(job: Job, gpu: Gpu, gpus_per_instance: int) -> int | None:
-    """The smallest power of two of GPUs the job fits on, within the limit."""
-    gpus = 1
-    while gpus <= migrate_facts().limits.most_gpus:
-        whole = gpus <= gpus_per_instance or gpus % gpus_per_instance == 0
-        if whole and fits(job, gpu, gpus, gpus_per_instance):
-            return gpus
-        gpus *= 2
+    """The fewest GPUs the job fits on, within the limit: 1, 2, 4, ... of one instance, or whole instances."""
+    for gpus in sizes(gpus_per_instance, migrate_facts().limits.most_gpus):
+        if fits(job, gpu, gpus, gpus_per_instance):
+            return fewest_instances(job, gpu, gpus, gpus_per_instance)
     return None
 
 

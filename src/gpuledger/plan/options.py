@@ -18,6 +18,7 @@ from gpuledger.plan.migrate_facts import migrate_facts
 from gpuledger.plan.migrate_schema import Instance
 from gpuledger.plan.migrate_statement import Candidate, Purchase
 from gpuledger.plan.offers import MarketOption
+from gpuledger.plan.placing import sizes
 from gpuledger.units import Unknown
 
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
@@ -134,7 +135,7 @@ def counts(current: int, gpus_per_instance: int, smallest: int | None) -> list[i
     """The GPU counts to look at: 1, 2, 4, ... within an instance, then whole instances, up to the limit."""
     limits = migrate_facts().limits
     most = max(limits.counts_times * current, smallest or 1)
-    steps = {current, *(2**i for i in range(13))}
+    steps = {current, *sizes(gpus_per_instance, max(most, 1))}
     fitting = {n for n in steps if n <= gpus_per_instance or n % gpus_per_instance == 0}
     if smallest is not None:
         fitting.add(smallest)

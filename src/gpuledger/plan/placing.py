@@ -173,6 +173,28 @@ def fits(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> bool:
     return any(memory(job.model, w.setup).total_bytes <= room for w in ways(job, gpus, gpus_per_instance))
 
 
+def sizes(gpus_per_instance: int, most: int) -> list[int]:
+    """GPU counts that can be had: 1, 2, 4, ... of an instance, then 1, 2, 4, ... whole ones and as many as may be."""
+    part = [2**i for i in range(gpus_per_instance.bit_length()) if 2**i < gpus_per_instance]
+    whole = [gpus_per_instance * 2**i for i in range(most.bit_length())]
+    return sorted(n for n in {*part, *whole, most // gpus_per_instance * gpus_per_instance} if 0 < n <= most)
+
+
+def fewest_instances(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> int:
+    """Where `gpus` fit: the fewest whole instances that do.
+
+    Sharding takes less of each GPU the more there are, so halving the interval finds them.
+    """
+    if gpus <= gpus_per_instance:
+        return gpus
+    low, high = 0, gpus // gpus_per_instance  # none does not fit, the high end does
+    while low + 1 < high:
+        middle = (low + high) // 2
+        enough = fits(job, gpu, middle * gpus_per_instance, gpus_per_instance)
+        low, high = (low, middle) if enough else (middle, high)
+    return high * gpus_per_instance
+
+
 def remedies(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> tuple[str, ...]:
     """What would make it fit on this GPU: a narrower precision, more GPUs, adapters; each one tried."""
     found: list[str] = []
@@ -183,12 +205,11 @@ def remedies(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> tuple[str
         ):
             found.append(f"{name.upper()} precision: fits on the same {gpus} x {gpu.name}")
             break
-    count = gpus * 2
-    while count <= MOST_GPUS_TO_FIT:
-        if fits(job, gpu, count, gpus_per_instance):
-            found.append(f"{count} GPUs of {gpu.name} instead of {gpus}")
+    for count in sizes(gpus_per_instance, MOST_GPUS_TO_FIT):
+        if count > gpus and fits(job, gpu, count, gpus_per_instance):
+            enough = fewest_instances(job, gpu, count, gpus_per_instance)
+            found.append(f"{enough} GPUs of {gpu.name} instead of {gpus}")
             break
-        count *= 2
     found += _adapters(job, gpu, gpus, gpus_per_instance)
     if not found:
         found.append(f"a GPU with more memory than {gpu.name}: nothing tried makes it fit here")
