@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Literal
 
@@ -10,9 +11,9 @@ import msgspec
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.models import find_model
-from gpuledger.scaling.figures import Facts, Figure
+from gpuledger.scaling.figures import BatchPoint, Facts, Figure
 from gpuledger.scaling.statement import PublicFigure
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, ratio
 
 Metric = Literal["single_stream_tokens_per_s", "tokens_per_gpu_per_s", "tokens_per_s"]
 
@@ -66,9 +67,22 @@ def public_figures(facts: Facts) -> tuple[tuple[PublicFigure, ...], str]:
 
 
 def _ours(metric: Metric, facts: Facts) -> Figure:
-    tokens = facts.tokens
+    tokens, points = facts.tokens, facts.batches.points
+    if len(points) > 1:  # of a sweep the batch that compares: one request at a time, or the best of all
+        return _of_sweep(metric, points, facts.gpus)
     if metric == "single_stream_tokens_per_s":
         return tokens.single_stream_per_s
     if metric == "tokens_per_gpu_per_s":
         return tokens.per_gpu_per_s
     return tokens.per_s if isinstance(tokens.per_s, Unknown) else tokens.per_s.value
+
+
+def _of_sweep(metric: Metric, points: Sequence[BatchPoint], gpus: int | Unknown) -> Figure:
+    if metric == "single_stream_tokens_per_s":
+        return next((p.tokens_per_s for p in points if p.batch == 1), Unknown("batch 1 was not in the sweep"))
+    best = max((p.tokens_per_s for p in points if not isinstance(p.tokens_per_s, Unknown)), default=None)
+    if best is None:
+        return Unknown("no batch of the sweep says its tokens")
+    if metric == "tokens_per_s":
+        return best
+    return gpus if isinstance(gpus, Unknown) else ratio(best, gpus, "the run has no GPU")

@@ -48,5 +48,5 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
             )
         )
     told = "; ".join(str(r["label"]) for r in rows)
-    subtitle = f"{unit.capitalize()} by batch size. Beyond the knee, doubling the batch gives less than half of twice."
+    subtitle = f"{unit.capitalize()} by batch size. Beyond the knee, doubling the batch gives less than 1.41 times."
     return Drawing(title, subtitle, f"A line. {told}.", layered(*layers, width=WIDTH, height=HEIGHT))

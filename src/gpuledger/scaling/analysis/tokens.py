@@ -52,9 +52,12 @@ def _per_s(total: int | Unknown, answers: int, wall_s: Figure, rate: Ranged) -> 
 
 
 def _single(answered: Sequence[Request]) -> Figure:
+    alone = [r for r in answered if isinstance(r.batch, Unknown) or r.batch == 1]
+    if answered and not alone:
+        return Unknown("every request ran in a batch with others")
     rates = [
         r.output_tokens / r.latency_s
-        for r in answered
+        for r in alone
         if not isinstance(r.output_tokens, Unknown) and not isinstance(r.latency_s, Unknown) and r.latency_s > 0
     ]
     return sum(rates) / len(rates) if rates else Unknown("no answer has both tokens and latency")
