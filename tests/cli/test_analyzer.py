@@ -98,6 +98,17 @@ def test_the_module_ends_with_2_on_a_wrong_set(capsys):
     assert "error: no workload set is called 'nobody'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("module", ["gpu_migration_analyzer", "config_viewer"])
+def test_a_reader_who_leaves_gets_no_traceback(module):
+    with subprocess.Popen(
+        [sys.executable, "-m", module], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        running.stdout.close()  # before anything is written
+        said = running.stderr.read()
+    assert said == ""
+    assert running.returncode == 141
+
+
 def test_the_viewer_shows_the_shipped_configuration(capsys):
     assert config_viewer.main(arguments=[]) == 0
     out = capsys.readouterr().out

@@ -128,3 +128,16 @@ def test_a_model_that_reads_less_than_the_usual_length(cli):
     ended = cli("plan", "fit", "--model", "gpt-2", "--gpu", "t4", "--sequence", "4096")
     assert ended.code == 2
     assert "reads at most 1024 tokens" in ended.err
+
+
+def test_a_model_that_fits_nowhere_ends_with_2_after_the_whole_answer(cli, tmp_path):
+    shape = {
+        "model_type": "llama", "hidden_size": 2**20, "intermediate_size": 2**22, "num_hidden_layers": 200,
+        "num_attention_heads": 64, "num_key_value_heads": 64, "vocab_size": 32000, "max_position_embeddings": 4096,
+    }  # fmt: skip
+    (tmp_path / "huge.json").write_text(json.dumps(shape))
+    ended = cli("plan", "fit", "--config", "huge.json", "--gpu", "h100-sxm")
+    assert ended.code == 2
+    assert "It fits nowhere" in ended.out
+    assert "error: nothing tried makes huge fit" in ended.err
+    assert "next: " in ended.err

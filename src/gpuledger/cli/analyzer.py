@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuledger.cli.analyzer_report import MigrationReport
+from gpuledger.cli.failures import explain
 from gpuledger.errors import GpuledgerError
 from gpuledger.plan.config_faults import pick
 from gpuledger.plan.migrate_asking import plan_configured
@@ -97,7 +98,10 @@ def main(kind: type[AWSGPUMigrationAnalyzer] = AWSGPUMigrationAnalyzer, argument
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         kind(given[1] if len(given) > 1 else None).run_workload_set(given[0] if given else "basic_demos")
+        sys.stdout.flush()
     except GpuledgerError as error:
         sys.stderr.write(f"error: {error.message}\nnext: {error.hint}\n")
         return error.exit_code
+    except BrokenPipeError as error:  # whoever reads has enough of it, as `| head` does
+        return explain(error, as_json=False)
     return 0

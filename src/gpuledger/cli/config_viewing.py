@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuledger.cli.failures import explain
 from gpuledger.cli.views.config import parts
 from gpuledger.cli.views.migrate import as_text
 from gpuledger.errors import GpuledgerError
@@ -29,7 +30,10 @@ def main(kind: type[ConfigViewer] = ConfigViewer, arguments: Sequence[str] | Non
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         sys.stdout.write(str(kind(given[0] if given else None)))
+        sys.stdout.flush()
     except GpuledgerError as error:
         sys.stderr.write(f"error: {error.message}\nnext: {error.hint}\n")
         return error.exit_code
+    except BrokenPipeError as error:  # whoever reads has enough of it, as `| head` does
+        return explain(error, as_json=False)
     return 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gpuledger.cli.failures import BAD_INPUT
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.planning import Asked, run_options
 from gpuledger.cli.screen import Screen
@@ -15,11 +16,11 @@ from gpuledger.cli.screen import Screen
 @run_options
 @click.option("--out", type=PATH, metavar="DIR", help="Write fit.html, fit.md and fit.json there.")
 @screen_options
-def command(screen: Screen, asked: Asked, out: Path | None) -> None:
+def command(screen: Screen, asked: Asked, out: Path | None) -> int:
     """Say whether a model fits, and the least that makes it fit.
 
     Weights, gradients, optimizer, activations, cache and overhead of the fullest GPU. Every assumption is printed.
-    A question that is answered with "no" ends with 0; what cannot be asked ends with 2.
+    A question that is answered with "no" ends with 0; what cannot be asked, and a model that fits nowhere, with 2.
     """
     from gpuledger.cli.views.fit import page
     from gpuledger.plan.fit import fit
@@ -35,3 +36,10 @@ def command(screen: Screen, asked: Asked, out: Path | None) -> None:
     if screen.talks:
         screen.show(*page(answer))
         screen.say(*(f"written: {path}" for path in files.values()))
+    if answer.nowhere:
+        click.echo(f"error: {answer.nowhere}", err=True)
+        click.echo(
+            "next: choose a smaller model; --mode serve and --lora-rank 16 take less than full training", err=True
+        )
+        return BAD_INPUT
+    return 0
