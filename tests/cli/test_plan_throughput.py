@@ -48,3 +48,9 @@ def test_bad_input(cli, args, says):
     assert ended.code == 2
     assert says in ended.err
     assert "next: " in ended.err
+
+
+def test_a_slow_rate_is_not_written_as_0(cli):
+    ended = cli("plan", "throughput", "--model", "llama-3.1-405b", "--gpu", "t4", "--mode", "serve")
+    assert ended.out.startswith("0.35 (")
+    assert " 0 " not in ended.out.splitlines()[0]

@@ -104,6 +104,7 @@ def test_a_broken_file_is_exit_2_and_changes_nothing(cli, tmp_path):
         (["--max-price", "cheap"], "cheap"),
         (["--max-price", "nan"], "nan"),
         (["--count", "0"], "0 GPUs"),
+        (["--min-memory", "nan"], "--min-memory nan"),
         (["--gpu", "l4", "compare"], "options before"),
         (["update"], "FILE, --list or --remove"),
         (["update", "x.csv", "--remove"], "FILE, --list or --remove"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,9 @@ def wanted_of(filters: dict[str, Any]) -> Wanted:
         raise InputError(f"--max-price {text!r} is not a price", hint=hint) from None
     if most is not None and not most.is_finite():
         raise InputError(f"--max-price {text!r} is not a price", hint="give dollars as a plain number")
+    least = filters["min_memory"]
+    if least is not None and not 0 < least < math.inf:
+        raise InputError(f"--min-memory {least:g} is not an amount of memory", hint="give GB above 0, for example 80")
     return Wanted(
         gpu=filters["gpu"],
         gpus=filters["gpus"],
@@ -56,5 +60,5 @@ def wanted_of(filters: dict[str, Any]) -> Wanted:
         instance=filters["instance"],
         purchase="spot" if purchase == "spot" else "on_demand" if purchase else None,
         usd_per_gpu_h_max=most,
-        memory_gb_min=filters["min_memory"],
+        memory_gb_min=least,
     )

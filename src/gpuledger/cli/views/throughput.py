@@ -41,7 +41,12 @@ def _headline(answer: Throughput) -> str:
 
 
 def _range(rate: Rate) -> str:
-    return f"{number(rate.per_s, 0)} ({number(rate.low_per_s, 0)} to {number(rate.high_per_s, 0)})"
+    return f"{_rate(rate.per_s)} ({_rate(rate.low_per_s)} to {_rate(rate.high_per_s)})"
+
+
+def _rate(per_s: float) -> str:
+    """A rate is never written as 0: what is slow gets two digits."""
+    return number(per_s, 0) if per_s >= 10 else f"{per_s:.2g}"
 
 
 def _step(train: TrainRate) -> Table:
@@ -67,6 +72,6 @@ def _decode(rates: tuple[DecodeRate, ...]) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     for row in rates:
         rate = row.rate
-        figures = [number(v, 0) for v in (rate.per_s, rate.low_per_s, rate.high_per_s)]
+        figures = [_rate(v) for v in (rate.per_s, rate.low_per_s, rate.high_per_s)]
         table.add_row(str(row.batch), *figures, number(row.step_ms, 1), "yes" if row.fits else "no")
     return table
