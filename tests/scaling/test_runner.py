@@ -180,15 +180,19 @@ def test_a_target_that_cannot_be_opened_loses_its_requests_and_says_why(tmp_path
     assert "No module named" in run.problems["w"][0]
 
 
-def test_an_interrupt_ends_it_with_what_there_is(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_it_with_what_there_is(tmp_path, number):
+    before = signal.getsignal(signal.SIGTERM)
+
     class Interrupted(Watch):
         def answered(self, requests):
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), number)
 
     with OpenAiServer(STEADY) as a:
         threads = threading.active_count()
         run = run_bench(bench(tmp_path, {"a": a.url}, Load(requests=500, output_tokens=8)), watch=Interrupted())
         assert threading.active_count() <= threads
+    assert signal.getsignal(signal.SIGTERM) == before
     assert run.more["interrupted"] is True
     assert len(run.measured) == 500
     assert {r.error for r in run.measured if r.lost} == {"lost: the run was interrupted"}

@@ -56,4 +56,8 @@ def test_one_request_at_a_time_is_batch_1(found):
     assert found["tokens"]["single_stream_per_s"] == pytest.approx(
         found["batches"]["points"][0]["tokens_per_s"], rel=0.02
     )
+    # No lake lies beside the page; the driver's counter stands on each line.
+    assert found["cost"]["joules_per_million_tokens"] == pytest.approx(
+        sum(p["joules_per_million_tokens"] * p["requests"] for p in found["batches"]["points"]) / 508
+    )
     assert found["public"][0]["ours"] == max(p["tokens_per_s"] for p in found["batches"]["points"])

@@ -21,9 +21,8 @@ def _curve(s: ScalingStatement) -> list[str]:
 
 def _batches(s: ScalingStatement) -> list[str]:
     knee, note = s.facts.batches.knee, s.facts.batches.note
-    said = (
-        str(knee) if isinstance(knee, Unknown) else f"batch {knee}; beyond it, doubling gives less than 1.41 times as much"
-    )
+    knee_words = f"batch {knee}; beyond it, doubling gives less than 1.41 times as much"
+    said = str(knee) if isinstance(knee, Unknown) else knee_words
     return [f"Knee: {said}.", *([f"{note[:1].upper()}{note[1:]}."] if note else [])]
 
 

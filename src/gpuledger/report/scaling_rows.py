@@ -223,18 +223,24 @@ def _trend(g: Grade, s: ScalingStatement) -> str:
     return next((c.words for c in s.comparison.changes if c.figure == figure), "")
 
 
-def spread_row(name: str, d: Distribution) -> SpreadRow:
-    """One list of latencies."""
+def spread_row(name: str, d: Distribution, times: float = 1) -> SpreadRow:
+    """One list of latencies, in seconds or, with times 1000, in milliseconds."""
+
+    def much(found: Figure | Ranged) -> Shown:
+        return times * value if isinstance(value := _short(found), float | int) else ""
+
+    mean = d.mean_s
+    spread = mean if isinstance(mean, Unknown) else Interval(*(times * v for v in (mean.value, mean.low, mean.high)))
     return SpreadRow(
         name,
         d.n,
-        _short(d.min_s),
-        spanned(d.mean_s) if d.n else "",
-        _short(d.p50_s),
-        _short(d.p95_s),
-        _short(d.p99_s),
-        _short(d.max_s),
-        _short(d.sd_s),
+        much(d.min_s),
+        spanned(spread) if d.n else "",
+        much(d.p50_s),
+        much(d.p95_s),
+        much(d.p99_s),
+        much(d.max_s),
+        much(d.sd_s),
         _short(d.consistency_pct),
     )
 
@@ -242,14 +248,14 @@ def spread_row(name: str, d: Distribution) -> SpreadRow:
 def spread_rows(latency: Latency) -> tuple[SpreadRow, ...]:
     """Those kinds there are any of."""
     kinds = (
-        ("All answers", latency.all),
-        ("Warm", latency.warm),
-        ("Cold", latency.cold),
-        ("Marked as warm-up", latency.warmup),
-        ("To the first token", latency.ttft),
-        ("Between tokens", latency.per_token),
+        ("All answers", latency.all, 1),
+        ("Warm", latency.warm, 1),
+        ("Cold", latency.cold, 1),
+        ("Marked as warm-up", latency.warmup, 1),
+        ("To the first token, ms", latency.ttft, 1000),
+        ("Between tokens, ms", latency.per_token, 1000),
     )
-    return tuple(spread_row(name, d) for name, d in kinds if d.n or name == "All answers")
+    return tuple(spread_row(name, d, times) for name, d, times in kinds if d.n or name == "All answers")
 
 
 def node_row(n: NodeFigures) -> NodeRow:

@@ -43,12 +43,20 @@ def configuration(facts: Facts) -> tuple[Words, ...]:
     if isinstance(load, Mapping):
         rows.append(Words("Load", ", ".join(f"{k} {v}" for k, v in load.items())))
     rest = {k: v for k, v in facts.config.items() if k not in SAID_ELSEWHERE and not isinstance(v, Mapping | list)}
-    rows += [Words(str(k).replace("_", " ").capitalize(), _clip(v)) for k, v in rest.items()]
+    rows += [Words(_title(str(k)), _clip(v)) for k, v in rest.items()]
     return tuple(rows)
 
 
+def _title(name: str) -> str:
+    """A field's name as a heading, its unit after a comma."""
+    words = name.removesuffix("_s").replace("_", " ").capitalize()
+    return f"{words}, s" if name.endswith("_s") else words
+
+
 def _clip(value: Any) -> str:
-    text = "not given" if value is None else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = "not given" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
     return text if len(text) <= 120 else text[:117] + "..."
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import secrets
+import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -166,9 +168,31 @@ class _Running:
 
 
 def run_bench(bench: Bench, crew: Crew | None = None, watch: Watch | None = None) -> Run:
-    """Run it, write its results and read them back. An interrupt ends it early with what there is."""
+    """Run it, write its results and read them back. An interrupt or SIGTERM ends it early with what there is."""
     check_bench(bench)
     crew = crew or LocalCrew()
+    with _asked_to_end():
+        return _run(bench, crew, watch)
+
+
+@contextlib.contextmanager
+def _asked_to_end() -> Iterator[None]:
+    """Whoever ends the run from outside (a cluster that takes its pod away) gets its results too, as by Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(bench: Bench, crew: Crew, watch: Watch | None) -> Run:
     running, interrupted, spread_s = _Running(bench, crew, watch or Watch()), False, 0.0
     with contextlib.ExitStack() as ending:
         ending.callback(crew.close)

@@ -36,7 +36,8 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         x=alt.X(
             "place:Q",
             title="request of the node, in the order of starts",
-            axis=alt.Axis(grid=False, format="d", tickMinStep=1),
+            axis=alt.Axis(grid=False, format="d", tickMinStep=1, tickCount=10),
+            scale=alt.Scale(domain=[0, 1.03 * max((s.place for s in samples), default=1)], nice=False),
         ),
         y=alt.Y("latency:Q", title="seconds", scale=alt.Scale(zero=True)),
         color=alt.Color(

@@ -15,9 +15,12 @@ MILLION = 1_000_000
 def cost_of(run: Run, wall_s: Figure, tokens: Tokens, telemetry: Telemetry, choice: PriceChoice) -> Cost:
     """Every GPU of the run is paid for from its start to its end, busy or not."""
     made = tokens.output_tokens
-    joules: Figure = made if isinstance(made, Unknown) else telemetry.energy_j
-    if not isinstance(made, Unknown) and not isinstance(telemetry.energy_j, Unknown):
-        joules = telemetry.energy_j / made * MILLION if made else Unknown("no token came out")
+    energy = _metered_j(run) if isinstance(telemetry.energy_j, Unknown) else telemetry.energy_j
+    if isinstance(energy, Unknown):
+        energy = telemetry.energy_j
+    joules: Figure = made if isinstance(made, Unknown) else energy
+    if not isinstance(made, Unknown) and not isinstance(energy, Unknown):
+        joules = energy / made * MILLION if made else Unknown("no token came out")
     paid = _paid(run, wall_s, choice)
     if isinstance(paid, Unknown):
         return Cost(paid, str(paid), paid, paid, paid, paid, joules)
@@ -27,6 +30,13 @@ def cost_of(run: Run, wall_s: Figure, tokens: Tokens, telemetry: Telemetry, choi
         return Cost(each, words, usd, why, why, why, joules)
     a, b, c = (v / made * MILLION for v in (usd, low, high))
     return Cost(each, words, usd, a, b, c, joules)
+
+
+def _metered_j(run: Run) -> Figure:
+    """What the driver counted around each request, where a local model read its counter."""
+    spent = [r.more.get("energy_j") for r in run.measured if r.ok]
+    known = [float(e) for e in spent if isinstance(e, int | float) and not isinstance(e, bool)]
+    return sum(known) if spent and len(known) == len(spent) else Unknown("not every answer says its energy")
 
 
 def _paid(run: Run, wall_s: Figure, choice: PriceChoice) -> tuple[Decimal, str, Decimal, Decimal, Decimal] | Unknown:

@@ -73,7 +73,7 @@ def _one(
         mean_input_tokens=ratio(sum(taken), len(taken), "no request says how many tokens went in"),
         mean_output_tokens=ratio(sum(tokens), len(tokens), "no request says how many tokens came out"),
         problems=problems,
-        status=_status(counts, apart, problems),
+        status=_status(counts, apart, problems, alone=len(run.names) == 1),
     )
 
 
@@ -119,7 +119,7 @@ def _problems(run: Run, name: str, own: Sequence[Request]) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _status(counts: Counts, apart: Apart, problems: Sequence[str]) -> str:
+def _status(counts: Counts, apart: Apart, problems: Sequence[str], *, alone: bool) -> str:
     said = []
     if not counts.ok:
         said.append("no success" if counts.planned else "no requests")
@@ -130,4 +130,4 @@ def _status(counts: Counts, apart: Apart, problems: Sequence[str]) -> str:
         said.append("slower than the others" if apart.slower_pct.value > 0 else "faster than the others")
     if not said and problems:
         said.append("answers all, with problems")
-    return ", ".join(said) or "as the others"
+    return ", ".join(said) or ("the only node" if alone else "as the others")
