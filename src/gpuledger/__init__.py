@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gpuledger.report.write_audit import write_audit
     from gpuledger.telemetry.mapping import load_mapping
     from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
+    from gpuledger.training.meter import Meter, metered
     from gpuledger.units import Unknown
 
 __version__ = "0.1.0"
@@ -74,15 +75,16 @@ _HOMES = {
     "report.write_audit": ("write_audit",),
     "telemetry.mapping": ("load_mapping",),
     "telemetry.synthetic": ("FleetSpec", "write_fleet"),
+    "training.meter": ("Meter", "metered"),
     "units": ("Unknown",),
 }
 
 __all__ = [
-    "Ages", "CommandRun", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError", "ImportResult", "Lake",
+    "Ages", "CommandRun", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError", "ImportResult", "Lake", "Meter",
     "PostingResult", "Recording", "Thresholds", "Unknown", "__version__", "audit_statement", "cost_report",
     "cost_statement", "efficiency_statement", "find_gpu", "get_gpu", "import_files", "load_gpus", "load_mapping",
-    "load_thresholds", "post_lake", "record", "recorded", "run_command", "tidy_lake", "to_json", "write_audit",
-    "write_fleet", "write_report",
+    "load_thresholds", "metered", "post_lake", "record", "recorded", "run_command", "tidy_lake", "to_json",
+    "write_audit", "write_fleet", "write_report",
 ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from gpuledger.efficiency.capacity import (
     main_rows,
     unknown_capacity,
 )
+from gpuledger.efficiency.counted import with_counted
 from gpuledger.efficiency.findings import findings
 from gpuledger.efficiency.groups import model_rows
 from gpuledger.efficiency.hours import gather, hour_rows, util_power_cells
@@ -96,7 +97,7 @@ def efficiency_statement(
         assumptions=assumptions(accounts, whole, scope, limits, source, calibration, other),
         not_known=not_known(accounts, whole, capacity, unknown_capacity(capacities)),
     )
-    return replace(statement, findings=findings(statement, limits))
+    return with_counted(replace(statement, findings=findings(statement, limits)), lake, scope)
 
 
 def _distinct(accounts: Accounts, label: str) -> int:

@@ -19,7 +19,7 @@ _ALIKE = ("board_mw", "slice_ppm")
 
 def fold_days(table: pa.Table) -> pa.Table:
     """Lines, in order of device, with those of one day added up. The hour becomes the start of its day."""
-    table = table.cast(lines.coded_schema()).unify_dictionaries().combine_chunks()
+    table = lines.coded(table).unify_dictionaries().combine_chunks()
     if not table.num_rows:
         return table
     kind = _kinds(table)
@@ -28,15 +28,18 @@ def fold_days(table: pa.Table) -> pa.Table:
         order = np.argsort(kind, kind="stable")
         table, kind = table.take(pa.array(order)).combine_chunks(), kind[order]
         starts = np.flatnonzero(np.append(True, kind[1:] != kind[:-1]))
-    first = pa.array(starts)
-    arrays = []
+    first, arrays, made = pa.array(starts), [], dict[int, pa.Array]()
     for name, column in lines.columns().items():
         if column.type == "string" or name in _ALIKE or name == "grain_ms":
             arrays.append(table[name].chunk(0).take(first))
         elif name == "hour_ms":
             arrays.append(pa.array(_numbers(table, name)[starts] // MS_PER_DAY * MS_PER_DAY))
         elif column.merge == "sum":
-            arrays.append(pa.array(np.add.reduceat(_numbers(table, name), starts)))
+            values = _numbers(table, name)
+            place = values.__array_interface__["data"][0]  # equal columns may be one array under many names
+            if place not in made:
+                made[place] = pa.array(np.add.reduceat(values, starts))
+            arrays.append(made[place])
         else:
             arrays.append(_extremes(table[name].chunk(0), starts, column.merge))
     return pa.table(arrays, schema=lines.coded_schema())

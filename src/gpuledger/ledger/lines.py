@@ -75,6 +75,11 @@ def coded_schema() -> pa.Schema:
     return pa.schema(fields, metadata=arrow_schema().metadata)
 
 
+def coded(table: pa.Table) -> pa.Table:
+    """Lines as they are posted and written, whichever way they came."""
+    return table if table.schema.equals(coded_schema()) else table.cast(coded_schema())
+
+
 def _aggregate(column: LineColumn) -> str:
     name = column.name
     if column.merge == "sum":

@@ -177,16 +177,21 @@ def _lines(blocks: list[_Block], batch: Batch) -> pa.Table:
     row = np.concatenate([b.row for b in blocks])
     said = {name for b in blocks for name in b.out}
     none, never = pa.array(np.zeros(len(row), dtype=np.int64)), pa.nulls(len(row), pa.int64())
-    arrays = []
+    arrays, made = [], dict[tuple[int, ...], pa.Array]()
     for name, column in lines.columns().items():
         if column.type == "string":
             arrays.append(batch.label(name, row))
-        elif name not in said:
+            continue
+        if name not in said:
             arrays.append(none if column.merge == "sum" else never)
-        else:
-            missing = 0.0 if column.merge == "sum" else np.nan
-            parts = [b.out[name] if name in b.out else np.full(len(b.row), missing) for b in blocks]
-            arrays.append(_whole_array(np.concatenate(parts), may_lack=column.merge != "sum"))
+            continue
+        missing = 0.0 if column.merge == "sum" else np.nan
+        parts = [b.out[name] if name in b.out else np.full(len(b.row), missing) for b in blocks]
+        # What is always known is known for all the time observed: one array under many names.
+        same = tuple(id(part) for part in parts)
+        if same not in made:
+            made[same] = _whole_array(np.concatenate(parts), may_lack=column.merge != "sum")
+        arrays.append(made[same])
     return pa.table(arrays, schema=lines.coded_schema())
 
 

@@ -140,7 +140,7 @@ class DayWriter:
     def add(self, name: str, table: pa.Table) -> None:
         """Take some rows; they come in order of device."""
         if name == "lines":
-            table = table.cast(lines.coded_schema())
+            table = lines.coded(table)
             self.samples += int(pc.sum(table["samples"]).as_py() or 0)
             self.add(DAYS, fold_days(table))
         waiting = self._waiting[name]
