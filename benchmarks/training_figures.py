@@ -134,14 +134,22 @@ def ladder(results: Results) -> str:
     if back:
         epochs = f"{back['epochs']:.3f} epochs of {worked['samples_per_epoch']:,} images"
         paid = f"; it has paid for itself after {back['hours'] * 60:.1f} minutes of tuned training ({epochs})."
+    speeds = ""
+    if both := worked.get("side_by_side"):
+        speeds = f": {both['start_samples_per_s']:,.0f} to {both['winner_samples_per_s']:,.0f} images/s"
+        if both["start_mfu_pct"] is not None:
+            speeds += f", MFU {both['start_mfu_pct']:.1f} to {both['winner_mfu_pct']:.1f} %"
     lines = [
         table(heads, rows),
-        f"End to end, start and winner in turns: **{gain(worked['total'])}**. MFU over the {worked['denominator']},",
-        f"from {worked['flop_per_sample'] / 1e9:.1f} GFLOP an image as torch counted them. The tuning took",
-        f"{worked['tuning_s']:.0f} s{paid}",
+        f"End to end, start and winner in turns: **{gain(worked['total'])}**{speeds}.",
+        f"MFU is over the {worked['denominator']}, from {worked['flop_per_sample'] / 1e9:.1f} GFLOP an image as torch",
+        f"counted them. The tuning took {worked['tuning_s']:.0f} s{paid}",
         "",
         f"Tried and not kept: {listed}.",
     ]
+    late = dict.fromkeys(s["name"] for s in worked["steps"] if s["outcome"] == "not tried")
+    if late:
+        lines.append(f"Not tried for want of time: {', '.join(late)}.")
     return "\n".join(lines) + "\n"
 
 
@@ -165,6 +173,8 @@ def grids(results: Results) -> str:
 
 def within(all_of: Results) -> str:
     """Whether the tuner came within five percent of the best."""
+    if not all_of["whole"]:
+        return "not shown: the grid was cut short"
     return "yes" if all_of["winner_over_best"] >= 0.95 else "no"
 
 

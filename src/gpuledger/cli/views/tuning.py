@@ -76,7 +76,7 @@ def _sums(told: Figures) -> Table:
     table, back = pairs(), told["payback"]
     if told["gained"]:
         found = times(told["total"]) if told["total"] else NOT_KNOWN
-        table.add_row("end to end", f"[bold]{found}[/], start and winner measured in turns")
+        table.add_row("end to end", f"[bold]{found}[/], start and winner measured in turns{_both(told)}")
     else:
         least = percent(100 * told["min_gain_ratio"], 0)
         table.add_row("end to end", f"[bold]no gain[/]: nothing was faster beyond the noise and by {least} or more")
@@ -94,6 +94,16 @@ def _sums(told: Figures) -> Table:
     for why, names in _by_reason(told["not_known"]).items():
         table.add_row(NOT_KNOWN, escape(f"{', '.join(names)}: {why}"))
     return table
+
+
+def _both(told: Figures) -> str:
+    both = told["side_by_side"]
+    if not both:
+        return ""
+    words = f": {number(both['start_samples_per_s'])} to {number(both['winner_samples_per_s'])} samples/s"
+    if both["start_mfu_pct"] is None:
+        return words
+    return f"{words}, MFU {percent(both['start_mfu_pct'])} to {percent(both['winner_mfu_pct'])}"
 
 
 def _by_reason(missing: Mapping[str, str]) -> dict[str, list[str]]:

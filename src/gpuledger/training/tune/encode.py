@@ -32,6 +32,7 @@ def figures(tuning: Tuning) -> dict[str, Any]:
         "gained": climb.gained,
         "min_gain_ratio": climb.min_gain_ratio,
         "total": gain(known("total", total)),
+        "side_by_side": _both(tuning, known),
         "ladder": [_rung(rung, known) for rung in tuning.rungs],
         "steps": [_step(step) for step in climb.steps],
         "start": msgspec.to_builtins(climb.start),
@@ -49,6 +50,19 @@ def figures(tuning: Tuning) -> dict[str, Any]:
         "notes": list(climb.notes),
         "snippet": write(tuning),
         "not_known": missing,
+    }
+
+
+def _both(tuning: Tuning, known: Any) -> dict[str, Any] | None:
+    """Start and winner as measured in turns at the end."""
+    rates, shares = tuning.climb.side_by_side, tuning.mfu_side_by_side()
+    if rates is None or isinstance(shares, Unknown):
+        return None
+    return {
+        "start_samples_per_s": rates[0],
+        "winner_samples_per_s": rates[1],
+        "start_mfu_pct": known("mfu_pct", shares[0]),
+        "winner_mfu_pct": known("mfu_pct", shares[1]),
     }
 
 

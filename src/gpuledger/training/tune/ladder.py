@@ -15,7 +15,7 @@ from typing import Protocol
 
 from gpuledger.errors import InputError
 from gpuledger.training.tune.choices import Axis, Means, Plan, candidates
-from gpuledger.training.tune.duel import Duel, Gain, Rule, duel, gain_of, in_words
+from gpuledger.training.tune.duel import Duel, Rule, duel, gain_of, in_words
 from gpuledger.training.tune.parity import compare, finite
 from gpuledger.training.tune.settings import Settings
 from gpuledger.training.tune.statement import Climb, Outcome, Reading, Step
@@ -77,9 +77,11 @@ class Ladder:
                     tried_at[axis.name] = len(self._steps)
             if self._top == before and not self._together(number):
                 break
-        total = self._total(first)
+        rates = self._total(first)
+        total = gain_of(*rates, self.plan.p) if rates else None
+        both = (fmean(rates[0]), fmean(rates[1])) if rates else None
         spent_s, notes = self.clock() - self._begun, tuple(dict.fromkeys(self._notes))
-        return Climb(tuple(self._steps), first, self._top, total, spent_s, self.plan.min_gain_ratio, notes)
+        return Climb(tuple(self._steps), first, self._top, total, spent_s, self.plan.min_gain_ratio, notes, both)
 
     def _open_start(self, start: Settings) -> tuple[Settings, Held]:
         """The job as it is; where it does not fit, with half the batch and twice the passes, and so on."""
@@ -210,8 +212,8 @@ class Ladder:
             return new.workers >= now.workers and new.batch >= now.batch
         return not any(s.axis == axis.name and s.outcome == "kept" for s in self._steps)
 
-    def _total(self, first: Settings) -> Gain | None:
-        """Start and winner side by side once more: gains of steps are not simply multiplied."""
+    def _total(self, first: Settings) -> tuple[list[float], list[float]] | None:
+        """Start and winner side by side once more, since gains of steps are not simply multiplied; their speeds."""
         if self._top == first:
             self._trial.close()
             return None
@@ -229,7 +231,7 @@ class Ladder:
                 into.append(trial.window(self.plan.window_s))
         old.close()
         self._trial.close()
-        return gain_of(*rates, self.plan.p)
+        return rates
 
     def _note(self, step: Step) -> Outcome:
         self._steps.append(step)

@@ -51,6 +51,7 @@ class Climb:
     spent_s: float
     min_gain_ratio: float
     notes: tuple[str, ...] = ()
+    side_by_side: tuple[float, float] | None = None  # samples a second of start and winner, in turns at the end
 
     @property
     def kept(self) -> tuple[Step, ...]:

@@ -56,6 +56,14 @@ class Tuning:
     cost_usd: Decimal | Unknown
     payback: Payback | Unknown
 
+    def mfu_side_by_side(self) -> tuple[float | Unknown, float | Unknown] | Unknown:
+        """MFU of start and winner, from the speeds measured in turns at the end."""
+        rates = self.climb.side_by_side
+        if rates is None:
+            return Unknown("start and winner were not measured side by side")
+        first, last = (_shares(rate, self.flop_per_sample, self.device, REFERENCE)[0] for rate in rates)
+        return first, last
+
 
 def tune(
     job: TrainingJob,
@@ -88,9 +96,8 @@ def state(
     )
     total = climb.total or Unknown("nothing was changed" if not climb.gained else "the start was not measured again")
     back: Payback | Unknown = Unknown("nothing is saved, so the tuning is not paid back")
-    if not isinstance(total, Unknown):
-        last = rungs[-1].samples_per_s
-        back = payback(climb.spent_s, last / total.ratio, last, samples_per_epoch)
+    if climb.side_by_side:
+        back = payback(climb.spent_s, *climb.side_by_side, samples_per_epoch)
     over = Denominator(gpu, str(gpu)) if isinstance(gpu, Unknown) else reference_peak(gpu)
     return Tuning(
         job, device, climb, rungs, total, flop, over.tflops, over.words, samples_per_epoch, price,
