@@ -120,7 +120,7 @@ def test_the_page_prints_the_table():
         assert line in text, row["id"]
     for name in TABLE["sets"]:
         figures = [f"${Decimal(TABLE['sets'][name][k]):,.0f}" for k in ("original_now_usd", "now_usd", "then_usd")]
-        assert f"| `{name}` | {' | '.join(figures)} |" in text, name
+        assert f"| {reference().purposes[name].purpose} | {' | '.join(figures)} |" in text, name
     for claim in TABLE["claims"]:
         assert claim["claim"] in text
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -13,9 +15,11 @@ from gpuledger.plan.migrate_config import reference
 from gpuledger.plan.migrate_encode import set_json
 from gpuledger.plan.migrate_form import form_of
 from gpuledger.plan.migrate_sets import plan_set, together
+from gpuledger.plan.migrate_words import dollars
 from gpuledger.report.migrate_html import cards, render_migrate_html
 from gpuledger.report.migrate_markdown import render_migrate_markdown
 from gpuledger.report.migrate_tables import options_table, shown
+from gpuledger.report.theme import load_theme
 from gpuledger.report.write_migrate import write_migrate
 
 
@@ -76,3 +80,37 @@ def test_files_are_whole_and_json_is_strict(found, tmp_path):
     data = json.loads(files["migrate.json"].read_text(), parse_constant=pytest.fail)
     assert [c.label for c in cards(found)] == ["Now", "As proposed", "Saving"]
     assert data["now_usd"] == "12400"
+
+
+class TestChart:
+    def test_each_plan_has_its_own_and_every_point_is_a_row_of_the_table(self, found):
+        pytest.importorskip("vl_convert")
+        page = render_migrate_html(found)
+        for number, plan in enumerate(found.plans, 1):
+            (chart,) = re.findall(rf'<figure id="chart-options-{number}">.*?</figure>', page, re.DOTALL)
+            for option in shown(plan):
+                told = f"{option.candidate.name}: {dollars(option.monthly_usd)} a month, "
+                assert told in chart
+            assert "chosen: " in chart
+
+    def test_names_do_not_cover_each_other(self):
+        pytest.importorskip("altair")
+        from gpuledger.report.migrate_chart import HEIGHT, LABEL_PX, heights
+
+        places = heights([0.1, 0.1, 0.11, 0.9, 0.0])
+        assert all(b - a >= LABEL_PX - 0.01 for a, b in itertools.pairwise(sorted(places)))
+        assert 0 < min(places) < max(places) < HEIGHT
+        assert places[3] == pytest.approx(0.1 * HEIGHT)
+
+    def test_one_option_alone_is_no_chart(self, found):
+        pytest.importorskip("altair")
+        from gpuledger.report.migrate_chart import draw
+
+        plan = found.plans[1]
+        alone = replace(plan, options=(plan.chosen,), runners_up=(), cheapest=plan.chosen, fastest=plan.chosen)
+        assert draw(alone, load_theme("light")) is None
+
+
+def test_dollars_below_zero_have_their_sign_in_front(found):
+    assert dollars(Decimal(-33200)) == "-$33,200"
+    assert "$-" not in render_migrate_html(found)

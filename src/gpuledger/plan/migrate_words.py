@@ -17,7 +17,8 @@ def dollars(value: Decimal | Unknown) -> str:
     """Dollars of a month, whole from a hundred on."""
     if isinstance(value, Unknown):
         return str(value)
-    return f"${value:,.0f}" if abs(value) >= 100 else f"${value:,.2f}"
+    sign, amount = "-" if value < 0 else "", abs(value)
+    return f"{sign}${amount:,.0f}" if amount >= 100 else f"{sign}${amount:,.2f}"
 
 
 def recommendation(plan: MigrationPlan) -> str:

@@ -7,6 +7,7 @@ from html import escape
 from gpuledger.plan.migrate_sets import MigrationSet
 from gpuledger.plan.migrate_statement import MigrationPlan
 from gpuledger.plan.migrate_words import dollars
+from gpuledger.report.charts import can_draw
 from gpuledger.report.migrate_tables import (
     facts,
     guidelines_table,
@@ -17,7 +18,8 @@ from gpuledger.report.migrate_tables import (
     set_table,
 )
 from gpuledger.report.outline import Card
-from gpuledger.report.page import Page, html_cards, html_list, html_table, render_page
+from gpuledger.report.page import Page, figure, html_cards, html_list, html_table, render_page
+from gpuledger.report.theme import load_theme
 from gpuledger.report.written import tie
 from gpuledger.units import Unknown
 
@@ -100,6 +102,7 @@ def _section(number: int, plan: MigrationPlan) -> str:
         f'<p class="lead">{escape(tie(plan.recommendation))}</p>',
         html_list(plan.warnings) if plan.warnings else "",
         f'<div class="scroll"><table><tbody>{told}</tbody></table></div>',
+        _chart(number, plan),
         *(html_table(t) for t in (options_table(plan), ranges_table(plan), measures_table(plan))),
         html_table(guidelines_table(plan)),
         f"<h3>One GPU for several, or a slice for one</h3>{html_list(s.words for s in plan.sharing)}"
@@ -109,6 +112,16 @@ def _section(number: int, plan: MigrationPlan) -> str:
         "</section>",
     ]
     return "\n".join(p for p in parts if p)
+
+
+def _chart(number: int, plan: MigrationPlan) -> str:
+    """Dollars against speed, where charts can be drawn at all: every figure of it is in the tables too."""
+    if not can_draw():
+        return ""
+    from gpuledger.report.migrate_chart import draw
+
+    drawn = draw(plan, load_theme("light"))
+    return figure(f"options-{number}", drawn) if drawn else ""
 
 
 def _shared(found: MigrationSet) -> str:
