@@ -36,3 +36,13 @@ def test_noise_is_seldom_called_a_cold_start():
     rng = np.random.default_rng(5)
     called = sum(change_point(rng.lognormal(0, 0.3, 40)) != 0 for _ in range(400))
     assert called <= 12  # 1 % is allowed; three times that is a fault
+
+
+def test_the_change_point_is_the_one_that_leaves_least():
+    """Against every split tried one by one, as the definition says."""
+    rng = np.random.default_rng(11)
+    for cold in (1, 2, 5):
+        values = np.concatenate([rng.lognormal(1, 0.05, cold), rng.lognormal(0, 0.05, 30)])
+        logs = np.log(values)
+        left = [k * logs[:k].var() + (len(logs) - k) * logs[k:].var() for k in range(1, len(logs) // 4 + 1)]
+        assert change_point(values) == int(np.argmin(left)) + 1 == cold

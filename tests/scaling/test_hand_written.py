@@ -102,3 +102,13 @@ def test_a_sweep_is_not_taken_for_one_distribution(tmp_path):
     dear = float(found["cost"]["usd_per_gpu_h"])
     assert float(one["usd_per_million_tokens"]) == pytest.approx(dear / 3600 * 2 / 200 * 1e6)
     assert float(eight["usd_per_million_tokens"]) == pytest.approx(dear / 3600 * 9 / 2400 * 1e6)
+
+
+def test_a_share_of_memory_is_held_to_its_own_bytes_and_the_real_card(tmp_path):
+    header = {"planned": {"a": 1}, "nodes": {"a": CARDS["a"]}, "baseline": None, "wall_s": 1.0}
+    made(tmp_path, header, [{"request": 0, "ok": True, "latency_s": 1.0}])
+    claims = [{"claim": "memory_pct", "value": v, "memory_used_gb": 15.83} for v in (49.8, 66)]
+    (tmp_path / "c.json").write_text(json.dumps(claims))
+    found = to_json(scaling_statement(gather([tmp_path / "r.jsonl"], claims=tmp_path / "c.json")))["claims"]
+    assert [c["verdict"] for c in found] == ["contradicted", "cannot tell"]  # nobody measured the 15.83 GB
+    assert "66 %" in found[0]["why"]

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.scaling.statistics import (
+    MANY,
+    VERY_MANY,
     fisher_p,
     interval_of,
     mean_of,
@@ -18,6 +20,7 @@ from gpuledger.scaling.statistics import (
     quantile_of,
     rate_draws,
     ratio_of_means,
+    resampled,
     sd_range,
     wilson,
 )  # fmt: skip
@@ -103,3 +106,20 @@ def test_every_sample_lies_within_the_bounds_of_its_deviation(values):
 
 def test_an_interval_without_draws_is_the_figure():
     assert interval_of(2.0, np.array([np.inf])).high == 2.0
+
+
+def test_quantiles_of_many_values_have_the_interval_that_drawing_them_has():
+    values = np.random.default_rng(5).lognormal(0, 0.4, MANY)
+    for share in (0.5, 0.95, 0.99):
+        quick = quantile_of(values, share, 1)
+        slow = interval_of(quick.value, resampled(values, lambda x, s=share: np.quantile(x, s, axis=-1), 1))
+        width = slow.high - slow.low
+        assert quick.low == pytest.approx(slow.low, abs=0.15 * width)
+        assert quick.high == pytest.approx(slow.high, abs=0.15 * width)
+
+
+def test_means_of_very_many_values_have_the_interval_that_drawing_them_has():
+    values = np.random.default_rng(6).lognormal(0, 0.8, VERY_MANY)
+    quick = mean_of(values, 1)
+    slow = interval_of(quick.value, resampled(values, lambda x: x.mean(axis=-1), 1))
+    assert (quick.low, quick.high) == pytest.approx((slow.low, slow.high), abs=0.1 * (slow.high - slow.low))

@@ -18,7 +18,11 @@ from gpuledger.units import Unknown
 
 OTHER_SEED = 104_729  # the two runs are drawn on their own
 SURE_P = 0.025
-LEFT_OUT = frozenset({"started", "ended", "started_at", "ended_at", "run_id", "host"})
+# What came of a run, or names it; settings are what else its header says.
+LEFT_OUT = frozenset({
+    "started", "ended", "started_at", "ended_at", "run_id", "run", "host", "clients", "found", "start_spread_s",
+    "interrupted", "reported",
+})  # fmt: skip
 
 
 def compare_runs(before: Run, after: Run, seed: int) -> Comparison:

@@ -15,6 +15,8 @@ from gpuledger.units import Unknown
 
 LEVEL = 0.95
 REPEATS = 2000
+MANY = 2_000  # from so many values on, quantiles are drawn by their rank
+VERY_MANY = 10_000  # and means by the normal law
 LEAST_REPEATS = 200
 DRAWS = 20_000_000  # samples drawn in all, so that a long run takes no longer than some seconds
 BLOCK = 2_000_000
@@ -89,7 +91,15 @@ def mean_of(values: Sequence[float], seed: int, level: float = LEVEL) -> Interva
     """The mean and its interval."""
     if not len(values):
         return Unknown(NOTHING)
-    return interval_of(float(np.mean(values)), resampled(values, lambda x: x.mean(axis=-1), seed), level)
+    return interval_of(float(np.mean(values)), mean_draws(values, seed), level)
+
+
+def mean_draws(values: Sequence[float] | np.ndarray, seed: int) -> np.ndarray:
+    """Resampled means; those of very many values are normal to more digits than anybody reads."""
+    data = np.asarray(values, dtype=float)
+    if len(data) < VERY_MANY:
+        return resampled(data, lambda x: x.mean(axis=-1), seed)
+    return np.random.default_rng(seed).normal(data.mean(), data.std() / math.sqrt(len(data)), REPEATS)
 
 
 def quantile_of(values: Sequence[float], share: float, seed: int) -> Interval | Unknown:
@@ -97,7 +107,20 @@ def quantile_of(values: Sequence[float], share: float, seed: int) -> Interval | 
     found = quantile(values, share)
     if isinstance(found, Unknown):
         return found
+    if len(values) >= MANY:
+        return interval_of(found, _quantile_draws(np.sort(np.asarray(values, dtype=float)), share, seed))
     return interval_of(found, resampled(values, lambda x: np.quantile(x, share, axis=-1), seed))
+
+
+def _quantile_draws(ordered: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Resampled quantiles of many values without drawing them: of n values drawn with replacement the k-th smallest is
+    that of n uniform ones, which is distributed as Beta(k, n - k + 1), looked up among the values themselves.
+    """
+    n = len(ordered)
+    rank = int((n - 1) * share) + 1
+    places = np.random.default_rng(seed).beta(rank, n - rank + 1, REPEATS)
+    found: np.ndarray = ordered[np.minimum((places * n).astype(int), n - 1)]
+    return found
 
 
 def ratio_of_means(
@@ -106,7 +129,7 @@ def ratio_of_means(
     """mean(above) / mean(below) with its interval, both sides resampled on their own."""
     if not len(above) or not len(below):
         return Unknown(NOTHING)
-    over, under = (resampled(side, lambda x: x.mean(axis=-1), seed + i) for i, side in enumerate((above, below)))
+    over, under = (mean_draws(side, seed + i) for i, side in enumerate((above, below)))
     if float(np.mean(below)) <= 0:
         return Unknown("the mean to compare with is not above 0")
     kept = min(len(over), len(under))

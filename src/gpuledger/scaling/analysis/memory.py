@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.scaling.figures import Figure, NodeFigures, Telemetry
@@ -17,7 +18,7 @@ Memory = tuple[int | Unknown, str | Unknown, float | Unknown, Figure]
 def memory_of(run: Run, name: str, telemetry: Telemetry) -> Memory:
     """Bytes in use on each GPU, the card, its bytes, and the share in percent."""
     node = run.nodes.get(name, Node())
-    used = _told(node)
+    used = told_bytes(node.more)
     if isinstance(used, Unknown):
         used = _sampled(run, name, telemetry)
     found = node.gpu if isinstance(node.gpu, Unknown) else find_gpu(node.gpu)
@@ -27,10 +28,10 @@ def memory_of(run: Run, name: str, telemetry: Telemetry) -> Memory:
     return used, found.name, size, used if isinstance(used, Unknown) else 100 * used / size
 
 
-def _told(node: Node) -> int | Unknown:
-    """What the node itself says: memory_used_bytes, or the same in another unit."""
+def told_bytes(said: Mapping[str, Any]) -> int | Unknown:
+    """What a node or a claim says itself: memory_used_bytes, or the same in another unit."""
     for unit, size in UNITS.items():
-        raw = node.more.get(f"{USED}_{unit}")
+        raw = said.get(f"{USED}_{unit}")
         if isinstance(raw, int | float) and not isinstance(raw, bool) and raw >= 0:
             return round(raw * size)
     return Unknown(f"the node does not say {USED}_bytes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuledger.scaling.analysis.memory import told_bytes
 from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, compare, judges, looks_for
 from gpuledger.units import Unknown
 
@@ -31,7 +32,23 @@ def judge(case: Case, claim: Claim) -> Finding:
         if isinstance(node, Unknown):
             return cannot_tell(node.why)
         found = node.memory_pct
+    used = told_bytes(claim.more)
+    if isinstance(found, Unknown) and not isinstance(used, Unknown):
+        return _by_its_own_word(case, claim, used)
     return compare(claim, found, "%", case, _assumed(case, claim))
+
+
+def _by_its_own_word(case: Case, claim: Claim, used: int) -> Finding:
+    """Where the run does not say what is in use and the claim does: its bytes of the real card."""
+    cards = {(n.card, n.card_bytes) for n in case.facts.nodes if claim.node in (None, n.node)}
+    card, size = cards.pop() if len(cards) == 1 else ("", Unknown("the nodes have different cards"))
+    if isinstance(size, Unknown):
+        return cannot_tell(size.why)
+    said = (
+        f"the claim's own {used / 1e9:.2f} GB, of {card} with {size / 1e9:.0f} GB; the run does not say what was in use"
+    )
+    share = compare(claim, 100 * used / size, "%", case, said)
+    return share if share.verdict == "contradicted" else cannot_tell(share.why)
 
 
 @looks_for("memory_of_assumed_card", "Memory in use held against an assumed card", order=50)
