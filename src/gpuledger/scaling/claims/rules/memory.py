@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from gpuledger.scaling.analysis.memory import told_bytes
-from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, compare, judges, looks_for
+from gpuledger.scaling.claims.rule import (
+    Case,
+    Claim,
+    Finding,
+    cannot_tell,
+    compare,
+    contradicted,
+    judges,
+    looks_for,
+    number,
+)
 from gpuledger.units import Unknown
 
 OTHER_CARD_RATIO = 0.05
@@ -44,11 +54,10 @@ def _by_its_own_word(case: Case, claim: Claim, used: int) -> Finding:
     card, size = cards.pop() if len(cards) == 1 else ("", Unknown("the nodes have different cards"))
     if isinstance(size, Unknown):
         return cannot_tell(size.why)
-    said = (
-        f"the claim's own {used / 1e9:.2f} GB, of {card} with {size / 1e9:.0f} GB; the run does not say what was in use"
-    )
-    share = compare(claim, 100 * used / size, "%", case, said)
-    return share if share.verdict == "contradicted" else cannot_tell(share.why)
+    share = 100 * used / size
+    real = f"{used / 1e9:.2f} GB are {number(share)} % of {card}, which has {size / 1e9:.0f} GB"
+    why = f"by its own word: {real}; the run does not say what was in use"
+    return contradicted(why) if compare(claim, share, "%", case).verdict == "contradicted" else cannot_tell(why)
 
 
 @looks_for("memory_of_assumed_card", "Memory in use held against an assumed card", order=50)
