@@ -31,10 +31,10 @@ from plan_rows import (
 
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.plan.links import way
-from gpuledger.plan.memory import memory, model_states
+from gpuledger.plan.memory import memory
 from gpuledger.plan.memory_facts import overheads
 from gpuledger.plan.memory_setup import Setup
-from gpuledger.plan.memory_weights import Held
+from gpuledger.plan.size_shapes import dense_model
 from gpuledger.plan.throughput import prefill_rate, step_s, train_rate
 from gpuledger.plan.throughput_facts import factors
 from gpuledger.units import Unknown
@@ -47,11 +47,8 @@ def published_memory() -> list[dict[str, Any]]:
     """Model states against the ZeRO paper."""
     rows = []
     for stage, published in enumerate(ZERO_GB):
-        setup = Setup(mode="train", count=64, zero=stage)
-        whole = model_states(setup, Held(7_500_000_000, 0, 0, None, 0, None))
-        cuts = [64 if stage >= least else 1 for least in (3, 2, 1)]
-        parts = (whole.weights, whole.gradients, whole.optimizer)
-        ours = sum(part / cut for part, cut in zip(parts, cuts, strict=True)) / 1e9
+        parts = memory(dense_model("7.5B", 7_500_000_000), Setup(mode="train", count=64, zero=stage)).parts
+        ours = sum(parts[name] for name in ("weights", "gradients", "optimizer")) / 1e9
         rows.append({"row": f"ZeRO {stage}, 7.5 B, 64 GPUs", "published_gb": published, "ours_gb": ours})
     return rows
 

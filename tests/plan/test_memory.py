@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.catalog.models import MlaShape, Model, TransformerShape, get_model, load_models
-from gpuledger.plan.memory import memory, model_states
+from gpuledger.plan.memory import memory
 from gpuledger.plan.memory_activations import activations
 from gpuledger.plan.memory_cache import cache_bytes
 from gpuledger.plan.memory_facts import overheads, precisions
 from gpuledger.plan.memory_setup import Setup
-from gpuledger.plan.memory_weights import Held, held, stages
+from gpuledger.plan.memory_weights import held, stages
+from gpuledger.plan.size_shapes import dense_model
 
 GPT_22B = TransformerShape(
     layers=48, hidden=6144, heads=64, kv_heads=64, head_dim=96, mlp_hidden=4 * 6144, mlp_gated=False, vocab=51200,
@@ -24,9 +25,8 @@ GPT_22B = TransformerShape(
 
 def states_gb(setup: Setup, params: int) -> float:
     """Weights, gradients and optimizer of one GPU, as the ZeRO paper counts them."""
-    whole = model_states(setup, Held(params, 0, 0, None, 0, None))
-    cut = [setup.data if setup.zero >= stage else 1 for stage in (3, 2, 1)]
-    return sum(part / n for part, n in zip((whole.weights, whole.gradients, whole.optimizer), cut, strict=True)) / 1e9
+    parts = memory(dense_model("as large", params), setup).parts
+    return sum(parts[name] for name in ("weights", "gradients", "optimizer")) / 1e9
 
 
 @pytest.mark.parametrize(("zero", "published"), [(0, 120.0), (1, 31.4), (2, 16.6), (3, 1.9)])
