@@ -75,3 +75,17 @@ def test_bad_input_in_words(tmp_path: Path, told: str) -> None:
         assert ran.returncode == 2
         assert ran.stderr.strip()
         assert "Traceback" not in ran.stderr
+
+
+def test_the_held_out_recording_stays_within_the_bars() -> None:
+    """28 workloads; three classes written down beforehand were wrong guesses, and the page of results says so."""
+    held = ROOT / "benchmarks" / "data" / "heldout_h200"
+    ran = truth(str(held / "samples.csv.gz"), str(held / "truth.json"))
+    bars = [line for line in ran.stdout.splitlines() if line.startswith(("holds", "FAILS"))]
+    said = {line.split(": ")[0].split("  ")[1]: line for line in bars}
+    assert said["every range contains the truth"].startswith("holds"), ran.stdout
+    assert said["no range wider than 4 x"].startswith("holds")
+    assert said["worst error within 15%"].startswith("holds")
+    assert said["median error within 8%"].startswith("holds")
+    wrong = said["every class is an accepted one"].split(": ")[1].split(", ")
+    assert wrong == ["efficientnet_bf16_b128", "densenet_tf32_b64", "softmax_bf16"]

@@ -47,6 +47,36 @@ def test_by_hand(h200: Gpu) -> None:
     assert vector.low_tflops < 33.79 / 2 < 33.79 < vector.high_tflops
 
 
+def test_where_the_range_of_an_untold_precision_begins(h200: Gpu) -> None:
+    """1000 MHz of a saturated pipe in tf32: 1000e6 x 132 x 2048 = 270.3 TFLOP/s; fp8 is four times that."""
+    busy = {"capped_ratio": 1.0, "saturation_ratio": 0.9}
+    slim = flops(h200, {"tensor": 1000.0}, slots_ratio=0.145, **busy)
+    full = flops(h200, {"tensor": 1000.0}, slots_ratio=0.18, **busy)
+    assert slim.low_tflops == pytest.approx(270.3 * 0.93, rel=1e-3)
+    assert full.low_tflops == pytest.approx(270.3 * 0.84, rel=1e-3)
+    for found in (slim, full):
+        assert found.high_tflops == pytest.approx(4 * found.low_tflops)
+        assert found.low_tflops < 2 * 270.3 * 0.91 < found.high_tflops
+    # Told, the slots do not matter; not recorded, the clocks decide.
+    told = [flops(h200, {"tensor": 1000.0}, "tf32", slots_ratio=s, **busy).tflops for s in (0.145, 0.18, None)]
+    assert told == pytest.approx([270.3 * 0.91] * 3, rel=1e-3)
+    assert flops(h200, {"tensor": 1000.0}, **busy).low_tflops == pytest.approx(270.3 * 0.9055, rel=1e-3)
+
+
+def test_products_of_few_rows_are_worth_half(h200: Gpu) -> None:
+    """Decoding: memory busy, slots slim, the pipe seldom active. 100e6 x 132 x 4096 x 0.47 = 25.4."""
+    thin = {"saturation_ratio": 0.2, "slots_ratio": 0.14}
+    decoding = flops(h200, {"tensor": 100.0}, "bf16", dram_ratio=0.5, **thin)
+    assert decoding.tflops == pytest.approx(25.41, rel=1e-3)
+    assert any("few rows" in note for note in decoding.notes)
+    for other in (
+        {"dram_ratio": 0.1},
+        {"dram_ratio": 0.5, "slots_ratio": 0.3},
+        {"dram_ratio": 0.5, "slots_ratio": None},
+    ):
+        assert flops(h200, {"tensor": 100.0}, "bf16", **{**thin, **other}).tflops > 1.9 * decoding.tflops
+
+
 def row_flops(gpu: Gpu, row: dict[str, Any], precision: str | None) -> Realized:
     return flops(gpu, row["activity_mhz"], precision, **row["state"])
 
