@@ -1,0 +1,79 @@
+"""Are the figures on the page about the meter those of the results file beside it, and do they agree with each other?"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "docs" / "results"
+
+
+@pytest.fixture(scope="module")
+def page():
+    return " ".join((FOLDER / "meter_h200.md").read_text(encoding="utf-8").split())
+
+
+@pytest.fixture(scope="module")
+def found():
+    return json.loads((FOLDER / "meter_h200.json").read_text(encoding="utf-8"))
+
+
+def test_how_it_was_made(page, found):
+    made = found["made_with"]
+    for word in ("command", "date", "gpu", "driver", "torch"):
+        assert made[word] in page
+    assert f"{found['job']['parameters']:,} parameters" in page
+    assert f"{found['meter']['steps']} steps, {found['meter']['timed_steps']} of them timed" in page
+
+
+def test_hfu_and_counters(page, found):
+    counters = found["counters"]
+    assert f"| {found['meter_tflops']:.1f} TFLOPS |" in page
+    told = f"{counters['tflops']:.1f} TFLOPS ({counters['low_tflops']:.1f} to {counters['high_tflops']:.1f})"
+    assert told in page
+    assert f"{counters['samples']} samples in {counters['seconds']:.1f} s" in page
+    assert f"| off {found['off_pct']:.1f} % | {found['bar_pct']:.0f} % |" in page
+    assert f"| MFU | {found['mfu_pct']:.1f} % |" in page
+    assert f"| HFU | {found['hfu_pct']:.1f} % |" in page
+    assert found["meter"]["denominator"] in page
+    assert f"MFU is {found['meter']['mfu_of_measured_pct']:.1f} %" in page
+    assert f"{found['statement']['counted_tflops']:.1f} TFLOPS, evidence `counted`" in page
+    assert f"the {3600 * found['statement']['covered_h']:.1f} s of the run" in page
+    down, up = (counters[k] / counters["tflops"] - 1 for k in ("low_tflops", "high_tflops"))
+    assert f"{-100 * down:.0f} % down and {100 * up:.0f} % up" in page
+
+
+def test_the_figures_agree_with_each_other(found):
+    assert found["off_pct"] == pytest.approx(100 * (found["meter_tflops"] / found["counters_tflops"] - 1))
+    assert found["within_bar"] is (abs(found["off_pct"]) <= found["bar_pct"])
+    peak = float(re.search(r"([\d.]+) TFLOPS", found["meter"]["denominator"])[1])
+    assert found["hfu_pct"] == pytest.approx(100 * found["meter_tflops"] / peak, rel=1e-4)
+    work, step_s = found["meter"]["work"], found["meter"]["step_ms"] / 1000
+    assert found["meter_tflops"] == pytest.approx(work["hardware_flop"] / step_s / 1e12)
+    assert sum(found["meter"]["phases_ms"].values()) == pytest.approx(found["meter"]["step_ms"])
+
+
+def test_why_hfu_is_below_mfu_by_pencil(page, found):
+    """Two products of 2,048 x 2,048 x 64 for each of 16 layers, 4 sequences and 32 heads."""
+    work = found["meter"]["work"]
+    attention = 16 * 4 * 32 * 2 * 2 * 2048 * 2048 * 64
+    weights = work["forward_flop"] - attention
+    assert work["model_flop"] == 3 * (weights + attention)
+    assert work["hardware_flop"] == 3 * weights + 3.5 * attention / 2
+    tera = [f"{flop / 1e12:.2f}" for flop in (weights, attention, work["hardware_flop"], work["model_flop"])]
+    assert f"3 x {tera[0]} + 3.5 x {tera[1]} / 2 = {tera[2]} TFLOP" in page
+    assert f"{tera[3]} TFLOP a step" in page
+
+
+@pytest.mark.parametrize(("name", "digits"), [("overhead", 2), ("overhead_short_steps", 1)])
+def test_overhead(page, found, name, digits):
+    row = found[name]
+    told = f"{row['overhead_pct']:.{digits}f} % ({row['low_pct']:.{digits}f} to {row['high_pct']:.{digits}f})"
+    assert f"| {row['step_ms']:.1f} ms | {told} | {row['bar_pct']} % |" in page
+    assert f"{row['steps_a_block']} steps a block" in page
+    assert f"{row['pairs']} pairs" in page
+    # The page says so; a later run that shows it must change the words too.
+    assert not row["interval_within_bar"]
