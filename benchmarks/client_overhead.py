@@ -141,8 +141,8 @@ def measure(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The rows for a reader."""
-    heads = ("client", "tokens", "loop", "req/s", "tok/s", "client core %", "us/req", "server core %", "first ms", "lag ms",
-             "bottleneck")  # fmt: skip
+    heads = ("client", "tokens", "loop", "req/s", "tok/s", "client core %", "us/req", "server core %", "first ms",
+             "lag ms", "bottleneck")  # fmt: skip
     keys = ("requests_per_s", "tokens_per_s", "client_core_pct", "client_us_per_request", "server_core_pct",
             "ttft_median_ms", "p95_lag_ms")  # fmt: skip
     lines = [heads]
@@ -151,8 +151,10 @@ def table(rows: list[dict[str, Any]]) -> str:
         said = "" if "bottleneck" not in row else f"yes: {row['why']}" if row["bottleneck"] else "no"
         lines.append((row["client"], row["tokens"], row["loop"], *figures, said))
     widths = [max(len(str(line[i])) for line in lines) for i in range(len(heads))]
-    return "\n".join("  ".join(str(c).ljust(w) if i < 3 or i == len(heads) - 1 else str(c).rjust(w)
-                               for i, (c, w) in enumerate(zip(line, widths, strict=True))) for line in lines)  # fmt: skip
+    left = {0, 1, 2, len(heads) - 1}
+    cells = [[c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(map(str, line), widths, strict=True))]
+             for line in lines]  # fmt: skip
+    return "\n".join("  ".join(line) for line in cells)
 
 
 def main() -> None:

@@ -99,7 +99,7 @@ def lines() -> list[dict[str, object]]:
                     "output_tokens": tokens,
                     "ok": True,
                     "error": None,
-                }  # fmt: skip
+                }
             )
             start += ms / 1000
     return out
