@@ -152,8 +152,10 @@ def table(rows: list[dict[str, Any]]) -> str:
         lines.append((row["client"], row["tokens"], row["loop"], *figures, said))
     widths = [max(len(str(line[i])) for line in lines) for i in range(len(heads))]
     left = {0, 1, 2, len(heads) - 1}
-    cells = [[c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(map(str, line), widths, strict=True))]
-             for line in lines]  # fmt: skip
+    cells = [
+        [text.ljust(w) if i in left else text.rjust(w) for i, (text, w) in enumerate(zip(line, widths, strict=True))]
+        for line in ([str(cell) for cell in whole] for whole in lines)
+    ]
     return "\n".join("  ".join(line) for line in cells)
 
 
