@@ -1,4 +1,4 @@
-"""Are the figures on the page about the meter those of the results file beside it, and do they agree with each other?"""
+"""Are the figures on the page about the meter those of the file beside it, and do they agree with each other?"""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ Sums of whole numbers are exact in DuckDB and become floats at the very end, so 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -15,12 +14,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.efficiency.scope import SOURCE, Scope, nothing_found, open_books
 from gpuledger.errors import LakeError
-from gpuledger.lake.batch import Batch, device_name
+from gpuledger.lake.batch import device_name
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.store import DAYS, Ledger
@@ -197,15 +195,26 @@ class Books:
                 table = part.read(columns=[*schema.DEVICE, *_DEVICE_HOUR])
         except (OSError, pa.ArrowException) as error:
             raise self._unreadable(error) from error
-        batch = Batch(table.unify_dictionaries().combine_chunks())
-        of_device = [self._numbers.get(name, -1) for name in batch.devices]
         rows = {c: column(table[c]) for c in _DEVICE_HOUR}
-        rows["device"] = np.repeat(np.array(of_device), np.diff(batch.device_starts, append=batch.n))
+        rows["device"] = self._numbered(table.select(schema.DEVICE).unify_dictionaries().combine_chunks())
         inside = rows["device"] >= 0
         for edge, keep in ((self.scope.since_ms, np.greater_equal), (self.scope.until_ms, np.less)):
             if edge is not None:
                 inside &= keep(rows["hour_ms"], edge)
         return rows if inside.all() else {c: values[inside] for c, values in rows.items()}
+
+    def _numbered(self, devices: pa.Table) -> np.ndarray:
+        """Each row's device as a number, -1 for one that is not in scope; a device's rows stand together."""
+        if not devices.num_rows:
+            return np.zeros(0, np.int64)
+        coded = [devices[c].chunk(0) for c in schema.DEVICE]
+        codes = [numbers32(c.indices) for c in coded]
+        opens = np.append(True, np.logical_or.reduce([c[1:] != c[:-1] for c in codes]))
+        starts = np.flatnonzero(opens)
+        words = [[*c.dictionary.to_pylist(), None] for c in coded]  # -1 is NULL and takes the last word
+        names = [device_name(*(w[c[i]] for w, c in zip(words, codes, strict=True))) for i in starts.tolist()]
+        of_run = np.array([self._numbers.get(name, -1) for name in names], dtype=np.int64)
+        return np.repeat(of_run, np.diff(starts, append=devices.num_rows))
 
     def quiet_spells(self) -> Rows:
         """Idle and idle-held spells of the devices on the days of the window. Ask for `devices` first."""
@@ -217,9 +226,29 @@ class Books:
 
 def column(values: pa.ChunkedArray) -> np.ndarray:
     """A column of whole numbers; as floats with NaN for NULL where there are any."""
-    if values.null_count:
-        values = pc.fill_null(values.cast(pa.float64()), math.nan)
-    return numbers(values)
+    if not values.null_count:
+        return numbers(values)
+    parts = [
+        np.where(_known(c), np.frombuffer(c.buffers()[1], np.int64, len(c), c.offset * 8), np.nan)
+        for c in values.chunks
+    ]
+    return np.concatenate(parts)
+
+
+def numbers32(codes: pa.Array) -> np.ndarray:
+    """The numbers of a dictionary's entries, -1 for NULL; from the buffer, as below."""
+    if codes.null_count == len(codes):
+        return np.full(len(codes), -1, np.int32)
+    found = np.frombuffer(codes.buffers()[1], np.int32, len(codes), codes.offset * 4)
+    return np.where(_known(codes), found, -1) if codes.null_count else found
+
+
+def _known(values: pa.Array) -> np.ndarray:
+    """Which values are not NULL."""
+    if not values.null_count:
+        return np.ones(len(values), dtype=bool)
+    bits = np.unpackbits(np.frombuffer(values.buffers()[0], np.uint8), bitorder="little")
+    return bits[values.offset : values.offset + len(values)].astype(bool)
 
 
 def numbers(column: pa.ChunkedArray) -> np.ndarray:
