@@ -28,26 +28,34 @@ def fold_days(table: pa.Table) -> pa.Table:
         order = np.argsort(kind, kind="stable")
         table, kind = table.take(pa.array(order)).combine_chunks(), kind[order]
         starts = np.flatnonzero(np.append(True, kind[1:] != kind[:-1]))
-    first, arrays, made = pa.array(starts), [], dict[int, pa.Array]()
-    for name, column in lines.columns().items():
+    first, arrays, made = pa.array(starts), [], dict[tuple[int, int], pa.Array]()
+    for chunked, (name, column) in zip(table.columns, lines.columns().items(), strict=True):
+        values = chunked.chunk(0)
         if column.type == "string" or name in _ALIKE or name == "grain_ms":
-            arrays.append(table[name].chunk(0).take(first))
+            arrays.append(values.take(first))
         elif name == "hour_ms":
-            arrays.append(pa.array(_numbers(table, name)[starts] // MS_PER_DAY * MS_PER_DAY))
+            arrays.append(_array(_plain(values)[starts] // MS_PER_DAY * MS_PER_DAY))
         elif column.merge == "sum":
-            values = _numbers(table, name)
-            place = values.__array_interface__["data"][0]  # equal columns may be one array under many names
+            place = (values.buffers()[1].address, values.offset)  # columns may be one array under many names
             if place not in made:
-                made[place] = pa.array(np.add.reduceat(values, starts))
+                made[place] = _array(np.add.reduceat(_plain(values), starts))
             arrays.append(made[place])
         else:
-            arrays.append(_extremes(table[name].chunk(0), starts, column.merge))
+            arrays.append(_extremes(values, starts, column.merge))
     return pa.table(arrays, schema=lines.coded_schema())
 
 
+def _plain(values: pa.Array) -> np.ndarray:
+    """Whole numbers without NULL, from their buffer: over a hundred columns Arrow's own way shows in the time."""
+    return np.frombuffer(values.buffers()[1], np.int64, len(values), values.offset * 8)
+
+
+def _array(values: np.ndarray) -> pa.Array:
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
+
+
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
-    out: np.ndarray = table[name].chunk(0).to_numpy(zero_copy_only=False)
-    return out
+    return _plain(table[name].chunk(0))
 
 
 def _kinds(table: pa.Table) -> np.ndarray:
