@@ -2,18 +2,19 @@
 
     python benchmarks/tuner_on_gpu.py --out training.json
 
-Results are written after each part, so that a run cut short keeps what it had. Parts: worked (the naive loop), the
-three jobs of examples/tuning_jobs.py against their grids, idle (waiting for data, before and after), claims.
+Results are written after each step, grid point and claim; SIGTERM, SIGINT and the time limit end it with what it has
+(`unfinished` names the parts that are not whole). Parts: worked (the naive loop), the three jobs of
+examples/tuning_jobs.py against their grids, idle (waiting for data, before and after), claims.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 import naive_training  # noqa: E402
 import training_claims  # noqa: E402
 import tuning_jobs  # noqa: E402
+from kept_results import Ended, Results, ending  # noqa: E402
 
 PLAN_FILE = HERE / "tuner_plans.toml"
 MIN_LEFT_S = 20
+# Of each part, for what cannot be interrupted: a model that is being built, a pair that is under way.
+MARGIN_S = 10
+PARTS = ("worked", "language_model", "images", "tuned", "claims", "idle")
 # The four steps of the published case, and the two that go with them.
 WORKED_AXES = ("precision", "loader", "batch", "logging", "compile", "fused")
 
@@ -77,26 +82,36 @@ def market(device: str) -> Any:
     return price_for(device, PriceChoice())
 
 
-def worked(plan: Plan, cap_s: float, say: Log) -> dict[str, Any]:
+Keep = Callable[[Any], None]
+
+
+def worked(plan: Plan, cap_s: float, say: Log, keep: Keep) -> dict[str, Any]:
     """The naive loop, tuned."""
-    found = tune(naive_training.job, plan.only(WORKED_AXES), budget_s=cap_s - 25, price=market, say=say)
-    return figures(found)
+
+    def watch(found: Any) -> None:
+        keep(figures(found))
+
+    return figures(tune(naive_training.job, plan.only(WORKED_AXES), budget_s=cap_s, price=market, say=say, watch=watch))
 
 
-def against_grid(job: TrainingJob, plan: Plan, cap_s: float, say: Log) -> dict[str, Any]:
+def against_grid(job: TrainingJob, plan: Plan, cap_s: float, say: Log, keep: Keep) -> dict[str, Any]:
     """The tuner unaided, then every combination of the same choices."""
     begun = say.seconds()
-    found = tune(job, plan, budget_s=cap_s / 2, say=say)
+    found = tune(job, plan, budget_s=cap_s / 2, say=say, watch=lambda so_far: keep({"tuning": figures(so_far)}))
+    told = {"tuning": figures(found)}
+    keep(told)
     machine = TorchMachine(job, 2)
     short = msgspec.structs.replace(plan, window_s=plan.window_s / 2)
-    all_of = grid.measure(machine, short, found.climb.start, found.climb.winner, say.seconds, begun + cap_s, say)
+
+    def watch(points: tuple[grid.Point, ...], possible: int) -> None:
+        keep(told | {"grid": _points(points, possible)})
+
+    start, winner = found.climb.start, found.climb.winner
+    all_of = grid.measure(machine, short, start, winner, say.seconds, begun + cap_s, say, watch)
     over = all_of.winner_over_best
-    return {
-        "tuning": figures(found),
-        "grid": {
-            "points": [msgspec.to_builtins(p) for p in all_of.points],
-            "possible": all_of.possible,
-            "whole": all_of.whole,
+    return told | {
+        "grid": _points(all_of.points, all_of.possible)
+        | {
             "best": msgspec.to_builtins(all_of.best),
             "best_samples_per_s": all_of.best_per_s,
             "winner_samples_per_s": all_of.winner_per_s,
@@ -107,7 +122,12 @@ def against_grid(job: TrainingJob, plan: Plan, cap_s: float, say: Log) -> dict[s
     }
 
 
-def idle(say: Log) -> dict[str, Any]:
+def _points(points: tuple[grid.Point, ...], possible: int) -> dict[str, Any]:
+    listed = [msgspec.to_builtins(point) for point in points]
+    return {"points": listed, "possible": possible, "whole": len(points) == possible, "winner_over_best": None}
+
+
+def idle(say: Log, keep: Keep) -> dict[str, Any]:
     """How much of the time a loop waits for its data: the same loop on real files and on one batch kept ready."""
     job, out = naive_training.job, {}
     machine = TorchMachine(job, 1)
@@ -146,29 +166,29 @@ def idle(say: Log) -> dict[str, Any]:
         out[name] = {"idle_pct": sorted(shares)[1], **ends, "samples_per_s": pairs[1][0]}
         with_files.close()
         without.close()
+        keep(out)
     return out
 
 
-def main() -> None:
-    """Run the parts asked for, within the time there is."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("training.json"))
-    parser.add_argument("--parts", default="worked,language_model,images,tuned,claims,idle")
-    parser.add_argument("--seconds", type=float, default=460, help="for all parts together")
-    parser.add_argument("--window", type=float, default=None, help="seconds of one window")
-    args = parser.parse_args()
-    say, plan = Log(), load_plan()
-    if args.window:
-        plan = msgspec.structs.replace(plan, window_s=args.window)
+def claims(results: Results, args: argparse.Namespace, say: Log, keep: Keep) -> dict[str, Any]:
+    """One claim after the other; one that fails does not stop the rest."""
+    out: dict[str, Any] = {}
+    for name, claim in training_claims.CLAIMS.items():
+        if args.seconds - say.seconds() < MIN_LEFT_S / 2:
+            raise Ended(f"no time was left for {name}")
+        say(f"claims: {name}")
+        try:
+            out[name] = claim()
+        except Exception:  # noqa: BLE001 - the other claims still count
+            results.setdefault("failed", {})[f"claims.{name}"] = traceback.format_exc()
+            say(traceback.format_exc())
+        keep(out)
+    return out
+
+
+def measure_all(args: argparse.Namespace, results: Results, plan: Plan, say: Log) -> None:
+    """The parts asked for, within the time there is."""
     plans = msgspec.toml.decode(PLAN_FILE.read_bytes(), type=dict[str, JobPlan])
-    results = json.loads(args.out.read_text()) if args.out.exists() else {}
-    results["made_with"] = {
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "command": " ".join(["python", "benchmarks/tuner_on_gpu.py", *(Path(word).name for word in sys.argv[1:])]),
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-    }
     caps = {"worked": 200.0, "language_model": 150.0, "tuned": 90.0, "images": 120.0}
     for part in args.parts.split(","):
         left = args.seconds - say.seconds()
@@ -176,36 +196,59 @@ def main() -> None:
             say(f"{part}: no time left")
             continue
         say(f"== {part}")
-        begun, cap_s = say.seconds(), min(caps.get(part, 60.0), left)
+        begun, cap_s = say.seconds(), min(caps.get(part, 60.0), left) - MARGIN_S
+
+        def keep(found: Any, part: str = part) -> None:
+            results.keep(part, found, cut_short="the run ended in the middle of it")
+
         try:
             if part == "worked":
-                results[part] = worked(plan, cap_s - 10, say)
+                found = worked(plan, cap_s, say, keep)
             elif part == "idle":
-                results[part] = idle(say)
+                found = idle(say, keep)
             elif part == "claims":
-                _claims(results.setdefault(part, {}), args, results, say)
+                found = claims(results, args, say, keep)
             else:
-                results[part] = against_grid(getattr(tuning_jobs, part), plans[part].of(plan), cap_s - 10, say)
+                found = against_grid(getattr(tuning_jobs, part), plans[part].of(plan), cap_s, say, keep)
         except (Exception, TrialFailed):  # noqa: BLE001 - the other parts still count
             results.setdefault("failed", {})[part] = traceback.format_exc()
             say(traceback.format_exc())
-        results.setdefault("spent_s", {})[part] = say.seconds() - begun
-        args.out.write_text(json.dumps(results, indent=1, default=str))
+        else:
+            results.keep(part, found)
+        finally:
+            results.setdefault("spent_s", {})[part] = say.seconds() - begun
+            results.write()
+
+
+def main() -> None:
+    """Run, and keep what was found however it ends."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("training.json"))
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--seconds", type=float, default=460, help="for all parts together")
+    parser.add_argument("--window", type=float, default=None, help="seconds of one window")
+    args = parser.parse_args()
+    unknown = set(args.parts.split(",")) - set(PARTS)
+    if unknown:
+        parser.error(f"--parts: no part is called {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
+    say, plan, results = Log(), load_plan(), Results(args.out)
+    if args.window:
+        plan = msgspec.structs.replace(plan, window_s=args.window)
+    results["made_with"] = {
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU",
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "command": " ".join(["python", "benchmarks/tuner_on_gpu.py", *(Path(word).name for word in sys.argv[1:])]),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }
+    try:
+        with ending(args.seconds):
+            measure_all(args, results, plan, say)
+    except Ended as ended:
+        results["ended"] = str(ended)
+        results.write()
+        say(f"{ended}; {args.out} has what was found")
     say("done")
-
-
-def _claims(into: dict[str, Any], args: argparse.Namespace, results: dict[str, Any], say: Log) -> None:
-    for name, claim in training_claims.CLAIMS.items():
-        if args.seconds - say.seconds() < MIN_LEFT_S / 2:
-            say(f"claims: no time left for {name}")
-            return
-        say(f"claims: {name}")
-        try:
-            into[name] = claim()
-        except Exception:  # noqa: BLE001 - the other claims still count
-            results.setdefault("failed", {})[f"claims.{name}"] = traceback.format_exc()
-            say(traceback.format_exc())
-        args.out.write_text(json.dumps(results, indent=1, default=str))
 
 
 if __name__ == "__main__":

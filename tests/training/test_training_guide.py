@@ -70,3 +70,37 @@ def test_a_part_that_was_run_again_counts_as_in_the_last_run():
     assert (found["idle"], found["worked"]) == (2, 1)
     assert [run["parts"] for run in found["runs"]] == [["worked"], ["idle"]]
     assert script.made_with(found).count("one G") == 2
+
+
+def test_a_part_cut_short_does_not_take_the_place_of_a_whole_one():
+    script = figures_script()
+    made = {"date": "2026-11-15", "gpu": "G", "torch": "2", "python": "3", "command": "c"}
+    first = {"made_with": made, "worked": 1, "ended": "told to end"}
+    second = {"made_with": made, "worked": 2, "images": 3, "unfinished": {"worked": "cut", "images": "cut"}}
+    found = script.joined([first, second])
+    assert (found["worked"], found["images"], found["unfinished"]) == (1, 3, {"images": "cut"})
+    whole = script.joined([second, {"made_with": made, "images": 4}])
+    assert (whole["images"], whole["unfinished"]) == (4, {"worked": "cut"})
+
+
+def test_what_is_there_of_a_cut_run_is_shown_and_the_rest_named():
+    script = figures_script()
+    results = json.loads(KEPT.read_text(encoding="utf-8"))
+    worked = {**results["worked"], "total": None, "side_by_side": None, "payback": None}
+    shown = script.ladder({"worked": worked, "unfinished": {"worked": "the run ended in the middle of it"}})
+    assert "in turns: not measured; the run ended in the middle of it." in shown
+    job = results["language_model"]
+    half = {**job["grid"], "points": job["grid"]["points"][:5], "whole": False, "winner_over_best": None}
+    shown = script.grids({"language_model": {**job, "grid": half}, "tuned": {"tuning": results["tuned"]["tuning"]}})
+    assert "| 5 of 24 |  | not shown: the grid was cut short |" in shown
+    assert "not shown: no grid was measured" in shown
+
+
+def test_a_claim_is_judged_by_its_interval():
+    script = figures_script()
+    worked = json.loads(KEPT.read_text(encoding="utf-8"))["worked"]
+    for low, verdict in ((3.8, "| holds |"), (3.7, "| holds; the interval reaches below |")):
+        total = {"ratio": 4.0, "low": low, "high": 4.2, "pairs": 5}
+        assert verdict in script.claims({"worked": {**worked, "total": total}})
+    total = {"ratio": 3.0, "low": 2.9, "high": 3.2, "pairs": 5}
+    assert "| does not hold |" in script.claims({"worked": {**worked, "total": total}})

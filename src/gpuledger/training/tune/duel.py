@@ -46,6 +46,7 @@ class Duel:
     verdict: Verdict
     old_rates: tuple[float, ...]
     new_rates: tuple[float, ...]
+    cut_short: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,8 @@ def is_gain(gain: Gain, min_gain_ratio: float) -> bool:
     return gain.low is not None and gain.low > 1 and gain.ratio >= 1 + min_gain_ratio
 
 
-def duel(old: Window, new: Window, rule: Rule) -> Duel:
-    """Measure pairs until it is plain which way it went; undecided at the end is no gain."""
+def duel(old: Window, new: Window, rule: Rule, late: Callable[[], bool] = lambda: False) -> Duel:
+    """Measure pairs until it is plain which way it went; undecided at the end, or when it is late, is no gain."""
     old_rates: list[float] = []
     new_rates: list[float] = []
     while True:
@@ -89,6 +90,8 @@ def duel(old: Window, new: Window, rule: Rule) -> Duel:
         if _settled(gain, rule):
             verdict: Verdict = "faster" if is_gain(gain, rule.min_gain_ratio) else "no gain"
             return Duel(gain, verdict, tuple(old_rates), tuple(new_rates))
+        if late():
+            return Duel(gain, "no gain", tuple(old_rates), tuple(new_rates), cut_short=True)
 
 
 def _settled(gain: Gain, rule: Rule) -> bool:

@@ -20,6 +20,8 @@ from gpuledger.training.tune.turns import Held
 
 KEEP_OPEN = 3
 TURNS = 4
+# Fewer give no interval.
+LEAST_TURNS = 2
 
 
 @dataclass(frozen=True)
@@ -59,57 +61,85 @@ def combinations(plan: Plan, start: Settings, machine: Machine) -> list[Settings
 
 
 def measure(
-    machine: Machine, plan: Plan, start: Settings, winner: Settings, clock: Callable[[], float], until: float, say: Say
-) -> Grid:
-    """All combinations until the clock shows `until`; those left out then are counted."""
+    machine: Machine, plan: Plan, start: Settings, winner: Settings, clock: Callable[[], float], until: float, say: Say,
+    watch: Callable[[tuple[Point, ...], int], None] = lambda _points, _possible: None,
+) -> Grid:  # fmt: skip
+    """All combinations until the clock shows `until`, the race of the fastest included; those left out are counted.
+
+    `watch` gets the points so far, and how many there are in all, after each of them.
+    """
     wanted = combinations(plan, start, machine)
     points: list[Point] = []
     leaders: list[tuple[float, Settings, Held]] = []
+    curve: tuple[float, ...] | None = None
+    look_s, race_s = 0.0, 0.0
     for settings in wanted:
-        if clock() > until and leaders:
+        if clock() + look_s + race_s > until and leaders:
             break
         say(f"{len(points) + 1} of {len(wanted)}: {in_words(settings)}")
-        point, trial = _look(machine, settings, plan.window_s)
+        begun = clock()
+        point, trial, window_s = _look(machine, settings, plan.window_s, clock)
+        look_s, race_s = max(look_s, clock() - begun), max(race_s, TURNS * (KEEP_OPEN + 1) * window_s)
         points.append(point)
-        if trial is not None and point.samples_per_s is not None:
-            leaders = sorted([*leaders, (point.samples_per_s, settings, trial)], key=lambda one: -one[0])
-            for _, _, slow in leaders[KEEP_OPEN:]:
-                slow.close()
-            leaders = leaders[:KEEP_OPEN]
-    return _final(machine, plan, start, winner, points, len(wanted), {s: trial for _, s, trial in leaders})
+        watch(tuple(points), len(wanted))
+        if trial is None or point.samples_per_s is None:
+            continue
+        if settings == start:
+            curve = tuple(trial.curve)
+        leaders = sorted([*leaders, (point.samples_per_s, settings, trial)], key=lambda one: -one[0])
+        for _, _, slow in leaders[KEEP_OPEN:]:
+            slow.close()
+        leaders = leaders[:KEEP_OPEN]
+    held = {s: trial for _, s, trial in leaders}
+    try:
+        rates = _race(machine, plan, curve or _curve(machine, start), winner, held, lambda: clock() > until)
+    finally:
+        for trial in held.values():
+            trial.close()
+    best = max(rates, key=lambda settings: fmean(rates[settings]))
+    over = gain_of(rates[best], rates[winner], plan.p)
+    return Grid(tuple(points), len(wanted), best, fmean(rates[best]), fmean(rates[winner]), over)
 
 
-def _look(machine: Machine, settings: Settings, seconds: float) -> tuple[Point, Held | None]:
+def _look(
+    machine: Machine, settings: Settings, seconds: float, clock: Callable[[], float]
+) -> tuple[Point, Held | None, float]:
+    """One combination: its point, the trial if it runs, and how long its window took."""
     try:
         trial = machine.open(settings)
     except TrialFailed as failed:
-        return Point(settings, None, failed.why), None
+        return Point(settings, None, failed.why), None, 0.0
+    begun = clock()
     try:
-        return Point(settings, trial.window(seconds)), trial
+        return Point(settings, trial.window(seconds)), trial, clock() - begun
     except TrialFailed as failed:
         trial.close()
-        return Point(settings, None, failed.why), None
+        return Point(settings, None, failed.why), None, 0.0
 
 
-def _final(
-    machine: Machine, plan: Plan, start: Settings, winner: Settings, points: list[Point], possible: int,
-    leaders: dict[Settings, Held],
-) -> Grid:  # fmt: skip
-    """The leaders that train as the start does, and the winner, in turns."""
+def _curve(machine: Machine, start: Settings) -> tuple[float, ...]:
     first = machine.open(start)
-    curve = tuple(first.curve)
     first.close()
-    allowed = plan.parity_tolerance_ratio
-    racing = {s: t for s, t in leaders.items() if compare(curve, t.curve, allowed).kept}
+    return tuple(first.curve)
+
+
+def _race(
+    machine: Machine, plan: Plan, curve: tuple[float, ...], winner: Settings, held: dict[Settings, Held],
+    late: Callable[[], bool],
+) -> dict[Settings, list[float]]:  # fmt: skip
+    """Speeds of the leaders that train as the start does, and of the winner, in turns; what breaks in it drops out."""
+    racing = {s: t for s, t in held.items() if compare(curve, t.curve, plan.parity_tolerance_ratio).kept}
     if winner not in racing:
-        racing[winner] = machine.open(winner)
+        held[winner] = racing[winner] = held.get(winner) or machine.open(winner)
     rates: dict[Settings, list[float]] = {settings: [] for settings in racing}
     for turn in range(TURNS):
-        for settings in list(racing) if turn % 2 == 0 else reversed(racing):
-            rates[settings].append(racing[settings].window(plan.window_s))
-    for trial in leaders.values():
-        trial.close()
-    racing[winner].close()
-    best = max(rates, key=lambda settings: fmean(rates[settings]))
-    over = gain_of(rates[best], rates[winner], plan.p)
-    return Grid(tuple(points), possible, best, fmean(rates[best]), fmean(rates[winner]), over)
+        if turn >= LEAST_TURNS and late():
+            break
+        for settings in list(racing) if turn % 2 == 0 else list(reversed(racing)):
+            try:
+                rates[settings].append(racing[settings].window(plan.window_s))
+            except TrialFailed:
+                if settings == winner:
+                    raise
+                del racing[settings]
+    return {settings: rates[settings] for settings in racing}

@@ -23,6 +23,8 @@ from gpuledger.training.tune.turns import Alone, Held
 from gpuledger.units import GIB, Unknown
 
 FINAL_PAIRS = 5
+# Fewer give no interval.
+LEAST_PAIRS = 2
 Say = Callable[[str], None]
 
 
@@ -47,13 +49,17 @@ class Machine(Protocol):
 
 @dataclass
 class Ladder:
-    """One climb. `clock` gives seconds; nothing new is begun once `budget_s` of them are spent."""
+    """One climb. `clock` gives seconds; `budget_s` of them are for all of it, start against winner at the end included.
+
+    `watch` gets the climb so far after each step, for those who may be stopped before the end.
+    """
 
     machine: Machine
     plan: Plan
     clock: Callable[[], float]
     budget_s: float = float("inf")
     say: Say = lambda _: None
+    watch: Callable[[Climb], None] = lambda _: None
     _steps: list[Step] = field(default_factory=list)
     _kept_at: int = 0
     _hopeless: set[str] = field(default_factory=set)
@@ -64,10 +70,14 @@ class Ladder:
         """From the settings of the job to the fastest that train the same."""
         self._begun = self.clock()
         self._top, self._trial = self._open_start(start)
-        first, self._curve = self._top, tuple(self._trial.curve)
+        opened_s = self.clock() - self._begun
+        self._first, self._curve = self._top, tuple(self._trial.curve)
         self.say("start")
-        rate = fmean(self._trial.window(self.plan.window_s) for _ in range(2))
-        self._note(Step("start", "as it is", first, "start", reading=_reading(self._trial, rate)))
+        rate = self._start_rate()
+        windows_s = self.clock() - self._begun - opened_s
+        # What comparing start and winner will take: building the start again, and its windows and the winner's.
+        self._reserve_s = min(opened_s + FINAL_PAIRS * windows_s, self.budget_s / 2)
+        self._note(Step("start", "as it is", self._first, "start", reading=_reading(self._trial, rate)))
         tried_at = dict.fromkeys((axis.name for axis in self.plan.axes), -1)
         for number in range(1, self.plan.max_rounds + 1):
             before = self._top
@@ -77,11 +87,24 @@ class Ladder:
                     tried_at[axis.name] = len(self._steps)
             if self._top == before and not self._together(number):
                 break
-        rates = self._total(first)
+        rates = self._total()
         total = gain_of(*rates, self.plan.p) if rates else None
-        both = (fmean(rates[0]), fmean(rates[1])) if rates else None
+        return replace(self._so_far(), total=total, side_by_side=(fmean(rates[0]), fmean(rates[1])) if rates else None)
+
+    def _so_far(self) -> Climb:
         spent_s, notes = self.clock() - self._begun, tuple(dict.fromkeys(self._notes))
-        return Climb(tuple(self._steps), first, self._top, total, spent_s, self.plan.min_gain_ratio, notes, both)
+        return Climb(tuple(self._steps), self._first, self._top, None, spent_s, self.plan.min_gain_ratio, notes)
+
+    def _start_rate(self) -> float:
+        try:
+            return fmean(self._trial.window(self.plan.window_s) for _ in range(2))
+        except TrialFailed as failed:
+            self._trial.close()
+            raise _cannot_run(failed) from failed
+
+    def _late(self) -> bool:
+        """Whether what is left is needed to compare start and winner."""
+        return self.clock() - self._begun + self._reserve_s > self.budget_s
 
     def _open_start(self, start: Settings) -> tuple[Settings, Held]:
         """The job as it is; where it does not fit, with half the batch and twice the passes, and so on."""
@@ -94,8 +117,7 @@ class Ladder:
                     self._notes.append(f"batch {settings.batch} does not fit: begun at batch {settings.batch // 2}")
                     settings = settings.having({"batch": settings.batch // 2})
                     continue
-                hint = "run the job by itself until it trains, then tune it"
-                raise InputError(f"the job cannot be run as it is: {failed.why}", hint=hint) from failed
+                raise _cannot_run(failed) from failed
             if finite(trial.curve):
                 return settings, trial
             trial.close()
@@ -125,7 +147,7 @@ class Ladder:
     def _try(self, axis: str, name: str, settings: Settings, number: int) -> Outcome:
         """One setting against what stands."""
         step = Step(axis, name, settings, "refused", round=number)
-        if self.clock() - self._begun > self.budget_s:
+        if self._late():
             return self._note(replace(step, outcome="not tried", why=f"the budget of {self.budget_s:g} s is spent"))
         self.say(name)
         begun, trial = self.clock(), None
@@ -154,6 +176,8 @@ class Ladder:
             self._hopeless.add(name)
         noisy = found.gain.ratio >= 1 + self.plan.min_gain_ratio
         why = f"too noisy to tell: {in_words(found.gain)}" if noisy else in_words(found.gain)
+        if found.cut_short:
+            why = f"the budget ended before it was plain: {in_words(found.gain)}"
         return self._note(replace(step, outcome="no gain", why=why))
 
     def _open(self, settings: Settings) -> Held:
@@ -178,7 +202,7 @@ class Ladder:
     def _duel(self, trial: Held) -> Duel:
         plan, old = self.plan, self._trial
         rule = Rule(plan.min_gain_ratio, plan.looks, plan.p)
-        return duel(lambda: old.window(plan.window_s), lambda: trial.window(plan.window_s), rule)
+        return duel(lambda: old.window(plan.window_s), lambda: trial.window(plan.window_s), rule, self._late)
 
     def _too_large(self, trial: Held) -> str:
         """Why the peak leaves too little room; a step that barely fits now runs out later."""
@@ -212,30 +236,43 @@ class Ladder:
             return new.workers >= now.workers and new.batch >= now.batch
         return not any(s.axis == axis.name and s.outcome == "kept" for s in self._steps)
 
-    def _total(self, first: Settings) -> tuple[list[float], list[float]] | None:
+    def _total(self) -> tuple[list[float], list[float]] | None:
         """Start and winner side by side once more, since gains of steps are not simply multiplied; their speeds."""
-        if self._top == first:
+        if self._top == self._first:
             self._trial.close()
             return None
         self.say("start against winner")
         try:
-            old = self._open(first)
+            old = self._open(self._first)
         except TrialFailed as failed:
             self._trial.close()
             self._notes.append(f"the start could not be measured again: {failed.why}")
             return None
-        rates: tuple[list[float], list[float]] = ([], [])
-        for turn in range(FINAL_PAIRS):
-            pair = [(old, rates[0]), (self._trial, rates[1])]
-            for trial, into in pair if turn % 2 == 0 else reversed(pair):
-                into.append(trial.window(self.plan.window_s))
-        old.close()
-        self._trial.close()
-        return rates
+        olds, news = list[float](), list[float]()
+        try:
+            for turn in range(FINAL_PAIRS):
+                if turn >= LEAST_PAIRS and self.clock() - self._begun > self.budget_s:
+                    break
+                pair = [(old, olds), (self._trial, news)]
+                for trial, into in pair if turn % 2 == 0 else reversed(pair):
+                    into.append(trial.window(self.plan.window_s))
+        except TrialFailed as failed:
+            self._notes.append(f"start against winner broke off: {failed.why}")
+        finally:
+            old.close()
+            self._trial.close()
+        both = min(len(olds), len(news))
+        return (olds[:both], news[:both]) if both else None
 
     def _note(self, step: Step) -> Outcome:
         self._steps.append(step)
+        self.watch(self._so_far())
         return step.outcome
+
+
+def _cannot_run(failed: TrialFailed) -> InputError:
+    hint = "run the job by itself until it trains, then tune it"
+    return InputError(f"the job cannot be run as it is: {failed.why}", hint=hint)
 
 
 def _reading(trial: Held, rate: float) -> Reading:

@@ -74,13 +74,23 @@ def tune(
     device: str | None = None,
     say: Callable[[str], None] = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
+    watch: Callable[[Tuning], None] | None = None,
 ) -> Tuning:
-    """Climb with this job on this machine."""
+    """Climb with this job on this machine. `watch` gets the outcome so far after each step."""
     plan = plan or load_plan()
     machine = TorchMachine(job, plan.parity_updates, device)
-    climb = Ladder(machine, plan, clock, budget_s, say).climb(job.settings)
-    flop = machine.flop_per_sample(climb.start)
-    return state(job, climb, machine.name, flop, machine.samples_per_epoch(), price(machine.name))
+    counted: list[float | Unknown] = []
+
+    def told(climb: Climb) -> Tuning:
+        if not counted or isinstance(counted[-1], Unknown):  # again: there may have been no room beside a trial
+            counted.append(machine.flop_per_sample(climb.start))
+        return state(job, climb, machine.name, counted[-1], machine.samples_per_epoch(), price(machine.name))
+
+    def seen(climb: Climb) -> None:
+        if watch is not None:
+            watch(told(climb))
+
+    return told(Ladder(machine, plan, clock, budget_s, say, seen).climb(job.settings))
 
 
 def state(
