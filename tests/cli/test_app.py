@@ -133,7 +133,9 @@ def test_a_closed_pipe_is_quiet():
 
 
 def test_ctrl_c_leaves_the_lake_alone(tmp_path):
-    synth = start("synth", str(tmp_path / "f.csv"), "--days", "30", stderr=subprocess.PIPE)
+    # A test run in the background may have inherited that Ctrl-C is ignored; whoever presses it has not.
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    synth = start("synth", str(tmp_path / "f.csv"), "--days", "30", stderr=subprocess.PIPE, **heard)
     part = tmp_path / f".f.csv.{synth.pid}.part"
     deadline = time.monotonic() + 60
     while not part.exists() and time.monotonic() < deadline:
