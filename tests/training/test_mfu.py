@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,7 +142,14 @@ def test_what_the_log_says_must_fit_the_model():
     vit = get_model("vit-b-16")
     assert rate_for(LLAMA, 5.0, None) == 5
     assert rate_for(vit, None, 7.0) == 7
-    for model, tokens, images in ((LLAMA, None, 5.0), (LLAMA, None, None), (LLAMA, 0.0, None), (vit, 5.0, None)):
+    for model, tokens, images in (
+        (LLAMA, None, 5.0),
+        (LLAMA, None, None),
+        (LLAMA, 0.0, None),
+        (LLAMA, math.inf, None),
+        (LLAMA, math.nan, None),
+        (vit, 5.0, None),
+    ):
         with pytest.raises(InputError) as caught:
             rate_for(model, tokens, images)
         assert "per-s" in caught.value.hint or "a second" in caught.value.hint

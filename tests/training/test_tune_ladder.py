@@ -228,7 +228,7 @@ def test_noise_that_hides_a_gain_is_said():
 
 
 def test_nothing_new_is_begun_when_the_budget_is_spent():
-    found = climb(FormulaMachine(), budget_s=3)
+    found = climb(FormulaMachine(), budget_s=3)  # each look at the clock is a second
     late = [s for s in found.steps if s.outcome == "not tried"]
     assert late
     assert late[0].why == "the budget of 3 s is spent"

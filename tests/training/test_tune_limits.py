@@ -90,8 +90,8 @@ def test_the_climb_so_far_is_told_after_each_step():
 
 def test_a_comparison_the_budget_ends_is_no_gain_and_says_so():
     machine = Slow()
-    # Half of the budget is kept for the end; after the start (6 s) and an opening (4 s) two pairs go beyond the rest.
-    found = Ladder(machine, PLAN, machine.clock, 27.5).climb(START)
+    # A third is kept for the end; after the start (6 s) and an opening (4 s) two pairs go beyond the rest.
+    found = Ladder(machine, PLAN, machine.clock, 20.5).climb(START)
     cut = [s for s in found.steps if "the budget ended before it was plain" in s.why]
     assert len(cut) == 1
     assert cut[0].outcome == "no gain"

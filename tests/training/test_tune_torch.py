@@ -220,3 +220,36 @@ def test_memory_is_not_known_on_a_cpu():
     machine = TorchMachine(tiny_jobs.line, 1, "cpu")
     assert isinstance(machine.memory_bytes, Unknown)
     assert isinstance(machine.open(tiny_jobs.SETTINGS).peak_bytes, Unknown)
+
+
+def test_the_outcome_so_far_is_told_with_its_figures():
+    seen = []
+    plan = msgspec.structs.replace(load_plan().only(["batch"]), window_s=0.01)
+    found = tune(tiny_jobs.line, plan, device="cpu", watch=lambda so_far: seen.append(figures(so_far)))
+    assert [len(told["steps"]) for told in seen] == list(range(1, len(found.climb.steps) + 1))
+    assert all(told["flop_per_sample"] == found.flop_per_sample > 0 for told in seen)
+    assert all(told["total"] is None and told["ladder"][0]["name"] == "as it is" for told in seen)
+    if found.climb.gained:
+        assert "not measured end to end" in seen[-1]["snippet"]
+
+
+def test_where_nothing_could_be_tried_no_gain_is_not_claimed(capsys):
+    assert run(["train", "tune", f"{TINY}:line", "--only", "batch", "--budget", "0.0001"]) == 0
+    said = capsys.readouterr().out
+    assert "nothing was tried" in said
+    assert "no gain" not in said
+
+
+def test_ctrl_c_shows_what_was_found_until_then(capsys, monkeypatch):
+    def interrupted(job, plan, **more):
+        def say(what):
+            if what != "start":
+                raise KeyboardInterrupt
+
+        return tune(job, QUICK.only(["batch"]), **{**more, "say": say})
+
+    monkeypatch.setattr("gpuledger.training.tune.tuner.tune", interrupted)
+    assert run(["train", "tune", f"{TINY}:line", "--json"]) == 130
+    told = json.loads(capsys.readouterr().out)
+    assert [step["outcome"] for step in told["steps"]] == ["start"]
+    assert told["total"] is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from gpuledger.catalog.models import Model, TransformerShape
 from gpuledger.errors import InputError
 from gpuledger.training.flops import unit_of
@@ -16,7 +18,7 @@ def rate_for(model: Model, tokens_per_s: float | None, images_per_s: float | Non
         raise InputError(f"{model.name} reads {unit}s", hint=f"give {option} instead")
     if rate is None:
         raise InputError(f"{option} is missing", hint=f"give how many {unit}s a second all GPUs together train on")
-    if not rate > 0:
+    if not 0 < rate < math.inf:
         raise InputError(
             f"{option} is {rate:g}", hint=f"give a rate above 0, all GPUs together, such as {option} 60000"
         )

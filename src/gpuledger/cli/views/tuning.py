@@ -75,8 +75,12 @@ def _others(steps: list[Figures]) -> Table:
 def _sums(told: Figures) -> Table:
     table, back = pairs(), told["payback"]
     if told["gained"]:
-        found = times(told["total"]) if told["total"] else NOT_KNOWN
-        table.add_row("end to end", f"[bold]{found}[/], start and winner measured in turns{_both(told)}")
+        words = f"[bold]{NOT_KNOWN}[/]: start and winner were not compared"
+        if told["total"]:
+            words = f"[bold]{times(told['total'])}[/], start and winner measured in turns{_both(told)}"
+        table.add_row("end to end", words)
+    elif all(step["outcome"] in ("start", "left out", "not tried") for step in told["steps"]):
+        table.add_row("end to end", f"[bold]{NOT_KNOWN}[/]: nothing was tried")
     else:
         least = percent(100 * told["min_gain_ratio"], 0)
         table.add_row("end to end", f"[bold]no gain[/]: nothing was faster beyond the noise and by {least} or more")

@@ -76,7 +76,7 @@ class Ladder:
         rate = self._start_rate()
         windows_s = self.clock() - self._begun - opened_s
         # What comparing start and winner will take: building the start again, and its windows and the winner's.
-        self._reserve_s = min(opened_s + FINAL_PAIRS * windows_s, self.budget_s / 2)
+        self._reserve_s = min(opened_s + FINAL_PAIRS * windows_s, self.budget_s / 3)
         self._note(Step("start", "as it is", self._first, "start", reading=_reading(self._trial, rate)))
         tried_at = dict.fromkeys((axis.name for axis in self.plan.axes), -1)
         for number in range(1, self.plan.max_rounds + 1):
@@ -105,6 +105,11 @@ class Ladder:
     def _late(self) -> bool:
         """Whether what is left is needed to compare start and winner."""
         return self.clock() - self._begun + self._reserve_s > self.budget_s
+
+    def _spent(self) -> str:
+        if self.clock() - self._begun > self.budget_s:
+            return f"the budget of {self.budget_s:g} s is spent"
+        return f"the rest of the budget of {self.budget_s:g} s is for comparing start and winner"
 
     def _open_start(self, start: Settings) -> tuple[Settings, Held]:
         """The job as it is; where it does not fit, with half the batch and twice the passes, and so on."""
@@ -148,7 +153,7 @@ class Ladder:
         """One setting against what stands."""
         step = Step(axis, name, settings, "refused", round=number)
         if self._late():
-            return self._note(replace(step, outcome="not tried", why=f"the budget of {self.budget_s:g} s is spent"))
+            return self._note(replace(step, outcome="not tried", why=self._spent()))
         self.say(name)
         begun, trial = self.clock(), None
         try:

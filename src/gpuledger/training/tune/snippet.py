@@ -12,7 +12,8 @@ from gpuledger.units import Unknown
 def write(tuning: Tuning) -> str:
     """Python that sets up a loop as the winner ran: `make_loader`, `prepare`, `make_optimizer`, `train_update`."""
     settings = tuning.climb.winner
-    found = "nothing faster was found" if isinstance(tuning.total, Unknown) else in_words(tuning.total)
+    missing = "not measured end to end" if tuning.climb.gained else "nothing faster was found"
+    found = missing if isinstance(tuning.total, Unknown) else in_words(tuning.total)
     head = [
         f"# {tuning.job.name} on {tuning.device}: {found}, loss compared over the first updates.",
         f"# {said(settings)}",

@@ -79,12 +79,12 @@ def tune(
     """Climb with this job on this machine. `watch` gets the outcome so far after each step."""
     plan = plan or load_plan()
     machine = TorchMachine(job, plan.parity_updates, device)
-    counted: list[float | Unknown] = []
+    counted, asked = list[float | Unknown](), price(machine.name)
 
     def told(climb: Climb) -> Tuning:
         if not counted or isinstance(counted[-1], Unknown):  # again: there may have been no room beside a trial
             counted.append(machine.flop_per_sample(climb.start))
-        return state(job, climb, machine.name, counted[-1], machine.samples_per_epoch(), price(machine.name))
+        return state(job, climb, machine.name, counted[-1], machine.samples_per_epoch(), asked)
 
     def seen(climb: Climb) -> None:
         if watch is not None:

@@ -15,11 +15,16 @@ from gpuledger.errors import InputError, map_os_error
 if TYPE_CHECKING:
     from gpuledger.cost.pricing import PriceChoice
     from gpuledger.training.tune.choices import Plan
+    from gpuledger.training.tune.tuner import Tuning
+
+_INTERRUPTED = 130
 
 
 @click.command("tune")
 @click.argument("job", metavar="MODULE:JOB")
-@click.option("--budget", "budget_s", type=float, metavar="S", help="Begin nothing new after so many seconds.")
+@click.option(
+    "--budget", "budget_s", type=float, metavar="S", help="Seconds for all of it, start against winner included."
+)
 @click.option("--price", metavar="USD", help="Dollars a GPU-hour; without it the market's median of this GPU.")
 @click.option("--only", "axes", multiple=True, metavar="AXIS", help="Try this axis alone; again for more.")
 @click.option("--plan", "plan_file", type=PATH, help="What to try, from this TOML file instead of the shipped one.")
@@ -33,7 +38,7 @@ def command(
 
     MODULE:JOB names a gpuledger.training.job.TrainingJob, as in my_training:job or path/to/file.py:job. Each setting is
     trained with for a few seconds in turns with what stands, and stays only where it is faster beyond the noise and its
-    loss follows the same curve. Nothing else should run on the GPU meanwhile.
+    loss follows the same curve. Nothing else should run on the GPU meanwhile. Ctrl-C ends it with what was found.
     """
     from gpuledger.cli.views.tuning import parts
     from gpuledger.cost.pricing import price_for
@@ -45,7 +50,7 @@ def command(
         raise InputError(f"--budget {budget_s:g} leaves no time", hint="give a number of seconds above 0; 300 is usual")
     choice, plan = _choice(price), _plan(axes, plan_file)
     need_torch("gpuledger train tune")
-    wanted = load_job(job)
+    wanted, stopped = load_job(job), False
     with screen.stages() as stages:
         tick = stages.start("settings tried")
 
@@ -55,7 +60,16 @@ def command(
                 screen.say(f"trying: {what}", err=True)
 
         budget = float("inf") if budget_s is None else budget_s
-        found = tune(wanted, plan, budget_s=budget, price=lambda device: price_for(device, choice), say=say)
+        so_far: list[Tuning] = []
+        try:
+            found = tune(
+                wanted, plan, budget_s=budget, price=lambda device: price_for(device, choice), say=say,
+                watch=so_far.append,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            if not so_far:
+                raise
+            found, stopped = so_far[-1], True
     told = figures(found)
     if out:
         _write(out, told["snippet"])
@@ -63,6 +77,9 @@ def command(
     if screen.talks:
         screen.show(*parts(told))
         screen.say(f"settings written to {out}" if out else "next: the same with --out settings.py writes them down")
+    if stopped:
+        screen.say("stopped before the end: this is what was found until then", err=True)
+        raise click.exceptions.Exit(_INTERRUPTED)
 
 
 def _choice(price: str | None) -> PriceChoice:
