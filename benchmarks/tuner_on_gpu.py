@@ -42,6 +42,7 @@ PLAN_FILE = HERE / "tuner_plans.toml"
 MIN_LEFT_S = 20
 # Of each part, for what cannot be interrupted: a model that is being built, a pair that is under way.
 MARGIN_S = 10
+CAPS_S = {"worked": 200.0, "language_model": 150.0, "tuned": 90.0, "images": 120.0}
 PARTS = ("worked", "language_model", "images", "tuned", "claims", "idle")
 # The four steps of the published case, and the two that go with them.
 WORKED_AXES = ("precision", "loader", "batch", "logging", "compile", "fused")
@@ -189,7 +190,7 @@ def claims(results: Results, args: argparse.Namespace, say: Log, keep: Keep) -> 
 def measure_all(args: argparse.Namespace, results: Results, plan: Plan, say: Log) -> None:
     """The parts asked for, within the time there is."""
     plans = msgspec.toml.decode(PLAN_FILE.read_bytes(), type=dict[str, JobPlan])
-    caps = {"worked": 200.0, "language_model": 150.0, "tuned": 90.0, "images": 120.0}
+    caps = CAPS_S | dict(args.cap)
     for part in args.parts.split(","):
         left = args.seconds - say.seconds()
         if left < MIN_LEFT_S:
@@ -220,6 +221,13 @@ def measure_all(args: argparse.Namespace, results: Results, plan: Plan, say: Log
             results.write()
 
 
+def _cap(text: str) -> tuple[str, float]:
+    part, _, seconds = text.partition("=")
+    if part not in CAPS_S:
+        raise argparse.ArgumentTypeError(f"{part!r} is none of {', '.join(CAPS_S)}")
+    return part, float(seconds)
+
+
 def main() -> None:
     """Run, and keep what was found however it ends."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -227,6 +235,9 @@ def main() -> None:
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--seconds", type=float, default=460, help="for all parts together")
     parser.add_argument("--window", type=float, default=None, help="seconds of one window")
+    parser.add_argument(
+        "--cap", action="append", default=[], type=_cap, metavar="PART=S", help=f"most seconds of a part; {CAPS_S}"
+    )
     args = parser.parse_args()
     unknown = set(args.parts.split(",")) - set(PARTS)
     if unknown:

@@ -38,4 +38,9 @@ def command(screen: Screen, lake_dir: Path, run_id: str | None) -> None:
     if screen.talks:
         for ranks in runs.values():
             screen.show(*parts(ranks), "")
-        screen.say(f"next: gpuledger audit --lake {lake_dir} puts these findings into dollars")
+        if lake.exists():
+            screen.say(f"next: gpuledger audit --lake {lake_dir} puts these findings into dollars")
+        else:
+            screen.say(
+                f"next: record the GPU beside the job (gpuledger record --lake {lake_dir}): then audit has dollars"
+            )
