@@ -10,7 +10,7 @@ transformers = pytest.importorskip("transformers")
 from gpuledger.catalog.models import CnnShape, MlaShape, TransformerShape, VitShape, get_model  # noqa: E402
 from gpuledger.errors import InputError  # noqa: E402
 from gpuledger.training.counting import count, count_forward, count_training  # noqa: E402
-from gpuledger.training.flops import forward_flop, training_flop  # noqa: E402
+from gpuledger.training.flops import forward_flop, forward_flop_by_part, training_flop  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -110,8 +110,11 @@ def test_resnet(kind):
     module, images = transformers.ResNetForImageClassification(config), torch.randn(BATCH, 3, 65, 65)
     assert forward_flop(shape, BATCH) == pytest.approx(count_forward(module, pixel_values=images).flop, rel=WITHIN)
     trained = count_training(module, pixel_values=images)
-    # The image itself needs no gradient: three times the forward pass is one product of the stem too many.
-    assert training_flop(shape, BATCH) == pytest.approx(trained.flop, rel=0.025)
+    # The image itself needs no gradient: three times the forward pass is one product of the stem too many, no more.
+    stem = forward_flop_by_part(shape, BATCH)["conv_stem"]
+    assert training_flop(shape, BATCH) - stem == pytest.approx(trained.flop, rel=0.001)
+    whole = count_training(module, pixel_values=images.requires_grad_())
+    assert training_flop(shape, BATCH) == pytest.approx(whole.flop, rel=WITHIN)
 
 
 def test_a_model_of_the_catalog_at_full_size_without_memory_for_it():

@@ -4,7 +4,9 @@ A multiply-add is two FLOP. Only matrix products and convolutions count: looking
 softmax are left out, as in every published MFU. Attention is counted over the whole square of the sequence by default
 (the PaLM convention, and what a kernel that does not skip the masked half really does); `causal` counts the half that a
 causal model needs. A windowed layer looks back over its window only, in both.
-Training is three times the forward pass: the backward pass makes two products for each one. With recomputation the
+Training is three times the forward pass: the backward pass makes two products for each one. The first layer of an image
+model makes one only, as pixels need no gradient; the convention counts it all the same (1.0 % of a ResNet-50, 2.2 % of a
+ResNet-18). With recomputation the
 hardware does the forward pass once more, so four times: that is for HFU, never for MFU.
 """
 
