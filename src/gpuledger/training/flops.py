@@ -5,9 +5,9 @@ softmax are left out, as in every published MFU. Attention is counted over the w
 (the PaLM convention, and what a kernel that does not skip the masked half really does); `causal` counts the half that a
 causal model needs. A windowed layer looks back over its window only, in both.
 Training is three times the forward pass: the backward pass makes two products for each one. The first layer of an image
-model makes one only, as pixels need no gradient; the convention counts it all the same (1.0 % of a ResNet-50, 2.2 % of a
-ResNet-18). With recomputation the
-hardware does the forward pass once more, so four times: that is for HFU, never for MFU.
+model makes one only, as pixels need no gradient; the convention counts it all the same (1.0 % of a ResNet-50, 2.2 % of
+a ResNet-18). With recomputation the hardware does the forward pass once more, so four times: that is for HFU, never
+for MFU.
 """
 
 from __future__ import annotations
