@@ -111,6 +111,24 @@ def test_a_larger_batch_is_not_advised_near_the_peak():
     assert "batch" not in by_topic(observed(memory=MemoryFacts(9 * GIB, 10 * GIB, 80 * GIB), work=observed().work))
 
 
+@pytest.mark.parametrize(
+    ("now", "held_gib", "said"),
+    [
+        (4, 10, "batch_size=24"),
+        (16, 10, "batch_size=112"),
+        (4, 45, "batch_size=6"),
+        (9, 45, "batch_size=14"),
+        (1, 45, None),
+    ],
+)
+def test_the_batch_that_is_advised_is_larger_and_fits(now, held_gib, said):
+    """Nine tenths of 80 GiB over what is held: 7.2 times, 1.6 times."""
+    memory = MemoryFacts(held_gib * GIB, held_gib * GIB, 80 * GIB)
+    found = by_topic(observed(work=SLOW, memory=memory, samples_per_step=float(now))).get("batch")
+    assert (found is None) is (said is None)
+    assert said is None or said in found.change
+
+
 @given(st.fixed_dictionaries({p: st.floats(0, 100) for p in PHASES}), st.sampled_from(["fp32", "tf32", "bf16"]))
 def test_no_finding_claims_more_than_its_phases(ms, precision):
     seen = observed(

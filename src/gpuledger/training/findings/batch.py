@@ -9,8 +9,8 @@ from gpuledger.training.meter_observed import Observed
 from gpuledger.units import GIB, Unknown
 
 CHANGE = """
-# At most {times:.1f} times the batch fits; try it, and scale the learning rate with it. To keep the effective batch of
-# a run that accumulates gradients, accumulate over fewer batches.
+# {times:.1f} times the batch fits if all memory grows with it; weights do not, so more may. Scale the learning rate
+# with it. To keep the effective batch of a run that accumulates gradients, accumulate over fewer batches.
 loader = DataLoader(dataset, batch_size={batch}, shuffle=True)
 """
 
@@ -28,7 +28,12 @@ def headroom(seen: Observed) -> MeasuredFinding | None:
     # A tenth of the card stays free: torch keeps more than it uses.
     times = 0.9 * memory.total_bytes / max(memory.reserved_bytes, 1)
     now = None if isinstance(seen.samples_per_step, Unknown) else round(seen.samples_per_step)
-    batch = f"{max(now, int(now * times) // 8 * 8)}" if now else "2 * batch_size"
+    batch = "2 * batch_size"
+    if now:
+        fits = int(now * times)
+        if fits <= now:
+            return None
+        batch = f"{fits // 8 * 8 if fits // 8 * 8 > now else fits}"
     return finding(
         "batch",
         "larger-batch",
