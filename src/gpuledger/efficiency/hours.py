@@ -66,7 +66,10 @@ def _add_periods(sums: HourSums, rows: Rows, device_tflops: np.ndarray, device_b
         "tflops_known": ~np.isnan(tflops),
     }
     added = {name: np.bincount(code, values, minlength=size) for name, values in parts.items()}
-    added["gpus"] = _boards(code, device_board[rows["device"]], size, len(device_board))
+    if int(device_board.max()) + 1 == len(device_board):  # every device is a board, and has one row a period
+        added["gpus"] = np.bincount(code, minlength=size)
+    else:
+        added["gpus"] = _boards(code, device_board[rows["device"]], size, len(device_board))
     for i in np.flatnonzero(added["gpus"]).tolist():
         key = ((i + low) // 2 * MS_PER_HOUR, MS_PER_DAY if (i + low) % 2 else MS_PER_HOUR)
         sums.periods[key] = {name: float(values[i]) for name, values in added.items()}
@@ -74,8 +77,6 @@ def _add_periods(sums: HourSums, rows: Rows, device_tflops: np.ndarray, device_b
 
 def _boards(code: np.ndarray, board: np.ndarray, size: int, devices: int) -> np.ndarray:
     """Boards seen in each period; MIG instances of one board count once."""
-    if int(board.max()) + 1 == devices:
-        return np.bincount(code, minlength=size)
     return np.bincount(np.unique(code * devices + board) // devices, minlength=size)
 
 

@@ -190,11 +190,7 @@ class Books:
 
     def _all_owners(self, file: str) -> Rows:
         """A file's lines, devices numbered. Nothing to pick or join: read straight from the file."""
-        try:
-            with pq.ParquetFile(file, read_dictionary=list(schema.DEVICE)) as part:
-                table = part.read(columns=[*schema.DEVICE, *_DEVICE_HOUR])
-        except (OSError, pa.ArrowException) as error:
-            raise self._unreadable(error) from error
+        table = self._read(file, [*schema.DEVICE, *_DEVICE_HOUR], list(schema.DEVICE))
         rows = {c: column(table[c]) for c in _DEVICE_HOUR}
         rows["device"] = self._numbered(table.select(schema.DEVICE).unify_dictionaries().combine_chunks())
         inside = rows["device"] >= 0
@@ -204,24 +200,39 @@ class Books:
         return rows if inside.all() else {c: values[inside] for c, values in rows.items()}
 
     def _numbered(self, devices: pa.Table) -> np.ndarray:
-        """Each row's device as a number, -1 for one that is not in scope; a device's rows stand together."""
+        """Each row's device as a number, -1 for one that is not in scope."""
         if not devices.num_rows:
             return np.zeros(0, np.int64)
-        coded = [devices[c].chunk(0) for c in schema.DEVICE]
-        codes = [numbers32(c.indices) for c in coded]
-        opens = np.append(True, np.logical_or.reduce([c[1:] != c[:-1] for c in codes]))
-        starts = np.flatnonzero(opens)
-        words = [[*c.dictionary.to_pylist(), None] for c in coded]  # -1 is NULL and takes the last word
-        names = [device_name(*(w[c[i]] for w, c in zip(words, codes, strict=True))) for i in starts.tolist()]
-        of_run = np.array([self._numbers.get(name, -1) for name in names], dtype=np.int64)
-        return np.repeat(of_run, np.diff(starts, append=devices.num_rows))
+        board, instance = (devices[c].chunk(0) for c in schema.DEVICE)
+        boards, instances = numbers32(board.indices), numbers32(instance.indices)
+        words = [*instance.dictionary.to_pylist(), None]  # -1 is NULL and takes the last word
+        table = [
+            [self._numbers.get(device_name(name, word), -1) for word in words] for name in board.dictionary.to_pylist()
+        ]
+        return np.array(table, dtype=np.int64)[boards, instances]
 
     def quiet_spells(self) -> Rows:
         """Idle and idle-held spells of the devices on the days of the window. Ask for `devices` first."""
-        files = Ledger(self._lake).files("spells", self.scope.days())
-        query = f"SELECT device, start_ms, end_ms FROM {SOURCE} l {_NUMBERED} WHERE kind <> 'gap'"  # noqa: S608
-        table = self._answer(query, {"files": files})
-        return {name: numbers(table[name]) for name in table.column_names}
+        names, found = ("start_ms", "end_ms"), list[Rows]()
+        for file in Ledger(self._lake).files("spells", self.scope.days()):
+            table = self._read(file, [*schema.DEVICE, "kind", *names], [*schema.DEVICE, "kind"])
+            coded = table.select([*schema.DEVICE, "kind"]).unify_dictionaries().combine_chunks()
+            device = self._numbered(coded)
+            kept = device >= 0
+            if len(device):
+                kind = coded["kind"].chunk(0)
+                gaps = [i for i, word in enumerate(kind.dictionary.to_pylist()) if word == "gap"]
+                kept &= ~np.isin(numbers32(kind.indices), gaps)
+            found.append({"device": device[kept]} | {n: numbers(table[n])[kept] for n in names})
+        return {n: np.concatenate([rows[n] for rows in found]) for n in ("device", *names)}
+
+    def _read(self, file: str, columns: list[str], labels: list[str]) -> pa.Table:
+        """Columns of one file of the books, labels by number."""
+        try:
+            with pq.ParquetFile(file, read_dictionary=labels) as part:
+                return part.read(columns=columns)
+        except (OSError, pa.ArrowException) as error:
+            raise self._unreadable(error) from error
 
 
 def column(values: pa.ChunkedArray) -> np.ndarray:
