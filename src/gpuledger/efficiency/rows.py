@@ -204,12 +204,13 @@ class Books:
         if not devices.num_rows:
             return np.zeros(0, np.int64)
         board, instance = (devices[c].chunk(0) for c in schema.DEVICE)
-        boards, instances = numbers32(board.indices), numbers32(instance.indices)
+        boards, names = numbers32(board.indices), board.dictionary.to_pylist()
+        number = self._numbers.get
+        if not len(instance.dictionary):  # no MIG: a board is a device
+            return np.array([number(name, -1) for name in names], dtype=np.int64)[boards]
         words = [*instance.dictionary.to_pylist(), None]  # -1 is NULL and takes the last word
-        table = [
-            [self._numbers.get(device_name(name, word), -1) for word in words] for name in board.dictionary.to_pylist()
-        ]
-        return np.array(table, dtype=np.int64)[boards, instances]
+        table = [[number(device_name(name, word), -1) for word in words] for name in names]
+        return np.array(table, dtype=np.int64)[boards, numbers32(instance.indices)]
 
     def quiet_spells(self) -> Rows:
         """Idle and idle-held spells of the devices on the days of the window. Ask for `devices` first."""
