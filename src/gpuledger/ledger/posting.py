@@ -23,7 +23,7 @@ from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 # Rows worked on at once: enough to make the calls cheap, few enough for the columns in use to stay near the cores.
-BLOCK_ROWS = 1 << 17
+BLOCK_ROWS = 1 << 18
 _LEVELS = (
     "gpu_util_ratio", "mem_copy_util_ratio", "power_w", "sm_clock_mhz", "gpu_temp_c", "mem_temp_c", "fb_used_bytes",
     "fb_free_bytes", "engine_ratio", "sm_ratio", "dram_ratio", "pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s",
@@ -190,7 +190,8 @@ def _lines(blocks: list[_Block], batch: Batch) -> pa.Table:
         # What is always known is known for all the time observed: one array under many names.
         same = tuple(id(part) for part in parts)
         if same not in made:
-            made[same] = _whole_array(np.concatenate(parts), may_lack=column.merge != "sum")
+            whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            made[same] = _whole_array(whole, may_lack=column.merge != "sum")
         arrays.append(made[same])
     return pa.table(arrays, schema=lines.coded_schema())
 
