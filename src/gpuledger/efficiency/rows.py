@@ -147,6 +147,7 @@ class Books:
         self._db.register("numbered", found.select(["gpu_uuid", "gpu_instance_id", "device"]))
         names = zip(found["gpu_uuid"].to_pylist(), found["gpu_instance_id"].to_pylist(), strict=True)
         self._numbers = {device_name(board, instance): i for i, (board, instance) in enumerate(names)}
+        self._last: tuple[pa.Array | None, np.ndarray] = (None, np.zeros(0, np.int64))
         return found
 
     def coverage(self) -> pa.Table:
@@ -204,10 +205,14 @@ class Books:
         if not devices.num_rows:
             return np.zeros(0, np.int64)
         board, instance = (devices[c].chunk(0) for c in schema.DEVICE)
-        boards, names = numbers32(board.indices), board.dictionary.to_pylist()
-        number = self._numbers.get
+        boards, number = numbers32(board.indices), self._numbers.get
         if not len(instance.dictionary):  # no MIG: a board is a device
-            return np.array([number(name, -1) for name in names], dtype=np.int64)[boards]
+            known, numbered = self._last
+            if known is None or not known.equals(board.dictionary):  # files of one lake mostly name the same boards
+                numbered = np.array([number(name, -1) for name in board.dictionary.to_pylist()], dtype=np.int64)
+                self._last = board.dictionary, numbered
+            return numbered[boards]
+        names = board.dictionary.to_pylist()
         words = [*instance.dictionary.to_pylist(), None]  # -1 is NULL and takes the last word
         table = [[number(device_name(name, word), -1) for word in words] for name in names]
         return np.array(table, dtype=np.int64)[boards, numbers32(instance.indices)]
