@@ -107,6 +107,14 @@ def test_zero_successes_still_make_a_report():
     assert "connection refused" in made.facts.nodes[0].problems[0]
 
 
+def test_a_cold_start_that_cannot_be_told_has_no_grade():
+    """Three answers are too few to look for one: that is no clean bill."""
+    found = figures(scaling_statement(Given(run=run_of(lines({"a": [0.1, 0.1, 0.1]})))))
+    assert found["grades"]["cold_start"]["grade"] is None
+    assert found["grades"]["cold_start"]["value"] is None
+    assert any(n["figure"] == "grades.cold_start.grade" and "too few" in n["why"] for n in found["not_known"])
+
+
 def test_a_header_alone_says_what_is_missing():
     made = scaling_statement(Given(run_of([{"v": 1, "kind": "run", "planned": {"a": 3}, "nodes": {}, "wall_s": None}])))
     found = figures(made)

@@ -58,8 +58,7 @@ def _cold(facts: Facts) -> Figure:
     if known:
         return max(known)
     # No cold start found is a figure, 0; too few samples to look for one is none.
-    unseen = next((c for c in colds if isinstance(c, Unknown)), None)
-    return unseen or (0.0 if colds else Unknown("there is no node"))
+    return next((c for c in colds if isinstance(c, Unknown)), 0.0 if colds else Unknown("there is no node"))
 
 
 def _occupancy(facts: Facts) -> Figure:
