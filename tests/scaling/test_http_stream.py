@@ -109,6 +109,7 @@ def test_ends_of_all_kinds():
     [
         (b"SSH-2.0-OpenSSH\r\n\r\n", "malformed HTTP: it begins with"),
         (CHUNKED + b"zz\r\nhello\r\n", "a chunk without its length"),
+        (CHUNKED + b"-6\r\nhello\r\n", "a chunk without its length"),
         (b"x" * 70_000, "head does not end"),
     ],
 )

@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
                 if end < 0:
                     break
                 head = data[at:end]
-                left = int(head if b";" not in head else head.partition(b";")[0], 16)
+                left = _length(head if b";" not in head else head.partition(b";")[0])
                 at = end + 2
             if size - at < left + 2:
                 # What is there of a large chunk is not held back; its end must come whole.
@@ -196,3 +196,10 @@ class Connection(asyncio.Protocol):
         self.close()
         if exchange is not None:
             exchange.broken(why)
+
+
+def _length(digits: bytes) -> int:
+    """Of a chunk; one below zero would have the same bytes read again for ever."""
+    if (found := int(digits, 16)) < 0:
+        raise ValueError(digits)
+    return found
