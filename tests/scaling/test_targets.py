@@ -153,6 +153,13 @@ def test_functions_of_every_kind(tmp_path, monkeypatch):
         "def told(**order): return {'output_tokens': 3, 'input_tokens': 2, 'ttft_s': 0.5, 'colour': 'red'}\n"
         "def stream(output_tokens):\n    for i in range(output_tokens):\n        time.sleep(0.02)\n        yield i\n"
         "async def later(request): await asyncio.sleep(0.02); return 1\n"
+        "async def tokens(output_tokens):\n    for i in range(output_tokens):\n        await asyncio.sleep(0.02)\n"
+        "        yield i\n"
+        "class Engine:\n    async def __call__(self): return await later(0)\n"
+        "engine = Engine()\n"
+        "def handed_on(output_tokens): return tokens(output_tokens)\n"
+        "def owns(): return {'node': 'host7', 'request': 'x', 'latency_s': 99, 'colour': 'red'}\n"
+        "def refuses(): return {'ok': False, 'error': 'out of memory'}\n"
         "def fails(): raise ValueError('no')\n"
         "def forever(): time.sleep(60)\n"
         "number = 5\n"
@@ -171,6 +178,13 @@ def test_functions_of_every_kind(tmp_path, monkeypatch):
     assert stream.output_tokens == 5
     assert 0.02 <= stream.ttft_s < stream.latency_s
     assert one("later").latency_s >= 0.02
+    for name in ("tokens", "handed_on"):
+        found = one(name)
+        assert found.output_tokens == 5
+        assert 0.02 <= found.ttft_s < found.latency_s
+    assert one("engine").output_tokens == 1
+    assert one("owns").more == {"own_node": "host7", "own_request": "x", "own_latency_s": 99, "colour": "red"}
+    assert (one("refuses").ok, one("refuses").error) == (False, "out of memory")
     assert one("fails").error == "ValueError: no"
     assert one("forever", timeout_s=0.2).error == "no result within 0.2 s"
     for spec, words in (("made_here", "MODULE:FUNCTION"), ("made_here:no", "no attribute"), ("nope_x:f", "No module"),

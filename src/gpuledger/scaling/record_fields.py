@@ -11,7 +11,7 @@ from gpuledger.units import Unknown
 
 SECONDS = ("start_s", "ttft_s", "latency_s")
 COUNTS = ("input_tokens", "output_tokens", "batch")
-_REQUEST = {"v", "kind", "node", "request", "ok", "error", "warmup", "lost", "unknown", *SECONDS, *COUNTS}
+REQUEST_FIELDS = {"v", "kind", "node", "request", "ok", "error", "warmup", "lost", "unknown", *SECONDS, *COUNTS}
 _RUN = {"v", "kind", "planned", "nodes", "baseline", "wall_s", "telemetry", "client", "problems", "unknown"}
 
 
@@ -78,7 +78,7 @@ def request_of(line: Mapping[str, Any], number: int) -> tuple[Request | None, li
         warmup=warmup,
         lost=line.get("lost") is True,
         batch=fields.count("batch"),
-        more={k: v for k, v in line.items() if k not in _REQUEST},
+        more={k: v for k, v in line.items() if k not in REQUEST_FIELDS},
     )
     return request, fields.faults
 

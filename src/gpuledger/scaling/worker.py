@@ -170,7 +170,7 @@ class Worker:
         start_s = start - self._zero
         self._names.append(order.request)
         request = request_line(self._task.node, order, round(start_s, 6), answer)
-        self._lines.append(msgspec.json.encode(line_of(request)) + b"\n")
+        self._lines.append(msgspec.json.encode(line_of(request), enc_hook=_plain) + b"\n")
         if not order.warmup:
             self._last_end_s = max(self._last_end_s, start_s + (answer.latency_s or 0.0))
             if answer.ok and answer.latency_s is not None:
@@ -195,6 +195,14 @@ class Worker:
             else:
                 self._talk.say(Beat(self._task.node))
                 since_s = 0.0
+
+
+def _plain(value: Any) -> Any:
+    """What a function gave that JSON does not know: a number of numpy or torch as a number, else its words."""
+    try:
+        return value.item()
+    except (AttributeError, ValueError, RuntimeError, TypeError):
+        return str(value)
 
 
 def _beside(task: Task) -> Elsewhere:

@@ -2,7 +2,7 @@
 
 `pkg.mod:function` takes the order (input_tokens, output_tokens, request) as keyword arguments, as many of them as it
 names. It may be a coroutine; it may give nothing, a number of tokens, a mapping with output_tokens, input_tokens and
-ttft_s, or yield its tokens one by one. What it raises is a failed request.
+ttft_s, or yield its tokens one by one. What it raises is a failed request, and so is a mapping that says ok is false.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import inspect
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gpuledger.errors import InputError
 from gpuledger.scaling.load import Order
+from gpuledger.scaling.record_fields import REQUEST_FIELDS
 from gpuledger.scaling.targets import TARGETS, Answer, Opened
 
 _GIVEN = ("request", "input_tokens", "output_tokens")
@@ -56,6 +57,7 @@ class PythonCallable:
         named = inspect.signature(self._function).parameters
         open_ended = any(p.kind is p.VAR_KEYWORD for p in named.values())
         self._takes = [n for n in _GIVEN if open_ended or n in named]
+        self._awaited = _is_awaited(self._function)
 
     async def open(self) -> Opened:
         """Nothing to do: the function was found already."""
@@ -66,19 +68,26 @@ class PythonCallable:
         began = time.perf_counter()
         given = {n: getattr(order, n) for n in self._takes}
         try:
-            if inspect.iscoroutinefunction(self._function):
-                made = await asyncio.wait_for(self._function(**given), self._timeout_s)
-                found = _counted(made, began)
-            else:
-                found = await asyncio.wait_for(
-                    _in_thread(lambda: _counted(self._function(**given), began)), self._timeout_s
-                )
+            return await asyncio.wait_for(self._answer(given, began), self._timeout_s)
         except TimeoutError:
             return Answer(False, time.perf_counter() - began, error=f"no result within {self._timeout_s:g} s")
         except Exception as error:  # noqa: BLE001 - whatever the function raises is its failure, not ours
             words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             return Answer(False, time.perf_counter() - began, error=words[:300])
-        return found
+
+    async def _answer(self, given: Mapping[str, Any], began: float) -> Answer:
+        """Called where it does not hold up others; whatever it gives is followed to its end."""
+
+        def call() -> Any:
+            made = self._function(**given)
+            return made if inspect.isawaitable(made) or inspect.isasyncgen(made) else _counted(made, began)
+
+        made = self._function(**given) if self._awaited else await _in_thread(call)
+        if inspect.isawaitable(made):
+            made = await made
+        if inspect.isasyncgen(made):
+            made = await _streamed(made, began)
+        return made if isinstance(made, Answer) else _counted(made, began)
 
     def found(self) -> Mapping[str, Any]:
         """Nothing beyond the answers."""
@@ -88,14 +97,28 @@ class PythonCallable:
         """Nothing is held."""
 
 
-def _in_thread(work: Callable[[], Answer]) -> asyncio.Future[Answer]:
+def _is_awaited(function: Any) -> bool:
+    """A coroutine, a stream of them, or an object that is called as one: not for a thread."""
+    asked = (function, type(function).__call__)
+    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in asked)
+
+
+async def _streamed(made: AsyncIterator[Any], began: float) -> Mapping[str, Any]:
+    tokens, ttft = 0, None
+    async for _ in made:
+        tokens += 1
+        ttft = ttft or time.perf_counter() - began
+    return {"output_tokens": tokens, "ttft_s": ttft}
+
+
+def _in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
     """In a thread of its own that nobody waits for at the end: a call that never returns must not keep us."""
     loop = asyncio.get_running_loop()
-    future: asyncio.Future[Answer] = loop.create_future()
+    future: asyncio.Future[Any] = loop.create_future()
 
-    def settle(result: Answer | None, error: BaseException | None) -> None:
+    def settle(result: Any, error: BaseException | None) -> None:
         if not future.done():
-            future.set_exception(error) if error is not None else future.set_result(result)  # type: ignore[arg-type]
+            future.set_exception(error) if error is not None else future.set_result(result)
 
     def run() -> None:
         try:
@@ -128,4 +151,8 @@ def _counted(made: Any, began: float) -> Answer:
     unknown |= {"output_tokens": "the function did not say"} if tokens is None else {}
     wanted = more.pop("input_tokens", None)
     unknown |= {"input_tokens": "the function did not say"} if wanted is None else {}
-    return Answer(True, time.perf_counter() - began, ttft, wanted, tokens, unknown=unknown, more=more)
+    ok, error = more.pop("ok", True) is not False, str(more.pop("error", None) or "")
+    # What the worker measures itself keeps its name; the function's own word stands beside it.
+    kept = {f"own_{k}" if k in REQUEST_FIELDS else k: v for k, v in more.items()}
+    why = "" if ok else error[:300] or "the function said that it failed"
+    return Answer(ok, time.perf_counter() - began, ttft, wanted, tokens, error=why, unknown=unknown, more=kept)
