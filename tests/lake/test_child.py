@@ -12,23 +12,12 @@ from pathlib import Path
 import pytest
 
 from gpuledger.lake.child import CANNOT_RUN, NOT_FOUND, CannotStart, Relay, check_command, wait_for_end
+from gpuledger.testing.clock import HUNG_S
 
 
 def run(code: str) -> int:
     with Relay() as relay:
         return relay.run([sys.executable, "-c", code])
-
-
-def later(seconds: float, number: int) -> threading.Thread:
-    def send() -> None:
-        time.sleep(seconds)
-        os.kill(os.getpid(), number)
-
-    # Threads of the tool itself are begun with signals held back; this one must be too, or it would take its own.
-    with Relay().held_back():
-        thread = threading.Thread(target=send)
-        thread.start()
-    return thread
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 255])
@@ -51,11 +40,11 @@ def got(number, frame):
     sys.exit(42)
 signal.signal({int(number)}, got)
 pathlib.Path({str(ready)!r}).touch()
-time.sleep(20)
+time.sleep(120)
 """
 
     def send() -> None:
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + HUNG_S
         while not ready.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(os.getpid(), number)
@@ -113,7 +102,22 @@ def test_waiting_ends_in_time_or_when_asked() -> None:
     start = time.monotonic()
     wait_for_end(0.1)
     assert time.monotonic() - start >= 0.1
-    thread = later(0.1, signal.SIGTERM)
-    wait_for_end(30.0)
+    before, waited = signal.getsignal(signal.SIGTERM), threading.Event()
+
+    def ask() -> None:
+        # Sent before somebody listens, it would end the tests.
+        while signal.getsignal(signal.SIGTERM) is before and not waited.is_set():
+            time.sleep(0.01)
+        if not waited.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    # Threads of the tool itself are begun with signals held back; this one must be too, or it would take its own.
+    with Relay().held_back():
+        thread = threading.Thread(target=ask)
+        thread.start()
+    start = time.monotonic()
+    wait_for_end(HUNG_S)
+    waited.set()
     thread.join()
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < HUNG_S
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import open_part
 from gpuledger.lake.runs import read_runs
 from gpuledger.telemetry.live.device import Source
-from gpuledger.testing.clock import QuickClock
+from gpuledger.testing.clock import HUNG_S, QuickClock
 
 DATA = Path(__file__).parents[1] / "data" / "h200_replay.csv.gz"
 REPLAY = f"replay:{DATA}"
@@ -27,15 +27,27 @@ def rows(lake: Path) -> int:
     return sum(p.rows for p in Lake(lake).manifest().parts)
 
 
+def lasting(clock: QuickClock, seconds: float, file: Path, then: str) -> list[str]:
+    """A command that ends, in a way of its own, once the clock of its recording shows so many seconds."""
+
+    def tell() -> None:
+        clock.until(seconds)
+        file.touch()
+
+    threading.Thread(target=tell).start()
+    code = f"import os, time\nwhile not os.path.exists({str(file)!r}): time.sleep(0.01)\n{then}"
+    return [sys.executable, "-c", code]
+
+
 def test_a_command_is_recorded_and_its_code_passes(tmp_path: Path) -> None:
     said: list[str] = []
-    argv = [sys.executable, "-c", "import time; time.sleep(1.2); raise SystemExit(9)"]
-    done = run_command(
-        argv, tmp_path, device=REPLAY, clock=QuickClock(20.0), say=said.append, labels={"namespace": "ml"}
-    )
+    clock = QuickClock(50.0, lasts_s=23.95)
+    argv = lasting(clock, 23.95, tmp_path / "end", "raise SystemExit(9)")
+    done = run_command(argv, tmp_path, device=REPLAY, clock=clock, say=said.append, labels={"namespace": "ml"})
     assert done.exit_code == 9
     assert done.notes is not None
     assert done.notes.exit_code == 9
+    assert done.notes.ticks == 240
     assert done.notes.rows == rows(tmp_path) >= 100
     assert read_runs(Lake(tmp_path)) == [done.notes]
     part = Lake(tmp_path).manifest().parts[0]
@@ -46,8 +58,9 @@ def test_a_command_is_recorded_and_its_code_passes(tmp_path: Path) -> None:
 
 
 def test_a_command_killed_hard_leaves_its_samples(tmp_path: Path) -> None:
-    argv = [sys.executable, "-c", "import os, time; time.sleep(0.5); os.kill(os.getpid(), 9)"]
-    done = run_command(argv, tmp_path, device=REPLAY, clock=QuickClock(20.0), say=lambda _: None)
+    clock = QuickClock(50.0)
+    argv = lasting(clock, 8.0, tmp_path / "end", "os.kill(os.getpid(), 9)")
+    done = run_command(argv, tmp_path, device=REPLAY, clock=clock, say=lambda _: None)
     assert done.exit_code == 137
     assert rows(tmp_path) > 20
 
@@ -116,7 +129,7 @@ def end(*_):
 signal.signal(signal.SIGTERM, end)
 print("heard", sys.stdin.readline().strip(), flush=True)
 print("to stderr", file=sys.stderr, flush=True)
-time.sleep(30)
+time.sleep(120)
 """
     tool = [
         sys.executable,
@@ -141,9 +154,8 @@ time.sleep(30)
         process.stdin.write("hello\n")
         process.stdin.flush()
         assert process.stdout.readline() == "heard hello\n"
-        time.sleep(0.5)
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=HUNG_S)
     finally:
         process.kill()
         process.wait()
@@ -151,8 +163,8 @@ time.sleep(30)
     assert process.returncode == 77
     assert err.startswith("to stderr\n")
     assert "recorded" in err
-    assert rows(tmp_path) > 3
     (notes,) = read_runs(Lake(tmp_path))
+    assert rows(tmp_path) == notes.rows > 0
     assert notes.exit_code == 77
 
 
@@ -180,7 +192,7 @@ sys.exit(10 + len(heard))
         "sys.exit(os.waitstatus_to_exitcode(status))\n"
     )
     done = subprocess.run(
-        [sys.executable, str(script), *tool, "--", sys.executable, "-c", code], timeout=60, check=False
+        [sys.executable, str(script), *tool, "--", sys.executable, "-c", code], timeout=HUNG_S, check=False
     )
     assert done.returncode == 11
 

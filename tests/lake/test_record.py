@@ -31,6 +31,7 @@ from gpuledger.testing.replay import boards_from_csv
 
 DATA = Path(__file__).parents[1] / "data" / "h200_replay.csv.gz"
 REPLAY = f"replay:{DATA}"
+LENGTH_S = 23.95  # 240 ticks: those at 0.0, 0.1, .. 23.9 s
 
 
 def samples(lake: str | Path) -> list[dict[str, object]]:
@@ -44,8 +45,9 @@ def samples(lake: str | Path) -> list[dict[str, object]]:
 
 def test_a_block_is_recorded_posted_and_noted(tmp_path: Path) -> None:
     labels = {"workload": "train", "namespace": "ml", "tensor_precision": "bf16"}
-    with record(tmp_path, device=REPLAY, labels=labels, clock=QuickClock(20.0), environ={}) as run:
-        time.sleep(1.2)
+    clock, cpu = QuickClock(50.0, lasts_s=LENGTH_S), time.process_time()
+    with record(tmp_path, device=REPLAY, labels=labels, clock=clock, environ={}) as run:
+        clock.until(LENGTH_S)
     rows = samples(tmp_path)
     assert len(rows) >= 100
     assert pstdev([r["gpu_util_ratio"] for r in rows]) > 0.1
@@ -58,19 +60,22 @@ def test_a_block_is_recorded_posted_and_noted(tmp_path: Path) -> None:
     assert read_runs(Lake(tmp_path)) == [notes]
     assert notes.state == "done"
     assert notes.rows == len(rows)
-    assert 20 <= notes.seconds <= 60
+    assert notes.seconds == pytest.approx(LENGTH_S, abs=0.01)
+    assert (notes.ticks, notes.skipped_ticks) == (240, 0)
     assert notes.driver == "NVIDIA 580.159.04"
     assert notes.labels_from["workload"] == "given"
-    assert 0 < notes.sampler_cpu_s + notes.writer_cpu_s < 5
+    assert 0 < notes.sampler_cpu_s + notes.writer_cpu_s <= time.process_time() - cpu + 0.01
     assert notes.devices[0].util_period_s == pytest.approx(0.2, abs=0.05)
     assert "nvlink_bytes_per_s" in notes.devices[0].missing
     assert post_lake(Lake(tmp_path), load_thresholds()).samples == len(rows)
 
 
 def test_a_block_that_fails_keeps_its_error_and_its_samples(tmp_path: Path) -> None:
+    clock = QuickClock(50.0)
+
     def work() -> None:
-        with record(tmp_path, device=REPLAY, clock=QuickClock(20.0)):
-            time.sleep(0.3)
+        with record(tmp_path, device=REPLAY, clock=clock):
+            clock.until(5.0)
             _ = 1 / 0
 
     with pytest.raises(ZeroDivisionError):
@@ -80,10 +85,12 @@ def test_a_block_that_fails_keeps_its_error_and_its_samples(tmp_path: Path) -> N
 
 
 def test_a_function_is_recorded_at_every_call(tmp_path: Path) -> None:
-    @recorded(lake=tmp_path, device=REPLAY, clock=QuickClock(20.0))
+    clock = QuickClock(50.0)
+
+    @recorded(lake=tmp_path, device=REPLAY, clock=clock)
     def train(steps: int, *, scale: int = 1) -> int:
         """Train."""
-        time.sleep(0.2)
+        clock.until(clock.monotonic() + 4.0)
         return steps * scale
 
     assert train(3, scale=2) == 6
@@ -96,13 +103,17 @@ def test_a_function_is_recorded_at_every_call(tmp_path: Path) -> None:
 def test_a_bare_decorator_and_a_coroutine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
-    @recorded(device=REPLAY, clock=QuickClock(20.0))
+    clock = QuickClock(50.0)
+
+    @recorded(device=REPLAY, clock=clock)
     async def serve() -> str:
-        await asyncio.sleep(0.2)
+        await asyncio.to_thread(clock.until, 4.0)
         return "served"
 
     assert asyncio.run(serve()) == "served"
-    assert read_runs(Lake("gpuledger-data"))[0].program == "serve"
+    (notes,) = read_runs(Lake("gpuledger-data"))
+    assert notes.program == "serve"
+    assert notes.seconds >= 4.0, "the work itself is recorded, not the making of the coroutine"
 
     @recorded
     def plain() -> None: ...
@@ -120,10 +131,10 @@ def test_the_public_names() -> None:
 
 
 def test_a_lost_gpu_is_noted_and_its_samples_are_there(tmp_path: Path) -> None:
-    clock = QuickClock(20.0)
+    clock = QuickClock(50.0)
     source = NvmlSource(FakeNvml(boards_from_csv(DATA), clock, [LostGpu(at_s=8.0)]))
     with record(tmp_path, device=source, clock=clock) as run:
-        time.sleep(0.8)
+        clock.until(12.0)
     (device,) = run.notes().devices
     assert "lost" in device.lost_why
     assert 20 <= device.rows <= 85
@@ -168,19 +179,20 @@ def test_a_lake_that_cannot_be_made_is_refused_before_the_block_runs(tmp_path: P
 
 
 def test_a_whole_host_claims_nothing(tmp_path: Path) -> None:
-    with Recording(tmp_path, device=REPLAY, clock=QuickClock(20.0), of_job=False, environ={}) as run:
-        time.sleep(0.3)
+    clock = QuickClock(50.0)
+    with Recording(tmp_path, device=REPLAY, clock=clock, of_job=False, environ={}) as run:
+        clock.until(5.0)
     assert {(r["workload"], r["run_id"]) for r in samples(tmp_path)} == {(None, None)}
     assert run.notes().run_id
 
 
 def test_a_program_that_never_stops_its_recording_still_keeps_it(tmp_path: Path) -> None:
     code = f"""
-import time
 from gpuledger.lake.record import Recording
-from gpuledger.testing.clock import QuickClock, VirtualClock
-Recording({str(tmp_path)!r}, device={REPLAY!r}, clock=QuickClock(20.0)).start()
-time.sleep(0.33)
+from gpuledger.testing.clock import QuickClock
+clock = QuickClock(50.0)
+Recording({str(tmp_path)!r}, device={REPLAY!r}, clock=clock).start()
+clock.until(6.0)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
     (notes,) = read_runs(Lake(tmp_path))

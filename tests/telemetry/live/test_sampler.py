@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from itertools import pairwise
 
@@ -101,8 +100,8 @@ def test_a_clock_step_is_noted_and_followed_forward_and_back(play) -> None:
 
 
 def test_devices_take_turns_with_the_costly_readings() -> None:
-    clock = QuickClock(speed=1.0)
-    calls: list[tuple[int, str]] = []
+    clock = VirtualClock()
+    calls: list[tuple[int, int]] = []
     api = from_scenario(SCRIPT, gpus=2 * DEVICES_PER_TICK, clock=clock)
     source = NvmlSource(api)
     assert spread_s(len(source.devices), 10.0, 1.0) == pytest.approx(0.1)
@@ -116,13 +115,13 @@ def test_devices_take_turns_with_the_costly_readings() -> None:
         release_s=0.5,
     )
     sampler.run(1.3)
-    assert {n for _, n in calls} <= set(range(3, 17))
-    assert sum(n for i, n in calls if i == 0) == pytest.approx(26, abs=3)
-    assert sum(n for i, n in calls if i == DEVICES_PER_TICK) == pytest.approx(26, abs=3)
+    # 26 ticks; a release every ten of them, for the second four devices one tick later.
+    assert [n for i, n in calls if i == 0] == [10, 10, 6]
+    assert [n for i, n in calls if i == DEVICES_PER_TICK] == [11, 10, 5]
 
 
 def test_a_thread_of_its_own_delivers_everything_before_stop_returns() -> None:
-    clock = QuickClock(speed=20.0)
+    clock = QuickClock(speed=50.0, lasts_s=9.95)
     rows: list[tuple[object, ...]] = []
     rounds: list[int] = []
     source = NvmlSource(from_scenario(SCRIPT, clock=clock))
@@ -130,24 +129,32 @@ def test_a_thread_of_its_own_delivers_everything_before_stop_returns() -> None:
         source.devices, lambda _f, _c, r: rows.extend(r), clock=clock, on_release=lambda: rounds.append(1)
     )
     sampler.start()
-    time.sleep(0.5)
+    clock.until(9.95)
     report = sampler.stop()
     assert len(rows) == report.devices[0].rows
-    assert report.ticks + report.skipped_ticks == pytest.approx(100, abs=40)
-    assert 3 <= len(rounds) <= 9
+    assert (report.ticks, report.skipped_ticks) == (100, 0)
+    assert len(rounds) == 6, "at 0, 2, 4, 6 and 8 s, and at the end"
     assert report.cpu_s > 0
-    assert report.ended_ms > report.started_ms
+    assert report.ended_ms - report.started_ms == pytest.approx(9950, abs=2)
 
 
-def test_a_sink_that_fails_does_not_end_the_sampler(play) -> None:
-    clock = QuickClock(speed=100.0)
+def test_what_is_stopped_before_it_got_going_has_one_reading() -> None:
+    rows: list[tuple[object, ...]] = []
+    source = NvmlSource(from_scenario(SCRIPT, clock=VirtualClock()))
+    sampler = Sampler(source.devices, lambda _f, _c, r: rows.extend(r), clock=VirtualClock())
+    sampler.stop()
+    assert sampler.run().ticks == len(rows) == 1
+
+
+def test_a_sink_that_fails_does_not_end_the_sampler() -> None:
+    clock = VirtualClock()
     source = NvmlSource(from_scenario(SCRIPT, clock=clock))
 
     def broken(*_args: object) -> None:
         raise RuntimeError("no room")
 
     report = Sampler(source.devices, broken, clock=clock).run(5.0)
-    assert report.ticks > 20
+    assert report.ticks == 50
     assert any("no room" in f for f in report.faults)
 
 

@@ -90,7 +90,7 @@ class Sampler:
         cpu = time.thread_time()
         self._open()
         start, index = self._clock.monotonic(), 0
-        while not self._stop.is_set():
+        while index == 0 or not self._stop.is_set():  # what ends before we got going has one reading all the same
             self._guarded(self._tick, index)
             self._cpu_s = time.thread_time() - cpu
             now = self._clock.monotonic()
