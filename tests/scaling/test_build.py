@@ -84,6 +84,74 @@ def test_an_open_loop_has_no_efficiency(tmp_path):
     assert "set rate" in scaling_statement(gather([two], baseline=one)).facts.scaling.refused
 
 
+H100, A30 = {"gpu": "NVIDIA H100 80GB HBM3", "gpus": 1}, {"gpu": "NVIDIA A30", "gpus": 1}
+EIGHT = {"kind": "closed", "concurrency": 8}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "words"),
+    [
+        ({"load": EIGHT}, {"load": {"kind": "closed", "concurrency": 1}}, "had 1 requests under way at each node"),
+        ({"load": EIGHT}, {"load": {"kind": "sweep", "batches": [1]}}, "of another kind: sweep there"),
+        ({"load": {"kind": "sweep", "batches": [1, 8]}}, {"load": {"kind": "sweep", "batches": [1]}}, "other batches"),
+        ({"nodes": {"n0": H100, "n1": H100}}, {"nodes": {"n0": A30}}, "other cards: A30 there"),
+        ({"model": "llama-3.1-8b"}, {"model": "llama-3.1-70b"}, "another model"),
+    ],
+)
+def test_a_baseline_of_another_kind_makes_no_efficiency(tmp_path, ours, theirs, words):
+    """Twice as fast a run would be called super-linear, whatever was measured."""
+    two, one, claims = sizes(2, 0.02), sizes(1), tmp_path / "c.json"
+    two[0], one[0] = {**two[0], **ours}, {**one[0], **theirs}
+    claims.write_text('[{"claim": "super_linear", "value": true}, {"claim": "scaling_efficiency_pct", "value": 500}]')
+    files = [write(tmp_path / "two.jsonl", two), write(tmp_path / "one.jsonl", one)]
+    made = scaling_statement(gather(files[:1], baseline=files[1], claims=claims))
+    assert words in made.facts.scaling.refused
+    assert [c.verdict for c in made.claims] == ["cannot tell", "cannot tell"]
+    assert made.readiness.verdict != "ready as far as measured"
+    assert [p.size for p in made.facts.scaling.curve.points] == [2]
+    assert words in made.facts.scaling.curve.refused
+
+
+def test_the_same_requests_in_all_or_at_each_node_are_both_scaling(tmp_path):
+    two, one = sizes(2, 0.11), sizes(1)
+    for each, alone in ((8, 8), (8, 16)):
+        two[0]["load"], one[0]["load"] = {**EIGHT, "concurrency": each}, {**EIGHT, "concurrency": alone}
+        files = [write(tmp_path / "two.jsonl", two), write(tmp_path / "one.jsonl", one)]
+        assert scaling_statement(gather(files[:1], baseline=files[1])).facts.scaling.refused is None
+
+
+def test_nodes_with_more_gpus_than_the_baseline_are_counted_in_gpus(tmp_path):
+    """2 nodes of 8 GPUs against 1 node of 1 GPU is 16 times the size, not twice."""
+    two, one = sizes(2, 0.02), sizes(1)
+    two[0]["nodes"] = {"n0": {**H100, "gpus": 8}, "n1": {**H100, "gpus": 8}}
+    files = [write(tmp_path / "two.jsonl", two), write(tmp_path / "one.jsonl", one)]
+    found = scaling_statement(gather(files[:1], baseline=files[1])).facts.scaling
+    assert (found.unit, found.size, found.baseline_size) == ("GPUs", 16, 1)
+    assert found.efficiency_pct.value == pytest.approx(100 * 10 / 16, rel=0.03)
+    assert found.superlinear is False
+
+
+def test_rates_that_were_set_make_no_curve(tmp_path):
+    files = []
+    for n in (1, 2, 3):
+        rows = sizes(n)
+        rows[0]["load"] = {"kind": "poisson", "rate_per_s": 10}
+        files.append(write(tmp_path / f"{n}.jsonl", rows))
+    curve = scaling_statement(gather(files)).facts.scaling.curve
+    assert not curve.predictions
+    assert "set rate" in curve.refused
+
+
+def test_shorter_answers_than_the_baselines_are_no_scaling(tmp_path):
+    claims = tmp_path / "c.json"
+    ids = {"super_linear": True, "scaling_efficiency_pct": 500, "scaling_factor_x": 10}
+    claims.write_text(json.dumps([{"claim": k, "value": v} for k, v in ids.items()]))
+    two = write(tmp_path / "two.jsonl", lines({f"n{i}": steady(0.02, 150) for i in range(2)}, tokens=2))
+    made = scaling_statement(gather([two], baseline=write(tmp_path / "one.jsonl", sizes(1)), claims=claims))
+    assert [c.verdict for c in made.claims] == ["cannot tell"] * 3
+    assert all("other lengths" in c.why for c in made.claims)
+
+
 def test_three_sizes_predict_four_and_eight_with_a_range(tmp_path):
     files = [write(tmp_path / f"{n}.jsonl", sizes(n, 0.1 * (1 + 0.05 * (n - 1)))) for n in (1, 2, 3)]
     curve = scaling_statement(gather(files)).facts.scaling.curve
@@ -149,7 +217,7 @@ def test_a_file_without_one_usable_line_is_refused(tmp_path):
 
 
 def test_a_good_run_is_ready_as_far_as_measured(tmp_path):
-    two, one = write(tmp_path / "two.jsonl", sizes(2)), write(tmp_path / "one.jsonl", sizes(1))
+    two, one = write(tmp_path / "two.jsonl", sizes(2, 0.104)), write(tmp_path / "one.jsonl", sizes(1))
     made = scaling_statement(gather([two], baseline=one))
     assert made.readiness.verdict == "ready as far as measured"
     assert not [c.check for c in made.checks if c.caught]

@@ -5,6 +5,7 @@ latency      distributions with intervals, cold requests apart
 nodes        each node, and which of them is apart from the others
 tokens       tokens by wall clock
 baseline     efficiency against a measured baseline
+alike        whether two runs are sizes of one thing
 curve        the scalability law over several sizes, and what it predicts
 batches      throughput by batch size, and its knee
 memory       memory in use against the real card

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuledger.scaling.analysis.alike import unlike
 from gpuledger.scaling.analysis.counting import counts_of, throughput_draws, throughput_of, wall_of
 from gpuledger.scaling.analysis.curve import curve_of
-from gpuledger.scaling.analysis.settings import open_loop
 from gpuledger.scaling.analysis.tokens import tokens_of
 from gpuledger.scaling.figures import Ranged, Scaling, Unit
 from gpuledger.scaling.records import Run
@@ -36,13 +36,12 @@ def gpus_of(run: Run) -> int | Unknown:
 
 
 def unit_of(runs: Sequence[Run]) -> Unit:
-    """What sizes are counted in: nodes, or GPUs where only their number differs."""
-    nodes = {len(r.names) for r in runs}
-    gpus = [gpus_of(r) for r in runs]
-    counted = {g for g in gpus if not isinstance(g, Unknown)}
-    if len(nodes) == 1 and len(counted) > 1 and len(counted) == len(set(gpus)):
-        return "GPUs"
-    return "nodes"
+    """What sizes are counted in: nodes, or GPUs where nodes have more of them in one run than in another."""
+    counted = [(g, len(r.names)) for r in runs if not isinstance(g := gpus_of(r), Unknown) and g]
+    if len(counted) < len(runs):
+        return "nodes"
+    first, nodes = counted[0]
+    return "GPUs" if any(g * nodes != first * n for g, n in counted) else "nodes"
 
 
 def size_of(run: Run, unit: Unit) -> int:
@@ -57,7 +56,7 @@ def scaling_of(run: Run, baseline: Baseline, others: Sequence[Run], predict: Seq
     every = [run, *others, *([base] if base is not None and base not in others else [])]
     unit = unit_of(every)
     sized = [(size_of(r, unit), r) for r in every]
-    curve = curve_of(sized, predict, seed)
+    curve = curve_of(run, sized, predict, seed)
     size = size_of(run, unit)
     refused = baseline.why if base is None else _unfit(run, base, unit)
     if base is None or refused:
@@ -98,12 +97,10 @@ def _unfit(run: Run, base: Run, unit: Unit) -> str:
             return f"{what} has no success, so there is no throughput to compare"
         if isinstance(wall := wall_of(r)[0], Unknown):
             return f"{what}: {wall.why}"
-        if kind := open_loop(r):
-            return f"{what} sent requests at a set rate ({kind}): its throughput is that rate, measure a closed loop"
     if size_of(base, unit) >= size_of(run, unit):
         sizes = f"{size_of(base, unit)} against {size_of(run, unit)} {unit}"
         return f"the baseline is not smaller than the run ({sizes}): that is a comparison, not scaling"
-    return ""
+    return unlike(run, base, "the baseline")
 
 
 def _ratio(ours: Interval, basis: Interval, own: np.ndarray, theirs: np.ndarray) -> Interval:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
+from gpuledger.scaling.analysis.alike import unlike
 from gpuledger.scaling.analysis.counting import throughput_draws, throughput_of, wall_of
 from gpuledger.scaling.figures import Curve, Point, Prediction
 from gpuledger.scaling.records import Run
@@ -16,24 +18,29 @@ from gpuledger.units import Unknown
 FITS = 400  # laws fitted to resampled rates, for the range of what they predict
 
 
-def curve_of(sized: Sequence[tuple[int, Run]], predict: Sequence[int], seed: int) -> Curve:
-    """The law and its predictions, or why it refuses."""
-    points, drawn = [], []
+def curve_of(judged: Run, sized: Sequence[tuple[int, Run]], predict: Sequence[int], seed: int) -> Curve:
+    """The law and its predictions, or why it refuses; over the runs that are sizes of the judged one's kind."""
+    points, drawn, left_out = [], [], []
     for i, (size, run) in enumerate(sorted(sized, key=lambda pair: pair[0])):
         draws = throughput_draws(run, seed + i)
         rate = throughput_of(run.measured, wall_of(run)[0], seed + i)
         if isinstance(draws, Unknown) or isinstance(rate, Unknown):
-            continue
-        points.append(Point(run.file, size, rate))
-        drawn.append(draws)
+            left_out.append(f"{Path(run.file).name}: {draws.why if isinstance(draws, Unknown) else rate}")
+        elif why := unlike(judged, run, Path(run.file).name):
+            left_out.append(why)
+        else:
+            points.append(Point(run.file, size, rate))
+            drawn.append(draws)
+    said = "".join(f"; left out: {why}" for why in dict.fromkeys(left_out))
     law = fit([p.size for p in points], [p.throughput_per_s.value for p in points])
     if isinstance(law, Unknown):
-        return Curve(law, law, law, law, tuple(points), (), law.why, "")
+        return Curve(law, law, law, law, tuple(points), (), f"{law.why}{said}", "")
     laws = _refitted(points, drawn)
     largest = max(p.size for p in points)
     note = f"fitted to {len(points)} runs of {len({p.size for p in points})} sizes"
     if len({p.size for p in points}) == 3:
         note += "; three sizes fix three unknowns, so the range shows the noise of the runs and not that of the law"
+    note += said
     return Curve(
         rate_per_s=interval_of(law.rate_per_s, np.array([x.rate_per_s for x in laws])),
         contention=interval_of(law.contention, np.array([x.contention for x in laws])),

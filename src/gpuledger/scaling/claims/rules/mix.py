@@ -25,6 +25,17 @@ def _mean(run: Run, field: str) -> float | None:
     return None if isinstance(found, Unknown) or not n else found / n
 
 
+def against_baseline(case: Case) -> str:
+    """Lengths that differ from the baseline's; empty where they do not, or there is none."""
+    said = []
+    if case.baseline is not None:
+        for field in ("input_tokens", "output_tokens"):
+            both = {"run": _mean(case.run, field), "baseline": _mean(case.baseline, field)}
+            if words := _apart({k: v for k, v in both.items() if v is not None}, case.limits.mix.differs_from_ratio):
+                said.append(f"mean {field.replace('_', ' ')}: {words}, so requests a second do not compare")
+    return "; ".join(said)
+
+
 @looks_for("uneven_mix", "An uneven mix of requests", order=95)
 def look(case: Case) -> str | None:
     """Lengths or numbers of requests that differ from node to node, or from the baseline."""
@@ -42,9 +53,6 @@ def look(case: Case) -> str | None:
     ):
         if words := _apart({k: v for k, v in values.items() if v > 0}, beyond):
             said.append(f"{what} by node: {words}")
-    if case.baseline is not None:
-        for field in ("input_tokens", "output_tokens"):
-            both = {"run": _mean(case.run, field), "baseline": _mean(case.baseline, field)}
-            if words := _apart({k: v for k, v in both.items() if v is not None}, beyond):
-                said.append(f"mean {field.replace('_', ' ')}: {words}, so requests a second do not compare")
+    if uneven := against_baseline(case):
+        said.append(uneven)
     return "; ".join(said) or None

@@ -15,7 +15,10 @@ from gpuledger.scaling.claims.rule import (
     ranged,
     supported,
 )  # fmt: skip
+from gpuledger.scaling.claims.rules.mix import against_baseline
 from gpuledger.units import Unknown
+
+UNEVEN = "the baseline had requests of other lengths"
 
 
 def _by_typed_in(case: Case) -> str:
@@ -38,6 +41,8 @@ def efficiency(case: Case, claim: Claim) -> Finding:
     found = scaling.efficiency_pct
     if isinstance(found, Unknown):
         return cannot_tell(f"{found.why}{_by_typed_in(case)}")
+    if uneven := against_baseline(case):
+        return cannot_tell(f"{UNEVEN}: {uneven}")
     if claim.number > 100 and found.holds(claim.number) and found.low <= 100:
         return cannot_tell(f"measured: {ranged(found, '%')}; the interval holds 100 %, so super-linear is not shown")
     return compare(claim, found, "%", case)
@@ -46,6 +51,8 @@ def efficiency(case: Case, claim: Claim) -> Finding:
 @judges("scaling_factor_x", "number", "throughput over that of the baseline")
 def factor(case: Case, claim: Claim) -> Finding:
     """Against a measured baseline only."""
+    if uneven := against_baseline(case):
+        return cannot_tell(f"{UNEVEN}: {uneven}")
     return compare(claim, case.facts.scaling.factor_x, "x", case)
 
 
@@ -55,6 +62,8 @@ def superlinear(case: Case, claim: Claim) -> Finding:
     found = case.facts.scaling.superlinear
     if isinstance(found, Unknown):
         return cannot_tell(f"{found.why}{_by_typed_in(case)}")
+    if uneven := against_baseline(case):
+        return cannot_tell(f"{UNEVEN}: {uneven}")
     spread = case.facts.scaling.efficiency_pct
     why = f"measured: {spread if isinstance(spread, Unknown) else ranged(spread, '%')}"
     if claim.value is found:
