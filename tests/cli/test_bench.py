@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -30,12 +34,21 @@ def test_endpoints_one_of_them_down(cli):
     assert found["nodes"][1]["latency_median_s"] is None
     assert found["results"] == "r.jsonl"
     assert found["telemetry"] == "r.lake"
-    assert found["client"]["bottleneck"] is False
     assert {"figure": "nodes[1].latency_median_s", "why": "no answer says"} in found["not_known"]
     run = read_run("r.jsonl")
+    assert found["client"] == run.client  # whether it was the bottleneck is for the machine to say
     assert run.nodes["a"].gpus == 2
     assert sum(r.ok for r in run.measured) == found["ok"]
     assert found["ok_per_s"] == pytest.approx(found["ok"] / found["wall_s"])
+
+
+def test_failures_are_an_exit_code_where_asked(cli):
+    asked = ("bench", "http://127.0.0.1:1", "--requests", 3, "--device", "none", "--json")
+    assert cli(*asked, "--out", "a.jsonl").code == 0
+    assert cli(*asked, "--out", "b.jsonl", "--fail-on", "failures").code == 1
+    with OpenAiServer("quick") as server:
+        fine = cli("bench", server.url, *asked[2:], "--out", "c.jsonl", "--fail-on", "failures")
+    assert (fine.code, fine.json()["ok"]) == (0, 3)
 
 
 def test_in_words_with_the_next_step(cli):
@@ -107,3 +120,34 @@ def test_written_commands_use_options_that_exist(file):
     used = {o for line in found for o in re.findall(r"(?<=\s)--[a-z-]+", f" {line}")}
     assert len(used) > 8
     assert used <= spellings
+
+
+def test_a_pod_that_is_taken_away_keeps_its_results(tmp_path):
+    """The recipe's own line, by a real shell: SIGTERM goes to the shell, as a cluster sends it to the first process."""
+    recipe = (Path(__file__).parents[2] / "examples/kubernetes/bench.yaml").read_text(encoding="utf-8")
+    line = next(a for a in re.findall(r"- >-\n((?:\s+\S.*\n)+?)(?=\s+\w+:)", recipe) if "gpuledger bench" in a)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, text in (("pip", "exit 0"), ("gpuledger", f'exec "{sys.executable}" -m gpuledger "$@"')):
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+    with OpenAiServer(ServerScript(ttft_s=0.05, per_token_s=0.01)) as server:
+        told = {
+            "REPLICAS": f"a={server.url}",
+            "MODEL": "m",
+            "CARD": "NVIDIA A30",
+            "PATH": f"{tools}:{os.environ['PATH']}",
+        }
+        text = " ".join(line.replace("/results", str(tmp_path)).split())
+        with subprocess.Popen(["sh", "-c", text], env={**os.environ, **told}, stdout=subprocess.DEVNULL) as shell:
+            deadline = time.monotonic() + 60
+            while not any(b'"request":' in f.read_bytes() for f in tmp_path.glob("*.jsonl")):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            shell.terminate()
+            assert shell.wait(30) == 130
+    (file,) = tmp_path.glob("*.jsonl")
+    run = read_run(file)
+    assert run.ended
+    assert run.more["interrupted"] is True
+    assert sum(r.lost for r in run.measured) > 0

@@ -11,7 +11,7 @@ import click
 from gpuledger.cli.options import PATH, hz_option, screen_options
 from gpuledger.cli.screen import Screen
 
-_INTERRUPTED = 130
+_FAILED, _INTERRUPTED = 1, 130
 
 
 def _targets(command: Any) -> Any:
@@ -73,8 +73,9 @@ def _loads(command: Any) -> Any:
     help="Whom to ask for telemetry.",
 )
 @hz_option
+@click.option("--fail-on", type=click.Choice(["failures"]), help="Exit 1 if any planned request was not answered.")
 @screen_options
-def command(screen: Screen, price: Decimal | None, **options: Any) -> int:
+def command(screen: Screen, price: Decimal | None, fail_on: str | None, **options: Any) -> int:
     """Benchmark endpoints, a function or a local model.
 
     All workers start together; each answer is kept as it comes, and a planned request that got none has a line too.
@@ -95,7 +96,9 @@ def command(screen: Screen, price: Decimal | None, **options: Any) -> int:
     screen.answer(figures(run, short))
     screen.show(*parts(run, short))
     screen.say(f"results: {run.file}", f"next: gpuledger scaling {_quoted(bench.out)}")
-    return _INTERRUPTED if run.more.get("interrupted") else 0
+    if run.more.get("interrupted"):
+        return _INTERRUPTED
+    return _FAILED if fail_on and (short.failed or short.lost) else 0
 
 
 def _quoted(path: Path) -> str:
