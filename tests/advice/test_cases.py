@@ -55,6 +55,29 @@ def test_the_little_work_of_an_idle_gpu_does_not_name_it(books):
     assert one.evidence
 
 
+def test_waits_between_batches_are_not_idle_time_to_be_culled(books):
+    # A loop that waits for seconds at a time: NVML sees nothing run, the memory stays held.
+    loop = WAITS | {"idle_held_ms": HOUR * 45 // 100}
+    alone = audit_statement(books(*(line(h, **loop) for h in range(4))), price=2)
+    (one,) = alone.cases
+    assert one.klass == "starved"
+    assert one.idle_held_ratio == pytest.approx(0.45)
+    assert "num-workers" in {r.id for r in alone.recommendations}
+    assert {"cull-idle", "release-idle"}.isdisjoint(r.id for r in alone.recommendations)
+
+
+def test_a_loop_that_waits_by_day_is_culled_for_its_nights_alone(books):
+    loop = WAITS | {"idle_held_ms": HOUR * 45 // 100}
+    made = audit_statement(books(*(line(h, **(loop if h % 24 < 12 else HELD)) for h in range(48))), price=2)
+    (one,) = made.cases
+    assert one.idle_held_ratio == pytest.approx(0.725)
+    assert one.idle_held_waits_ratio == pytest.approx(0.225)
+    cull = next(r for r in made.recommendations if r.id == "cull-idle")
+    assert "50 % of the time" in cull.why
+    # 80 % of the nights, which are half of the bill.
+    assert float(cull.saving.middle_pct) == pytest.approx(40, abs=0.01)
+
+
 def test_the_demand_is_while_working(books):
     rows = [line(0, **GEMM, nvlink_ms=HOUR, nvlink_bytes=9_000_000 * HOUR, pcie_rx_ms=HOUR, pcie_rx_bytes=1000 * HOUR)]
     rows += [line(1, **HELD)]

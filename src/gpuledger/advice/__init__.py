@@ -12,6 +12,7 @@ slices       which GPUs can be cut into MIG slices (data/mig.toml)
 rule         what a rule is; rules/ holds one a file, each registers itself
 signs        what several rules look for
 sharing      how far a GPU could be filled by sharing it
+parked       idle time apart from waits between batches
 measured     what jobs' own meters measured, and which rules that supports
 offers       what spot and smaller GPUs cost against this one
 findings     rules against cases: what fires, where and why

@@ -59,6 +59,9 @@ class Case:
     dollars: Dollars | Unknown = Unknown("nothing was paid")  # noqa: RUF009
     idle_ratio: float = 0.0
     idle_held_ratio: float = 0.0
+    # Of these two, what lies between the batches of a starved loop.
+    idle_waits_ratio: float = 0.0
+    idle_held_waits_ratio: float = 0.0
     busy_ratio: float = 0.0
     precision: str | None = None
     tensor_kind: str | None = None

@@ -103,6 +103,7 @@ def _case(group: Group, members: Sequence[Stretch], verdicts: Mapping[int, str],
     total = add_up(s.sums for s in members)
     own = [s for s in members if verdicts[id(s)] == klass] or list(members)
     working = [s for s in members if verdicts[id(s)] not in IDLE_CLASSES] or list(members)
+    waits = add_up((s.sums for s in members if verdicts[id(s)] == "starved"), ("idle_ms", "idle_held_ms"))
     at_work = add_up(s.sums for s in working)
     signals, told = from_line(at_work, gpu), _judge(klass, own, gpu)
     observed = total["observed_ms"] or 1
@@ -132,6 +133,8 @@ def _case(group: Group, members: Sequence[Stretch], verdicts: Mapping[int, str],
         demand=demand_of(total, at_work, signals, gpu, model, precision),
         idle_ratio=total["idle_ms"] / observed,
         idle_held_ratio=total["idle_held_ms"] / observed,
+        idle_waits_ratio=waits["idle_ms"] / observed,
+        idle_held_waits_ratio=waits["idle_held_ms"] / observed,
         busy_ratio=min(1.0, total["busy_ppm_ms"] / PPM / observed),
         precision=precision,
         tensor_kind=_tensor_kind(at_work),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
+from gpuledger.advice.parked import parked_gain, parked_ratio
 from gpuledger.advice.rule import Effort, Reason, advise, bash, pct
 
 CHANGE = bash("""
@@ -24,6 +25,7 @@ helm upgrade cluster-autoscaler autoscaler/cluster-autoscaler -n kube-system --r
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Idle with its memory free, for much of the time."""
-    if case.idle_ratio < limits.idle.idle_heavy_from_ratio or case.purchase in {"reserved", "owned"}:
+    idle = parked_ratio(case, "idle")
+    if idle < limits.idle.idle_heavy_from_ratio or case.purchase in {"reserved", "owned"}:
         return None
-    return Reason(f"idle with its memory free {pct(case.idle_ratio)} of the time")
+    return Reason(f"idle with its memory free {pct(idle)} of the time", parked_gain(case, "idle", "release-idle"))
