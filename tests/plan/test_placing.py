@@ -83,6 +83,21 @@ def test_a_copy_never_spans_instances_and_copies_add_up():
     assert four.rate.middle == pytest.approx(4 * one.rate.middle)
 
 
+def test_gpus_of_several_instances_exchange_over_the_network():
+    """FSDP of 8 B gathers 2 x 16.06 GB and scatters as much again, 7/8 of it past each GPU: 42.2 GB a micro-batch.
+
+    Over NVLink4 that hides behind the backward pass; at 400 Gb/s x 0.8 = 40 GB/s it takes 1.05 s and does not.
+    """
+    asked = job(workload="training", size=None, model="llama-3.1-8b", precision="bf16")
+    one, eight = (place(asked, gpu("h100-sxm5-80gb"), 8, held) for held in (8, 1))
+    assert "FSDP" in one.words
+    assert "FSDP" in eight.words
+    per_gpu_s = 4096 / (eight.rate.middle / 8)
+    assert per_gpu_s > 3 * 16.06e9 * 7 / 8 / 40e9
+    assert one.rate.middle > 1.5 * eight.rate.middle
+    assert place(asked, gpu("h100-sxm5-80gb"), 8, 4).rate.middle <= one.rate.middle
+
+
 def test_int8_is_not_for_training_but_for_frozen_weights():
     refused = place(job(workload="training", precision="int8"), gpu("h100-sxm5-80gb"), 8, 8)
     assert (refused.kind, refused.why) == ("PRECISION", "int8 is for stored weights, not for training")

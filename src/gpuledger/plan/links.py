@@ -60,11 +60,18 @@ def way(gpu: Gpu, group: int, *, across: bool = False, in_node: int = 1, node_gb
     """
     facts = _facts()
     if across or group > facts.gpus_per_node:
-        rate = node_gbps * GIGABIT if node_gbps else facts.node.value / 2
-        words = f"the network, {rate / GIGABIT:g} Gb/s a GPU" + ("" if node_gbps else " assumed")
-        out = rate * facts.node_ratio.value * in_node
-        return Way(words, min(out, _inside(gpu, in_node).bytes_per_s) if in_node > 1 else out)
+        out = _node_bytes_per_s(node_gbps) * facts.node_ratio.value * in_node
+        return Way(network(node_gbps), min(out, _inside(gpu, in_node).bytes_per_s) if in_node > 1 else out)
     return _inside(gpu, group)
+
+
+def network(node_gbps: float | None = None) -> str:
+    """What is between nodes, in words."""
+    return f"the network, {_node_bytes_per_s(node_gbps) / GIGABIT:g} Gb/s a GPU" + ("" if node_gbps else " assumed")
+
+
+def _node_bytes_per_s(node_gbps: float | None) -> float:
+    return node_gbps * GIGABIT if node_gbps else _facts().node.value / 2
 
 
 def _inside(gpu: Gpu, group: int) -> Way:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from gpuledger.plan.links import network
 from gpuledger.plan.migrate_facts import migrate_facts
 from gpuledger.plan.migrate_schema import WorkloadType
 from gpuledger.plan.migrate_statement import MigrationPlan, Misfit, Option
@@ -126,6 +127,8 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
         )
     else:
         found.append("the amount of work stays: a faster option runs fewer hours")
+        if any(option.candidate.nodes > 1 for option in plan.options):
+            found.append(f"GPUs of several instances exchange over {network()}")
     if not plan.current.candidate.whole:
         found.append("GPUs of an instance that the job does not use are paid by whoever uses them")
     found.append(

@@ -48,7 +48,7 @@ def place(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> Placement | 
             least = need
         if need.total_bytes <= room:
             full = _filled(job, way, room)
-            found = _placement(job, gpu, full, memory(job.model, full.setup), room)
+            found = _placement(job, gpu, full, memory(job.model, full.setup), room, gpus_per_instance)
             best = found if best is None or _speed(found) > _speed(best) else best
     if best is not None:
         return best
@@ -115,7 +115,7 @@ def _serving(job: Job, gpus: int, gpus_per_instance: int) -> Iterator[Way]:
         together *= 2
 
 
-def _placement(job: Job, gpu: Gpu, way: Way, need: Memory, room: int) -> Placement:
+def _placement(job: Job, gpu: Gpu, way: Way, need: Memory, room: int, gpus_per_instance: int) -> Placement:
     serving = way.setup.mode == "serve"
     at_a_time = f", {way.setup.batch} request{'s' if way.setup.batch > 1 else ''} at a time" if serving else ""
     return Placement(
@@ -126,7 +126,7 @@ def _placement(job: Job, gpu: Gpu, way: Way, need: Memory, room: int) -> Placeme
         parts=dict(need.parts),
         per_gpu_bytes=need.total_bytes,
         capacity_bytes=room,
-        rate=_times(work_rate(job.model, way.setup, gpu), way.copies),
+        rate=_times(work_rate(job.model, way.setup, gpu, gpus_per_instance), way.copies),
         unit="generated token" if serving else "trained token",
     )
 

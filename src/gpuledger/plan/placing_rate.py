@@ -10,10 +10,10 @@ from gpuledger.plan.throughput import MICRO_BATCHES, decode_errors, decode_step_
 from gpuledger.units import Unknown
 
 
-def work_rate(model: Model, setup: Setup, gpu: Gpu) -> Rate | Unknown:
+def work_rate(model: Model, setup: Setup, gpu: Gpu, gpus_per_instance: int) -> Rate | Unknown:
     """Tokens a second of one copy: trained, or written with all its requests at a time, half full on average."""
     if setup.mode == "train":
-        found = train_rate(model, gpu, setup, MICRO_BATCHES)
+        found = train_rate(model, gpu, setup, MICRO_BATCHES, per_node=gpus_per_instance)
         if isinstance(found, Unknown):
             return found
         return _around(found.rate.per_s, found.rate.low_per_s, found.rate.high_per_s)

@@ -93,15 +93,20 @@ def _fits(model: Model, gpu: Gpu, setup: Setup) -> bool:
 
 
 def train_rate(
-    model: Model, gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | None = None
+    model: Model,
+    gpu: Gpu,
+    setup: Setup,
+    micro_batches: int,
+    node_gbps: float | None = None,
+    per_node: int | None = None,
 ) -> TrainRate | Unknown:
-    """One optimizer step of so many micro-batches in each copy."""
+    """One optimizer step of so many micro-batches in each copy. `per_node`: GPUs of a node, where it is known."""
     facts = factors().train
     each = work(model, gpu, setup, facts)
     if isinstance(each, Unknown):
         return each
     bubble = (setup.pipeline - 1) * each.total_s
-    apart = exchange_s(model, setup, data_way(gpu, setup, node_gbps), micro_batches)
+    apart = exchange_s(model, setup, data_way(gpu, setup, node_gbps, per_node), micro_batches)
     hidden = BACKWARD_SHARE * each.total_s * (micro_batches if setup.zero >= 3 else 1)
     parts = {
         "products": micro_batches * each.compute_s,

@@ -126,10 +126,11 @@ def _tensor_link(model: Model, gpu: Gpu, setup: Setup) -> float:
     return times * all_reduce_s(2.0 * tokens * shape.hidden, setup.tensor, way(gpu, setup.tensor))
 
 
-def data_way(gpu: Gpu, setup: Setup, node_gbps: float | None) -> Way:
-    """The way between copies of the model: within the node while all GPUs are in one."""
-    in_node = max(1, min(setup.data, gpus_per_node() // setup.tensor))
-    return way(gpu, setup.data, across=setup.count > gpus_per_node(), in_node=in_node, node_gbps=node_gbps)
+def data_way(gpu: Gpu, setup: Setup, node_gbps: float | None, per_node: int | None = None) -> Way:
+    """The way between copies of the model: within the node while all GPUs are in one. `per_node`: GPUs it has."""
+    held = per_node or gpus_per_node()
+    in_node = max(1, min(setup.data, held // setup.tensor))
+    return way(gpu, setup.data, across=setup.count > held, in_node=in_node, node_gbps=node_gbps)
 
 
 def exchange_s(model: Model, setup: Setup, over: Way, micro_batches: int) -> float:
