@@ -117,6 +117,15 @@ def test_a_wrong_count_is_mended_and_said() -> None:
     assert all("eight" in o.flags[0] for o in found)
 
 
+@pytest.mark.parametrize(("vcpus", "share"), [(4, "0.125"), (8, "0.25"), (16, "0.5"), (32, "1")])
+def test_a_share_of_a_gpu_is_no_whole_one(vcpus: int, share: str) -> None:
+    """NVv4: $0.2330 an hour for an eighth of an MI25 is $1.864 for all of it, which is what NV32as_v4 costs."""
+    found = find_offers(instance=f"Standard_NV{vcpus}as_v4", region="eastus", purchase="on_demand")
+    assert [o.gpus for o in found] == [Decimal(share)]
+    assert [o.usd_per_gpu_h for o in found] == [Decimal("1.864")]
+    assert [o.apart for o in found] == ["" if share == "1" else "a fraction of a GPU"]
+
+
 def test_bid_floors_and_fractions_stay_out_of_market_figures() -> None:
     apart = {o.cloud for o in load_offers() if o.apart and o.gpus >= 1}
     assert apart == {"mithril"}

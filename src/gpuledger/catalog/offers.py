@@ -63,6 +63,8 @@ class _Count(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listed: str
     gpus: str
     why: str
+    source: str
+    as_of: str
 
 
 class _Apart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
