@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 
 import pytest
 
@@ -43,6 +44,22 @@ def test_nothing_wider_than_the_terminal(cli):
         table = cli("prices", *args).out.split("\n\n")[0]
         assert max(map(len, table.splitlines())) <= 100
         assert "listed" in table
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize(("order", "head"), [("gpu", "$/GPU-h"), ("tflops", "$/TFLOPS"), ("gb", "$/GB")])
+def test_what_it_is_sorted_by_and_how_old_it_is_are_on_the_screen(cli, monkeypatch, columns, order, head):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    args = ("prices", "--sort", order, "--limit", "40")
+    table = cli(*args).out.split("\n\n")[0]
+    assert max(map(len, table.splitlines())) <= columns
+    assert head in table
+    assert "listed" in table
+    rows = cli(*args, "--json").json()["rows"]
+    places = {"gpu": 3}.get(order, 5)
+    for row in rows:
+        assert f" {Decimal(row[f'usd_per_{order}_h']):.{places}f}" in table
+        assert f"{row['age_days']} d{' !' if row['stale'] else ''}" in table
 
 
 def test_prices_without_a_filter_says_what_it_leaves_out(cli):

@@ -18,6 +18,7 @@ from gpuledger.units import Unknown
 
 _FIGURES: Mapping[str, str] = {"tflops": "$/TFLOPS", "gb": "$/GB"}
 REASONS = 4
+NAME_WIDTH = 6
 
 
 def usd(value: Decimal | Unknown, digits: int = 2) -> str:
@@ -40,11 +41,9 @@ def price_list(prices: Prices, order: Order, limit: int) -> list[RenderableType]
     kinds = {(row.gpu_name, row.gpus) for row in prices.rows[:limit]}
     shared = len(kinds) == 1
     table = plain_table(f"{_number(prices.rows[0].gpus)} x {escape(prices.rows[0].gpu_name)}" if shared else "")
-    table.add_column("cloud", overflow="fold", min_width=9)
-    table.add_column("instance", overflow="fold", min_width=10)
-    if not shared:
-        table.add_column("GPUs", overflow="fold", min_width=12)
-    table.add_column("cheapest at", overflow="fold", min_width=10)
+    # Names fold so far that at 80 columns every figure and the age of the price are still there.
+    for head in ("cloud", "instance", *(() if shared else ("GPUs",)), "cheapest at"):
+        table.add_column(head, overflow="fold", min_width=NAME_WIDTH)
     table.add_column("buy", no_wrap=True)
     for head in ("$/GPU-h", "$/inst-h", *([_FIGURES[order]] if order in _FIGURES else ())):
         table.add_column(head, justify="right", no_wrap=True)
