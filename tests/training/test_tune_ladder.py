@@ -112,7 +112,8 @@ def outcomes(found):
 
 def test_it_climbs_as_the_worked_case_does():
     found = climb(FormulaMachine())
-    assert [s.name for s in found.kept][:4] == ["as it is", "8 workers", "bf16", "batch 64"]
+    assert [s.name for s in found.kept][:4] == ["as it is", "8 workers", "batch 64", "bf16"]
+    assert "torch.compile" in [s.name for s in found.kept]
     assert found.winner.effective_batch == START.effective_batch == 64
     assert found.winner.compile == "default"
     assert found.total.low > 3
@@ -129,6 +130,40 @@ def test_what_gains_only_later_is_tried_again():
     assert told["16 workers", 1] == "no gain"
     assert told["bf16", 1] == "kept"
     assert told["16 workers", 2] == "kept"
+
+
+def test_a_precision_that_only_slowed_small_passes_is_tried_again_on_large_ones():
+    """Launches are the limit of small passes, and autocast adds to them: bf16 measured there says nothing of batch 64.
+    With room for batch 64 only in bf16, the batch is not given up for good either."""
+
+    class Launches(Costs):
+        def rate(self, s):
+            launches, work = (1.3 if s.precision == "bf16" else 1) * 10 / s.batch, {"bf16": 0.1}.get(s.precision, 0.6)
+            return 1000 / max(launches, work)
+
+    plan = PLAN.only(["precision", "batch"])
+    precision_first = msgspec.structs.replace(plan, axes=tuple(reversed(plan.axes)))
+    found = climb(FormulaMachine(Launches()), precision_first)
+    assert outcomes(found)["bf16", 1] == "no gain"
+    assert next(s for s in found.steps if s.name == "bf16").gain.ratio < PLAN.hopeless_ratio
+    assert (found.winner.precision, found.winner.batch) == ("bf16", 64)
+
+    def refuse(s):
+        return TrialFailed("CUDA out of memory", memory=True) if s.batch > 32 and s.precision != "bf16" else None
+
+    found = climb(FormulaMachine(Launches(), refuse=refuse), plan)
+    assert outcomes(found)["batch 64", 1] == "refused"
+    assert (found.winner.precision, found.winner.batch) == ("bf16", 64)
+
+
+def test_what_is_slow_to_open_waits_until_the_rest_has_settled():
+    found = climb(FormulaMachine())
+    compiled = [s.settings.compile != "off" for s in found.steps if s.outcome in ("kept", "no gain")]
+    assert sum(compiled) >= 1
+    first = compiled.index(True)
+    assert not any(compiled[:first])
+    before = [s for s in found.steps if s.outcome == "kept"][:-1]
+    assert {"loader", "batch", "precision"} <= {s.axis for s in before}
 
 
 def test_where_two_limits_are_equal_only_both_together_help():
@@ -183,7 +218,7 @@ def test_a_batch_without_room_or_margin_is_refused_and_the_next_smaller_tried():
     found = climb(machine)
     why = {s.name: s.why for s in found.steps if s.outcome == "refused"}
     assert why["batch 64"] == "no room in memory: CUDA out of memory"
-    assert why["batch 32"] == "a step takes 32.0 GiB of 33.0: less than 10% would be left over"
+    assert why["batch 32"] == "no room in memory: a step takes 32.0 GiB of 33.0: less than 10% would be left over"
     assert found.winner.batch == 16
     assert found.winner.accumulate == 4
 

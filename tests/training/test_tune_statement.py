@@ -64,14 +64,15 @@ def test_batches_of_any_size_hold_the_same_samples():
 
 def test_the_shipped_plan_tries_what_the_case_names():
     plan = load_plan()
-    assert [axis.name for axis in plan.axes][:4] == ["loader", "precision", "batch", "logging"]
+    assert [axis.name for axis in plan.axes][:4] == ["loader", "batch", "precision", "logging"]
+    assert [axis.name for axis in plan.axes if axis.opens_s] == ["compile"]
     with pytest.raises(UnknownName, match="no axis of the tuner"):
         plan.only(["presicion"])
 
 
 def test_a_choice_names_what_it_lacks():
     plan = load_plan()
-    offered, left_out = candidates(plan.axes[1], Settings(), Means(bf16=True))
+    offered, left_out = candidates(plan.axes[2], Settings(), Means(bf16=True))
     assert list(offered) == ["bf16"]
     assert set(left_out) == {"fp16", "tf32"}
     loader = candidates(plan.only(["loader"]).axes[0], Settings(), Means(cores=2))[0]

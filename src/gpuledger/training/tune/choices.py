@@ -32,12 +32,16 @@ class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Things of one kind, of which one is kept; `parts` instead of choices for the batch."""
+    """Things of one kind, of which one is kept; `parts` instead of choices for the batch.
+
+    `opens_s`: so long may opening one of them take. Axes with it are tried when the others have settled.
+    """
 
     name: str
     title: str
     choices: tuple[Choice, ...] = ()
     parts: tuple[int, ...] = ()
+    opens_s: float = 0.0
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -2,13 +2,14 @@
 
 One axis after the other, each choice against what stands, on end-to-end speed. What is faster beyond the noise and
 trains the same stays. A choice that gained nothing may gain later (a faster model makes the loader the limit), so axes
-tried before the last change are tried again, until a round changes nothing. At the end everything left is tried at
-once, for the case that only two changes together help. The machine is a parameter: the laws are tested without a GPU.
+tried before the last change are tried again, until a round changes nothing; what is slow to open comes after that. At
+the end everything left is tried at once, for the case that only two changes together help. The machine is a parameter:
+the laws are tested without a GPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Protocol
@@ -19,12 +20,11 @@ from gpuledger.training.tune.duel import Duel, Rule, duel, gain_of, in_words
 from gpuledger.training.tune.parity import compare, finite
 from gpuledger.training.tune.settings import Settings
 from gpuledger.training.tune.statement import Climb, Outcome, Reading, Step
-from gpuledger.training.tune.turns import Alone, Held
-from gpuledger.units import GIB, Unknown
+from gpuledger.training.tune.total import PAIRS, in_turns
+from gpuledger.training.tune.tried import Tried
+from gpuledger.training.tune.turns import Alone, Held, too_large
+from gpuledger.units import Unknown
 
-FINAL_PAIRS = 5
-# Fewer give no interval.
-LEAST_PAIRS = 2
 Say = Callable[[str], None]
 
 
@@ -62,34 +62,43 @@ class Ladder:
     watch: Callable[[Climb], None] = lambda _: None
     _steps: list[Step] = field(default_factory=list)
     _kept_at: int = 0
-    _hopeless: set[str] = field(default_factory=set)
-    _ratios: dict[str, float] = field(default_factory=dict)
     _notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._tried = Tried(self.plan)
+        self._tried_at = dict.fromkeys((axis.name for axis in self.plan.axes), -1)
 
     def climb(self, start: Settings) -> Climb:
         """From the settings of the job to the fastest that train the same."""
         self._begun = self.clock()
         self._top, self._trial = self._open_start(start)
-        opened_s = self.clock() - self._begun
+        opened_s = self._opened_s = self.clock() - self._begun
         self._first, self._curve = self._top, tuple(self._trial.curve)
         self.say("start")
         rate = self._start_rate()
-        windows_s = self.clock() - self._begun - opened_s
-        # What comparing start and winner will take: building the start again, and its windows and the winner's.
-        self._reserve_s = min(opened_s + FINAL_PAIRS * windows_s, self.budget_s / 3)
+        self._windows_s = self._pair_s = self.clock() - self._begun - opened_s
+        self._tried.opened(self._top, opened_s)
         self._note(Step("start", "as it is", self._first, "start", reading=_reading(self._trial, rate)))
-        tried_at = dict.fromkeys((axis.name for axis in self.plan.axes), -1)
+        quick = [axis for axis in self.plan.axes if not axis.opens_s]
+        slow = [axis for axis in self.plan.axes if axis.opens_s]
         for number in range(1, self.plan.max_rounds + 1):
-            before = self._top
-            for axis in self.plan.axes:
-                if tried_at[axis.name] < self._kept_at:
-                    self._walk(axis, number)
-                    tried_at[axis.name] = len(self._steps)
-            if self._top == before and not self._together(number):
+            if self._round(quick, number) and number < self.plan.max_rounds:
+                continue
+            # What is slow to open waits until the rest has settled: after it each trial would be slow to open.
+            if not self._round(slow, number) and not self._together(number):
                 break
         rates = self._total()
         total = gain_of(*rates, self.plan.p) if rates else None
         return replace(self._so_far(), total=total, side_by_side=(fmean(rates[0]), fmean(rates[1])) if rates else None)
+
+    def _round(self, axes: Sequence[Axis], number: int) -> bool:
+        """Walk the axes that were not tried since the last change; whether anything was kept."""
+        before = self._top
+        for axis in axes:
+            if self._tried_at[axis.name] < self._kept_at:
+                self._walk(axis, number)
+                self._tried_at[axis.name] = len(self._steps)
+        return self._top != before
 
     def _so_far(self) -> Climb:
         spent_s, notes = self.clock() - self._begun, tuple(dict.fromkeys(self._notes))
@@ -102,14 +111,22 @@ class Ladder:
             self._trial.close()
             raise _cannot_run(failed) from failed
 
-    def _late(self) -> bool:
+    def _late(self, coming_s: float = 0.0) -> bool:
         """Whether what is left is needed to compare start and winner."""
-        return self.clock() - self._begun + self._reserve_s > self.budget_s
+        return self.clock() - self._begun + coming_s + self._reserve_s() > self.budget_s
 
-    def _spent(self) -> str:
+    def _reserve_s(self) -> float:
+        """What comparing start and winner will take: building the start again, and its windows and the winner's."""
+        compiled = self._first.compile != "off"  # once, not again for those who share its graph
+        again_s = self._tried.opening_s(self._first) if compiled else self._opened_s
+        pair_s = (self._windows_s + max(self._windows_s, self._pair_s)) / 2
+        return min(again_s + PAIRS[0] * pair_s, self.budget_s / 3)
+
+    def _spent(self, coming_s: float) -> str:
         if self.clock() - self._begun > self.budget_s:
             return f"the budget of {self.budget_s:g} s is spent"
-        return f"the rest of the budget of {self.budget_s:g} s is for comparing start and winner"
+        rest = f"the rest of the budget of {self.budget_s:g} s is for comparing start and winner"
+        return rest if self._late() else f"it may take {coming_s:.0f} s, and {rest}"
 
     def _open_start(self, start: Settings) -> tuple[Settings, Held]:
         """The job as it is; where it does not fit, with half the batch and twice the passes, and so on."""
@@ -139,7 +156,7 @@ class Ladder:
                 self._note(Step(axis.name, name, self._top, "left out", why))
         misses, patience = 0, self.plan.patience
         for name, settings in offered.items():
-            if name in self._hopeless or settings == self._top:
+            if self._tried.hopeless(name) or settings == self._top:
                 continue
             if axis.parts:
                 settings = self._top.having({"batch": settings.batch})  # noqa: PLW2901 - on top of what stands
@@ -152,33 +169,38 @@ class Ladder:
     def _try(self, axis: str, name: str, settings: Settings, number: int) -> Outcome:
         """One setting against what stands."""
         step = Step(axis, name, settings, "refused", round=number)
-        if self._late():
-            return self._note(replace(step, outcome="not tried", why=self._spent()))
+        # Fewer pairs than the first look needs would say nothing.
+        coming_s = self._tried.opening_s(settings) + self.plan.looks[0] * self._pair_s
+        if self._late(coming_s):
+            return self._note(replace(step, outcome="not tried", why=self._spent(coming_s)))
         self.say(name)
         begun, trial = self.clock(), None
         try:
             trial = self._open(settings)
-            step = replace(step, opened_s=self.clock() - begun)
+            opened_s = self.clock() - begun
+            self._tried.opened(settings, opened_s)
+            step = replace(step, opened_s=opened_s)
             parity = compare(self._curve, trial.curve, self.plan.parity_tolerance_ratio)
             step = replace(step, parity=parity)
-            if why := parity.why or self._too_large(trial):
+            if why := parity.why:
                 raise TrialFailed(why)
+            if why := too_large(trial, self.machine.memory_bytes, self.plan.memory_margin_ratio):
+                raise TrialFailed(why, memory=True)
             found = self._duel(trial)
         except TrialFailed as failed:
-            self._hopeless.add(name)
+            self._tried.refused(name, memory=failed.memory)
             if trial is not None:
                 trial.close()
             return self._note(replace(step, why=f"no room in memory: {failed.why}" if failed.memory else failed.why))
         step = replace(step, gain=found.gain, reading=_reading(trial, fmean(found.new_rates)))
         if found.verdict == "faster":
             self._trial.close()
+            self._tried.kept(self._top, settings)
             self._top, self._trial = settings, trial
             self._kept_at = len(self._steps) + 1
             return self._note(replace(step, outcome="kept"))
         trial.close()
-        self._ratios[name] = found.gain.ratio
-        if found.gain.ratio < self.plan.hopeless_ratio:
-            self._hopeless.add(name)
+        self._tried.gained_nothing(name, found.gain.ratio)
         noisy = found.gain.ratio >= 1 + self.plan.min_gain_ratio
         why = f"too noisy to tell: {in_words(found.gain)}" if noisy else in_words(found.gain)
         if found.cut_short:
@@ -207,17 +229,10 @@ class Ladder:
     def _duel(self, trial: Held) -> Duel:
         plan, old = self.plan, self._trial
         rule = Rule(plan.min_gain_ratio, plan.looks, plan.p)
-        return duel(lambda: old.window(plan.window_s), lambda: trial.window(plan.window_s), rule, self._late)
-
-    def _too_large(self, trial: Held) -> str:
-        """Why the peak leaves too little room; a step that barely fits now runs out later."""
-        peak, room = trial.peak_bytes, self.machine.memory_bytes
-        if isinstance(peak, Unknown) or isinstance(room, Unknown):
-            return ""
-        if peak * (1 + self.plan.memory_margin_ratio) <= room:
-            return ""
-        margin = f"{self.plan.memory_margin_ratio:.0%}"
-        return f"a step takes {peak / GIB:.1f} GiB of {room / GIB:.1f}: less than {margin} would be left over"
+        begun = self.clock()
+        found = duel(lambda: old.window(plan.window_s), lambda: trial.window(plan.window_s), rule, self._late)
+        self._pair_s = (self.clock() - begun) / len(found.old_rates)
+        return found
 
     def _together(self, number: int) -> bool:
         """All that neither gained nor lost by itself, at once: where the loader and the device limit equally, only both
@@ -229,13 +244,13 @@ class Ladder:
             if name:
                 settings, names = offered[name], [*names, name]
         name = " + ".join(names)
-        if len(names) < 2 or name in self._hopeless:
+        if len(names) < 2 or self._tried.hopeless(name):
             return False
-        self._hopeless.add(name)
+        self._tried.refused(name)
         return self._try("together", name, settings, number) == "kept"
 
     def _may_help(self, axis: Axis, now: Settings, name: str, new: Settings) -> bool:
-        if name in self._hopeless or self._ratios.get(name, 1.0) < 1 - self.plan.min_gain_ratio:
+        if not self._tried.harmless(name):
             return False
         if new.workers != now.workers or new.batch != now.batch:
             return new.workers >= now.workers and new.batch >= now.batch
@@ -253,21 +268,18 @@ class Ladder:
             self._trial.close()
             self._notes.append(f"the start could not be measured again: {failed.why}")
             return None
-        olds, news = list[float](), list[float]()
+        window_s, new = self.plan.window_s, self._trial
         try:
-            for turn in range(FINAL_PAIRS):
-                if turn >= LEAST_PAIRS and self.clock() - self._begun > self.budget_s:
-                    break
-                pair = [(old, olds), (self._trial, news)]
-                for trial, into in pair if turn % 2 == 0 else reversed(pair):
-                    into.append(trial.window(self.plan.window_s))
-        except TrialFailed as failed:
-            self._notes.append(f"start against winner broke off: {failed.why}")
+            olds, news, failed_in = in_turns(
+                lambda: old.window(window_s), lambda: new.window(window_s), self.plan.p,
+                lambda: self.clock() - self._begun > self.budget_s, TrialFailed,
+            )  # fmt: skip
         finally:
             old.close()
-            self._trial.close()
-        both = min(len(olds), len(news))
-        return (olds[:both], news[:both]) if both else None
+            new.close()
+        if failed_in is not None:
+            self._notes.append(f"start against winner broke off: {failed_in}")
+        return (olds, news) if olds else None
 
     def _note(self, step: Step) -> Outcome:
         self._steps.append(step)

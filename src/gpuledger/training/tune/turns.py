@@ -1,4 +1,4 @@
-"""How are two settings compared where the device has no room for both at once?
+"""How much room does a setting leave, and how are two compared where the device has no room for both at once?
 
 Each is built for its window and taken down after it. That costs time, not truth: a window starts warm.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gpuledger.training.tune.settings import Settings
-from gpuledger.units import Unknown
+from gpuledger.units import GIB, Unknown
 
 
 class Held(Protocol):
@@ -66,3 +66,11 @@ class Alone:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def too_large(held: Held, room: int | Unknown, margin_ratio: float) -> str:
+    """Why the peak leaves too little room; a step that barely fits now runs out later."""
+    peak = held.peak_bytes
+    if isinstance(peak, Unknown) or isinstance(room, Unknown) or peak * (1 + margin_ratio) <= room:
+        return ""
+    return f"a step takes {peak / GIB:.1f} GiB of {room / GIB:.1f}: less than {margin_ratio:.0%} would be left over"
