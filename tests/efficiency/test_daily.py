@@ -53,7 +53,7 @@ def test_days_and_hours_give_the_same_statement(lake: Lake, window: dict[str, An
 def test_a_window_inside_a_day_is_read_from_hours(lake: Lake) -> None:
     inside = efficiency_statement(lake, since_ms=START + 2 * MS_PER_HOUR, until_ms=START + 4 * MS_PER_HOUR)
     assert inside.samples == 4 * 60
-    with Books(lake, Scope(START + MS_PER_HOUR)) as books:
-        assert not any(file.endswith(".days.parquet") for file in books.account_files)
-    with Books(lake, Scope(START)) as books:
-        assert all(file.endswith(".days.parquet") for file in books.account_files)
+    books = Books(lake, Scope(START + MS_PER_HOUR))
+    assert not any(file.endswith(".days.parquet") for file in books.account_files)
+    books = Books(lake, Scope(START))
+    assert all(file.endswith(".days.parquet") for file in books.account_files)

@@ -7,8 +7,8 @@ from typing import Any
 
 from gpuledger.advice.case import Demand
 from gpuledger.catalog.gpus import Gpu
+from gpuledger.efficiency.activity import PIPES
 from gpuledger.efficiency.evidence import ModelFacts
-from gpuledger.efficiency.rows import PIPES
 from gpuledger.efficiency.signals import Signals
 from gpuledger.units import MIB, MS_PER_S, Unknown
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
+from gpuledger.efficiency.activity import PIPES
 from gpuledger.efficiency.behaviour import Behaviour, classify
-from gpuledger.efficiency.rows import HISTOGRAM, PIPES
+from gpuledger.efficiency.rows import HISTOGRAM
 from gpuledger.efficiency.scope import SOURCE, Scope, nothing_found, open_books
 from gpuledger.efficiency.signals import from_line
 from gpuledger.lake.layout import Lake

@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from gpuledger.efficiency.activity import PIPES
 from gpuledger.efficiency.calibration import Calibration
 from gpuledger.efficiency.evidence import ModelFacts, PipeRates
-from gpuledger.efficiency.rows import PIPES
 from gpuledger.efficiency.scope import SOURCE, Scope, open_books
 from gpuledger.lake.layout import Lake
 from gpuledger.units import PPM, Unknown

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
 
+from gpuledger.efficiency.account_sums import AccountSums
+from gpuledger.efficiency.activity import PIPES
 from gpuledger.efficiency.calibration import Calibration
 from gpuledger.efficiency.evidence import NO_TENSOR, PART_VECTOR, TENSOR_ONLY, ModelFacts, PipeRates
-from gpuledger.efficiency.rows import KEYS, LABELS, PIPES, numbers
 from gpuledger.units import Unknown
 
 
@@ -43,30 +43,18 @@ class Accounts:
         return self.models[self.labels["gpu_model"][row]]
 
 
-def make_accounts(table: pa.Table, calibration: Calibration | None = None) -> Accounts:
-    """The accounts of a table in order of device."""
-    labels = {k: table[k].to_pylist() for k in LABELS}
-    other = {*KEYS, "first_ms", "last_ms"}
-    sums = {name: numbers(table[name]) for name in table.column_names if name not in other}
+def make_accounts(found: AccountSums, calibration: Calibration | None = None) -> Accounts:
+    """The accounts, with what follows from their sums and the catalog."""
+    labels, sums = found.labels, dict(found.sums)
     models = {name: ModelFacts(name) for name in dict.fromkeys(labels["gpu_model"])}
-    board_mw = numbers(table["board_mw"])
-    sums |= _power(sums, board_mw, labels, models, calibration)
+    sums |= _power(sums, found.board_mw, labels, models, calibration)
     worked, notes = _counters(sums, labels, models)
     sums |= worked
     sums |= _over_measured(sums, labels, models, calibration)
     sums |= _memory(sums, labels, models, calibration)
-    boards = _numbered(labels["gpu_uuid"])
-    pairs = [f"{u}/{i or ''}" for u, i in zip(labels["gpu_uuid"], labels["gpu_instance_id"], strict=True)]
     whole = np.array([i is None for i in labels["gpu_instance_id"]], dtype=bool)
-    share = numbers(table["slice_ppm"]) / 1e6
-    first, last = (numbers(table[c]) for c in ("first_ms", "last_ms"))
-    slices = np.where(whole, 1.0, share)
-    return Accounts(labels, sums, slices, _numbered(pairs), boards, models, notes, first, last)
-
-
-def _numbered(names: list[str | None] | list[str]) -> np.ndarray:
-    """Equal names that stand together get one number, counted up."""
-    return np.cumsum([i > 0 and names[i] != names[i - 1] for i in range(len(names))], dtype=np.int64)
+    slices = np.where(whole, 1.0, found.slice_ppm / 1e6)
+    return Accounts(labels, sums, slices, found.device, found.board, models, notes, found.first_ms, found.last_ms)
 
 
 def _power(
@@ -79,9 +67,12 @@ def _power(
     """PIF, PIF less idle power, and utilization in the accounts where PIF is known too (for the gap)."""
     board = np.nan_to_num(board_mw, nan=1.0)
     judged = ~np.isnan(board_mw)
-    idle = np.array(
-        [_idle_mw(models[m], u, calibration) for m, u in zip(labels["gpu_model"], labels["gpu_uuid"], strict=True)]
-    )
+    listed = {model: _idle_mw(facts) for model, facts in models.items()}
+    idle = np.array([listed[model] for model in labels["gpu_model"]])
+    for i, uuid in enumerate(labels["gpu_uuid"] if calibration else ()):
+        measured = calibration.of(uuid) if calibration and uuid else None
+        if measured and measured.idle_power_w is not None:
+            idle[i] = measured.idle_power_w * 1e3
     corrected = judged & (idle < board)
     span = np.where(corrected, board - np.nan_to_num(idle), 1.0)
     # A board that draws less than its catalog idle power does no negative work.
@@ -100,10 +91,7 @@ def _power(
     }
 
 
-def _idle_mw(facts: ModelFacts, uuid: str | None, calibration: Calibration | None) -> float:
-    measured = calibration.of(uuid) if calibration and uuid else None
-    if measured and measured.idle_power_w is not None:
-        return measured.idle_power_w * 1e3
+def _idle_mw(facts: ModelFacts) -> float:
     idle = facts.idle_mw
     return float("nan") if isinstance(idle, Unknown) else idle
 
@@ -114,22 +102,26 @@ def _counters(
     """Share of the dense peak by pipe activity, low, middle and high, and what was assumed row by row."""
     pairs = list(zip(labels["gpu_model"], labels["tensor_precision"], strict=True))
     worth = worth_of_pipes(sums, pairs, models)
-    recorded = worth["worked_ms"] > 0
-    notes = []
-    for i, (model, precision) in enumerate(pairs):
-        rates = models[model].rates(precision)
-        if not recorded[i] or isinstance(rates, Unknown):
-            notes.append(frozenset[str]())
-            continue
-        gaps = []
-        if sums["matrix_ms"][i] == 0:
-            gaps.append(NO_TENSOR)
-        if sums["vector_ms"][i] == 0:
-            gaps.append(TENSOR_ONLY)
-        elif sums["vector_ms"][i] < sums["counters_ms"][i]:
-            gaps.append(PART_VECTOR)
-        notes.append(frozenset((*rates.notes, *gaps)))
+    recorded, matrix, vector = (
+        v.tolist() for v in (worth["worked_ms"] > 0, sums["matrix_ms"] > 0, sums["vector_ms"] > 0)
+    )
+    part = (sums["vector_ms"] < sums["counters_ms"]).tolist()
+    cases, notes = dict[tuple[object, ...], frozenset[str]](), []
+    for case in zip(pairs, recorded, matrix, vector, part, strict=True):
+        if case not in cases:
+            cases[case] = _notes(models[case[0][0]].rates(case[0][1]), *case[1:])
+        notes.append(cases[case])
     return worth, tuple(notes)
+
+
+def _notes(rates: PipeRates | Unknown, recorded: bool, matrix: bool, vector: bool, part: bool) -> frozenset[str]:
+    """What was assumed of an account: by its rates, and by what of it was recorded."""
+    if not recorded or isinstance(rates, Unknown):
+        return frozenset()
+    gaps = [] if matrix else [NO_TENSOR]
+    if part or not vector:
+        gaps.append(PART_VECTOR if vector else TENSOR_ONLY)
+    return frozenset((*rates.notes, *gaps))
 
 
 def worth_of_pipes(

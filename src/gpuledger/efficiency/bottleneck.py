@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.efficiency.account_sums import DeviceDays
 from gpuledger.efficiency.accounts import Accounts
 from gpuledger.efficiency.causes import figures_of, likely_cause
 from gpuledger.efficiency.means import Groups
@@ -16,21 +16,20 @@ from gpuledger.ledger.cells import classify
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 NOT_KNOWN = "not known"
-Device = tuple[str, str | None]
 
 
 def gpu_rows(
     accounts: Accounts,
     devices: Groups,
     main: Sequence[int],
-    days: pa.Table,
-    coverage: pa.Table | None,
+    days: DeviceDays,
+    unobserved_ms: Sequence[int] | None,
     longest_idle_ms: Sequence[int],
     limits: Thresholds,
 ) -> tuple[GpuRow, ...]:
     """Analysis 6 and the per-GPU summary: one row a device, in the order of the accounts."""
-    hosts, active_days, slow_days = (days[c].to_pylist() for c in ("host", "active_days", "bottlenecked_days"))
-    unobserved = _unobserved_ms(accounts, devices, coverage)
+    hosts, active_days, slow_days = days.host, days.active, days.bottlenecked
+    unobserved = _unobserved_ms(accounts, devices) if unobserved_ms is None else unobserved_ms
     idle_h, held_h = ((devices.sums(c) / MS_PER_HOUR).tolist() for c in ("idle_ms", "idle_held_ms"))
     all_means, slow_pct, labels = devices.means, devices.bottlenecked_pct, accounts.labels
     rows = []
@@ -40,11 +39,10 @@ def gpu_rows(
         cause, evidence = "", ""
         if consistently:
             cause, evidence = likely_cause(figures_of(devices, device, accounts.facts(row)))
-        key = (labels["gpu_uuid"][row] or "", labels["gpu_instance_id"][row])
         rows.append(
             GpuRow(
-                gpu_uuid=key[0],
-                gpu_instance_id=key[1],
+                gpu_uuid=labels["gpu_uuid"][row] or "",
+                gpu_instance_id=labels["gpu_instance_id"][row],
                 gpu_model=labels["gpu_model"][row],
                 host=hosts[device],
                 cluster=labels["cluster"][row],
@@ -60,7 +58,7 @@ def gpu_rows(
                 idle_h=idle_h[device],
                 idle_held_h=held_h[device],
                 longest_idle_h=longest_idle_ms[device] / MS_PER_HOUR,
-                unobserved_h=max(0, unobserved[key]) / MS_PER_HOUR,
+                unobserved_h=max(0, unobserved[device]) / MS_PER_HOUR,
             )
         )
     return tuple(rows)
@@ -81,16 +79,9 @@ def class_of(means: Means, limits: Thresholds) -> str:
     return classify(util / 100, pif, limits)
 
 
-def _unobserved_ms(accounts: Accounts, devices: Groups, coverage: pa.Table | None) -> dict[Device, int]:
-    """Time between a device's first and last sample that no sample stands for, whoever owned it.
-
-    `coverage` is all owners' where the accounts are those of some only.
-    """
-    if coverage is None:
-        starts = np.flatnonzero(np.diff(accounts.device, prepend=-1))
-        first, last = np.minimum.reduceat(accounts.first_ms, starts), np.maximum.reduceat(accounts.last_ms, starts)
-        keys = [(accounts.labels["gpu_uuid"][i] or "", accounts.labels["gpu_instance_id"][i]) for i in starts.tolist()]
-        left = last - first - devices.sums("observed_ms").astype(np.int64)
-        return dict(zip(keys, left.tolist(), strict=True))
-    columns = (coverage[c].to_pylist() for c in ("gpu_uuid", "gpu_instance_id", "first_ms", "last_ms", "observed_ms"))
-    return {(uuid, instance): last - first - seen for uuid, instance, first, last, seen in zip(*columns, strict=True)}
+def _unobserved_ms(accounts: Accounts, devices: Groups) -> list[int]:
+    """Time between a device's first and last sample that no sample stands for."""
+    starts = np.flatnonzero(np.diff(accounts.device, prepend=-1))
+    first, last = np.minimum.reduceat(accounts.first_ms, starts), np.maximum.reduceat(accounts.last_ms, starts)
+    left: list[int] = (last - first - devices.sums("observed_ms").astype(np.int64)).tolist()
+    return left

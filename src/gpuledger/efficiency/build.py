@@ -57,21 +57,19 @@ def efficiency_statement(
     """
     scope = Scope(since_ms, until_ms, tuple(clusters), tuple(namespaces), tuple(owners))
     source, limits = check_source(achievable), thresholds or load_thresholds()
-    with Books(lake, scope) as books:
-        accounts = make_accounts(books.accounts(), calibration)
-        days = books.devices()
-        by_hour = books.by_hour()
-        coverage = books.coverage() if scope.names_owners else None
-        main = main_rows(accounts)
-        devices = Groups(accounts, accounts.device, accounts.devices)
-        capacities = device_capacities(accounts, devices, main, source, calibration)
-        tflops = [d.achievable_tflops for d in capacities]
-        known = np.array([np.nan if isinstance(t, Unknown) else t for t in tflops])
-        sums = gather(books.device_hours(), known, np.array([d.board for d in capacities]))
-        idle_ms = longest_idle_ms(books.quiet_spells(), scope, accounts.devices)
+    books = Books(lake, scope)
+    found = books.accounts()
+    accounts = make_accounts(found, calibration)
+    main = main_rows(accounts)
+    devices = Groups(accounts, accounts.device, accounts.devices)
+    capacities = device_capacities(accounts, devices, main, source, calibration)
+    tflops = [d.achievable_tflops for d in capacities]
+    known = np.array([np.nan if isinstance(t, Unknown) else t for t in tflops])
+    sums = gather(books.lines(), books.names, known, np.array([d.board for d in capacities]))
+    idle_ms = longest_idle_ms(books.quiet_spells(), scope, accounts.devices)
     why = next((t.why for t in tflops if isinstance(t, Unknown)), "no PIF")
-    hours = hour_rows(sums, by_hour, accounts.models, why)
-    per_gpu = gpu_rows(accounts, devices, main, days, coverage, idle_ms, limits)
+    hours = hour_rows(sums, accounts.models, why)
+    per_gpu = gpu_rows(accounts, devices, main, found.days, books.unobserved_ms(), idle_ms, limits)
     whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
     means, posted = whole.means[0], _posted_days(lake, scope)
     other = [d.day for d in posted if d.rules != rules_fingerprint(limits)]
@@ -91,7 +89,7 @@ def efficiency_statement(
         trends=trends(hours),
         by_model=model_rows(accounts),
         per_gpu=per_gpu,
-        by_namespace=namespace_rows(accounts, by_hour, limits.targets),
+        by_namespace=namespace_rows(accounts, sums.groups, limits.targets),
         roi=roi(_gpus_with_pif(capacities, devices), means.rfu_power_pct, limits.targets.roi_rfu_ratios),
         findings=(),
         assumptions=assumptions(accounts, whole, scope, limits, source, calibration, other),

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.accounts import worth_of_pipes
+from gpuledger.efficiency.columns import Names, Rows
+from gpuledger.efficiency.device_hours import device_hours
 from gpuledger.efficiency.evidence import ModelFacts
+from gpuledger.efficiency.hour_groups import HourGrouping, HourGroups
 from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_UTIL
-from gpuledger.efficiency.rows import Rows, numbers
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
 from gpuledger.ledger.cells import classify
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio
@@ -22,20 +23,23 @@ BINS = 20
 
 @dataclass
 class HourSums:
-    """What is gathered over pieces of device-hours: rows by period, and time by cell of the plane."""
+    """What is gathered over the lines: rows by period, time by cell of the plane, and sums by period and kind."""
 
     periods: dict[tuple[int, int], dict[str, float]] = field(default_factory=dict)
     plane: np.ndarray = field(default_factory=lambda: np.zeros(BINS * BINS))
+    groups: HourGroups = field(default_factory=HourGroups)
 
 
-def gather(pieces: Iterable[Rows], device_tflops: np.ndarray, device_board: np.ndarray) -> HourSums:
-    """Add up device-hours. `device_tflops`: achievable by device, NaN where not known; `device_board`: its board."""
-    sums = HourSums()
-    for rows in pieces:
-        if not len(rows["device"]):
-            continue
-        _add_periods(sums, rows, device_tflops, device_board)
-        _add_plane(sums, rows)
+def gather(
+    lines: Iterable[tuple[int, Rows]], names: Mapping[str, Names], device_tflops: np.ndarray, device_board: np.ndarray
+) -> HourSums:
+    """Add up lines. `device_tflops`: achievable by device, NaN where not known; `device_board`: its board."""
+    sums, grouping = HourSums(), HourGrouping()
+    for rows in device_hours(grouping.passing(lines)):
+        if len(rows["device"]):
+            _add_periods(sums, rows, device_tflops, device_board)
+            _add_plane(sums, rows)
+    sums.groups = grouping.total(names)
     return sums
 
 
@@ -89,24 +93,18 @@ def _add_plane(sums: HourSums, rows: Rows) -> None:
     sums.plane += np.bincount(place, rows["observed_ms"][known], minlength=BINS * BINS)
 
 
-def hour_rows(
-    sums: HourSums, by_hour: pa.Table, models: dict[str | None, ModelFacts], why_tflops: str
-) -> tuple[HourRow, ...]:
+def hour_rows(sums: HourSums, models: dict[str | None, ModelFacts], why_tflops: str) -> tuple[HourRow, ...]:
     """The fleet per period, in order of time."""
-    worked = _worked(by_hour, models)
+    worked = _worked(sums.groups, models)
     return tuple(_hour(key, sums.periods[key], worked.get(key), why_tflops) for key in sorted(sums.periods))
 
 
-def _worked(by_hour: pa.Table, models: dict[str | None, ModelFacts]) -> dict[tuple[int, int], tuple[float, float]]:
+def _worked(groups: HourGroups, models: dict[str | None, ModelFacts]) -> dict[tuple[int, int], tuple[float, float]]:
     """Share of the dense peak x ms (middle), and its time, by period."""
-    sums = {n: numbers(by_hour[n]) for n in by_hour.column_names if pa.types.is_floating(by_hour[n].type)}
-    pairs = list(zip(by_hour["gpu_model"].to_pylist(), by_hour["tensor_precision"].to_pylist(), strict=True))
-    worth = worth_of_pipes(sums, pairs, models)
+    worth = worth_of_pipes(groups.sums, list(zip(groups.model, groups.precision, strict=True)), models)
     out: dict[tuple[int, int], tuple[float, float]] = {}
-    keys = zip(by_hour["hour_ms"].to_pylist(), by_hour["grain_ms"].to_pylist(), strict=True)
-    for key, part, known in zip(
-        keys, worth["worked_middle_ratio_ms"].tolist(), worth["worked_ms"].tolist(), strict=True
-    ):
+    columns = (worth["worked_middle_ratio_ms"].tolist(), worth["worked_ms"].tolist())
+    for key, part, known in zip(groups.period, *columns, strict=True):
         before = out.get(key, (0.0, 0.0))
         out[key] = (before[0] + part, before[1] + known)
     return out

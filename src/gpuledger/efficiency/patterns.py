@@ -7,11 +7,11 @@ from functools import cache
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.thresholds import Targets
 from gpuledger.efficiency.accounts import Accounts
+from gpuledger.efficiency.hour_groups import HourGroups
 from gpuledger.efficiency.means import Groups, by_label
 from gpuledger.efficiency.scope import UNALLOCATED
 from gpuledger.efficiency.statement import GroupRow
@@ -43,7 +43,7 @@ def _rules() -> _File:
     return load_toml(data_dir(__package__, "data", "namespaces.toml"), _File)
 
 
-def namespace_rows(accounts: Accounts, by_hour: pa.Table, targets: Targets) -> tuple[GroupRow, ...]:
+def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) -> tuple[GroupRow, ...]:
     """Analysis 8: means, classes, target and pattern of each namespace."""
     names, groups = by_label(accounts, "namespace", UNALLOCATED)
     series = _series(by_hour)
@@ -78,11 +78,11 @@ def purpose(name: str, groups: Groups, i: int) -> tuple[str | None, str]:
     return kind, f"by its use: {100 * util:.0f} % utilization while active"
 
 
-def _series(by_hour: pa.Table) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _series(by_hour: HourGroups) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Hours (since 1970) and mean utilization in percent, by namespace; folded days tell no time of day."""
     sums: dict[str, dict[int, tuple[float, float]]] = {}
-    columns = [by_hour[c].to_pylist() for c in ("namespace", "hour_ms", "grain_ms", "util_ppm_ms", "util_ms")]
-    for name, hour_ms, grain_ms, part, known_ms in zip(*columns, strict=True):
+    columns = (by_hour.sums[c].tolist() for c in ("util_ppm_ms", "util_ms") if by_hour.sums)
+    for name, (hour_ms, grain_ms), part, known_ms in zip(by_hour.namespace, by_hour.period, *columns, strict=True):
         if known_ms and grain_ms == MS_PER_HOUR:
             hours = sums.setdefault(name or UNALLOCATED, {})
             before = hours.get(hour_ms, (0.0, 0.0))

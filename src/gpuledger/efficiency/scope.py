@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from gpuledger.errors import InputError, UnknownName, nearest
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.store import Ledger
 from gpuledger.units import MS_PER_DAY, utc, utc_day
+
+if TYPE_CHECKING:
+    import duckdb
 
 # Time nobody held a GPU for; the word also works as a filter.
 UNALLOCATED = "unallocated"
@@ -82,8 +83,8 @@ def check_source(achievable: str) -> str:
     return achievable
 
 
-def open_books(lake: Lake, scope: Scope) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
-    """A bounded query engine, and the files of lines that can matter."""
+def line_files(lake: Lake, scope: Scope) -> list[str]:
+    """The files of lines that can matter; an error where there is none."""
     lake.require()
     ledger = Ledger(lake)
     if not ledger.manifest().days:
@@ -93,6 +94,14 @@ def open_books(lake: Lake, scope: Scope) -> tuple[duckdb.DuckDBPyConnection, lis
     files = ledger.files("lines", scope.days())
     if not files:
         raise nothing_found(lake, scope)
+    return files
+
+
+def open_books(lake: Lake, scope: Scope) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
+    """A bounded query engine, and the files of lines that can matter."""
+    import duckdb  # the efficiency statement needs none
+
+    files = line_files(lake, scope)
     db = duckdb.connect()
     db.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
     return db, files
@@ -100,6 +109,8 @@ def open_books(lake: Lake, scope: Scope) -> tuple[duckdb.DuckDBPyConnection, lis
 
 def nothing_found(lake: Lake, scope: Scope) -> InputError:
     """The error for a scope without a line: what was asked, and what there is."""
+    import duckdb
+
     ledger = Ledger(lake)
     days = sorted(d.day for d in ledger.manifest().days)
     names: dict[str, list[str]] = {}

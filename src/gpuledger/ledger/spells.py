@@ -10,7 +10,8 @@ import pyarrow as pa
 from gpuledger.ledger.measures import HELD, IDLE
 from gpuledger.ledger.spans import Stamps
 
-KINDS = ("idle", "idle_held", "gap")
+GAP = "gap"
+KINDS = ("idle", "idle_held", GAP)
 _CODE_OF_STATE = {IDLE: 0, HELD: 1}
 SCHEMA = pa.schema(
     [
@@ -51,7 +52,7 @@ def find(stamps: Stamps, state: np.ndarray) -> Found:
         device,
         np.concatenate([stamps.at_ms[first], end[hole]]),
         np.concatenate([end[last], stamps.next_ms[hole]]),
-        np.concatenate([kind, np.full(len(hole), KINDS.index("gap"))]),
+        np.concatenate([kind, np.full(len(hole), KINDS.index(GAP))]),
     )
 
 

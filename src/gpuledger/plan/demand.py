@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from gpuledger.advice.stretches import WORK, window_test
 from gpuledger.catalog.gpus import Gpu
+from gpuledger.efficiency.activity import PIPES
 from gpuledger.efficiency.evidence import ModelFacts
 from gpuledger.efficiency.pipes import precision_name
-from gpuledger.efficiency.rows import PIPES
 from gpuledger.efficiency.scope import SOURCE, Scope, open_books
 from gpuledger.lake.layout import Lake
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown

@@ -1,0 +1,132 @@
+"""Which labels and numbers stand in a file of the books, as plain arrays?
+
+Read from Arrow's buffers: Arrow's own ways to NumPy import pandas where it is installed, half a second of a statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+# A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
+Rows = dict[str, np.ndarray]
+
+
+class Names:
+    """The texts of one label over all files, numbered as they come."""
+
+    def __init__(self) -> None:
+        self.texts: list[str | None] = []
+        self._number: dict[str | None, int] = {}
+        self._last: tuple[pa.Array | None, np.ndarray] = (None, np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def numbered(self, column: pa.ChunkedArray) -> np.ndarray:
+        """The numbers of a column's texts."""
+        parts = [self._known(c.dictionary)[_numbers32(c.indices)] for c in column.chunks if len(c)]
+        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+    def _known(self, words: pa.Array) -> np.ndarray:
+        """By place in a file's dictionary the number here; one place more for NULL."""
+        last, found = self._last
+        if last is None or not last.equals(words):  # files of one lake mostly name the same things
+            found = np.array([*(self._take(w) for w in words.to_pylist()), -1], dtype=np.int64)
+            self._last = words, found
+        return found
+
+    def _take(self, text: str | None) -> int:
+        if text not in self._number:
+            self._number[text] = len(self.texts)
+            self.texts.append(text)
+        return self._number[text]
+
+    def places(self) -> np.ndarray:
+        """By number the place in alphabetical order, from 1; the last entry, which -1 takes, is 0: NULL comes first."""
+        found = np.zeros(len(self.texts) + 1, dtype=np.int64)
+        for place, text in enumerate(sorted(self._number, key=str)):
+            found[self._number[text]] = place + 1
+        return found
+
+    def among(self, wanted: Collection[str], nameless: str | None = None) -> np.ndarray:
+        """By number whether a text is one of those wanted; the last entry: whether `nameless` is."""
+        return np.array([*(t in wanted for t in self.texts), nameless in wanted], dtype=bool)
+
+    def numbers(self, texts: Iterable[str | None]) -> np.ndarray:
+        """The numbers of some texts, -1 where there is none."""
+        return np.array([self._number.get(text, -1) for text in texts], dtype=np.int64)
+
+    def text(self, numbers: np.ndarray) -> list[str | None]:
+        """The texts of some numbers."""
+        texts = [*self.texts, None]
+        return [texts[i] for i in numbers.tolist()]
+
+
+def read_file(file: str, labels: dict[str, Names], numbers: Sequence[str], maybe: Sequence[str] = ()) -> Rows:
+    """A whole file; `maybe` are numbers that may be NULL. A column an older file lacks is 0, NULL or without text."""
+    with pq.ParquetFile(file, read_dictionary=list(labels)) as part:
+        return _rows(part.read(columns=[*labels, *numbers, *maybe]), labels, numbers, maybe)
+
+
+def read_groups(
+    file: str, labels: dict[str, Names], numbers: Sequence[str], maybe: Sequence[str] = ()
+) -> Iterator[Rows]:
+    """A file a row group at a time: bounded memory where many columns are read."""
+    with pq.ParquetFile(file, read_dictionary=list(labels)) as part:
+        for group in range(part.num_row_groups):
+            yield _rows(part.read_row_group(group, columns=[*labels, *numbers, *maybe]), labels, numbers, maybe)
+
+
+def joined(pieces: Sequence[Rows]) -> Rows:
+    """Pieces with the same columns made one."""
+    return {c: np.concatenate([piece[c] for piece in pieces]) for c in pieces[0]} if pieces else {}
+
+
+def kept(rows: Rows, wanted: np.ndarray) -> Rows:
+    """Some of the rows."""
+    return rows if wanted.all() else {c: values[wanted] for c, values in rows.items()}
+
+
+def _rows(table: pa.Table, labels: dict[str, Names], numbers: Sequence[str], maybe: Sequence[str]) -> Rows:
+    size, there = table.num_rows, set(table.column_names)
+    none = {
+        **dict.fromkeys(labels, np.int64(-1)),
+        **dict.fromkeys(numbers, np.int64(0)),
+        **dict.fromkeys(maybe, np.nan),
+    }
+    rows: Rows = {}
+    for name, empty in none.items():
+        if name not in there or not size:
+            rows[name] = np.full(size, empty)
+        elif name in labels:
+            rows[name] = labels[name].numbered(table[name])
+        else:
+            parts = [_plain(chunk) for chunk in table[name].chunks if len(chunk)]
+            rows[name] = np.concatenate(parts) if len(parts) != 1 else parts[0]
+    return rows
+
+
+def _plain(values: pa.Array) -> np.ndarray:
+    """Whole numbers; as floats with NaN for NULL where there are any."""
+    if values.type != pa.int64():
+        raise pa.ArrowTypeError(f"a column of {values.type} where whole numbers are expected")
+    found = np.frombuffer(values.buffers()[1], np.int64, len(values), values.offset * 8)
+    return np.where(_present(values), found, np.nan) if values.null_count else found
+
+
+def _numbers32(codes: pa.Array) -> np.ndarray:
+    """The places in a dictionary, -1 for NULL."""
+    if codes.null_count == len(codes):
+        return np.full(len(codes), -1, np.int32)
+    found = np.frombuffer(codes.buffers()[1], np.int32, len(codes), codes.offset * 4)
+    return np.where(_present(codes), found, -1) if codes.null_count else found
+
+
+def _present(values: pa.Array) -> np.ndarray:
+    """Which values are not NULL."""
+    bits = np.unpackbits(np.frombuffer(values.buffers()[0], np.uint8), bitorder="little")
+    return bits[values.offset : values.offset + len(values)].astype(bool)
