@@ -41,7 +41,9 @@ def requests(draw):
 several = st.lists(requests(), max_size=6, unique_by=lambda r: (r.node, r.request))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(several, st.floats(0, 1e6, allow_nan=False), st.booleans())
 def test_what_is_written_is_read(tmp_path, made, wall_s, ends):
     file = tmp_path / "r.jsonl"
