@@ -6,7 +6,9 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement
@@ -15,7 +17,7 @@ from gpuledger.report.charts import Drawing, drawings
 from gpuledger.report.html import render_html
 from gpuledger.report.markdown import render_markdown
 from gpuledger.report.outline import Comparison
-from gpuledger.report.theme import load_theme
+from gpuledger.report.theme import Theme, load_theme
 
 FORMATS = ("html", "md", "json")
 Progress = Callable[[str], None]
@@ -55,6 +57,49 @@ def write_charts(drawn: Mapping[str, Drawing], folder: Path, progress: Progress 
     return out
 
 
+@dataclass(frozen=True)
+class Document:
+    """A report to be written: the name of its files, and who draws its charts and makes its page and twins."""
+
+    name: str
+    draw: Callable[[Theme], dict[str, Drawing]]
+    html: Callable[[dict[str, Drawing]], str]
+    markdown: Callable[[dict[str, str], dict[str, Drawing]], str]
+    data: Callable[[], Mapping[str, Any]]
+
+
+def check_formats(formats: Sequence[str], allowed: Sequence[str]) -> None:
+    """Refuse a format nobody writes."""
+    for name in formats:
+        if name not in allowed:
+            raise UnknownName("report format", name, allowed)
+
+
+def write_document(
+    document: Document, folder: Path, formats: Sequence[str], charts: bool, progress: Progress | None
+) -> dict[str, Path]:
+    """Page, Markdown and JSON as asked for, and the charts as files; name to path."""
+    say = progress or (lambda _: None)
+    drawn: dict[str, Drawing] = {}
+    pictures: dict[str, Path] = {}
+    if charts:
+        say("drawing the charts")
+        drawn = document.draw(load_theme("light"))
+        pictures = {f"charts/{n}": p for n, p in write_charts(drawn, folder / "charts", say).items()}
+    files = {Path(name).stem: name for name in pictures if name.endswith(".png")}
+    made: dict[str, Callable[[], str]] = {
+        "html": lambda: document.html(drawn),
+        "md": lambda: document.markdown(files, drawn),
+        "json": lambda: json.dumps(document.data(), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+    }
+    out: dict[str, Path] = {}
+    for kind in (k for k in made if k in formats):
+        name = f"{document.name}.{kind}"
+        say(name)
+        out[name] = write_whole(folder / name, made[kind]())
+    return out | pictures
+
+
 def write_report(
     statement: EfficiencyStatement,
     out_dir: Path | str,
@@ -66,31 +111,15 @@ def write_report(
     limits: Thresholds | None = None,
 ) -> dict[str, Path]:
     """Write the documents asked for, and the charts as files; name to path. `progress` hears each step's name."""
-    for name in formats:
-        if name not in FORMATS:
-            raise UnknownName("report format", name, FORMATS)
-    folder = Path(out_dir)
-    say = progress or (lambda _: None)
-    out: dict[str, Path] = {}
-    pictures: dict[str, Path] = {}
-    drawn: dict[str, Drawing] = {}
-    if charts:
-        say("drawing the charts")
-        drawn = drawings(statement, load_theme("light"), limits or load_thresholds())
-        pictures = write_charts(drawn, folder / "charts", say)
-    if "html" in formats:
-        say("report.html")
-        page = render_html(statement, comparison=comparison, charts=charts, drawn=drawn)
-        out["report.html"] = write_whole(folder / "report.html", page)
-    if "md" in formats:
-        say("report.md")
-        files = {Path(name).stem: f"charts/{name}" for name in pictures if name.endswith(".png")}
-        text = render_markdown(statement, comparison=comparison, charts=files, drawn=drawn)
-        out["report.md"] = write_whole(folder / "report.md", text)
-    if "json" in formats:
-        from gpuledger.efficiency.encode import to_json
+    from gpuledger.efficiency.encode import to_json
 
-        say("report.json")
-        text = json.dumps(to_json(statement), indent=2, ensure_ascii=False, allow_nan=False)
-        out["report.json"] = write_whole(folder / "report.json", text + "\n")
-    return out | {f"charts/{name}": path for name, path in pictures.items()}
+    check_formats(formats, FORMATS)
+    shown = limits or load_thresholds()
+    document = Document(
+        name="report",
+        draw=lambda theme: drawings(statement, theme, shown),
+        html=lambda drawn: render_html(statement, comparison=comparison, charts=charts, drawn=drawn),
+        markdown=lambda files, drawn: render_markdown(statement, comparison=comparison, charts=files, drawn=drawn),
+        data=lambda: to_json(statement),
+    )
+    return write_document(document, Path(out_dir), formats, charts, progress)

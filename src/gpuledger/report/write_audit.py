@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,10 @@ from gpuledger.advice.encode import to_json
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.encode import plain
 from gpuledger.cost.statement import BUCKETS
-from gpuledger.errors import UnknownName
 from gpuledger.report.audit_charts import audit_drawings
 from gpuledger.report.audit_html import render_audit_html
 from gpuledger.report.audit_markdown import render_audit_markdown
-from gpuledger.report.charts import Drawing
-from gpuledger.report.theme import load_theme
-from gpuledger.report.write import Progress, write_charts, write_whole
+from gpuledger.report.write import Document, Progress, check_formats, write_document, write_whole
 from gpuledger.units import Unknown
 
 FORMATS = ("html", "md", "json", "csv")
@@ -33,33 +29,21 @@ def write_audit(
     progress: Progress | None = None,
 ) -> dict[str, Path]:
     """Write the documents asked for, and the charts as files; name to path. `progress` hears each step's name."""
-    for name in formats:
-        if name not in FORMATS:
-            raise UnknownName("report format", name, FORMATS)
+    check_formats(formats, FORMATS)
     folder, say = Path(out_dir), progress or (lambda _: None)
-    out: dict[str, Path] = {}
-    pictures: dict[str, Path] = {}
-    drawn: dict[str, Drawing] = {}
-    if charts:
-        say("drawing the charts")
-        drawn = audit_drawings(audit, load_theme("light"))
-        pictures = {f"charts/{n}": p for n, p in write_charts(drawn, folder / "charts", say).items()}
-    if "html" in formats:
-        say("audit.html")
-        out["audit.html"] = write_whole(folder / "audit.html", render_audit_html(audit, charts=charts, drawn=drawn))
-    if "md" in formats:
-        say("audit.md")
-        files = {Path(name).stem: name for name in pictures if name.endswith(".png")}
-        out["audit.md"] = write_whole(folder / "audit.md", render_audit_markdown(audit, charts=files, drawn=drawn))
-    if "json" in formats:
-        say("audit.json")
-        text = json.dumps(to_json(audit), indent=2, ensure_ascii=False, allow_nan=False)
-        out["audit.json"] = write_whole(folder / "audit.json", text + "\n")
+    document = Document(
+        name="audit",
+        draw=lambda theme: audit_drawings(audit, theme),
+        html=lambda drawn: render_audit_html(audit, charts=charts, drawn=drawn),
+        markdown=lambda files, drawn: render_audit_markdown(audit, charts=files, drawn=drawn),
+        data=lambda: to_json(audit),
+    )
+    out = write_document(document, folder, formats, charts, say)
     if "csv" in formats:
         for name, rows in (("cost_by_gpu.csv", _gpus(audit)), ("recommendations.csv", _advice(audit))):
             say(name)
             out[name] = write_whole(folder / name, _csv(rows))
-    return out | pictures
+    return out
 
 
 def _csv(rows: Iterable[Sequence[Any]]) -> str:
