@@ -103,7 +103,9 @@ def test_a_language_model_under_the_newest_layout(tmp_path):
     (tmp_path / TRACE).write_text("\n".join([*rows, '{"name":"LastTrace"}', "]}"]))
     kept = '{ "seq_id" : 0, "qsl_idx" : 4, "data" : "0A0B", "token_count" : 32 }'
     old = '{ "seq_id" : 1, "qsl_idx" : 5, "data" : "0A" }'  # as versions before 4 wrote it
-    (tmp_path / ACCURACY).write_text(f"[\n{kept},\n{old}\n]\n")
+    # With first tokens measured (LogAccuracy in LoadGen's logging.cc) theirs stand before the count.
+    first_kept = '{ "seq_id" : 2, "qsl_idx" : 6, "data" : "0A0B", "token_data" : "0A", "token_count" : 9 }'
+    (tmp_path / ACCURACY).write_text(f"[\n{kept},\n{old},\n{first_kept}\n]\n")
     log = read_loadgen(tmp_path, node="n")
     first, second, third = log.requests
     assert first.ttft_s == pytest.approx(0.2)
@@ -112,4 +114,5 @@ def test_a_language_model_under_the_newest_layout(tmp_path):
     assert "accuracy log" in second.output_tokens.why
     assert second.latency_s == pytest.approx(1.0)
     assert "first token" in third.ttft_s.why
+    assert third.output_tokens == 9
     assert log.header["planned"] == {"n": 4}  # two queries of two samples; one of them never came back

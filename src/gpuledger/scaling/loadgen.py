@@ -3,7 +3,8 @@
     mlperf_log_detail.txt    lines ":::MLLOG {json}": scenario, mode, sample counts, validity, errors
     mlperf_log_trace.json    one event "Sample" (ph b, then e) for each sample, in microseconds, with tracing on;
                              "Token" to its first token where token latencies are measured (not in the Server scenario)
-    mlperf_log_accuracy.json {"seq_id", "qsl_idx", "data", "token_count"} for each sample whose answer was kept
+    mlperf_log_accuracy.json {"seq_id", "qsl_idx", "data", "token_data", "token_count"} for each sample whose answer was
+                             kept; the last two where tokens are counted (LogAccuracy in LoadGen's logging.cc)
     mlperf_log_summary.txt   figures in words; read where the detail is missing
 
 Only the trace says how long each sample took: without it there is nothing to analyze, and quantiles printed by LoadGen
