@@ -3,8 +3,9 @@
     python benchmarks/tuner_on_gpu.py --out training.json
     python benchmarks/training_figures.py training.json [more.json ...]
 
-Keeps the results in docs/results/training_h200.json and fills each block between `<!-- figures: NAME -->` and
-`<!-- end -->`. Without arguments the blocks are written again from the results that are kept.
+Adds the results to those kept in docs/results/training_h200.json (a part that was measured again and to its end counts
+instead of the old one) and fills each block between `<!-- figures: NAME -->` and `<!-- end -->`. Without arguments the
+blocks are written again from the results that are kept. A rehearsal on another device is refused.
 """
 
 from __future__ import annotations
@@ -16,14 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from training_results import JOBS, Results, joined, read
+
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "results" / "training_h200.json"
 PAGES = (ROOT / "docs" / "training.md", ROOT / "docs" / "results" / "training_h200.md")
 BLOCK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 NOT_YET = "Not measured on this GPU yet.\n"
-JOBS = ("language_model", "images", "tuned")
-PARTS = ("worked", *JOBS, "claims", "idle")
-Results = dict[str, Any]
 
 
 def table(heads: str, rows: list[list[str]]) -> str:
@@ -53,22 +53,6 @@ def made_with(results: Results) -> str:
         lines.append(f"- {parts}: {run['date']}, one {run['gpu']}, torch {run['torch']}, Python {run['python']}, ")
         lines[-1] += f"`{run['command']}`"
     return "\n".join(lines) + "\n"
-
-
-def joined(files: list[Results]) -> Results:
-    """The results of several runs; a part that was run again counts as in the last of them that finished it."""
-    out: Results = {}
-    runs: list[Results] = []
-    for found in files:
-        cut = found.get("unfinished", {})
-        parts = [name for name in found if name in PARTS and not (name in cut and name in out)]
-        for run in runs:
-            run["parts"] = [part for part in run["parts"] if part not in parts]
-        runs.append({**found["made_with"], "parts": parts})
-        out |= {part: found[part] for part in parts}
-        whole = {part: why for part, why in out.get("unfinished", {}).items() if part not in parts}
-        out["unfinished"] = whole | {part: cut[part] for part in parts if part in cut}
-    return out | {"runs": [run for run in runs if run["parts"]]}
 
 
 def tensor_cores(results: Results) -> str:
@@ -207,8 +191,8 @@ def claims(results: Results) -> str:
         first, last = worked["ladder"][0], worked["ladder"][-1]
         rows.append(["a naive loop can be made 3.75x as fast", gain(worked["total"]), _reaches(worked["total"], 3.75)])
         if first["utilization_pct"] and last["utilization_pct"]:
-            more, rate = (last[k] / first[k] for k in ("utilization_pct", "samples_per_s"))
-            measured = f"utilization {more:.1f}x, images/s {rate:.1f}x (rows of the ladder)"
+            more, rate = last["utilization_pct"] / first["utilization_pct"], worked["total"]["ratio"]
+            measured = f"utilization {more:.1f}x, images/s {rate:.1f}x"
             agree = abs(more / rate - 1) < 0.2
             rows.append(["utilization tells the speed", measured, "holds here" if agree else "refuted"])
     if not rows:
@@ -270,11 +254,13 @@ def main() -> None:
     parser.add_argument(
         "results", nargs="*", type=Path, help="what tuner_on_gpu.py wrote; later files add to earlier ones"
     )
+    parser.add_argument("--afresh", action="store_true", help="drop what was kept before")
     args = parser.parse_args()
     if args.results:
-        kept = joined([json.loads(file.read_text()) for file in args.results])
+        files = [KEPT, *args.results] if KEPT.exists() and not args.afresh else args.results
+        kept = joined([read(file) for file in files])
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
-    results: Results = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    results: Results = read(KEPT) if KEPT.exists() else {}
     for page in PAGES:
         if page.exists():
             page.write_text(filled(page.read_text(), results))

@@ -42,7 +42,9 @@ PLAN_FILE = HERE / "tuner_plans.toml"
 MIN_LEFT_S = 20
 # Of each part, for what cannot be interrupted: a model that is being built, a pair that is under way.
 MARGIN_S = 10
-CAPS_S = {"worked": 200.0, "language_model": 150.0, "tuned": 90.0, "images": 120.0}
+CAPS_S = {"worked": 340.0, "language_model": 240.0, "tuned": 230.0, "images": 400.0}
+# Of a part, for the tuner; the rest is for the grid.
+TUNER_RATIO = 0.6
 PARTS = ("worked", "language_model", "images", "tuned", "claims", "idle")
 # The four steps of the published case, and the two that go with them.
 WORKED_AXES = ("precision", "loader", "batch", "logging", "compile", "fused")
@@ -98,7 +100,9 @@ def worked(plan: Plan, cap_s: float, say: Log, keep: Keep) -> dict[str, Any]:
 def against_grid(job: TrainingJob, plan: Plan, cap_s: float, say: Log, keep: Keep) -> dict[str, Any]:
     """The tuner unaided, then every combination of the same choices."""
     begun = say.seconds()
-    found = tune(job, plan, budget_s=cap_s / 2, say=say, watch=lambda so_far: keep({"tuning": figures(so_far)}))
+    found = tune(
+        job, plan, budget_s=cap_s * TUNER_RATIO, say=say, watch=lambda so_far: keep({"tuning": figures(so_far)})
+    )
     told = {"tuning": figures(found)}
     keep(told)
     machine = TorchMachine(job, 2)
@@ -233,7 +237,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("training.json"))
     parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--seconds", type=float, default=460, help="for all parts together")
+    parser.add_argument("--seconds", type=float, default=560, help="for all parts together")
     parser.add_argument("--window", type=float, default=None, help="seconds of one window")
     parser.add_argument(
         "--cap", action="append", default=[], type=_cap, metavar="PART=S", help=f"most seconds of a part; {CAPS_S}"
