@@ -39,7 +39,6 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     serving_context: AtLeastOne
     assumed_busy_ratio: Share
     enough_speed_ratio: float
-    stale_after_days: AtLeastOne
     runners_up: AtLeastOne
     zones_wide: AtLeastOne
 

@@ -96,9 +96,15 @@ def warnings(plan: MigrationPlan) -> tuple[str, ...]:
             f"{c.gpus} of the {c.nodes * c.gpus_per_instance} GPUs of {c.instance} are counted, {dollars(paid)} a "
             f"month; if nothing else uses the rest, the instance costs {dollars(whole)}"
         )
+    if now.candidate.stale:
+        found.append(
+            f"the price of the present setup is of {now.candidate.price_date}, which is old: "
+            "give what you pay with `gpuledger prices update FILE`"
+        )
     chosen = plan.chosen
-    if chosen and chosen.candidate.stale:
-        found.append(f"the price of the chosen option is of {chosen.candidate.price_date}: ask again before you move")
+    if chosen and not chosen.current and chosen.candidate.stale:
+        dated = chosen.candidate.price_date
+        found.append(f"the price of the chosen option is of {dated}, which is old: ask again before you move")
     return tuple(found)
 
 

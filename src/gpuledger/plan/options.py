@@ -12,6 +12,7 @@ import msgspec
 
 from gpuledger.catalog.files import Fact
 from gpuledger.catalog.gpus import Gpu, find_gpu, load_gpus
+from gpuledger.catalog.offers import facts as price_facts
 from gpuledger.catalog.offers import load_offers
 from gpuledger.plan.migrate_config import Config
 from gpuledger.plan.migrate_facts import migrate_facts
@@ -156,7 +157,8 @@ def from_market(offer: MarketOption, gpus: int, today: dt.date | None, *, whole:
     price, each = offer.usd_per_gpu_h, offer.usd_per_instance_h
     all_of_it = each if isinstance(each, Unknown) else each * -(-gpus // offer.gpus)
     share = price if isinstance(price, Unknown) else price * gpus
-    stale = today is not None and offer.age_days(today) > migrate_facts().limits.stale_after_days
+    limit = price_facts().stale_after_days["spot" if offer.purchase == "spot" else "on_demand"]
+    stale = today is not None and offer.age_days(today) > limit
     return Candidate(
         id=f"{offer.cloud}/{offer.region}/{offer.instance}/{gpus}/{offer.purchase}",
         instance=offer.instance or offer.gpu.name,
