@@ -81,6 +81,31 @@ def test_a_measured_load_refuses_what_is_too_slow(cli):
     assert all(o["speed_ratio"] >= 0.9 for o in busy["options"])
 
 
+def test_what_has_no_matrices_is_fine_tuned_whole(cli):
+    args = ("plan", "migrate", "--instance", "P5", "--workload", "fine-tuning", "--json", "--model")
+    (cnn,), (decoder,) = (cli(*args, name).json()["plans"] for name in ("resnet-50", "llama-3.2-1b"))
+    assert (cnn["job"]["method"], decoder["job"]["method"]) == ("full", "lora")
+    assert any("every weight trained" in words for words in cnn["assumptions"])
+
+
+def test_a_speed_that_is_not_known_sends_nobody_to_another_gpu(cli):
+    ended = cli("plan", "migrate", "--instance", "P5", "--workload", "inference", "--model", "resnet-50")
+    assert ended.code == 2
+    assert "resnet-50 writes no tokens" in ended.err
+    assert "measure it where it runs" in ended.err
+
+
+def test_an_old_price_is_called_old_by_the_rule_of_the_price_list(cli):
+    """85 days are old for spot (30) and not for on-demand (180), as `gpuledger prices` says of the same offers."""
+    listed = cli("prices", "--cloud", "aws", "--region", "us-east-1", "--by", "region", "--limit", 0, "--json").json()
+    old = {(row["instance"], row["purchase"].replace("_", "-")): row["stale"] for row in listed["rows"]}
+    (plan,) = cli("plan", "migrate", "--workload-id", "training_large_p4d", "--json").json()["plans"]
+    seen = (plan["current"], *plan["options"], *plan["refused"])
+    assert {o["purchase"] for o in seen} == {"on-demand", "spot"}
+    assert all(o["stale"] == old[o["instance"], o["purchase"]] for o in seen)
+    assert plan["current"]["stale"] == any("present setup is of" in words for words in plan["warnings"])
+
+
 def test_the_report_as_page_markdown_and_json(cli, tmp_path):
     ended = cli("plan", "migrate", "--workload-id", "training_large_p4d", "--config", "reference", "--out", "plan")
     assert ended.code == 0
@@ -108,6 +133,11 @@ def test_the_report_as_page_markdown_and_json(cli, tmp_path):
         ((*FORM, "--cloud", "nobody"), ("no cloud is called 'nobody'", "aws", "yotta")),
         ((*FORM, "--use-case", "fun"), ("'fun'", "batch_inference")),
         ((*FORM, "--method", "magic"), ("'magic'", "lora, qlora, full")),
+        ((*FORM, "--method", "full"), ("--method full", "fine-tuning", "high volume inference")),
+        (("--set", "performance_focus", "--method", "lora"), ("--method lora", "fine-tuning")),
+        ((*FORM[:4], "--workload", "training", *FORM[6:], "--busy", 20), ("--busy 20", "server", "research training")),
+        (("--instance", "P5", "--workload", "fine-tuning", "--model", "resnet-50", "--method", "lora"),
+         ("'lora'", "resnet-50 has no matrices to adapt", "full")),
         ((*FORM, "--model", "llama-3.1-8b"), ("--model and --model-size",)),
         ((*FORM, "--gpu", "l4"), ("--instance and --gpu",)),
         (("--instance", "P9", *FORM[2:]), ("no instance or GPU is called 'P9'",)),

@@ -17,8 +17,9 @@ from gpuledger.plan.migrate_asking import plan_configured
 from gpuledger.plan.migrate_config import Config, load_config
 from gpuledger.plan.migrate_form import Form, form_of
 from gpuledger.plan.migrate_market import Market, plan_market
+from gpuledger.plan.migrate_schema import WorkloadType
 from gpuledger.plan.migrate_sets import MigrationSet, plan_set, together, workload_named
-from gpuledger.plan.migrate_statement import MigrationPlan
+from gpuledger.plan.migrate_statement import Job, MigrationPlan
 from gpuledger.plan.offers import market_options
 
 ANY = "any"
@@ -55,6 +56,12 @@ class Asked:
 def answer(asked: Asked, today: dt.date) -> MigrationSet:
     """The plan or plans asked for."""
     _check(asked)
+    found = _found(asked, today)
+    _check_used(asked, [plan.job for plan in found.plans])
+    return found
+
+
+def _found(asked: Asked, today: dt.date) -> MigrationSet:
     config = load_config(None if asked.config in {None, REFERENCE} else Path(asked.config or ""))
     make = _planner(asked, config, today)
     if asked.set_name is not None:
@@ -70,6 +77,17 @@ def _check(asked: Asked) -> None:
     """What only the command line can get wrong."""
     if asked.busy_pct is not None and not 0 <= asked.busy_pct <= 100:
         raise InputError(f"--busy {asked.busy_pct:g} is not allowed", hint="allowed: a percentage from 0 to 100")
+
+
+def _check_used(asked: Asked, jobs: list[Job]) -> None:
+    """An option that changes none of the jobs would be passed over in silence."""
+    kinds = ", ".join(sorted({job.use_case.replace("_", " ") for job in jobs}))
+    if asked.method is not None and not any(job.workload is WorkloadType.FINE_TUNING for job in jobs):
+        problem = f"--method {asked.method} is of fine-tuning, and this is {kinds}"
+        raise InputError(problem, hint="leave --method out, or ask with --workload fine-tuning")
+    if asked.busy_pct is not None and not any(job.serves for job in jobs):
+        problem = f"--busy {asked.busy_pct:g} is of a server, and this is {kinds}: its amount of work stays"
+        raise InputError(problem, hint="leave --busy out, or ask with --workload inference")
 
 
 def _alone(asked: Asked, option: str, other: str | None) -> None:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from gpuledger.cost.money import as_text
+from gpuledger.plan.migrate_schema import WorkloadType
 from gpuledger.plan.migrate_sets import Consolidation, MigrationSet
 from gpuledger.plan.migrate_statement import (
     Candidate,
@@ -82,10 +83,10 @@ def _job(job: Job) -> Json:
         "precision",
         "use_case",
         "priority",
-        "method",
     )
     return {
         **{name: getattr(job, name) or None for name in own},
+        "method": job.method if job.workload is WorkloadType.FINE_TUNING else None,
         "tags": list(job.tags),
         "workload_type": job.workload.value,
         "model": job.model.name,

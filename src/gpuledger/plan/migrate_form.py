@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from gpuledger.catalog.models import Model, get_model
+from gpuledger.catalog.models import Model, TransformerShape, VitShape, get_model
 from gpuledger.errors import InputError
 from gpuledger.plan.config_faults import pick
 from gpuledger.plan.memory_facts import precisions
@@ -34,7 +34,7 @@ class Form:
     precision: str = "fp16"
     priority: str | None = None
     use_case: str | None = None
-    method: str = "lora"
+    method: str | None = None
     busy_ratio: float | None = None
 
 
@@ -72,7 +72,7 @@ def job_of(form: Form, config: Config, workload_id: str = "") -> Job:
         priority=pick(form.priority or suits.priority, config.priorities, "priority"),
         spot_asked=form.spot,
         spot_suitable=suits.spot_suitable,
-        method=pick(form.method, METHODS, "method"),
+        method=_method(form, kind, model),
         busy_ratio=form.busy_ratio,
         name=named.name if named else "",
         workload_id=workload_id,
@@ -80,6 +80,15 @@ def job_of(form: Form, config: Config, workload_id: str = "") -> Job:
         expected_outcome=named.expected_outcome if named else "",
         tags=named.tags if named else (),
     )
+
+
+def _method(form: Form, kind: WorkloadType, model: Model) -> str:
+    """How it is fine-tuned: by adapters unless said otherwise, where there are matrices to adapt."""
+    adaptable = isinstance(model.shape, TransformerShape | VitShape)
+    asked = pick(form.method or ("lora" if adaptable else "full"), METHODS, "method")
+    if kind is WorkloadType.FINE_TUNING and asked != "full" and not adaptable:
+        raise InputError(f"method {asked!r}: {model.name} has no matrices to adapt", hint="allowed for it: full")
+    return asked
 
 
 def workload_type(given: WorkloadType | str) -> WorkloadType:

@@ -12,6 +12,8 @@ from gpuledger.units import Unknown
 
 Place = Callable[[Job, Gpu, int, int], Placement | Misfit]
 MONTH_H = Decimal(730)
+# Speeds are reckoned for what writes tokens, and for training where the FLOP of a step are known.
+SPEED_REMEDY = "measure it where it runs; `gpuledger plan fit` says on which other GPUs it fits"
 
 
 def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit | None) -> Refused | None:
@@ -23,7 +25,7 @@ def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit | None) ->
         return Refused(candidate, placed.kind, placed.why, placed.remedies)
     assert placed is not None, "a known GPU has a placement"
     if isinstance(placed.rate, Unknown):
-        return Refused(candidate, "SPEED", f"its speed is {placed.rate}", ("use a GPU of the catalog",))
+        return Refused(candidate, "SPEED", f"its speed is {placed.rate}", (SPEED_REMEDY,))
     return None
 
 
