@@ -141,3 +141,25 @@ def test_a_model_that_fits_nowhere_ends_with_2_after_the_whole_answer(cli, tmp_p
     assert "It fits nowhere" in ended.out
     assert "error: nothing tried makes huge fit" in ended.err
     assert "next: " in ended.err
+
+
+@pytest.mark.parametrize(("mode", "option", "value"), [("train", "--sequence", 512), ("serve", "--context", 400),
+                                                       ("serve", "--cache-precision", "fp8")])  # fmt: skip
+def test_an_option_of_text_is_refused_for_images(cli, mode, option, value):
+    for command in ("fit", "throughput"):
+        ended = cli("plan", command, "--model", "resnet-50", "--gpu", "h100-sxm", "--mode", mode, option, value)
+        assert ended.code == 2
+        assert f"{option} is for models of text, and resnet-50 is none" in ended.err
+
+
+def test_what_a_file_describes_beside_the_decoder_is_said_to_be_left_out(cli, tmp_path):
+    shape = {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34}
+    (tmp_path / "seeing.json").write_text(json.dumps({"model_type": "gemma3", "text_config": shape}))
+    for command in ("fit", "throughput"):
+        ended = cli("plan", command, "--config", "seeing.json", "--gpu", "h100-sxm", "--json")
+        assert any("vision encoder, is not in it" in words for words in ended.json()["assumptions"])
+
+
+def test_a_small_model_has_millions_of_parameters(cli):
+    out = cli("plan", "fit", "--model", "resnet-50", "--gpu", "h100-sxm").out
+    assert out.startswith("Fits: resnet-50 (25.6 M) to train")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,15 +84,28 @@ _ONLY = {
 }  # fmt: skip
 
 
-def _check_mode(mode: str) -> None:
+_OF_TOKENS = ("sequence", "context", "cache_precision")
+
+
+def _said(names: tuple[str, ...]) -> Iterator[str]:
+    """Those of the options that the command line names."""
     context = click.get_current_context()
-    other = "serve" if mode == "train" else "train"
-    for name in _ONLY[other]:
+    for name in names:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(
-                f"{option} is for --mode {other}, and this is {mode}", hint=f"add --mode {other}, or leave {option} out"
-            )
+            yield f"--{name.replace('_', '-')}"
+
+
+def _check_mode(mode: str) -> None:
+    other = "serve" if mode == "train" else "train"
+    for option in _said(_ONLY[other]):
+        raise InputError(
+            f"{option} is for --mode {other}, and this is {mode}", hint=f"add --mode {other}, or leave {option} out"
+        )
+
+
+def _check_tokens(model: Model) -> None:
+    for option in () if hasattr(model.shape, "max_context") else _said(_OF_TOKENS):
+        raise InputError(f"{option} is for models of text, and {model.name} is none", hint=f"leave {option} out")
 
 
 def _asked(
@@ -107,6 +121,7 @@ def _asked(
         hint = "for example --model llama-3.1-8b, or --config config.json"
         raise InputError("give either --model or --config", hint=hint)
     model = get_model(model_name) if model_name is not None else _read(config)
+    _check_tokens(model)
     gpu = get_gpu(gpu_name)
     usual = min(USUAL_TOKENS, getattr(model.shape, "max_context", USUAL_TOKENS))
     setup = Setup(

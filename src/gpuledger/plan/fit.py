@@ -74,6 +74,8 @@ def assumptions(model: Model, setup: Setup) -> list[str]:
     said = _training(model, setup) if setup.mode == "train" else _serving(model, setup)
     if isinstance(model.shape, TransformerShape) and model.shape.experts:
         said.append(f"all {model.params_total / 1e9:.1f} B parameters rest in memory; experts are evenly loaded")
+    if model.differs:
+        said.append(f"{model.name}: {model.differs}")
     facts = overheads()
     fixed = f"{facts.context_bytes.value / 1e9:.2f} GB of CUDA context"
     if setup.count > 1:

@@ -80,11 +80,11 @@ def throughput(
         train = train_rate(model, gpu, setup, many, node_gbps)
         return Throughput(
             model.name, gpu.key, setup, _fits(model, gpu, setup), train, None, None,
-            tuple(_train_words(gpu, setup, many, node_gbps)),
+            (*_train_words(gpu, setup, many, node_gbps), *_left_out(model)),
         )  # fmt: skip
     return Throughput(
         model.name, gpu.key, setup, _fits(model, gpu, setup), None, prefill_rate(model, gpu, setup),
-        decode_rates(model, gpu, setup), tuple(_serve_words(gpu, setup)),
+        decode_rates(model, gpu, setup), (*_serve_words(gpu, setup), *_left_out(model)),
     )  # fmt: skip
 
 
@@ -212,6 +212,10 @@ def _train_words(gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | 
         said.append(f"{gpus_per_node()} GPUs a node")
     facts = factors().train
     return [*said, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]
+
+
+def _left_out(model: Model) -> list[str]:
+    return [f"{model.name}: {model.differs}"] if model.differs else []
 
 
 def _serve_words(gpu: Gpu, setup: Setup) -> list[str]:

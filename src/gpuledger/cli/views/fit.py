@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from gpuledger.cli.figures import NOT_KNOWN, number, percent, size
+from gpuledger.cli.figures import NOT_KNOWN, number, parameters, percent, size
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.plan.fit import Fit
 
@@ -27,7 +27,7 @@ def page(fit: Fit) -> list[RenderableType]:
 
 def headline(fit: Fit) -> str:
     """One line: does it fit, and by how much."""
-    what = f"{fit.model} ({fit.params_total / 1e9:,.1f} B) to {fit.setup.mode} on {fit.setup.count} x {fit.gpu}"
+    what = f"{fit.model} ({parameters(fit.params_total)}) to {fit.setup.mode} on {fit.setup.count} x {fit.gpu}"
     least = "at least " if fit.at_least else ""
     if not fit.fits:
         missing = f"{size(-fit.free_bytes)} too much"
