@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuledger.testing.clock import HUNG_S
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "kept_results.py"
 
 
@@ -33,7 +35,7 @@ def test_a_signal_ends_it_with_what_it_has(kept, tmp_path, number):
             try:
                 if step == 3:
                     os.kill(os.getpid(), number)
-                    time.sleep(5)
+                    time.sleep(HUNG_S)
             except Exception:  # noqa: BLE001 - as trials do with faults of a job
                 pass
 
@@ -47,22 +49,22 @@ def test_a_signal_ends_it_with_what_it_has(kept, tmp_path, number):
 def test_the_time_limit_ends_it(kept):
     begun = time.monotonic()
     with pytest.raises(kept.Ended, match="the time is up"), kept.ending(0.05):
-        time.sleep(5)
-    assert time.monotonic() - begun < 2
+        time.sleep(HUNG_S)
+    assert time.monotonic() - begun < HUNG_S
 
 
 def test_it_is_told_again_where_the_first_was_swallowed(kept, monkeypatch):
-    monkeypatch.setattr(kept, "AGAIN_S", 0.05)
+    monkeypatch.setattr(kept, "AGAIN_S", 0.5)
     swallowed = []
 
     def work():
         try:
-            time.sleep(5)
+            time.sleep(HUNG_S)
         except kept.Ended as first:
             swallowed.append(first)
-        time.sleep(5)
+        time.sleep(HUNG_S)
 
-    with pytest.raises(kept.Ended, match="the time is up"), kept.ending(0.05):
+    with pytest.raises(kept.Ended, match="the time is up"), kept.ending(0.5):
         work()
     assert len(swallowed) == 1
 

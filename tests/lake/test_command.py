@@ -127,8 +127,8 @@ def end(*_):
     print("ending", flush=True)
     sys.exit(77)
 signal.signal(signal.SIGTERM, end)
-print("heard", sys.stdin.readline().strip(), flush=True)
 print("to stderr", file=sys.stderr, flush=True)
+print("heard", sys.stdin.readline().strip(), flush=True)
 time.sleep(120)
 """
     tool = [

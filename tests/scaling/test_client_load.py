@@ -48,9 +48,10 @@ async def _hog():
 
 
 def test_a_busy_client_is_told_from_one_at_rest():
+    begun = time.monotonic()
     rest = watched(lambda: asyncio.sleep(0.3))
-    assert rest["cpu_s"] < 0.15
-    assert 0.3 <= rest["wall_s"] < 2
+    assert 0.3 <= rest["wall_s"] <= time.monotonic() - begun
+    assert rest["cpu_s"] < rest["wall_s"] / 2
     busy = watched(_hog)
     assert busy["bottleneck"]
     assert busy["max_lag_s"] > 0.02

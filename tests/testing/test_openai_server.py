@@ -14,13 +14,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from gpuledger.errors import FactError, UnknownName
+from gpuledger.testing.clock import HUNG_S
 from gpuledger.testing.openai_script import Decisions, ServerFault, ServerScript, load_script, shipped
 from gpuledger.testing.openai_server import OpenAiServer
 
 
 def ask(url, path="/v1/completions", **body):
     at = urlsplit(url)
-    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=5)
+    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=HUNG_S)
     body = {"model": "m", "prompt": "one two three", "max_tokens": 4, **body}
     try:
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
@@ -54,14 +55,16 @@ def test_streamed_and_whole_answers_of_both_apis():
 
 
 def test_times_are_kept_and_the_first_requests_are_cold():
-    with OpenAiServer(ServerScript(ttft_s=0.05, per_token_s=0.02, cold_requests=1, cold_s=0.2)) as server:
-        begun = time.monotonic()
-        ask(server.url, stream=True)
-        cold_s = time.monotonic() - begun
-        begun = time.monotonic()
-        ask(server.url, stream=True)
-        assert 0.31 <= cold_s < 1.5
-        assert 0.11 <= time.monotonic() - begun < cold_s
+    cold_s, warm_s = [], []
+    for _ in range(4):
+        with OpenAiServer(ServerScript(ttft_s=0.05, per_token_s=0.02, cold_requests=1, cold_s=0.2)) as server:
+            for seconds in (cold_s, warm_s):
+                begun = time.monotonic()
+                ask(server.url, stream=True)
+                seconds.append(time.monotonic() - begun)
+    # The machine may hold up one or the other, never let it come early.
+    assert 0.31 <= min(cold_s) < 0.5
+    assert 0.11 <= min(warm_s) < 0.3
 
 
 @pytest.mark.parametrize(("kind", "code"), [("http_500", 500), ("http_429", 429)])
@@ -87,29 +90,37 @@ def test_answers_that_break_off_or_cannot_be_read():
     assert b"this is no event stream" in said("malformed_sse")
     with OpenAiServer(ServerScript(faults=(ServerFault("stall"),))) as server:
         at = urlsplit(server.url)
-        with socket.create_connection((at.hostname, at.port), timeout=0.4) as line:
+        with socket.create_connection((at.hostname, at.port), timeout=HUNG_S) as line:
             body = b'{"stream": true, "max_tokens": 4}'
             line.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-            time.sleep(0.2)
-            assert line.recv(65536).count(b"data: ") == 2
+            came = b""
+            while came.count(b"data: ") < 2:
+                came += line.recv(65536)
+            line.settimeout(0.4)
             with pytest.raises(TimeoutError):
                 line.recv(1)
 
 
 def test_slots_make_requests_wait():
-    with OpenAiServer(ServerScript(ttft_s=0.1, slots=1)) as server:
-        at = urlsplit(server.url)
-        lines = [socket.create_connection((at.hostname, at.port)) for _ in range(3)]
-        begun = time.monotonic()
-        for line in lines:
-            line.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
-        ends = []
-        for line in lines:
-            line.recv(65536)
-            ends.append(time.monotonic() - begun)
-            line.close()
-        assert 0.29 <= ends[-1] < 2
-        assert ends[0] < 0.25 or ends[0] < ends[-1] / 2
+    def three(slots):
+        with OpenAiServer(ServerScript(ttft_s=0.1, slots=slots)) as server:
+            at = urlsplit(server.url)
+            lines = [socket.create_connection((at.hostname, at.port)) for _ in range(3)]
+            begun = time.monotonic()
+            for line in lines:
+                line.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
+            ends = []
+            for line in lines:
+                line.recv(65536)
+                ends.append(time.monotonic() - begun)
+                line.close()
+            return ends
+
+    one_slot, enough = [three(1) for _ in range(4)], [three(3) for _ in range(4)]
+    assert all(ends[-1] >= 0.29 for ends in one_slot)
+    # The machine may hold up any of them, but not all.
+    assert min(ends[0] for ends in one_slot) < 0.2
+    assert min(ends[-1] for ends in enough) < 0.25
 
 
 def test_faults_are_drawn_by_the_seed():

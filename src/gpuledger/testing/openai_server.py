@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from gpuledger.testing.clock import HUNG_S
 from gpuledger.testing.openai_bodies import Bodies, http
 from gpuledger.testing.openai_script import Decisions, FaultKind, ServerScript, load_script
 
@@ -233,7 +234,8 @@ class OpenAiServer:
     def __enter__(self) -> OpenAiServer:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
         self._thread.start()
-        self._ready.wait(10)
+        if not self._ready.wait(HUNG_S):
+            raise RuntimeError("the pretended server did not begin to listen")
         return self
 
     async def _run(self) -> None:
@@ -254,7 +256,7 @@ class OpenAiServer:
 
     def __exit__(self, *_error: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(HUNG_S)
 
 
 async def _forever(script: ServerScript, host: str, port: int) -> None:
