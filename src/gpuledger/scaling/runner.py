@@ -104,10 +104,14 @@ class _Running:
         now = time.monotonic()
         state.heard_s = dict.fromkeys(ready, now)
         while any(n not in state.over for n in ready):
+            looked = time.monotonic()
             for message in self._messages():
                 self._take(message, out)
             now = time.monotonic()
+            # Where this process stood still or wrote to a slow disk, nobody listened: that is not a worker's silence.
+            deaf_s = max(0.0, now - looked - LOOK_S)
             for node in ready:
+                state.heard_s[node] = min(now, state.heard_s[node] + deaf_s)
                 if node not in state.over and now - state.heard_s[node] > self._bench.silent_s:
                     self._give_up(node, f"its worker said nothing for {self._bench.silent_s:g} s and was ended")
         return spread_s
