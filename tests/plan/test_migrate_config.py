@@ -314,6 +314,19 @@ def test_a_folder_that_is_not_there_or_empty_says_how_to_make_one(tmp_path):
         assert "gpuledger config init" in refused.value.hint
 
 
+def test_a_field_that_the_reference_fills_in_is_said_aloud(tmp_path):
+    init_config(tmp_path)
+    assert load_config(tmp_path).notes == ()
+    first, last = (json.loads((tmp_path / name).read_text()) for name in (FILES[0], FILES[2]))
+    del first["gpu_instances"]["P5"]["gpu_memory_gb"]
+    del last["workloads"]["inference_small_p5"]["scenario"]["current_gpu_count"]
+    (tmp_path / FILES[0]).write_text(json.dumps(first))
+    (tmp_path / FILES[2]).write_text(json.dumps(last))
+    instances, workloads = load_config(tmp_path).notes
+    assert instances == "gpu_instances.P5: gpu_memory_gb not given: taken from the shipped reference"
+    assert workloads.startswith("workloads.inference_small_p5: scenario.current_gpu_count not given")
+
+
 def test_a_missing_file_is_said_aloud(tmp_path):
     (tmp_path / FILES[0]).write_text('{"gpu_instances": {}}')
     config = load_config(tmp_path)

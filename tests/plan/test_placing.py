@@ -156,6 +156,11 @@ class TestSharing:
         assert here.slice == "3g.40gb"
         assert here.slice_usd_per_month == plan.current.monthly_usd / 2
 
+    def test_the_same_gpu_is_told_of_once_and_no_slices_are_no_mystery(self):
+        form = Form(instance="G4dn", gpus=8, workload="inference", size="small", precision="int8")
+        (told,) = plan_configured(reference(), form).sharing
+        assert told.words.endswith("MIG: t4 is not among the GPUs that support MIG")
+
     @given(st.lists(st.integers(1, 60), max_size=9), st.integers(20, 80))
     def test_packing_puts_each_job_once_and_overfills_nothing(self, needs, room):
         named = [(f"j{i}", need) for i, need in enumerate(needs)]

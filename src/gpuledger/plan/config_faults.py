@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,6 +49,20 @@ def faults(raw: object, kind: Any, path: str, field: str) -> list[FactError]:
         elif one.required:
             found.append(_missing(path, field, name))
     return found + [_extra(path, field, name, fields) for name in raw if name not in fields]
+
+
+def absent(kind: Any, raw: Mapping[str, Any]) -> list[str]:
+    """The fields an entry of this kind cannot do without, and does."""
+    if not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
+        return []
+    found: list[str] = []
+    for one in msgspec.structs.fields(kind):
+        name = one.encode_name
+        if name not in raw:
+            found += [name] if one.required else []
+        elif isinstance(raw[name], dict):
+            found += [f"{name}.{inner}" for inner in absent(one.type, raw[name])]
+    return found
 
 
 def _missing(path: str, field: str, name: str) -> FactError:

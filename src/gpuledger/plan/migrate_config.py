@@ -16,7 +16,7 @@ from typing import Any
 from gpuledger.catalog.files import data_dir
 from gpuledger.errors import FactError, FileFault, GpuledgerError, nearest
 from gpuledger.plan.config_checks import check
-from gpuledger.plan.config_faults import entry, faults
+from gpuledger.plan.config_faults import absent, entry, faults
 from gpuledger.plan.json_comments import read_json
 from gpuledger.plan.migrate_schema import (
     Instance,
@@ -159,9 +159,16 @@ def _take(reading: _Reading, name: str, file: Traversable | Path, *, shipped: bo
             if value is None:
                 held.pop(key, None)
             elif not shipped and isinstance(value, dict) and isinstance(held.get(key), dict):
+                if left_out := absent(SECTIONS[name][section], value):
+                    reading.notes.append(_filled(f"{section}.{key}", left_out))
                 held[key] = _over(held[key], value)
             else:
                 held[key] = value
+
+
+def _filled(entry_name: str, left_out: list[str]) -> str:
+    named = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
+    return f"{entry_name}: {named} not given: taken from the shipped reference"
 
 
 def _sections(raw: Any, name: str, path: str) -> dict[str, dict[str, Any]]:

@@ -27,7 +27,8 @@ def sharing(job: Job, candidates: Sequence[Candidate]) -> tuple[Sharing, ...]:
     """For each GPU in question: how many such jobs it holds, and which slice of it would do for one."""
     if job.workload is not WorkloadType.INFERENCE:
         return ()
-    return tuple(found for c in candidates if (found := _on(job, c)) is not None)
+    found = [on for c in candidates if (on := _on(job, c)) is not None]
+    return tuple({one.on: one for one in found}.values())  # to stay, or to take fewer of the same, is said once
 
 
 def _on(job: Job, candidate: Candidate) -> Sharing | None:
@@ -63,7 +64,7 @@ def _words(gpu: str, need: int, room: int, jobs: int, name: str | Unknown) -> st
         f": {jobs} of them fit on one GPU, if together they are not busier than it" if jobs > 1 else ": no second fits"
     )
     cut = (
-        f"; MIG: {name}"
+        f"; MIG: {name.why}"
         if isinstance(name, Unknown)
         else f"; a MIG slice {name} holds one, with its share of the speed"
     )
