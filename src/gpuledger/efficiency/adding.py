@@ -35,6 +35,12 @@ def runs(keys: Sequence[np.ndarray]) -> tuple[np.ndarray | None, np.ndarray]:
     return order, np.flatnonzero(np.append(1, step))[: len(key)]
 
 
+def distinct(values: np.ndarray) -> np.ndarray:
+    """The values there are, in order. As np.unique, which imports a good part of NumPy on its first call."""
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+
+
 def added(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """The sum of each run, as floats."""
     if not len(values):

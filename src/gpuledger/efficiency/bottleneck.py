@@ -9,7 +9,7 @@ import numpy as np
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.account_sums import DeviceDays
 from gpuledger.efficiency.accounts import Accounts
-from gpuledger.efficiency.causes import figures_of, likely_cause
+from gpuledger.efficiency.causes import Figures, likely_cause
 from gpuledger.efficiency.means import Groups
 from gpuledger.efficiency.statement import GpuRow, Means
 from gpuledger.ledger.cells import classify
@@ -32,13 +32,14 @@ def gpu_rows(
     unobserved = _unobserved_ms(accounts, devices) if unobserved_ms is None else unobserved_ms
     idle_h, held_h = ((devices.sums(c) / MS_PER_HOUR).tolist() for c in ("idle_ms", "idle_held_ms"))
     all_means, slow_pct, labels = devices.means, devices.bottlenecked_pct, accounts.labels
+    figures = Figures(devices, [accounts.facts(row) for row in main])
     rows = []
     for device, row in enumerate(main):
         means = all_means[device]
         consistently = consistent(slow_days[device], active_days[device])
         cause, evidence = "", ""
         if consistently:
-            cause, evidence = likely_cause(figures_of(devices, device, accounts.facts(row)))
+            cause, evidence = likely_cause(figures.of(device))
         rows.append(
             GpuRow(
                 gpu_uuid=labels["gpu_uuid"][row] or "",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
-
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.accounts import Accounts, make_accounts
 from gpuledger.efficiency.active import active_analysis
@@ -14,7 +12,7 @@ from gpuledger.efficiency.assumptions import assumptions, not_known
 from gpuledger.efficiency.bottleneck import gpu_rows
 from gpuledger.efficiency.calibration import Calibration
 from gpuledger.efficiency.capacity import (
-    DeviceCapacity,
+    Capacities,
     capacity_analysis,
     device_capacities,
     main_rows,
@@ -63,11 +61,10 @@ def efficiency_statement(
     main = main_rows(accounts)
     devices = Groups(accounts, accounts.device, accounts.devices)
     capacities = device_capacities(accounts, devices, main, source, calibration)
-    tflops = [d.achievable_tflops for d in capacities]
-    known = np.array([np.nan if isinstance(t, Unknown) else t for t in tflops])
-    sums = gather(books.lines(), books.names, known, np.array([d.board for d in capacities]))
+    sums = gather(books.lines(), books.names, capacities.achievable.values, capacities.board)
     idle_ms = longest_idle_ms(books.quiet_spells(), scope, accounts.devices)
-    why = next((t.why for t in tflops if isinstance(t, Unknown)), "no PIF")
+    unknown = capacities.achievable.unknown
+    why = unknown[min(unknown)].why if unknown else "no PIF"
     hours = hour_rows(sums, accounts.models, why)
     per_gpu = gpu_rows(accounts, devices, main, found.days, books.unobserved_ms(), idle_ms, limits)
     whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
@@ -102,9 +99,9 @@ def _distinct(accounts: Accounts, label: str) -> int:
     return len({text for text in accounts.labels[label] if text is not None})
 
 
-def _gpus_with_pif(capacities: list[DeviceCapacity], devices: Groups) -> int:
+def _gpus_with_pif(capacities: Capacities, devices: Groups) -> int:
     """The boards RFU by power stands on: what it is scaled over."""
-    return len({c.board for d, c in enumerate(capacities) if not isinstance(devices.pif[d], Unknown)})
+    return len({b for b, p in zip(capacities.board.tolist(), devices.pif, strict=True) if not isinstance(p, Unknown)})
 
 
 def _posted_days(lake: Lake, scope: Scope) -> list[PostedDay]:

@@ -3,32 +3,58 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from gpuledger.efficiency.accounts import Accounts
+from gpuledger.efficiency.adding import distinct
 from gpuledger.efficiency.calibration import Calibration
 from gpuledger.efficiency.means import Groups
 from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, Range
 from gpuledger.units import Unknown
 
+_NO_SHARE = Unknown("the share of the board this MIG instance holds is not known")
+
 
 @dataclass(frozen=True)
-class DeviceCapacity:
-    """One device: what it is, and its TFLOPS. Realized figures are means over the window."""
+class Column:
+    """A figure by device: NaN and a reason where it is not known."""
 
-    board: int
-    model: str
-    cluster: str
-    peak_tflops: Figure
-    achievable_tflops: Figure
-    realized_power_tflops: Figure
-    realized_counters_tflops: Range | Unknown
+    values: np.ndarray
+    unknown: Mapping[int, Unknown]
+
+
+@dataclass(frozen=True)
+class Capacities:
+    """By device what it is, and its TFLOPS. Realized figures are means over the window; counters low, middle, high."""
+
+    board: np.ndarray
+    model: list[str]
+    cluster: list[str]
+    peak: Column
+    achievable: Column
+    by_power: Column
+    by_counters: tuple[Column, Column, Column]
+    notes: list[str]
+
+    def figures(self) -> dict[str, Column]:
+        """The figures by the name they have in a `Capacity`."""
+        return {
+            "peak_tflops": self.peak,
+            "achievable_tflops": self.achievable,
+            "realized_power_tflops": self.by_power,
+            "realized_counters_tflops": self.by_counters[1],
+        }
 
 
 def main_rows(accounts: Accounts) -> list[int]:
     """For each device the account that holds most of its time: it names the device's owner, model and cluster."""
+    starts = np.flatnonzero(np.diff(accounts.device, prepend=-1))
+    if len(starts) == len(accounts):
+        rows: list[int] = starts.tolist()
+        return rows
     best: dict[int, int] = {}
     observed = accounts.sums["observed_ms"]
     for row, device in enumerate(accounts.device.tolist()):
@@ -39,104 +65,127 @@ def main_rows(accounts: Accounts) -> list[int]:
 
 def device_capacities(
     accounts: Accounts, devices: Groups, main: Sequence[int], source: str, calibration: Calibration | None
-) -> list[DeviceCapacity]:
+) -> Capacities:
     """Every device's TFLOPS; a MIG instance has its share of the board's."""
-    out = []
-    label, boards, shares = accounts.labels, accounts.board.tolist(), accounts.slice_ratio.tolist()
+    labels, models = accounts.labels, [accounts.labels["gpu_model"][row] for row in main]
+    share = accounts.slice_ratio[main]
     peaks = {name: facts.peak_tflops for name, facts in accounts.models.items()}
-    listed = {name: facts.achievable_tflops(source) for name, facts in accounts.models.items()}
-    for row, pif, counters in zip(main, devices.pif, devices.counters_pct, strict=True):
-        model = label["gpu_model"][row]
-        peak = _times(peaks[model], shares[row])
-        measured = calibration.of(label["gpu_uuid"][row] or "") if calibration and source == "measured" else None
-        own = measured.achievable_tflops if measured else None
-        achievable = _times(listed[model] if own is None else own, shares[row])
-        by_power = pif if isinstance(pif, Unknown) else _times(achievable, pif)
-        by_counters: Range | Unknown = peak if isinstance(peak, Unknown) else counters
-        if isinstance(by_counters, Range) and not isinstance(peak, Unknown):
-            low, middle, high = (k * peak / 100 for k in (by_counters.low, by_counters.middle, by_counters.high))
-            by_counters = Range(low, middle, high, by_counters.evidence, by_counters.note)
-        names = model or "no model name", label["cluster"][row] or "no cluster"
-        out.append(DeviceCapacity(boards[row], *names, peak, achievable, by_power, by_counters))
-    return out
-
-
-def _times(figure: Figure, factor: float) -> Figure:
-    if isinstance(figure, Unknown):
-        return figure
-    if math.isnan(factor):
-        return Unknown("the share of the board this MIG instance holds is not known")
-    return figure * factor
-
-
-def capacity_analysis(devices: Sequence[DeviceCapacity], source: str) -> CapacityAnalysis:
-    """Analysis 1. A total stands on the GPUs whose figures are known, and says on how many."""
-    by_model: dict[str, list[DeviceCapacity]] = defaultdict(list)
-    by_cluster: dict[str, list[DeviceCapacity]] = defaultdict(list)
-    for device in devices:
-        by_model[device.model].append(device)
-        by_cluster[device.cluster].append(device)
-    return CapacityAnalysis(
-        _capacity("fleet", devices, source),
-        tuple(_capacity(name, group, source) for name, group in sorted(by_model.items())),
-        tuple(_capacity(name, group, source) for name, group in sorted(by_cluster.items())),
+    listed: list[Figure] = [
+        *map({name: facts.achievable_tflops(source) for name, facts in accounts.models.items()}.__getitem__, models)
+    ]
+    if calibration and source == "measured":
+        for i, row in enumerate(main):
+            measured = calibration.of(labels["gpu_uuid"][row] or "")
+            if measured and measured.achievable_tflops is not None:
+                listed[i] = measured.achievable_tflops
+    peak, achievable = _shared([peaks[m] for m in models], share), _shared(listed, share)
+    ranges = devices.counters_pct
+    ends: list[Callable[[Range], float]] = [lambda r: r.low, lambda r: r.middle, lambda r: r.high]
+    low, middle, high = (_column([r if isinstance(r, Unknown) else end(r) for r in ranges]) for end in ends)
+    return Capacities(
+        accounts.board[main],
+        [name or "no model name" for name in models],
+        [labels["cluster"][row] or "no cluster" for row in main],
+        peak,
+        achievable,
+        _product(_column(devices.pif), achievable),
+        (_percent(low, peak), _percent(middle, peak), _percent(high, peak)),
+        ["" if isinstance(r, Unknown) else r.note for r in ranges],
     )
 
 
-def _capacity(name: str, devices: Sequence[DeviceCapacity], source: str) -> Capacity:
-    gpus = len({d.board for d in devices})
-    figures = {
-        "peak": [d.peak_tflops for d in devices],
-        "achievable": [d.achievable_tflops for d in devices],
-        "realized by power": [d.realized_power_tflops for d in devices],
-    }
-    ranges = [d.realized_counters_tflops for d in devices]
-    stands = {what: _boards(devices, values) for what, values in figures.items()}
-    stands["realized by counters"] = _boards(devices, ranges)
-    parts = [f"{what} over {n} of {gpus} GPUs" for what, n in stands.items() if 0 < n < gpus]
+def _column(figures: Sequence[Figure]) -> Column:
+    unknown = {i: f for i, f in enumerate(figures) if isinstance(f, Unknown)}
+    if not unknown:
+        return Column(np.array(figures, dtype=np.float64), unknown)
+    return Column(np.array([np.nan if isinstance(f, Unknown) else f for f in figures], dtype=np.float64), unknown)
+
+
+def _shared(figures: Sequence[Figure], share: np.ndarray) -> Column:
+    """Figures of boards for the share of each that a device holds."""
+    whole = _column(figures)
+    lost = dict.fromkeys(np.flatnonzero(np.isnan(share)).tolist(), _NO_SHARE)
+    return Column(whole.values * share, {**lost, **whole.unknown})
+
+
+def _product(first: Column, second: Column) -> Column:
+    """The reason is the first one's where both are not known."""
+    return Column(first.values * second.values, {**second.unknown, **first.unknown})
+
+
+def _percent(pct: Column, of: Column) -> Column:
+    return Column(pct.values * of.values / 100, {**pct.unknown, **of.unknown})
+
+
+def capacity_analysis(devices: Capacities, source: str) -> CapacityAnalysis:
+    """Analysis 1. A total stands on the GPUs whose figures are known, and says on how many."""
+    return CapacityAnalysis(
+        _capacity("fleet", devices, np.arange(len(devices.board)), source),
+        tuple(_capacity(name, devices, rows, source) for name, rows in _by_name(devices.model)),
+        tuple(_capacity(name, devices, rows, source) for name, rows in _by_name(devices.cluster)),
+    )
+
+
+def _by_name(texts: Sequence[str]) -> list[tuple[str, np.ndarray]]:
+    """The devices of each name, names in order."""
+    names = sorted(set(texts))
+    place = {name: i for i, name in enumerate(names)}
+    code = np.array([place[text] for text in texts], dtype=np.int64)
+    return [(name, np.flatnonzero(code == i)) for i, name in enumerate(names)]
+
+
+def _capacity(name: str, devices: Capacities, rows: np.ndarray, source: str) -> Capacity:
+    gpus = len(distinct(devices.board[rows]))
+    stands = {figure: _boards(devices, column, rows) for figure, column in devices.figures().items()}
+    words = ("peak", "achievable", "realized by power", "realized by counters")
+    parts = [f"{what} over {n} of {gpus} GPUs" for what, n in zip(words, stands.values(), strict=True) if 0 < n < gpus]
     return Capacity(
         name=name,
         gpus=gpus,
-        peak_tflops=_total(figures["peak"]),
-        achievable_tflops=_total(figures["achievable"]),
+        peak_tflops=_total(devices.peak, rows),
+        achievable_tflops=_total(devices.achievable, rows),
         achievable_source=source,
-        realized_power_tflops=_total(figures["realized by power"]),
-        realized_counters_tflops=_total_range(ranges),
-        achievable_gpus=stands["achievable"],
+        realized_power_tflops=_total(devices.by_power, rows),
+        realized_counters_tflops=_total_range(devices, rows),
+        achievable_gpus=stands["achievable_tflops"],
         note="; ".join(parts),
     )
 
 
-def _boards(devices: Sequence[DeviceCapacity], values: Iterable[object]) -> int:
-    return len({d.board for d, v in zip(devices, values, strict=True) if not isinstance(v, Unknown)})
+def _known(column: Column, rows: np.ndarray) -> np.ndarray:
+    return rows if not column.unknown else rows[~np.isnan(column.values[rows])]
 
 
-def _total(figures: Sequence[Figure]) -> Figure:
-    known = [f for f in figures if not isinstance(f, Unknown)]
-    return sum(known) if known else _first_reason(figures)
+def _boards(devices: Capacities, column: Column, rows: np.ndarray) -> int:
+    return len(distinct(devices.board[_known(column, rows)]))
 
 
-def _total_range(ranges: Sequence[Range | Unknown]) -> Range | Unknown:
-    known = [r for r in ranges if isinstance(r, Range)]
-    if not known:
-        return _first_reason(ranges)
-    notes = sorted({part for text in {r.note for r in known} for part in text.split("; ") if part})
-    low, middle, high = (sum(values) for values in zip(*((r.low, r.middle, r.high) for r in known), strict=True))
-    return Range(low, middle, high, known[0].evidence, "; ".join(notes))
+def _total(column: Column, rows: np.ndarray) -> Figure:
+    known = _known(column, rows)
+    # Exactly rounded, so that the order of devices cannot change a digit.
+    return math.fsum(column.values[known].tolist()) if len(known) else _first_reason(column, rows)
 
 
-def _first_reason(figures: Sequence[object]) -> Unknown:
-    return next((f for f in figures if isinstance(f, Unknown)), Unknown("no GPU"))
+def _total_range(devices: Capacities, rows: np.ndarray) -> Range | Unknown:
+    ends = [_total(column, rows) for column in devices.by_counters]
+    low, middle, high = ends
+    if isinstance(low, Unknown) or isinstance(middle, Unknown) or isinstance(high, Unknown):
+        return _first_reason(devices.by_counters[0], rows)
+    texts = {devices.notes[i] for i in _known(devices.by_counters[0], rows).tolist()}
+    return Range(low, middle, high, "counters", "; ".join(sorted({n for text in texts for n in text.split("; ") if n})))
 
 
-def unknown_capacity(devices: Sequence[DeviceCapacity]) -> list[NotKnown]:
+def _first_reason(column: Column, rows: np.ndarray) -> Unknown:
+    return next((column.unknown[i] for i in rows.tolist() if i in column.unknown), Unknown("no GPU"))
+
+
+def unknown_capacity(devices: Capacities) -> list[NotKnown]:
     """What is not known, once per model and reason, with the number of GPUs it concerns."""
     found: dict[tuple[str, str, str], set[int]] = {}
-    for d in devices:
-        for figure in ("peak_tflops", "achievable_tflops", "realized_power_tflops", "realized_counters_tflops"):
-            value = getattr(d, figure)
-            if isinstance(value, Unknown):
-                found.setdefault((d.model, figure, value.why), set()).add(d.board)
+    boards = devices.board.tolist()
+    for figure, column in devices.figures().items():
+        for i, unknown in column.unknown.items():
+            found.setdefault((devices.model[i], figure, unknown.why), set()).add(boards[i])
     return [
         NotKnown(f"capacity.{figure} of {model} ({len(boards)} GPU{'s' * (len(boards) != 1)})", why)
         for (model, figure, why), boards in sorted(found.items())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal
 
 import msgspec
+import numpy as np
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.efficiency.evidence import ModelFacts
@@ -58,12 +59,13 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def fits(self, figures: Mapping[str, float]) -> bool:
         """Whether all, any and never are met by what is known."""
+        for condition in self.all:
+            if not condition.holds(figures):
+                return False
+        if self.any and True not in [c.holds(figures) for c in self.any]:
+            return False
         never = [c.holds(figures) for c in self.never]
-        return (
-            all(c.holds(figures) for c in self.all)
-            and (not self.any or any(c.holds(figures) for c in self.any))
-            and (not never or (True not in never and False in never))
-        )
+        return not never or (True not in never and False in never)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,32 +88,37 @@ def _file() -> _File:
     return file
 
 
-def figures_of(groups: Groups, i: int, facts: ModelFacts) -> dict[str, float]:
-    """What the rules look at, as far as it is known."""
+class Figures:
+    """What the rules look at, by device."""
 
-    def mean(part: str, whole: str) -> float | None:
-        return groups.sum(part, i) / ms if (ms := groups.sum(whole, i)) else None
+    def __init__(self, groups: Groups, facts: Sequence[ModelFacts]) -> None:
+        def mean(part: str, whole: str) -> np.ndarray:
+            return _over(groups.sums(part), groups.sums(whole))
 
-    found: dict[str, float] = {}
-    active_ms, observed_ms = groups.sum("active_ms", i), groups.sum("observed_ms", i)
-    active_ratio = active_ms / observed_ms if observed_ms else 0.0
-    engine, util = mean("engine_ppm_ms", "engine_ms"), mean("util_ppm_ms", "util_ms")
-    tensor, dram = mean("tensor_ppm_ms", "tensor_ms"), mean("dram_ppm_ms", "dram_ms")
-    if engine is not None and util:
-        found["engine_of_util_ratio"] = engine / util
-    if engine and tensor is not None:
-        found["tensor_of_engine_ratio"] = tensor / engine
-    if not active_ratio:
-        return found
-    if dram is not None:
-        found["dram_while_active_ratio"] = min(1.0, dram / PPM / active_ratio)
-    received, sent = mean("pcie_rx_bytes", "pcie_rx_ms"), mean("pcie_tx_bytes", "pcie_tx_ms")
-    if received is not None and sent is not None:
-        found["pcie_while_active_bytes_per_s"] = (received + sent) * MS_PER_S / active_ratio
-    nvlink, link = mean("nvlink_bytes", "nvlink_ms"), facts.link_bytes_per_s
-    if nvlink is not None and not isinstance(link, Unknown):
-        found["nvlink_of_link_ratio"] = nvlink * MS_PER_S / link / active_ratio
-    return found
+        links = {f: f.link_bytes_per_s for f in dict.fromkeys(facts)}
+        link = np.array([np.nan if isinstance(links[f], Unknown) else links[f] for f in facts])
+        active = _over(groups.sums("active_ms"), groups.sums("observed_ms"))
+        engine, util = mean("engine_ppm_ms", "engine_ms"), mean("util_ppm_ms", "util_ms")
+        received, sent = mean("pcie_rx_bytes", "pcie_rx_ms"), mean("pcie_tx_bytes", "pcie_tx_ms")
+        columns = {
+            "engine_of_util_ratio": _over(engine, util),
+            "tensor_of_engine_ratio": _over(mean("tensor_ppm_ms", "tensor_ms"), engine),
+            "dram_while_active_ratio": np.minimum(1.0, _over(mean("dram_ppm_ms", "dram_ms") / PPM, active)),
+            "pcie_while_active_bytes_per_s": _over((received + sent) * MS_PER_S, active),
+            "nvlink_of_link_ratio": _over(mean("nvlink_bytes", "nvlink_ms") * MS_PER_S / link, active),
+        }
+        self._names = tuple(columns)
+        self._rows = np.stack(list(columns.values()), axis=1)
+
+    def of(self, device: int) -> dict[str, float]:
+        """One device's figures, as far as they are known."""
+        row = self._rows[device].tolist()
+        return {name: value for name, value in zip(self._names, row, strict=True) if value == value}  # noqa: PLR0124
+
+
+def _over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """part / whole; NaN where either is not known or there is no whole."""
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
 
 
 def likely_cause(figures: Mapping[str, float]) -> tuple[str, str]:

@@ -5,7 +5,10 @@ Read from Arrow's buffers: Arrow's own ways to NumPy import pandas where it is i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import threading
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +16,7 @@ import pyarrow.parquet as pq
 
 # A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
 Rows = dict[str, np.ndarray]
+_AHEAD = 2
 
 
 class Names:
@@ -66,19 +70,76 @@ class Names:
         return [texts[i] for i in numbers.tolist()]
 
 
-def read_file(file: str, labels: dict[str, Names], numbers: Sequence[str], maybe: Sequence[str] = ()) -> Rows:
-    """A whole file; `maybe` are numbers that may be NULL. A column an older file lacks is 0, NULL or without text."""
-    with pq.ParquetFile(file, read_dictionary=list(labels)) as part:
-        return _rows(part.read(columns=[*labels, *numbers, *maybe]), labels, numbers, maybe)
+@dataclass(frozen=True)
+class Wanted:
+    """Labels and numbers to read; `maybe` are numbers that may be NULL. What an older file lacks is 0 or NULL."""
+
+    labels: Mapping[str, Names]
+    numbers: Sequence[str]
+    maybe: Sequence[str] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """All of them."""
+        return [*self.labels, *self.numbers, *self.maybe]
 
 
-def read_groups(
-    file: str, labels: dict[str, Names], numbers: Sequence[str], maybe: Sequence[str] = ()
-) -> Iterator[Rows]:
-    """A file a row group at a time: bounded memory where many columns are read."""
-    with pq.ParquetFile(file, read_dictionary=list(labels)) as part:
-        for group in range(part.num_row_groups):
-            yield _rows(part.read_row_group(group, columns=[*labels, *numbers, *maybe]), labels, numbers, maybe)
+def read_files(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
+    """Whole files one after the other. The next ones are read while one is in use: reading needs little of Python."""
+    waiting = deque[_Reading]()
+    for file in files:
+        waiting.append(_Reading(file, wanted))
+        if len(waiting) > _AHEAD:
+            yield _taken(waiting.popleft(), wanted)
+    while waiting:
+        yield _taken(waiting.popleft(), wanted)
+
+
+def read_groups(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
+    """The same a row group at a time: bounded memory where most columns of many rows are read."""
+    for file in files:
+        with _opened(file, wanted) as part:
+            for group in range(part.num_row_groups):
+                yield file, _rows(part.read_row_group(group, columns=wanted.columns), wanted)
+
+
+def _opened(file: str, wanted: Wanted) -> pq.ParquetFile:
+    """A file with its labels by number."""
+    try:
+        return pq.ParquetFile(file, read_dictionary=list(wanted.labels))
+    except KeyError:  # an older file lacks one
+        there = pq.read_schema(file).names
+        return pq.ParquetFile(file, read_dictionary=[name for name in wanted.labels if name in there])
+
+
+class _Reading(threading.Thread):
+    """One file on its way."""
+
+    def __init__(self, file: str, wanted: Wanted) -> None:
+        super().__init__(daemon=True)
+        self.file = file
+        self._wanted = wanted
+        self._found: pa.Table | Exception = pa.table({})
+        self.start()
+
+    def run(self) -> None:
+        """Read it; a file of few rows takes longer when each of its columns is a task of its own."""
+        try:
+            with _opened(self.file, self._wanted) as part:
+                self._found = part.read(columns=self._wanted.columns, use_threads=False)
+        except Exception as error:  # noqa: BLE001  (raised again where the file is wanted)
+            self._found = error
+
+    def table(self) -> pa.Table:
+        """The file, or what went wrong."""
+        self.join()
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+
+def _taken(reading: _Reading, wanted: Wanted) -> tuple[str, Rows]:
+    return reading.file, _rows(reading.table(), wanted)
 
 
 def joined(pieces: Sequence[Rows]) -> Rows:
@@ -91,19 +152,13 @@ def kept(rows: Rows, wanted: np.ndarray) -> Rows:
     return rows if wanted.all() else {c: values[wanted] for c, values in rows.items()}
 
 
-def _rows(table: pa.Table, labels: dict[str, Names], numbers: Sequence[str], maybe: Sequence[str]) -> Rows:
-    size, there = table.num_rows, set(table.column_names)
-    none = {
-        **dict.fromkeys(labels, np.int64(-1)),
-        **dict.fromkeys(numbers, np.int64(0)),
-        **dict.fromkeys(maybe, np.nan),
-    }
-    rows: Rows = {}
-    for name, empty in none.items():
+def _rows(table: pa.Table, wanted: Wanted) -> Rows:
+    size, there, rows = table.num_rows, set(table.column_names), Rows()
+    for name in wanted.columns:
         if name not in there or not size:
-            rows[name] = np.full(size, empty)
-        elif name in labels:
-            rows[name] = labels[name].numbered(table[name])
+            rows[name] = np.full(size, -1 if name in wanted.labels else np.nan if name in wanted.maybe else 0)
+        elif name in wanted.labels:
+            rows[name] = wanted.labels[name].numbered(table[name])
         else:
             parts = [_plain(chunk) for chunk in table[name].chunks if len(chunk)]
             rows[name] = np.concatenate(parts) if len(parts) != 1 else parts[0]

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.accounts import worth_of_pipes
+from gpuledger.efficiency.adding import distinct
 from gpuledger.efficiency.columns import Names, Rows
 from gpuledger.efficiency.device_hours import device_hours
 from gpuledger.efficiency.evidence import ModelFacts
@@ -81,7 +82,7 @@ def _add_periods(sums: HourSums, rows: Rows, device_tflops: np.ndarray, device_b
 
 def _boards(code: np.ndarray, board: np.ndarray, size: int, devices: int) -> np.ndarray:
     """Boards seen in each period; MIG instances of one board count once."""
-    return np.bincount(np.unique(code * devices + board) // devices, minlength=size)
+    return np.bincount(distinct(code * devices + board) // devices, minlength=size)
 
 
 def _add_plane(sums: HourSums, rows: Rows) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from gpuledger.efficiency.accounts import Accounts
+from gpuledger.efficiency.adding import distinct
 from gpuledger.efficiency.rows import HISTOGRAM
 from gpuledger.efficiency.statement import Figure, Means, Range
 from gpuledger.ledger.cells import CLASSES, PHASES
@@ -30,7 +31,7 @@ class Groups:
         self._sums = {name: np.bincount(group, values, minlength=n) for name, values in accounts.sums.items()}
         # A board counts once in a group, however many owners or MIG instances it has there.
         width = int(accounts.board.max(initial=0)) + 1
-        self.gpus = np.bincount(np.unique(group * width + accounts.board) // width, minlength=n).tolist()
+        self.gpus = np.bincount(distinct(group * width + accounts.board) // width, minlength=n).tolist()
         self._notes: list[frozenset[str]] = [frozenset()] * n
         for i, notes in zip(group.tolist(), accounts.notes, strict=True):
             if not notes <= self._notes[i]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from gpuledger.efficiency.account_sums import KNOWN, LABELS, OWN, AccountSums, add_accounts, by_day
 from gpuledger.efficiency.activity import COLUMNS as ACTIVITY
 from gpuledger.efficiency.activity import columns_of, pipe_sums, recorded
-from gpuledger.efficiency.columns import Names, Rows, joined, kept, read_file, read_groups
+from gpuledger.efficiency.columns import Names, Rows, Wanted, joined, kept, read_files, read_groups
 from gpuledger.efficiency.scope import UNALLOCATED, Scope, line_files, nothing_found
 from gpuledger.errors import LakeError
 from gpuledger.lake.layout import Lake
@@ -71,14 +71,12 @@ class Books:
 
     def accounts(self) -> AccountSums:
         """Sums per device and owner; an error where there is not one line. What else is read counts devices as here."""
-        labels = self._labels(*LABELS, "host")
         numbers = tuple(dict.fromkeys(("hour_ms", "first_ms", "last_ms", *_SUMS, *ACTIVITY)))
-        found = []
-        for file in self.account_files:
-            with self._reading():
-                # Hours are read in pieces: there may be many, and most of their columns are needed.
-                pieces = [read_file(file, labels, numbers, OWN)] if self._daily else None
-                found += [self._account_piece(rows) for rows in pieces or read_groups(file, labels, numbers, OWN)]
+        wanted = Wanted(self._labels(*LABELS, "host"), numbers, OWN)
+        # Hours are read in pieces: there may be many, and most of their columns are needed.
+        read = read_files if self._daily else read_groups
+        with self._reading():
+            found = [self._account_piece(rows) for _, rows in read(self.account_files, wanted)]
         rows = joined(found)
         if not len(rows.get("samples", ())):
             raise nothing_found(self._lake, self.scope)
@@ -152,22 +150,21 @@ class Books:
     def lines(self) -> Iterator[tuple[int, Rows]]:
         """The lines in scope a file at a time, with the start of the file's day. Ask for `accounts` first."""
         labels = self._labels(*schema.DEVICE, "namespace", "gpu_model", "tensor_precision")
-        numbers = (*_LINE, *columns_of(self._pipes))
-        for file in self._files:
-            with self._reading():
-                rows = read_file(file, labels, numbers, ("board_mw",))
-            rows["device"] = self._numbered(rows)
-            inside = self._in_window(rows) & (rows["device"] >= 0)
-            if self.scope.names_owners:
-                inside &= self._wanted(rows)
-            rows = kept(rows, inside)
-            yield day_start_ms(Path(file).parent.name), rows | pipe_sums(rows)
+        with self._reading():
+            for file, rows in read_files(
+                self._files, Wanted(labels, (*_LINE, *columns_of(self._pipes)), ("board_mw",))
+            ):
+                rows["device"] = self._numbered(rows)
+                inside = self._in_window(rows) & (rows["device"] >= 0)
+                if self.scope.names_owners:
+                    inside &= self._wanted(rows)
+                found = kept(rows, inside)
+                yield day_start_ms(Path(file).parent.name), found | pipe_sums(found)
 
     def quiet_spells(self) -> Iterator[Rows]:
         """Idle and idle-held spells of the devices, a file at a time. Ask for `accounts` first."""
-        labels = {name: self.names[name] for name in (*schema.DEVICE, "kind")}
-        for file in Ledger(self._lake).files("spells", self.scope.days()):
-            with self._reading():
-                rows = read_file(file, labels, ("start_ms", "end_ms"))
-            rows["device"] = self._numbered(rows)
-            yield kept(rows, (rows["device"] >= 0) & ~self.names["kind"].among((GAP,))[rows["kind"]])
+        wanted = Wanted({name: self.names[name] for name in (*schema.DEVICE, "kind")}, ("start_ms", "end_ms"))
+        with self._reading():
+            for _, rows in read_files(Ledger(self._lake).files("spells", self.scope.days()), wanted):
+                rows["device"] = self._numbered(rows)
+                yield kept(rows, (rows["device"] >= 0) & ~self.names["kind"].among((GAP,))[rows["kind"]])
