@@ -1,10 +1,12 @@
 """What does the training meter cost a loop? The same loop with and without it, in turns.
 
-    python benchmarks/meter_overhead.py [--job small|language] [--device cuda|cpu] [--pairs 12] [--steps 40] [--json]
+    python benchmarks/meter_overhead.py [--job small|language] [--device cuda|cpu] [--seconds 60] [--steps 40] [--json]
 
-Blocks of steps run in pairs, with and without the meter in changing order, so that drift falls on both alike. The
-ratio is the median over the pairs with its 95 % interval. Needs torch. The bar is half a percent of a step.
-On a processor the time is that of the process, not of the wall: what else runs there would drown half a percent.
+Blocks of steps run in fours: without, with, with, without the meter, and the other way round, so that a steady drift
+falls on both alike. Each four gives one ratio. Told is the middle of the means of any two of them (Hodges and Lehmann)
+with its 95 % interval (Wilcoxon's signed ranks), which a hiccup cannot move and which is nearly as narrow as a mean's.
+How many fours there are depends on the time given, never on what they show. Needs torch. The bar is half a percent of
+a step. On a processor the time is that of the process, not of the wall: what else runs there would drown the bar.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from gpuledger.training.meter import Meter
 
 BAR_PCT = 0.5
 WARM_STEPS = 8
+LEAST_FOURS = 6
 # Layers, width, heads, sequence, batch, vocabulary.
 JOBS = {
     "tiny": (2, 64, 2, 64, 4, 512),
@@ -101,44 +104,49 @@ class Loop:
             torch.cuda.synchronize()
 
 
-def block_s(loop: Loop, batches: Callable[[], Iterable[torch.Tensor]]) -> float:
-    """Seconds of one block of steps."""
+def block_s(loop: Loop, batches: Callable[[], Iterable[torch.Tensor]], meter: Meter | None) -> float:
+    """Seconds of one block of steps, with the meter or without."""
     clock = time.perf_counter if loop.device.type == "cuda" else time.process_time
     loop.settle()
     begun = clock()
-    loop.train(batches())
+    loop.train(batches() if meter is None else meter(batches()))
     loop.settle()
     return clock() - begun
 
 
-def overhead(loop: Loop, meter: Meter, pairs: int, steps: int) -> dict[str, Any]:
-    """Blocks in pairs, and what they say."""
+def overhead(loop: Loop, meter: Meter, seconds: float, steps: int) -> dict[str, Any]:
+    """Blocks in fours for some seconds, and what they say."""
     loop.train(meter(loop.batches(WARM_STEPS)))  # the meter counts FLOPs here, and everything is loaded
-    plain: list[float] = []
-    metered: list[float] = []
-    for pair in range(pairs):
-        for with_meter in (False, True) if pair % 2 else (True, False):
-            if with_meter:
-                metered.append(block_s(loop, lambda: meter(loop.batches(steps))))
-            else:
-                plain.append(block_s(loop, lambda: loop.batches(steps)))
-    return judged(plain, metered, steps)
+
+    def four(first: bool) -> tuple[float, float]:
+        took: dict[bool, list[float]] = {False: [], True: []}
+        for with_meter in (first, not first, not first, first):
+            took[with_meter].append(block_s(loop, lambda: loop.batches(steps), meter if with_meter else None))
+        return math.prod(took[False]) ** 0.5, math.prod(took[True]) ** 0.5
+
+    begun = time.monotonic()
+    four(False)  # the caches are warm after it
+    fours = max(LEAST_FOURS, math.floor(seconds / (time.monotonic() - begun)) - 1)
+    pairs = [four(number % 2 == 1) for number in range(fours)]
+    return judged([plain for plain, _ in pairs], [metered for _, metered in pairs], steps)
 
 
 def cost_us(device: str, blocks: int = 60, steps: int = 100) -> dict[str, float]:
     """The host's time for one step of the meter, by itself, timed and not timed: the best block of a loop of hardly
-    any work. The best of many short blocks is hardly touched by what else runs on the machine.
+    any work, in time of the process: what else runs on the machine hardly touches it.
     """
     model = nn.Linear(1, 1, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     batch = torch.ones(1, 1, device=device)
 
     def block(batches: Iterable[torch.Tensor]) -> float:
-        begun = time.perf_counter()
+        if batch.is_cuda:
+            torch.cuda.synchronize()
+        begun = time.process_time()
         for inputs in batches:
             model(inputs).sum().backward()
             optimizer.step()
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     meters = {"timed": Meter(model, count=False, warmup=0), "untimed": Meter(model, count=False, warmup=0)}
     for name, meter in meters.items():
@@ -160,25 +168,39 @@ def cost_us(device: str, blocks: int = 60, steps: int = 100) -> dict[str, float]
     }
 
 
-def judged(plain: list[float], metered: list[float], steps: int) -> dict[str, Any]:
-    """The ratio of each pair; their median and its 95 % interval by order, which a hiccup cannot move."""
-    logs = sorted(math.log(m / p) for p, m in zip(plain, metered, strict=True))
+def middle(logs: list[float]) -> tuple[float, float, float]:
+    """The middle of the means of any two, and its 95 % interval."""
     n = len(logs)
-    out = max(0, math.floor((n - 1.96 * math.sqrt(n)) / 2) - 1)
-    low, middle, high = (100 * (math.exp(x) - 1) for x in (logs[out], statistics.median(logs), logs[n - 1 - out]))
+    pairs = sorted((logs[i] + logs[j]) / 2 for i in range(n) for j in range(i, n))
+    spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
+    out = max(0, math.floor(n * (n + 1) / 4 - 1.96 * spread - 0.5))
+    return statistics.median(pairs), pairs[out], pairs[len(pairs) - 1 - out]
+
+
+def judged(plain: list[float], metered: list[float], steps: int) -> dict[str, Any]:
+    """The ratio of each four; their middle and its interval."""
+    logs = [math.log(m / p) for p, m in zip(plain, metered, strict=True)]
+    found, low, high = (100 * (math.exp(x) - 1) for x in middle(logs))
     return {
-        "overhead_pct": middle,
+        "overhead_pct": found,
         "low_pct": low,
         "high_pct": high,
         "mean_pct": 100 * (math.exp(statistics.fmean(logs)) - 1),
         "best_pct": 100 * (min(metered) / min(plain) - 1),
+        "spread_pct": 100 * statistics.stdev(logs),
         "step_ms": 1000 * statistics.median(plain) / steps,
-        "pairs": len(logs),
+        "fours": len(logs),
         "steps_a_block": steps,
         "bar_pct": BAR_PCT,
-        "within_bar": middle <= BAR_PCT,
+        "within_bar": found <= BAR_PCT,
         "interval_within_bar": high <= BAR_PCT,
     }
+
+
+def host_cost_pct(cost: dict[str, float], every: int, step_ms: float) -> float:
+    """What the meter's work on the host is of a step, if none of it is hidden behind the device."""
+    mean_us = cost["untimed_step_us"] + (cost["timed_step_us"] - cost["untimed_step_us"]) / every
+    return mean_us / 1000 / step_ms * 100
 
 
 def main() -> int:
@@ -186,7 +208,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--job", choices=sorted(JOBS), default="small")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--pairs", type=int, default=12)
+    parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
@@ -194,11 +216,10 @@ def main() -> int:
         torch.set_num_threads(1)
     loop = Loop(args.job, args.device)
     meter = Meter(loop.model)
-    found = overhead(loop, meter, args.pairs, args.steps)
+    found = overhead(loop, meter, args.seconds, args.steps)
     seen = meter.report(show=not args.json).seen
     cost = found["meter_cost"] = cost_us(args.device)
-    mean_us = cost["untimed_step_us"] + (cost["timed_step_us"] - cost["untimed_step_us"]) / meter.steps.every
-    found["host_cost_pct"] = mean_us / 1000 / found["step_ms"] * 100
+    found["host_cost_pct"] = host_cost_pct(cost, meter.steps.every, found["step_ms"])
     found |= {"job": args.job, "device": seen.place.name, "own_pct": 100 * seen.own_ratio, "timed": seen.timed_steps}
     meter.finish()
     if args.json:
