@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_runs import lines, run_of
 
 from gpuledger.errors import FileFault
 from gpuledger.scaling.records import NO_END, NOT_GIVEN, Node, Request
@@ -188,3 +189,21 @@ def test_a_killed_writer_loses_nothing_it_wrote(tmp_path: Path):
     assert [r.request for r in run.requests] == [0, 1, 2, 3, 4]
     assert not run.ended
     assert run.wall_s == Unknown(NO_END)
+
+
+def test_starts_by_the_clock_on_the_wall_are_counted_from_the_first():
+    """Taken as seconds from the start, 10 answers in 5 s would be none a second."""
+    rows = lines({"a": [0.5] * 10})
+    by_clock = [rows[0], *({**r, "start_s": r["start_s"] + 1_763_000_000} for r in rows[1:])]
+    run = run_of(by_clock)
+    assert [r.start_s for r in run.requests] == pytest.approx([r["start_s"] for r in rows[1:]], abs=1e-6)
+    assert any("instants of a clock" in f.why for f in run.faults)
+    assert not run_of(rows).faults
+
+
+@pytest.mark.parametrize(("field", "value"), [("latency_s", 1e300), ("ttft_s", 1e12), ("start_s", 1.763e12)])
+def test_seconds_beyond_any_run_are_not_known(field, value):
+    rows = lines({"a": [0.5] * 3})
+    run = run_of([rows[0], {**rows[1], field: value}, *rows[2:]])
+    assert isinstance(getattr(run.requests[0], field), Unknown)
+    assert any(field in f.why for f in run.faults)

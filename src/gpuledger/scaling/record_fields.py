@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpuledger.scaling.records import NOT_GIVEN, LineFault, Node, Request
 from gpuledger.units import Unknown
 
+MOST_S = 1e9  # thirty years
+LATEST_S = 1e10  # an instant of a clock that counts seconds since 1970, some centuries on
 SECONDS = ("start_s", "ttft_s", "latency_s")
 COUNTS = ("input_tokens", "output_tokens", "batch")
 REQUEST_FIELDS = {"v", "kind", "node", "request", "ok", "error", "warmup", "lost", "unknown", *SECONDS, *COUNTS}
@@ -39,6 +42,8 @@ class _Fields:
             return self.missing(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return self.refuse(name, "a number of seconds is allowed")
+        if abs(value) > (LATEST_S if name == "start_s" else MOST_S):
+            return self.refuse(name, "no run lasts so many seconds")
         return float(value) if value >= 0 or below_zero else self.refuse(name, "it cannot be below 0")
 
     def count(self, name: str) -> int | Unknown:
@@ -81,6 +86,19 @@ def request_of(line: Mapping[str, Any], number: int) -> tuple[Request | None, li
         more={k: v for k, v in line.items() if k not in REQUEST_FIELDS},
     )
     return request, fields.faults
+
+
+def from_the_first(requests: tuple[Request, ...]) -> tuple[tuple[Request, ...], list[LineFault]]:
+    """Starts that are instants of a clock, thirty years on and more, counted from the first of them."""
+    starts = [s for r in requests if not r.warmup and not isinstance(s := r.start_s, Unknown)]
+    if not starts or min(starts) <= MOST_S:
+        return requests, []
+    first = min(starts)
+    moved = tuple(
+        r if isinstance(r.start_s, Unknown) else replace(r, start_s=round(r.start_s - first, 6)) for r in requests
+    )
+    why = "start_s are instants of a clock, not seconds from the common start: they are counted from the first"
+    return moved, [LineFault(1, "", why)]
 
 
 def line_of(request: Request) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from gpuledger.errors import FileFault, map_os_error
-from gpuledger.scaling.record_fields import request_of, run_fields
+from gpuledger.scaling.record_fields import from_the_first, request_of, run_fields
 from gpuledger.scaling.records import NO_END, NOT_GIVEN, VERSION, LineFault, Node, Request, Run
 from gpuledger.units import Unknown
 
@@ -118,11 +118,12 @@ class _Draft:
             self.requests[key] = request
 
     def run(self) -> Run:
-        fields, faults = run_fields(self.header, self.end or {}, tuple(self.requests.values()))
+        requests, moved = from_the_first(tuple(self.requests.values()))
+        fields, faults = run_fields(self.header, self.end or {}, requests)
         return Run(
             file=self.file,
-            requests=tuple(self.requests.values()),
+            requests=requests,
             ended=self.end is not None or fields["wall_s"] is not None,
-            faults=(*self.faults, *faults),
+            faults=(*self.faults, *moved, *faults),
             **{**fields, "wall_s": Unknown(NO_END) if fields["wall_s"] is None else fields["wall_s"]},
         )
