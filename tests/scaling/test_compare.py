@@ -47,6 +47,15 @@ def test_a_tail_that_cannot_be_known_is_not_compared():
     assert isinstance(change(compare_runs(run(0.1, 30), run(0.1, 30), 1), "warm_latency_p99_s").change_pct, Unknown)
 
 
+def test_the_setting_that_differs_is_named_however_deep_it_lies():
+    load = {"kind": "closed", "requests": 100, "concurrency": 8, "input_tokens": 512, "output_tokens": 128}
+    served = {"gpu": "NVIDIA A30", "gpus": 1}
+    one = lines({"a": [0.1] * 5}, load=load, nodes={"a": {**served, "model": "m-1"}})
+    two = lines({"a": [0.1] * 5}, load={**load, "output_tokens": 16}, nodes={"a": {**served, "model": "m-2"}})
+    said = compare_runs(run_of(one), run_of(two), 1).settings
+    assert said == ("model: m-1 before, m-2 after", "load.output_tokens: 128 before, 16 after")
+
+
 def test_runs_are_put_in_order_of_their_start():
     runs = [run(0.1 * 1.05**i, started=f"2026-01-0{9 - i}") for i in range(5)]
     found = trend_of(runs, 1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpuledger.scaling.analysis.counting import counts_of, throughput_draws, throughput_of, wall_of
 from gpuledger.scaling.analysis.latency import by_node, split
-from gpuledger.scaling.analysis.settings import swept
+from gpuledger.scaling.analysis.settings import model_of, swept
 from gpuledger.scaling.analysis.tokens import tokens_of
 from gpuledger.scaling.records import Run
 from gpuledger.scaling.statement import Change, Comparison
@@ -40,11 +40,24 @@ def _settings(before: Run, after: Run) -> tuple[str, ...]:
     cards = [sorted({str(n.gpu) for n in r.nodes.values()}) for r in (before, after)]
     if cards[0] != cards[1]:
         said.append(f"GPUs: {', '.join(cards[0]) or 'none named'} before, {', '.join(cards[1]) or 'none named'} after")
-    for key in sorted({*before.more, *after.more} - LEFT_OUT):
-        old, new = before.more.get(key), after.more.get(key)
+    models = [model_of(r) for r in (before, after)]
+    if models[0] != models[1] and "model" not in before.more and "model" not in after.more:
+        said.append(f"model: {models[0]} before, {models[1]} after")
+    was, now = (_flat({k: v for k, v in r.more.items() if k not in LEFT_OUT}) for r in (before, after))
+    for key in sorted({*was, *now}):
+        old, new = was.get(key), now.get(key)
         if old != new:
             said.append(f"{key}: {_short(old)} before, {_short(new)} after")
     return tuple(said)
+
+
+def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Settings within settings by their whole name, so that the one that differs is the one shown."""
+    out: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{above}{key}"
+        out |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return out
 
 
 def _short(value: Any) -> str:
