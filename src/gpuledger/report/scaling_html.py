@@ -9,7 +9,7 @@ from gpuledger.report.charts import Drawing
 from gpuledger.report.outline import Section
 from gpuledger.report.page import Page, figure, html_cards, html_list, html_table, render_page
 from gpuledger.report.scaling_charts import scaling_drawings
-from gpuledger.report.scaling_lines import lines_of
+from gpuledger.report.scaling_lines import SHOWN, faults_of, lines_of
 from gpuledger.report.scaling_view import TABLES, ScalingView
 from gpuledger.report.tables import build_table
 from gpuledger.report.theme import load_theme
@@ -63,7 +63,9 @@ def _closing(view: ScalingView) -> str:
         if missing
         else "<p>None.</p>"
     )
-    faults = html_list(facts.faults) if facts.faults else "<p>No line of the results was at fault.</p>"
+    faults = (
+        html_list(faults_of(view.statement, SHOWN)) if facts.faults else "<p>No line of the results was at fault.</p>"
+    )
     return "\n".join(
         (
             f'<h2 id="words">What each number means</h2><dl>{terms}</dl>',

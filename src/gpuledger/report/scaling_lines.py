@@ -7,11 +7,20 @@ from collections.abc import Callable
 from gpuledger.scaling.statement import Comparison, ScalingStatement
 from gpuledger.units import Unknown
 
+SHOWN = 50  # faults in a document
+
 
 def lines_of(block: str, statement: ScalingStatement) -> list[str]:
     """The sentences of a block; none where it has none."""
     made = _BLOCKS.get(block)
     return made(statement) if made else []
+
+
+def faults_of(statement: ScalingStatement, most: int) -> list[str]:
+    """The first faults of the results, and how many more there are."""
+    found = statement.facts.faults
+    left = len(found) - most
+    return [*found[:most], *([f"and {left:,} more; the JSON has them all"] if left > 0 else [])]
 
 
 def _curve(s: ScalingStatement) -> list[str]:

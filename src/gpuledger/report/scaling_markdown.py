@@ -8,7 +8,7 @@ from gpuledger import __version__
 from gpuledger.report.charts import Drawing
 from gpuledger.report.markdown import bullets, md_table, safe, with_range
 from gpuledger.report.outline import Section
-from gpuledger.report.scaling_lines import lines_of
+from gpuledger.report.scaling_lines import SHOWN, faults_of, lines_of
 from gpuledger.report.scaling_view import TABLES, ScalingView
 from gpuledger.report.tables import build_table
 from gpuledger.scaling.encode import to_json
@@ -46,7 +46,10 @@ def render_scaling_markdown(
     facts = statement.facts
     out += ["## What each number means", *(f"**{safe(t.term)}.** {safe(t.meaning)}" for t in view.outline.glossary)]
     out += ["## Assumptions", bullets(facts.assumptions)]
-    out += ["## Faults in the results", bullets(facts.faults) if facts.faults else "No line was at fault."]
+    out += [
+        "## Faults in the results",
+        bullets(faults_of(statement, SHOWN)) if facts.faults else "No line was at fault.",
+    ]
     missing = [f"{n['figure']}: {n['why']}" for n in to_json(statement)["not_known"]]
     out += ["## Not known", bullets(missing) if missing else "Nothing was left out."]
     out += ["## Provenance", md_table(build_table("sources", view, TABLES))]

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gpuledger.cli.views.look import plain_table
 from gpuledger.report import tables as report_tables
-from gpuledger.report.scaling_lines import lines_of
+from gpuledger.report.scaling_lines import faults_of, lines_of
 from gpuledger.report.scaling_view import TABLES, ScalingView
 from gpuledger.scaling.statement import Comparison, ScalingStatement
 from gpuledger.units import Unknown
@@ -43,7 +43,7 @@ def parts(made: ScalingStatement, width: int) -> list[RenderableType]:
     if isinstance(made.comparison, Comparison):
         out += [*_block(table(view, "changes", width)), *_sentences("", lines_of("comparison", made))]
     out += _sentences("Public figures", [made.public_words])
-    out += _sentences("Faults in the results", made.facts.faults[:SHOWN])
+    out += _sentences("Faults in the results", faults_of(made, SHOWN))
     return [*out, *_sentences("Readiness", lines_of("readiness", made))]
 
 
