@@ -16,6 +16,7 @@ import pytest
 from gpuledger.cli.auditing import price_of
 from gpuledger.cli.fail_on import FailOn
 from gpuledger.errors import InputError, UnknownName
+from gpuledger.testing.clock import QuickClock
 from gpuledger.units import Unknown
 
 ROOT = Path(__file__).parents[2]
@@ -225,16 +226,34 @@ def test_two_samples_are_said_to_be_few(cli, fleet_csv):
 # Around a command: a Python of its own, as signals and terminals are the process's.
 
 
-def around(tmp_path, *args, command, env=None):
-    call = [sys.executable, "-m", "gpuledger", "audit", "--lake", "lake", *args, "--", *command]
+def around(tmp_path, *args, command, env=None, tool=("-m", "gpuledger")):
+    call = [sys.executable, *tool, "audit", "--lake", "lake", *args, "--", *command]
     return subprocess.run(
         call, cwd=tmp_path, env={**os.environ, **(env or {})}, capture_output=True, text=True, check=False
     )
 
 
+# The whole tool on a clock of its own: exactly four seconds are recorded, and then a file tells the command to end.
+FOUR_SECONDS = """
+import pathlib, sys, threading, time
+from gpuledger.cli.app import run
+from gpuledger.lake import record
+from gpuledger.testing.clock import QuickClock
+clock = QuickClock(20.0, start_s=time.time() - 60, lasts_s=3.95)
+record.SystemClock = lambda: clock
+def tell():
+    clock.until(3.95)
+    pathlib.Path("recorded").touch()
+threading.Thread(target=tell, daemon=True).start()
+sys.exit(run())
+"""
+UNTIL_RECORDED = "while [ ! -e recorded ]; do sleep 0.05; done"
+
+
 def test_a_command_is_recorded_audited_and_passed_through(tmp_path):
-    command = ["sh", "-c", "echo from the job; echo to its stderr >&2; sleep 4; exit 3"]
-    done = around(tmp_path, "--device", REPLAY, "--price", "4", "--label", "namespace=me", command=command)
+    command = ["sh", "-c", f"echo from the job; echo to its stderr >&2; {UNTIL_RECORDED}; exit 3"]
+    wanted = ("--device", REPLAY, "--price", "4", "--label", "namespace=me")
+    done = around(tmp_path, *wanted, command=command, tool=("-c", FOUR_SECONDS))
     assert done.returncode == 3
     assert done.stdout == "from the job\n", "stdout is the command's alone"
     assert "to its stderr" in done.stderr
@@ -248,14 +267,15 @@ def test_a_command_is_recorded_audited_and_passed_through(tmp_path):
 
 
 def test_with_json_the_answer_follows_the_commands_output(tmp_path):
-    command = ["sh", "-c", "echo from the job; sleep 3"]
-    done = around(tmp_path, "--device", REPLAY, "--price", "4", "--json", "--out", "report", command=command)
+    command = ["sh", "-c", f"echo from the job; {UNTIL_RECORDED}"]
+    wanted = ("--device", REPLAY, "--price", "4", "--json", "--out", "report")
+    done = around(tmp_path, *wanted, command=command, tool=("-c", FOUR_SECONDS))
     assert done.returncode == 0
     head, _, rest = done.stdout.partition("\n")
     assert head == "from the job"
     said = json.loads(rest)
     assert (said["exit_code"], said["recorded"], said["gpus"]) == (0, True, 1)
-    assert said["samples_recorded"] >= 20
+    assert 20 <= said["samples_recorded"] <= 40
     assert sum(map(Decimal, said["buckets"].values())) == Decimal(said["paid_usd"])
     assert (tmp_path / "report" / "audit.html").is_file()
 
@@ -299,7 +319,10 @@ def test_bad_wishes_stop_before_the_command_starts(cli, tmp_path, args):
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_run_too_short_to_audit_says_so(tmp_path):
-    done = around(tmp_path, "--device", REPLAY, "--json", command=["true"])
-    assert done.returncode == 0
-    assert "too short to audit" in json.loads(done.stdout)["problem"]
+def test_a_run_too_short_to_audit_says_so(cli, monkeypatch):
+    monkeypatch.setattr("gpuledger.lake.record.SystemClock", lambda: QuickClock(1.0, lasts_s=0.05))
+    done = cli("audit", "--lake", "lake", "--device", REPLAY, "--json", "--", "true")
+    assert done.code == 0
+    problem = done.json()["problem"]
+    assert "the run left 1 sample in" in problem
+    assert "too short to audit" in problem
