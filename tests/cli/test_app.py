@@ -16,6 +16,7 @@ import pytest
 from gpuledger.cli import app
 from gpuledger.cli.app import CommandFolder, root, run
 from gpuledger.errors import DeviceError
+from gpuledger.testing.clock import HUNG_S
 
 
 def start(*args, **how):
@@ -127,7 +128,7 @@ def test_a_closed_pipe_is_quiet():
     for args in (["catalog", "gpus"], ["catalog", "gpus", "--json"]):
         process = start(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         process.stdout.close()
-        assert process.wait(timeout=60) == 141
+        assert process.wait(timeout=HUNG_S) == 141
         assert process.stderr.read() == ""
         process.stderr.close()
 
@@ -135,13 +136,13 @@ def test_a_closed_pipe_is_quiet():
 def test_ctrl_c_leaves_the_lake_alone(tmp_path):
     # A test run in the background may have inherited that Ctrl-C is ignored; whoever presses it has not.
     heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
-    synth = start("synth", str(tmp_path / "f.csv"), "--days", "30", stderr=subprocess.PIPE, **heard)
+    synth = start("synth", str(tmp_path / "f.csv"), "--days", "3000", stderr=subprocess.PIPE, **heard)
     part = tmp_path / f".f.csv.{synth.pid}.part"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HUNG_S
     while not part.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     synth.send_signal(signal.SIGINT)
-    _, said = synth.communicate(timeout=60)
+    _, said = synth.communicate(timeout=HUNG_S)
     assert synth.returncode == 130
     assert said.startswith("error: interrupted\nnext: ")
     assert list(tmp_path.iterdir()) == []
@@ -166,7 +167,7 @@ def test_progress_needs_a_terminal(tmp_path):
                 break
             seen += block
         os.close(ours)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=HUNG_S) == 0
         assert (b"writing samples" in seen) == drawn, more
         assert "writing samples" not in out
     piped = subprocess.run([sys.executable, "-m", "gpuledger", *args], capture_output=True, text=True, check=True)
