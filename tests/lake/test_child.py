@@ -87,6 +87,7 @@ def test_commands_that_cannot_start(tmp_path: Path) -> None:
         with pytest.raises(CannotStart) as caught:
             check_command(argv)
         assert caught.value.exit_code == code
+        assert "\n  next: " in str(caught.value)
     check_command([sys.executable])
     plain.chmod(0o755)
     with Relay() as relay, pytest.raises(CannotStart) as caught:

@@ -30,8 +30,8 @@ _LOOK_EVERY_S = 0.5
 class CannotStart(Exception):
     """The command does not exist (127) or cannot be run (126)."""
 
-    def __init__(self, exit_code: int, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, exit_code: int, message: str, hint: str) -> None:
+        super().__init__(f"{message}\n  next: {hint}")
         self.exit_code = exit_code
 
 
@@ -41,11 +41,13 @@ def check_command(argv: Sequence[str]) -> None:
     if shutil.which(name):
         return
     if "/" not in name:
-        raise CannotStart(NOT_FOUND, f"there is no command {name!r}")
+        hint = "check its spelling and PATH; a script of your own: python FILE, or ./FILE"
+        raise CannotStart(NOT_FOUND, f"there is no command {name!r}", hint)
     if not Path(name).exists():
-        raise CannotStart(NOT_FOUND, f"there is no file {name}")
-    why = "it is a folder" if Path(name).is_dir() else "permission denied"
-    raise CannotStart(CANNOT_RUN, f"cannot run {name}: {why}")
+        raise CannotStart(NOT_FOUND, f"there is no file {name}", "check the path; quote it if it has spaces")
+    if Path(name).is_dir():
+        raise CannotStart(CANNOT_RUN, f"cannot run {name}: it is a folder", "name the program in it")
+    raise CannotStart(CANNOT_RUN, f"cannot run {name}: permission denied", f"chmod +x {name}, or python {name}")
 
 
 class Relay:
@@ -87,9 +89,11 @@ class Relay:
         try:
             process = subprocess.Popen(list(argv), env=environ)  # noqa: S603 - the user's own command
         except FileNotFoundError as error:
-            raise CannotStart(NOT_FOUND, f"cannot run {argv[0]}: {error.strerror}") from error
+            hint = "is the interpreter that its first line names installed?"
+            raise CannotStart(NOT_FOUND, f"cannot run {argv[0]}: {error.strerror}", hint) from error
         except OSError as error:
-            raise CannotStart(CANNOT_RUN, f"cannot run {argv[0]}: {error.strerror}") from error
+            hint = f"name what runs it: python {argv[0]}, or sh {argv[0]}"
+            raise CannotStart(CANNOT_RUN, f"cannot run {argv[0]}: {error.strerror}", hint) from error
         with self.held_back():
             while process.poll() is None:
                 self._listen(process)
