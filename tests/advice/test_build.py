@@ -164,6 +164,15 @@ def test_an_empty_window_is_an_input_error(demo):
         audit_statement(demo, Scope(namespaces=("nobody",)), price=2)
 
 
+def test_the_first_line_says_how_many_gpus_its_dollars_are_for(books):
+    rows = [line(0, "GPU-a"), line(0, "GPU-b", gpu_model="Some Card 9000"), line(0, "GPU-c")]
+    made = audit_statement(books(*rows))
+    assert " a month for 2 of 3 GPUs, the price of 1 not known ($" in made.headline[0]
+    unknown = [n["figure"] for n in to_json(made)["not_known"]]
+    assert unknown.count("price of Some Card 9000") == 1
+    assert not any("1 GPUs" in words for words in (*unknown, *made.assumptions))
+
+
 def test_an_unpriced_fleet_gets_advice_and_percentages_but_no_dollars(books):
     lake = books(*(line(h, gpu_model="Banana 9000", board_mw=None, **WAITS) for h in range(48)))
     made = audit_statement(lake)

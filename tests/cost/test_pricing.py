@@ -42,6 +42,14 @@ def test_an_inventory_row_that_cannot_be_looked_up_is_unknown_and_says_which() -
     assert "did you mean" in wrong.why
 
 
+def test_an_instance_name_of_ones_own_is_answered_in_a_line() -> None:
+    found = price_for(H100, PriceChoice(), row(instance="rack-7"))
+    assert found == Unknown("inventory row 2: no instance is called 'rack-7'; write usd_per_h into that row")
+    close = price_for(H100, PriceChoice(), row(instance="p5.48xlarg"))
+    assert isinstance(close, Unknown)
+    assert "did you mean p5.48xlarge" in close.why
+
+
 def test_a_spot_row_is_looked_up_at_spot_prices() -> None:
     spot = known(
         price_for(H100, PriceChoice(), row(instance="p5.48xlarge", region="us-east-1", purchase_option="spot"))

@@ -119,7 +119,7 @@ def _with_hours(lake: Lake, scope: Scope, made: Made, limits: Limits) -> tuple[C
 
 def _not_known(cost: CostStatement, cases: Sequence[Case]) -> Iterator[NotKnown]:
     for row in cost.unpriced:
-        yield NotKnown(f"price of {row.gpu_model or 'devices without a model name'} ({row.gpus} GPUs)", row.why)
+        yield NotKnown(f"price of {row.gpu_model or 'devices without a model name'}", row.why)
     if isinstance(cost.phases_pct, Unknown):
         yield NotKnown("phases", cost.phases_pct.why)
     for case in cases:

@@ -31,7 +31,8 @@ def _money(cost: CostStatement, savings: AuditSavings | Unknown) -> str:
     rate, dollars = cost.projection, cost.dollars
     used = 100 * dollars.productive_usd / dollars.paid_usd if dollars.paid_usd else 0
     head = (
-        f"${rate.monthly_usd:,.2f} a month for {gpus} (${rate.hourly_usd:,.2f} an hour), {used:.0f} % of it put to use"
+        f"${rate.monthly_usd:,.2f} a month for {_priced(cost, gpus)} (${rate.hourly_usd:,.2f} an hour), "
+        f"{used:.0f} % of it put to use"
     )
     if isinstance(savings, Unknown) or isinstance(savings.combined_month, Unknown):
         return f"{head}."
@@ -43,6 +44,14 @@ def _money(cost: CostStatement, savings: AuditSavings | Unknown) -> str:
     if savings.with_rate_pct > savings.combined_pct:
         could += f", {savings.with_rate_pct:.0f} % with lower prices on top"
     return f"{head}; {could}."
+
+
+def _priced(cost: CostStatement, gpus: str) -> str:
+    """Whose dollars these are: those of all GPUs, or of as many as have a price."""
+    without = sum(row.gpus for row in cost.unpriced)
+    if not without:
+        return gpus
+    return f"{max(cost.gpus - without, 0):,} of {gpus}, the price of {without:,} not known"
 
 
 def first_to_do(recommendations: Sequence[Recommendation]) -> Recommendation | None:

@@ -17,7 +17,7 @@ from gpuledger.catalog.gpus import find_gpu, get_gpu
 from gpuledger.catalog.offers import Offer, Purchase
 from gpuledger.catalog.prices import MarketPrice, find_offers, instance_price, market_price, price_over
 from gpuledger.cost.inventory import Paid
-from gpuledger.errors import InputError
+from gpuledger.errors import InputError, UnknownName
 from gpuledger.units import Unknown
 
 Basis = Literal["inventory", "given", "yours", "instance", "market"]
@@ -121,7 +121,9 @@ def _of_row(row: Paid, gpu: str | None, own: Sequence[Offer] = ()) -> Price | Un
     try:
         found = instance_price(row.instance, row.region or None, purchase)
     except InputError as error:
-        return Unknown(f"inventory row {row.row}: {error.message}; {error.hint}")
+        # Names of one's own are usual here, and a list of all others would not help.
+        hint = error.hint if isinstance(error, UnknownName) and error.nearest else "write usd_per_h into that row"
+        return Unknown(f"inventory row {row.row}: {error.message}; {hint}")
     if isinstance(found, Unknown):
         return Unknown(f"inventory row {row.row}: {found.why}")
     return _of_market(found, "instance", gpu)

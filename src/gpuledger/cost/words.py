@@ -72,7 +72,8 @@ def _prices(bill: Charged) -> Iterator[str]:
         yield "where no price was given, the market median of the GPU is used; its range is shown beside it"
     boards = {s.device.gpu_uuid for s in priced if isinstance(s.price, Unknown)}
     if boards:
-        yield f"{len(boards)} GPUs have no known price: no dollar figure holds any of their time"
+        gpus = "1 GPU has" if len(boards) == 1 else f"{len(boards)} GPUs have"
+        yield f"{gpus} no known price: no dollar figure holds any of that time"
 
 
 def _buckets(bill: Charged) -> Iterator[str]:
