@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import os
 import stat
@@ -75,7 +76,8 @@ def test_the_screen_begins_with_the_money_and_the_first_thing_to_do(cli, lake):
         for line in r["change"]["text"].splitlines():
             assert line in out, "a snippet must survive being copied"
     for name, share in said["phases"].items():
-        assert f"{name.replace('_', '-')} {share:.1f} %" in words
+        written = float(words.partition(f" {name.replace('_', '-')} ")[2].split()[0])
+        assert written == pytest.approx(share, abs=0.1)
 
 
 def test_the_table_on_the_screen_adds_up(cli, lake):
@@ -84,6 +86,36 @@ def test_the_table_on_the_screen_adds_up(cli, lake):
     amounts = [Decimal(w.replace("$", "").replace(",", "")) for w in table.split() if w.startswith("$")]
     assert len(amounts) == 7
     assert sum(amounts[:6]) == amounts[6]
+    shares = [Decimal(w) for w, unit in itertools.pairwise(table.split()) if unit == "%"]
+    assert sum(shares[:6]) == shares[6] == 100
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_every_gpu_keeps_its_name_and_every_bucket_that_holds_money(cli, fleet_csv, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    head, *lines = fleet_csv.read_text().splitlines()
+    uuid, model = head.split(",").index("UUID"), head.split(",").index("MODELNAME")
+    names = sorted({line.split(",")[uuid] for line in lines})
+    rows = [line.split(",") for line in lines]
+    for row in rows:
+        row[model] = "Some Card 9000" if row[uuid] == names[0] else row[model]
+    Path("fleet.csv").write_text("\n".join([head, *(",".join(row) for row in rows)]) + "\n")
+    assert cli("import", "fleet.csv", "--lake", "lake").code == 0
+    stock = ["device,from,to,instance,region,purchase_option,usd_per_h"]
+    stock += [f"{name},2026-01-20,2026-01-21,,,on_demand,2" for name in names[1:]]
+    Path("inventory.csv").write_text("\n".join(stock) + "\n")
+    out = cli("audit", "--lake", "lake", "--inventory", "inventory.csv", "--until", "2026-01-21").out
+    assert "for 2 of 3 GPUs, the price of 1 not known" in " ".join(out.split())
+    table = out[out.index("Every GPU") : out.index("Prices used")]
+    for name in names:
+        assert name.removeprefix("GPU-")[:8] in table
+    assert "not known" in table
+    assert "same reason" not in table
+    # Nearly all of the day has no sample: a table without that column would not add up.
+    assert "Unobserved" in table
+    total = next(line for line in table.splitlines() if line.startswith("Paid"))
+    paid, *parts = (Decimal(w.replace("$", "").replace(",", "")) for w in total.split() if w.startswith("$"))
+    assert sum(parts) == paid
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.report.adding import add_up, add_up_columns, places_for
+from gpuledger.report.adding import add_up, add_up_columns, places_for, shares_adding_up
 
 amounts = st.decimals(0, 10**6, places=6, allow_nan=False, allow_infinity=False)
 
@@ -26,6 +26,21 @@ def test_a_goal_the_other_way_moves_the_nearest_cell():
     values = {"a": Decimal("0.004"), "b": Decimal("0.0041")}
     assert sum(add_up(values, Decimal("0.00"), 2).values()) == 0
     assert add_up(values, Decimal("0.01"), 2) == {"a": Decimal("0.00"), "b": Decimal("0.01")}
+
+
+def test_shares_of_a_whole_are_written_as_a_hundred():
+    # Each rounded by itself would make 100.1: 10.4, 25.8, 30.1 and 33.8.
+    phases = {"idle": 10.38115, "underutilized": 25.7871, "productive": 30.05457, "compute_bound": 33.77718}
+    written = shares_adding_up(phases)
+    assert [f"{share:.1f}" for share in written.values()] == ["10.4", "25.8", "30.0", "33.8"]
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=8).filter(any))
+def test_shares_add_up_whatever_they_are(parts):
+    shares = {i: 100 * part / sum(parts) for i, part in enumerate(parts)}
+    written = shares_adding_up(shares)
+    assert round(sum(written.values()), 6) == 100
+    assert all(abs(written[i] - share) < 0.1 + 1e-9 for i, share in shares.items())
 
 
 @given(st.lists(st.tuples(amounts, amounts, amounts), min_size=1, max_size=12))

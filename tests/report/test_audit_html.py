@@ -125,6 +125,10 @@ def test_the_bill_adds_up_on_the_page(audit):
     place = table.heads.index("Dollars")
     assert sum(money(row[place].text) for row in table.rows) == money(table.total[place].text)
     assert money(table.total[place].text) == round(audit.cost.paid_usd, 2)
+    shares = [row.pct for row in AuditView(audit).bill]
+    assert all(share == round(share, 1) for share in shares)
+    assert round(sum(shares), 6) == 100
+    assert round(sum(AuditView(audit).phases_pct.values()), 6) == 100
 
 
 @pytest.mark.parametrize("name", ["namespaces", "teams", "owners", "gpus"])

@@ -1,4 +1,4 @@
-"""How are a table's dollars rounded so that its columns add up?"""
+"""How are a table's dollars and shares rounded so that its columns add up?"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gpuledger.cost.money import ZERO, rounded
 
 K = TypeVar("K")
 CENTS = 2
+TENTHS = 1
 LEAST_DIGITS = 3
 MOST_PLACES = 8
 
@@ -20,6 +21,11 @@ def places_for(total: Decimal) -> int:
     while total and places < MOST_PLACES and abs(total).scaleb(places) < 10 ** (LEAST_DIGITS - 1):
         places += 1
     return places
+
+
+def shares_adding_up(shares_pct: Mapping[K, float]) -> dict[K, float]:
+    """Percentages to the tenth they are written with, by largest remainder: all parts of a whole make 100.0."""
+    return {key: float(v) for key, v in rounded({k: Decimal(str(v)) for k, v in shares_pct.items()}, TENTHS).items()}
 
 
 def add_up(values: Mapping[K, Decimal], goal: Decimal, places: int) -> dict[K, Decimal]:

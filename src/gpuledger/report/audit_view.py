@@ -9,6 +9,7 @@ from gpuledger.advice.statement import AuditSavings, AuditStatement, RoiPriced
 from gpuledger.cost.showback import NO_TEAM
 from gpuledger.cost.statement import NOT_ASKED, CostStatement
 from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.audit_rows import (
     AdviceRow,
     BehaviourRow,
@@ -48,8 +49,9 @@ class AuditView:
 
     @property
     def phases_pct(self) -> Mapping[str, float] | Unknown:
-        """The four phases of utilization."""
-        return self.audit.phases_pct
+        """The four phases of utilization, to the tenth, adding up."""
+        shares = self.audit.phases_pct
+        return shares if isinstance(shares, Unknown) else shares_adding_up(shares)
 
     @property
     def roi_priced(self) -> tuple[RoiPriced, ...]:
@@ -66,12 +68,12 @@ class AuditView:
     def bill(self) -> tuple[BillRow, ...]:
         """The six buckets."""
         times, dollars = self.cost.times.each(), self.cost.dollars
-        rows = []
-        for kind in bucket_kinds():
-            paid = dollars if isinstance(dollars, Unknown) else dollars.each()[kind.name]
-            share = dollars if isinstance(dollars, Unknown) else dollars.pct(dollars.each()[kind.name])
-            rows.append(BillRow(kind.title, times[kind.name] / MS_PER_HOUR, share, paid, kind.meaning))
-        return tuple(rows)
+        hours = {kind.name: times[kind.name] / MS_PER_HOUR for kind in bucket_kinds()}
+        if isinstance(dollars, Unknown):
+            return tuple(BillRow(k.title, hours[k.name], dollars, dollars, k.meaning) for k in bucket_kinds())
+        paid = dollars.each()
+        shares = shares_adding_up({bucket: dollars.pct(amount) for bucket, amount in paid.items()})
+        return tuple(BillRow(k.title, hours[k.name], shares[k.name], paid[k.name], k.meaning) for k in bucket_kinds())
 
     @property
     def bill_total(self) -> BillRow:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from gpuledger.cli.figures import count, number
+from gpuledger.cli.figures import NOT_KNOWN, count, number
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.cost.statement import NOT_ASKED
 from gpuledger.report import tables as report_tables
@@ -17,9 +19,13 @@ from gpuledger.units import Unknown
 WHOLE_FROM_USD = 1000
 SHOWN = 10
 WIDE = 110
-NARROW_LEAVES_OUT = {"gpus": ("$ an hour", "Idle", "Unobserved")}
-NARROW_USUALLY = ("GPUs", "GPU-hours", "Unobserved")
-SHORTER = {"Idle, memory held": "Idle, held"}
+# What a narrow terminal does without, the first first. A bucket goes only where nothing is in it: rows must add up.
+BUCKETS = ("Unobserved", "Idle", "Idle, memory held", "Underused", "Stalled")
+NARROW_LEAVES_OUT = ("$ an hour", "GPU-hours", "GPUs", *BUCKETS, "Model")
+BETWEEN = 2
+# As much of the first column as tells one GPU from another.
+NAME_WIDTH = 8
+SHORTER = {"Idle, memory held": "Held"}
 
 
 def groups(view: AuditView, width: int) -> list[RenderableType]:
@@ -39,21 +45,44 @@ def dollars_table(view: AuditView, name: str, width: int) -> Table | None:
     made = report_tables.build_table(name, view, TABLES, places)
     if not made.rows:
         return None
-    left_out = () if width >= WIDE else NARROW_LEAVES_OUT.get(name, NARROW_USUALLY)
-    kept = [i for i, head in enumerate(made.heads) if not made.below[i] and head not in left_out]
+    kept = _kept(made, width)
     table = plain_table(made.caption)
     for i in kept:
-        words, head = made.words[i], SHORTER.get(made.heads[i], made.heads[i])
-        table.add_column(head, justify="left" if words else "right", overflow="fold", no_wrap=not words)
+        words, least = made.words[i], NAME_WIDTH if i == 0 else None
+        table.add_column(
+            _head(made, i), justify="left" if words else "right", overflow="fold", no_wrap=not words, min_width=least
+        )
     for row in made.rows[:SHOWN]:
-        table.add_row(*(escape(row[i].text) for i in kept))
+        table.add_row(*map(escape, _texts(row, kept)))
     if made.total:
         table.add_section()
-        table.add_row(*(escape(made.total[i].text) for i in kept), style="bold")
+        table.add_row(*map(escape, _texts(made.total, kept)), style="bold")
     if len(made.rows) > SHOWN:
         more = len(made.rows) - SHOWN
         table.caption, table.caption_justify = f"and {more} more, in the total: --out DIR or --json", "left"
     return table
+
+
+def _texts(row: Sequence[report_tables.Cell], kept: Sequence[int]) -> list[str]:
+    """Why a figure is not known stands with the prices, at its full length; here it is said once a row."""
+    unknown = [i for i in kept if row[i].unknown]
+    return [row[i].text if i not in unknown else NOT_KNOWN if i == unknown[0] else "-" for i in kept]
+
+
+def _kept(made: report_tables.Table, width: int) -> list[int]:
+    """The columns that fit side by side."""
+    kept = [i for i, below in enumerate(made.below) if not below]
+    shown = [*made.rows[:SHOWN], *([made.total] if made.total else [])]
+    for head in NARROW_LEAVES_OUT:
+        lines = [[_head(made, i).ljust(0 if i else NAME_WIDTH) for i in kept], *(_texts(row, kept) for row in shown)]
+        if sum(max(map(len, column)) + BETWEEN for column in zip(*lines, strict=True)) - BETWEEN <= width:
+            break
+        kept = [i for i in kept if made.heads[i] != head or (head in BUCKETS and any(row[i].key for row in made.rows))]
+    return kept
+
+
+def _head(made: report_tables.Table, column: int) -> str:
+    return SHORTER.get(made.heads[column], made.heads[column])
 
 
 def behaviours(view: AuditView, width: int) -> Table | None:

@@ -7,7 +7,7 @@ import altair as alt
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.money import rounded
 from gpuledger.cost.statement import Bucket
-from gpuledger.report.adding import places_for
+from gpuledger.report.adding import places_for, shares_adding_up
 from gpuledger.report.audit_charts import audit_chart_of
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing
@@ -30,7 +30,8 @@ def _amounts(audit: AuditStatement) -> dict[Bucket, tuple[float, str]]:
     places = places_for(dollars.paid_usd)
     # Rounded as in the table, so that the words add up too.
     cells = rounded(dollars.each(), places)
-    return {b: (float(v), f"{usd(cells[b], places)}  ({percent(dollars.pct(v))})") for b, v in dollars.each().items()}
+    shares = shares_adding_up({b: dollars.pct(v) for b, v in dollars.each().items()})
+    return {b: (float(v), f"{usd(cells[b], places)}  ({percent(shares[b])})") for b, v in dollars.each().items()}
 
 
 def _steps(amounts: dict[Bucket, tuple[float, str]], paid: str, theme: Theme) -> list[Row]:
