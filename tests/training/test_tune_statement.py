@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.errors import FactError, InputError, UnknownName
+from gpuledger.errors import FactError, InputError, MissingExtra, UnknownName
 from gpuledger.training.job import TrainingJob, load_job
 from gpuledger.training.tune.choices import Means, candidates, load_plan
 from gpuledger.training.tune.feed import EndlessBatches
@@ -126,6 +127,24 @@ def test_a_job_is_found_by_file_and_by_function(tmp_path):
 def test_a_job_that_is_not_there(reference, said):
     with pytest.raises(InputError, match=said) as raised:
         load_job(reference)
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "error"),
+    [
+        ("import torch\njob = 3", "jop", UnknownName),
+        ("import torch\njob = 3", "job", MissingExtra),
+        ("import torch\nif True:\n    job, other = 3, 4", "other", MissingExtra),
+        ("import torch\nfrom json import *", "jop", MissingExtra),
+        ("import torch\nglobals()['jop'] = 3", "jop", MissingExtra),
+        ("import torch\ndef make(): ...", "mak", UnknownName),
+    ],
+)
+def test_a_wrong_name_is_said_before_a_missing_torch(tmp_path, monkeypatch, text, wanted, error):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(error) as raised:
+        load_job(f"{job_file(tmp_path, text, f'no_torch_{abs(hash(text))}')}:{wanted}")
     assert raised.value.hint
 
 

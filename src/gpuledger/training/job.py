@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import sys
@@ -73,7 +74,7 @@ def load_job(reference: str) -> TrainingJob:
     place, colon, name = reference.rpartition(":")
     if not colon or not place or not name:
         raise InputError(f"{reference!r} is not module:job", hint="for example examples/naive_training.py:job")
-    module = _module(place)
+    module = _module(place, name)
     found = getattr(module, name, None)
     if found is None:
         jobs = [n for n, value in vars(module).items() if isinstance(value, TrainingJob)]
@@ -89,7 +90,7 @@ def load_job(reference: str) -> TrainingJob:
     return found
 
 
-def _module(place: str) -> ModuleType:
+def _module(place: str, wanted: str) -> ModuleType:
     """A module by name, the working folder included, or a file by path."""
     try:
         if place.endswith(".py"):
@@ -99,6 +100,7 @@ def _module(place: str) -> ModuleType:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
         if error.name == "torch":
+            _check_name(place, wanted)
             need_torch("gpuledger train")
         hint = "check the name; the working folder is searched too"
         raise InputError(f"cannot import {place}: {error}", hint=hint) from error
@@ -116,6 +118,25 @@ def _from_file(path: Path) -> ModuleType:
     # Registered under its own name, so that loader workers can find its classes again.
     sys.path.insert(0, str(path.resolve().parent))
     return importlib.import_module(path.stem)
+
+
+def _check_name(place: str, wanted: str) -> None:
+    """A wrong name is said before a missing torch: the text of the file shows it, without running it."""
+    try:
+        spec = None if place.endswith(".py") else importlib.util.find_spec(place)
+        file = Path(place) if place.endswith(".py") else Path(str(spec and spec.origin))
+        nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    except (ImportError, OSError, SyntaxError, ValueError):
+        return  # not to be seen from here
+    made = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    made |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    brought = {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+    if wanted not in made | brought and not {"*", "globals", "__getattr__"} & (made | brought | _read(nodes)):
+        raise UnknownName(f"job in {place}", wanted, sorted(made))
+
+
+def _read(nodes: list[ast.AST]) -> set[str]:
+    return {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def in_words(error: BaseException) -> str:

@@ -42,14 +42,13 @@ def command(
     """
     from gpuledger.cli.views.tuning import parts
     from gpuledger.cost.pricing import price_for
-    from gpuledger.training.job import load_job, need_torch
+    from gpuledger.training.job import load_job
     from gpuledger.training.tune.encode import figures
     from gpuledger.training.tune.tuner import tune
 
     if budget_s is not None and budget_s <= 0:
         raise InputError(f"--budget {budget_s:g} leaves no time", hint="give a number of seconds above 0; 300 is usual")
     choice, plan = _choice(price), _plan(axes, plan_file)
-    need_torch("gpuledger train tune")
     wanted, stopped = load_job(job), False
     with screen.stages() as stages:
         tick = stages.start("settings tried")
