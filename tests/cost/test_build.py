@@ -168,6 +168,23 @@ def test_an_unknown_gpu_is_left_out_of_the_dollars_and_named(books: Books) -> No
     assert "Banana 9000" in row["not_known"]
 
 
+def test_a_precision_that_was_told_is_not_called_untold(books: Books) -> None:
+    work = BUSY | {"tensor_ms": HOUR, "tensor_ppm_ms": HOUR * PPM // 2, "tensor_ppm_mhz_ms": HOUR * PPM * 700}
+    lake = books(
+        line(0, **work, tensor_precision="bf16"),
+        line(1, **work, namespace="n2"),
+        line(2, idle_ms=HOUR),
+    )
+
+    def untold(*namespaces: str) -> bool:
+        made = cost_statement(lake, Scope(namespaces=namespaces), price=2)
+        return any("tensor precision not told" in words for words in made.assumptions)
+
+    assert not untold("n1")
+    assert untold("n2")
+    assert untold()
+
+
 def test_nothing_priced_is_unknown_not_zero(books: Books) -> None:
     made = cost_statement(books(line(0, gpu_model="Banana 9000", **BUSY)))
     assert isinstance(made.paid_usd, Unknown)

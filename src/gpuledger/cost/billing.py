@@ -27,13 +27,15 @@ class Asked:
 
 @dataclass(frozen=True)
 class Charged:
-    """The charges of one window; `unpaid_ms` was seen of devices at times nobody pays for them."""
+    """The charges of one window; `unpaid_ms` was seen of devices at times nobody pays for them, `told` are the models
+    whose tensor pipe worked, with each precision told."""
 
     window: Window
     devices: tuple[Device, ...]
     stays: tuple[Stay, ...]
     charges: tuple[Charge, ...]
     unpaid_ms: int
+    told: tuple[tuple[str | None, str | None], ...] = ()
 
 
 def charge_window(lake: Lake, asked: Asked) -> Charged:
@@ -45,10 +47,11 @@ def charge_window(lake: Lake, asked: Asked) -> Charged:
         window = _window(asked, devices)
         stays = Plan(window, asked.inventory, asked.choice).make(devices)
         pieces = lines.pieces([s.segment for s in stays if s.seen], asked.calibration)
+        told = lines.told()
     charges, unpaid_ms = make_charges(stays, pieces, asked.scope)
     if not charges and asked.scope.names_owners:
         raise nothing_found(lake, asked.scope)
-    return Charged(window, tuple(devices), tuple(stays), tuple(charges), unpaid_ms)
+    return Charged(window, tuple(devices), tuple(stays), tuple(charges), unpaid_ms, tuple(told))
 
 
 def _window(asked: Asked, devices: Sequence[Device]) -> Window:

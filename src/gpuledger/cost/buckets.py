@@ -117,6 +117,13 @@ class Lines:
         rows = self._ask(sql, **given, **owners)
         return [_piece(row) for row in rows]
 
+    def told(self) -> list[tuple[str | None, str | None]]:
+        """The models whose tensor pipe worked for somebody in scope, each with the precisions told; None: none was."""
+        (test, given), (wanted, owners) = self._window(), _owner_test(self.scope)
+        sql = f"""SELECT DISTINCT gpu_model, tensor_precision FROM {SOURCE} WHERE {test} AND ({wanted})
+            AND greatest(tensor_ppm_ms, hmma_ppm_ms) > 0 ORDER BY ALL"""  # noqa: S608
+        return [(model, precision) for model, precision in self._ask(sql, **given, **owners)]
+
     def _rates(self) -> pa.Table:
         """What each pipe's activity is worth, per model and precision in the books; NULL where it cannot be rated."""
         test, given = self._window()

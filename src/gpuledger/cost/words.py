@@ -92,10 +92,11 @@ def _buckets(bill: Charged) -> Iterator[str]:
 def _notes(bill: Charged) -> Iterator[str]:
     """What had to be assumed to rate the pipes of each model."""
     found: dict[str, list[str]] = {}
-    for model in sorted({d.gpu_model or "" for d in bill.devices}):
-        rates = ModelFacts(model or None).rates(None)
+    for model, precision in bill.told:
+        rates = ModelFacts(model).rates(precision)
         for note in rates.notes if isinstance(rates, PipeRates) else ():
-            found.setdefault(note, []).append(model)
+            if (model or "") not in (said := found.setdefault(note, [])):
+                said.append(model or "")
     for note, models in found.items():
         yield f"{', '.join(models)}: {note}"
 
