@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.catalog.models import MlaShape, Model, TransformerShape, get_model, load_models
+from gpuledger.plan.fit import assumptions
 from gpuledger.plan.memory import memory
 from gpuledger.plan.memory_activations import activations
 from gpuledger.plan.memory_cache import cache_bytes
@@ -201,11 +202,24 @@ def test_recomputation_keeps_no_more(shape, setup):
     assert again.parts["activations"] <= plain.parts["activations"]
 
 
+SERVED = {"mode": "serve", "precision": "mxfp4"}
+
+
+@pytest.mark.parametrize(("name", "gib"), [("gpt-oss-20b", 12.8), ("gpt-oss-120b", 60.8)])
+def test_mxfp4_is_of_the_experts_only(name, gib):
+    """gpt-oss model card (arXiv 2508.10925), table 1: size of the checkpoint; attention and embeddings are bf16."""
+    found = memory(get_model(name), Setup(**SERVED)).parts["weights"]
+    assert found / 2**30 == pytest.approx(gib, rel=0.005)
+    assert any("attention, embeddings" in words for words in assumptions(get_model(name), Setup(**SERVED)))
+
+
 @quick
 @given(small, st.integers(1, 64), st.sampled_from([256, 4096, 32768]), st.sampled_from([1, 2, 4]))
 def test_fewer_bits_never_need_more(shape, batch, context, tensor):
     model = Model(name="m", shape=shape)
-    by_bits = sorted(precisions().values(), key=lambda p: p.bits)
+    # What leaves a model's attention in 16 bits has its own size.
+    alike = (p for p in precisions().values() if not (p.experts_only and shape.experts))
+    by_bits = sorted(alike, key=lambda p: p.bits)
     setup = Setup(mode="serve", batch=batch, context=context, count=tensor, tensor=tensor)
     needs = [memory(model, replace(setup, precision=p.name)).total_bytes for p in by_bits]
     assert needs == sorted(needs)

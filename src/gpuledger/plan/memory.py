@@ -127,10 +127,11 @@ def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict
 
 
 def _serving(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[str, int], dict[str, str]]:
-    bits = get_precision(setup.precision).bits
-    rest = max(bits, LEAST_REST_BITS)
+    precision = get_precision(setup.precision)
+    bits, rest = precision.bits, max(precision.bits, LEAST_REST_BITS)
+    narrow = own.experts if precision.experts_only and own.experts else own.matrices
     parts = {
-        "weights": _bytes((own.matrices + own.frozen) * bits + own.rest * rest),
+        "weights": _bytes((narrow + own.frozen) * bits + (own.matrices - narrow + own.rest) * rest),
         "cache": cache_bytes(model, setup, stage),
     }
     working = working_bytes(model, setup, stage)

@@ -25,7 +25,10 @@ class _Sourced(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Precision(_Sourced, frozen=True, kw_only=True):
-    """How a number is stored: `needs` names the peak a GPU must have, `train_as` what training holds weights in."""
+    """How a number is stored: `needs` names the peak a GPU must have, `train_as` what training holds weights in.
+
+    `experts_only`: where a model has experts, only these are stored so.
+    """
 
     name: str
     bits: Above
@@ -33,6 +36,7 @@ class Precision(_Sourced, frozen=True, kw_only=True):
     train_as: str = ""
     train_copy_bits: AtLeastZero = 0.0
     cache: bool = False
+    experts_only: bool = False
 
 
 class Scheme(_Sourced, frozen=True, kw_only=True):

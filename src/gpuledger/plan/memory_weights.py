@@ -32,7 +32,8 @@ class Held:
     """Parameters one GPU holds: in matrices that can be quantised, and the rest; what is frozen in any case.
 
     unit is the largest piece gathered at a time under ZeRO 3, None where the model has no equal layers. rank_one is
-    what LoRA of rank 1 adds; edges are rows plus columns of all matrices, what a factored optimizer keeps.
+    what LoRA of rank 1 adds; edges are rows plus columns of all matrices, what a factored optimizer keeps. experts are
+    those of the matrices that are in experts.
     """
 
     matrices: int
@@ -41,6 +42,7 @@ class Held:
     unit: int | None
     rank_one: int
     edges: int | None
+    experts: int = 0
 
     @property
     def total(self) -> int:
@@ -119,7 +121,7 @@ def _transformer(model: Model, s: TransformerShape, stage: Stage, tensor: int) -
     tables = (int(stage.first) + int(stage.last and not (stage.first and s.tied_embeddings))) * (
         _split(s.vocab, tensor) + s.hidden
     )
-    return Held(matrices, rest, 0, unit, adapted, shared + tables)
+    return Held(matrices, rest, 0, unit, adapted, shared + tables, stage.moe * moe)
 
 
 def _attention_edges(s: TransformerShape, tensor: int) -> int:
