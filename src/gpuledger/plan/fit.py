@@ -126,8 +126,9 @@ def _serving(model: Model, setup: Setup) -> list[str]:
     copies = f"{setup.data} copies of the model, each on its own GPUs" if setup.data > 1 else "one copy of the model"
     split = _split(setup)
     said = [f"{split}; {copies}" if split else copies]
-    experts = get_precision(setup.precision).experts_only and getattr(model.shape, "experts", 0)
-    wide = "attention, embeddings, norms and routers" if experts else "embeddings, norms and routers"
+    moe = isinstance(model.shape, TransformerShape) and model.shape.experts > 0
+    attention = "attention, " if moe and get_precision(setup.precision).experts_only else ""
+    wide = f"{attention}embeddings, norms and routers"
     rest = f"; {wide} in 16 bits" if setup.precision not in ("fp32", "tf32", "bf16", "fp16") else ""
     said.append(f"{setup.precision} weights{rest}")
     if isinstance(model.shape, TransformerShape):
