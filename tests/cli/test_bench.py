@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,13 @@ def test_a_function_in_this_folder(cli):
         (("http://a:1", "--nodes", "2"), "--nodes is for a cluster", "--ray"),
         (("http://a:1", "--baseline", "no.jsonl"), "there is no such file", "measure it first"),
         (("http://a:1", "--price", "-1"), "-1 is not a price", "2.50"),
+        (("http://a:1", "--rate", "nan"), "--rate is nan", "above 0"),
+        (("http://a:1", "--timeout", "inf"), "--timeout is inf", "60 is usual"),
+        (("http://a:1", "--hz", "0"), "cannot sample at 0.0 Hz", "10 is usual"),
+        (("http://a:1", "--device", "nvlm"), "no device is called 'nvlm'", "nvml"),
+        (("http://a:1", "--device", "replay:no.csv"), "replay:no.csv: there is no such file", "--device none"),
+        (("--local-model", "vit-b-16"), "is no language model", "llama-3.1-8b"),
+        (("--local-model", "llama-3.1-8b", "--dtype", "fp4"), "--dtype 'fp4' is not known", "bfloat16"),
         (("--callable", "nowhere_x:f"), "No module named 'nowhere_x'", "import"),
         (("--callable", "nowhere_x"), "is not MODULE:FUNCTION", "my_app"),
         (("--local-model", "llama-9"), "no model is called 'llama-9'", "llama"),
@@ -110,6 +118,15 @@ def test_bad_input_is_refused_with_a_next_step(cli, args, words, hint):
     assert hint in ended.err.split("next: ")[1]
     assert ended.out == ""
     assert list(Path().glob("*.jsonl")) == []
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
+def test_a_local_model_without_torch_is_refused_before_anything_runs(cli):
+    ended = cli("bench", "--local-model", "llama-3.1-8b", "--out", "m.jsonl")
+    assert ended.code == 2
+    assert "needs a part that is not installed" in ended.err
+    assert "pip install torch" in ended.err
+    assert not Path("m.jsonl").exists()
 
 
 @pytest.mark.parametrize("file", ["docs/benchmarking.md", "examples/kubernetes/bench.yaml"])

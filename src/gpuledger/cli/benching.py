@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -144,9 +145,12 @@ def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
         load_callable(asked.function)
         return "python_callable", [(f"worker-{i}", {"callable": asked.function}) for i in range(workers)]
     if asked.local_model is not None:
-        from gpuledger.catalog.models import get_model
+        from gpuledger.training.local_model import check_model, torch_or_refuse
 
-        model = get_model(asked.local_model).name
+        model, _ = check_model(asked.local_model, asked.dtype)
+        # Looked for, not loaded: that takes seconds, and the workers do it.
+        if asked.ray is None and find_spec("torch") is None:
+            torch_or_refuse()
         how = {"model": model, "dtype": asked.dtype, "compiled": asked.compiled}
         # On a cluster each worker sees its own first GPU; on one machine replica i takes GPU i.
         places = [asked.torch_device or f"cuda:{0 if asked.ray else i}" for i in range(workers)]

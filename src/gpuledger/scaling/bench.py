@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gpuledger.errors import InputError
+from gpuledger.errors import InputError, UnknownName
+from gpuledger.lake.record import DEVICES
 from gpuledger.scaling.load import Load, Phase
 from gpuledger.scaling.machine import machine_facts
+from gpuledger.telemetry.live.sampler import check_rates
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -69,13 +72,25 @@ def check_bench(bench: Bench) -> None:
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
         raise InputError(f"two nodes are called {twice!r}", hint="name them: a=http://HOST:PORT b=http://HOST:PORT")
-    if bench.timeout_s <= 0:
+    if not 0 < bench.timeout_s < math.inf:
         raise InputError(f"--timeout is {bench.timeout_s:g}", hint="give a number of seconds above 0; 60 is usual")
+    if bench.device:
+        _check_sampling(bench)
     if bench.out.exists():
         hint = "name another file with --out, or move this one away: results are never overwritten"
         raise InputError(f"{bench.out} exists already", hint=hint)
     if bench.baseline and not Path(bench.baseline).is_file():
         raise InputError(f"--baseline {bench.baseline}: there is no such file", hint="measure it first, with one node")
+
+
+def _check_sampling(bench: Bench) -> None:
+    """Who is to be asked and how often: a machine without a GPU is no reason to stop, a name nobody knows is."""
+    check_rates(bench.hz, 1.0)
+    kind, _, path = bench.device.partition(":")
+    if bench.device not in ("nvml", "amd") and not (kind == "replay" and path):
+        raise UnknownName("device", bench.device, DEVICES)
+    if kind == "replay" and not bench.elsewhere and not Path(path).is_file():
+        raise InputError(f"--device {bench.device}: there is no such file", hint="check the path, or --device none")
 
 
 def header(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import itertools
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -82,9 +83,9 @@ def check_load(load: Load) -> None:
     for name, low in least.items():
         if (value := getattr(load, name)) < low:
             raise InputError(f"--{name.replace('_', '-')} is {value}", hint=f"give a whole number from {low} up")
-    if load.rate_per_s is not None and load.rate_per_s <= 0:
+    if load.rate_per_s is not None and not 0 < load.rate_per_s < math.inf:
         raise InputError(f"--rate is {load.rate_per_s:g}", hint="give requests a second above 0")
-    if load.speed <= 0:
+    if not 0 < load.speed < math.inf:
         raise InputError(f"--speed is {load.speed:g}", hint="give a factor above 0; 2 plays a trace twice as fast")
     if any(b < 1 for b in load.batches):
         raise InputError(f"--batches has {min(load.batches)}", hint="give whole numbers from 1 up: --batches 1,2,4,8")

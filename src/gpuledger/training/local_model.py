@@ -174,10 +174,32 @@ def open_model(
     name: str, *, device: str = "cuda:0", dtype: str = "bfloat16", seed: int = 0, compiled: bool = True
 ) -> LocalModel:
     """A model of the catalog with random weights on a device."""
+    found, shape = check_model(name, dtype)
+    return open_shape(found, shape, device=device, dtype=dtype, seed=seed, compiled=compiled)
+
+
+def check_model(name: str, dtype: str) -> tuple[str, TransformerShape]:
+    """The model's own name and shape; refused where this runner cannot do it."""
     model = get_model(name)
     if not isinstance(model.shape, TransformerShape):
         raise InputError(f"{model.name} is no language model", hint="take a Llama-shaped one: llama-3.1-8b")
-    return open_shape(model.name, model.shape, device=device, dtype=dtype, seed=seed, compiled=compiled)
+    check_shape(model.shape)
+    _check_dtype(dtype)
+    return model.name, model.shape
+
+
+def _check_dtype(dtype: str) -> None:
+    if dtype not in DTYPES:
+        raise InputError(f"--dtype {dtype!r} is not known", hint=f"one of {', '.join(DTYPES)}")
+
+
+def torch_or_refuse() -> Any:
+    """Torch; where it is not installed the next step is said."""
+    try:
+        return need_torch()
+    except MissingExtra as error:
+        error.message = "gpuledger bench --local-model needs a part that is not installed"
+        raise
 
 
 def open_shape(
@@ -185,13 +207,8 @@ def open_shape(
 ) -> LocalModel:
     """A model of any shape this runner can do."""
     check_shape(shape)
-    if dtype not in DTYPES:
-        raise InputError(f"--dtype {dtype!r} is not known", hint=f"one of {', '.join(DTYPES)}")
-    try:
-        torch = need_torch()
-    except MissingExtra as error:
-        error.message = "gpuledger bench --local-model needs a part that is not installed"
-        raise
+    _check_dtype(dtype)
+    torch = torch_or_refuse()
     if device.startswith("cuda") and not torch.cuda.is_available():
         hint = "see what nvidia-smi says, or try a small model on the processor: --torch-device cpu"
         raise DeviceError("torch finds no GPU", hint=hint)
