@@ -168,6 +168,18 @@ def test_an_unknown_gpu_is_left_out_of_the_dollars_and_named(books: Books) -> No
     assert "Banana 9000" in row["not_known"]
 
 
+def test_a_group_has_its_hours_its_shares_and_its_waste_in_json(books: Books) -> None:
+    made = cost_statement(books(line(0, **BUSY), line(1, idle_ms=HOUR), line(2, namespace="n2", **BUSY)), price=2)
+    told = to_json(made)
+    assert told["paid_h"] == 3
+    first = next(row for row in told["by_namespace"] if row["name"] == "n1")
+    for holder in (told, first, *told["by_gpu"]):
+        assert Decimal(holder["waste_usd"]) == Decimal(holder["paid_usd"]) - Decimal(holder["buckets"]["productive"])
+        assert sum(holder["bucket_pct"].values()) == pytest.approx(100)
+        assert holder["waste_pct"] == pytest.approx(100 - holder["bucket_pct"]["productive"])
+    assert first["bucket_pct"]["idle"] == 50
+
+
 def test_a_precision_that_was_told_is_not_called_untold(books: Books) -> None:
     work = BUSY | {"tensor_ms": HOUR, "tensor_ppm_ms": HOUR * PPM // 2, "tensor_ppm_mhz_ms": HOUR * PPM * 700}
     lake = books(

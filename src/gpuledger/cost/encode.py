@@ -28,22 +28,14 @@ def to_json(statement: CostStatement) -> Json:
         "wall_h": s.wall_h,
         "gpus": s.gpus,
         "samples": s.samples,
-        "paid_usd": plain(s.paid_usd),
+        **_money(s.dollars, s.times),
         "paid_low_usd": plain(s.paid_low_usd),
         "paid_high_usd": plain(s.paid_high_usd),
-        "buckets": _dollars(s.dollars),
-        "bucket_pct": None,
-        "bucket_h": _hours(s.times),
-        "waste_usd": None if isinstance(s.dollars, Unknown) else as_text(s.dollars.waste_usd),
-        "waste_pct": None,
         "hourly_usd": None,
         "monthly_usd": None,
         "yearly_usd": None,
         "quarter": None,
     }
-    if not isinstance(s.dollars, Unknown):
-        out["bucket_pct"] = {b: s.dollars.pct(v) for b, v in s.dollars.each().items()}
-        out["waste_pct"] = s.dollars.pct(s.dollars.waste_usd)
     if not isinstance(s.projection, Unknown):
         out |= plain(s.projection)
     rest = ("phases_pct", "evidence_pct", "work", "energy_kwh", "energy_usd", "prices", "unpriced", "assumptions")
@@ -80,8 +72,8 @@ def _field(name: str, value: object) -> Any:
     return float(value) if name.endswith("_pct") and isinstance(value, Decimal) else plain(value)
 
 
-def _dollars(dollars: Dollars | Unknown) -> Json | None:
-    return None if isinstance(dollars, Unknown) else {b: as_text(v) for b, v in dollars.each().items()}
+def _dollars(dollars: Dollars) -> Json:
+    return {b: as_text(v) for b, v in dollars.each().items()}
 
 
 def _hours(times: Times) -> Json:
@@ -89,8 +81,15 @@ def _hours(times: Times) -> Json:
 
 
 def _money(dollars: Dollars | Unknown, times: Times) -> Json:
-    paid = None if isinstance(dollars, Unknown) else as_text(dollars.paid_usd)
-    return {"paid_usd": paid, "buckets": _dollars(dollars), "paid_h": times.paid_h, "bucket_h": _hours(times)}
+    """What was paid and what of it was waste, of all or of a group; None where there is no price."""
+    names = ("paid_usd", "buckets", "bucket_pct", "waste_usd", "waste_pct")
+    out: Json = dict.fromkeys(names)
+    if not isinstance(dollars, Unknown):
+        shares = {b: dollars.pct(v) for b, v in dollars.each().items()}
+        waste = dollars.waste_usd
+        figures = (as_text(dollars.paid_usd), _dollars(dollars), shares, as_text(waste), dollars.pct(waste))
+        out = dict(zip(names, figures, strict=True))
+    return out | {"paid_h": times.paid_h, "bucket_h": _hours(times)}
 
 
 def _row(row: CostRow) -> Json:
