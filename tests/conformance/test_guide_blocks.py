@@ -112,7 +112,7 @@ def shell(project: Path, text: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PATH": f"{project / 'bin'}:{os.environ['PATH']}"}
     return subprocess.run(
         ["bash", "-c", text], cwd=project / "gpu-migration-analyzer" if inside else project, env=env,
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.filterwarnings("default")  # the kernel's own libraries warn about themselves
 def test_the_efficiency_notebook_runs():
     notebook = nbformat.read(ROOT / "notebooks" / "gpu_efficiency_analysis.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    NotebookClient(notebook, timeout=900, startup_timeout=300, iopub_timeout=120, kernel_name="python3").execute()
     outputs = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs]
     text = "".join(o.get("text", "") for o in outputs)
     assert "504,000 samples, 50 GPUs, 3 clusters" in text
@@ -27,7 +27,7 @@ def test_the_efficiency_notebook_runs():
 @pytest.mark.filterwarnings("default")  # the kernel's own libraries warn about themselves
 def test_the_audit_notebook_runs():
     notebook = nbformat.read(ROOT / "notebooks" / "gpu_cost_audit.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    NotebookClient(notebook, timeout=900, startup_timeout=300, iopub_timeout=120, kernel_name="python3").execute()
     outputs = [o for c in notebook.cells if c.cell_type == "code" for o in c.outputs]
     text = "".join(o.get("text", "") for o in outputs)
     assert "60 % spot and a 40 % fix: naive 100 %, honest 76 %" in text

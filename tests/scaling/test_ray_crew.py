@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gpuledger.errors import InputError
@@ -15,7 +16,8 @@ from gpuledger.lake.runs import read_runs
 from gpuledger.scaling.bench import Bench, Station
 from gpuledger.scaling.load import Load
 from gpuledger.scaling.runner import Watch, run_bench
-from gpuledger.testing.openai_script import ServerScript
+from gpuledger.testing.clock import HUNG_S
+from gpuledger.testing.openai_script import ServerFault, ServerScript
 from gpuledger.testing.openai_server import OpenAiServer
 
 ray = pytest.importorskip("ray")
@@ -58,18 +60,20 @@ def test_two_nodes_answer_and_one_that_dies_is_lost(tmp_path, crew_on_two_nodes)
             if self.left <= 0 and self.left + requests > 0:
                 crew.kill("b")
 
-    with OpenAiServer(ServerScript(ttft_s=0.02, per_token_s=0.001)) as server:
-        stations = tuple(Station(n, {"url": server.url}) for n in ("a", "b"))
+    steady = ServerScript(ttft_s=0.02, per_token_s=0.001)
+    # Answers some and then none: however late the end comes for b, it comes in the middle of its work.
+    endless = msgspec.structs.replace(steady, faults=(ServerFault("stall", after=30),))
+    with OpenAiServer(steady) as to_a, OpenAiServer(endless) as to_b:
+        stations = (Station("a", {"url": to_a.url}), Station("b", {"url": to_b.url}))
         load = Load(requests=60, concurrency=1, output_tokens=8, warmup=1)
-        bench = Bench(
-            "openai_http", stations, load, tmp_path / "r.jsonl", timeout_s=10, device=REPLAY, elsewhere=True, hz=20.0
-        )
+        file = tmp_path / "r.jsonl"
+        bench = Bench("openai_http", stations, load, file, timeout_s=HUNG_S, device=REPLAY, elsewhere=True, hz=20.0)
         run = run_bench(bench, crew, Kills())
     assert Counter(r.node for r in run.measured) == {"a": 60, "b": 60}
     assert sum(r.ok for r in run.measured if r.node == "a") == 60
     lost = [r for r in run.measured if r.lost]
     assert {r.node for r in lost} == {"b"}
-    assert len(lost) >= 5
+    assert len(lost) >= 30
     assert "its worker on the cluster died" in run.problems["b"][0]
     machines = [run.nodes[n].more["machine"] for n in ("a", "b")]
     assert all(m["versions"]["ray"] == ray.__version__ for m in machines)
@@ -78,5 +82,5 @@ def test_two_nodes_answer_and_one_that_dies_is_lost(tmp_path, crew_on_two_nodes)
     assert len(recorded) == 1
     if machines[0] in recorded:
         assert run.telemetry == "r.lake"
-        assert sum(p.rows for p in Lake(run.telemetry_dir).manifest().parts) >= 5
+        assert sum(p.rows for p in Lake(run.telemetry_dir).manifest().parts) >= 1
         assert read_runs(Lake(run.telemetry_dir)) == []
