@@ -86,6 +86,12 @@ def test_sync_points_name_file_and_line():
     assert found.middle == pytest.approx(0.02)
 
 
+def test_waits_are_told_over_the_steps_in_which_they_were_watched():
+    """The first steps of a loop are not watched: of 50, one wait in each of the other 47 is one wait a step."""
+    found = by_topic(observed(sites=(replace(SITE, times=47),), watched_steps=47))["sync_points"]
+    assert found.figures["waits_per_step"] == 1.0
+
+
 def test_a_wait_every_hundred_steps_is_no_finding():
     assert "sync_points" not in by_topic(observed(sites=(replace(SITE, times=1),)))
 

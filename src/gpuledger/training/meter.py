@@ -170,6 +170,7 @@ class Meter:
             memory=memory_of(self._torch, steps.device, self._place.memory_bytes),
             loader=self._loader,
             sites=steps.sites(),
+            watched_steps=after_warmup,
             compiled=steps.compiled,
             fused_optimizer=steps.hooks.fused,
             optimizer=steps.hooks.optimizer,

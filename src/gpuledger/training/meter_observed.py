@@ -96,7 +96,8 @@ class Identity:
 class Observed:
     """One rank's loop. Phases are mean seconds of a step on the device, `host_s` on the host.
 
-    Rates stand on the steps that were timed; `steps` are all of them, the first ones too.
+    Rates stand on the steps that were timed; `steps` are all of them, the first ones too. Waits at `sites` are those of
+    `watched_steps`, which are all after the first ones.
     """
 
     who: Identity
@@ -120,6 +121,7 @@ class Observed:
     memory: MemoryFacts | Unknown = Unknown("this is no GPU")  # noqa: RUF009
     loader: LoaderFacts | Unknown = Unknown("no loader was given to the meter")  # noqa: RUF009
     sites: tuple[Site, ...] = ()
+    watched_steps: int | None = None
     compiled: bool = False
     fused_optimizer: bool | None = None
     optimizer: str = ""

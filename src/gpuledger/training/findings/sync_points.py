@@ -23,7 +23,7 @@ for step, batch in enumerate(loader):
 @topic("sync_points")
 def waits(seen: Observed) -> MeasuredFinding | None:
     """Lines that make the host wait, with file and number."""
-    known, steps = facts("sync"), max(seen.steps, 1)
+    known, steps = facts("sync"), max(seen.watched_steps or seen.steps, 1)
     often = [s for s in seen.sites if s.times / steps >= known["waits_from_per_step"]]
     if not often:
         return None
