@@ -67,3 +67,12 @@ def test_options_of_a_lake_need_one(cli):
     ended = cli("plan", "migrate", "--instance", "P5", "--namespace", "x")
     assert ended.code == 2
     assert "--lake" in ended.err
+
+
+@pytest.mark.parametrize(
+    "option", [("--busy", 20), ("--busy", 0), ("--model-size", "small"), ("--set", "basic_demos"), ("--whole",)]
+)
+def test_an_option_of_the_form_is_refused_by_the_name_it_was_given_by(cli, option):
+    ended = cli("plan", "migrate", "--lake", "books", *option)
+    assert ended.code == 2
+    assert f"--lake knows what runs; it needs no {option[0]}\n" in ended.err

@@ -54,3 +54,10 @@ def test_a_slow_rate_is_not_written_as_0(cli):
     ended = cli("plan", "throughput", "--model", "llama-3.1-405b", "--gpu", "t4", "--mode", "serve")
     assert ended.out.startswith("0.35 (")
     assert " 0 " not in ended.out.splitlines()[0]
+
+
+@pytest.mark.parametrize("option", [("--micro-batches", 4), ("--node-gbps", 100)])
+def test_what_only_training_reads_is_refused_for_serving(cli, option):
+    ended = cli("plan", "throughput", "--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--mode", "serve", *option)
+    assert ended.code == 2
+    assert f"{option[0]} is for --mode train, and this is serve" in ended.err

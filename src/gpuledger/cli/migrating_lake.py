@@ -50,10 +50,13 @@ def _needs_lake(inventory: Path | None, prices: tuple[str, ...], chosen: Chosen)
 
 
 def _no_form(given: dict[str, Any]) -> None:
-    said = [name for name, value in given.items() if value not in (None, False, ()) and name not in SHARED]
+    # Told apart from False by identity: a 0 is said.
+    heard = {name: v for name, v in given.items() if not (v is None or v is False or v == ())}
+    said = [name for name in heard if name not in SHARED]
     if said:
+        spelled = {one.name: one.opts[0] for one in click.get_current_context().command.params}
         raise InputError(
-            f"--lake knows what runs; it needs no --{said[0].replace('_', '-')}",
+            f"--lake knows what runs; it needs no {spelled[said[0]]}",
             hint="leave the form's options out: only --cloud, --region, --instance and --out go with --lake",
         )
 

@@ -79,7 +79,7 @@ _OPTIONS = (
 # Said of a run of the other mode, an option would be passed over in silence.
 _ONLY = {
     "train": ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels",
-              "lora_rank", "frozen_precision", "sequence_parallel"),
+              "lora_rank", "frozen_precision", "sequence_parallel", "micro_batches", "node_gbps"),
     "serve": ("context", "batch", "cache_precision"),
 }  # fmt: skip
 
