@@ -90,6 +90,14 @@ def test_until_the_period_is_known_every_reading_counts(play) -> None:
     assert played.report.devices[0].util_period_s is None
 
 
+def test_a_load_that_changes_every_two_seconds_tells_no_period(play) -> None:
+    beat = Square(1.0, 0.0, period_s=4.0, duty=0.5)
+    scenario = Scenario([Segment(40.0, power_w=200.0, **{**BUSY, "gpu_util_ratio": beat})])
+    played = play([Board(scenario, util_period_s=0.2)], 40.0)
+    assert played.report.devices[0].util_changes >= 15
+    assert played.report.devices[0].util_period_s is None
+
+
 def test_a_tick_on_which_nothing_answers_makes_no_row(play) -> None:
     from gpuledger.testing.faults import DriverError
 

@@ -26,6 +26,8 @@ MIN_MEAN_S = 0.1
 # A row may stand for two ticks, no more: posting takes anything over 2.5 usual steps for a gap in the samples.
 HOLD_TICKS = 2
 RARE_S = 10.0
+# NVML refreshes utilization each 1/6 to 1 s.
+SLOWEST_REFRESH_S = 1.0
 
 
 class Track:
@@ -147,8 +149,8 @@ class Track:
             rows=self.rows,
             repeats=self.repeats,
             silent_ticks=self.silent,
-            util_period_s=_rounded(periods.get("gpu_util_ratio")),
-            power_period_s=_rounded(periods.get("power_w")),
+            util_period_s=self._told(periods.get("gpu_util_ratio")),
+            power_period_s=self._told(periods.get("power_w")),
             util_changes=util.changes if util else 0,
             missing=self.missing(),
             failures={p.field.columns[0]: p.failures for p in probes if p.failures},
@@ -158,13 +160,13 @@ class Track:
             lost_why=self.lost_why,
         )
 
+    def _told(self, seconds: float | None) -> float | None:
+        """A period; None where the load kept the value still for longer than any driver does."""
+        return None if seconds is None or seconds > SLOWEST_REFRESH_S + self._tick_s else round(seconds, 4)
+
 
 def _between(start: Value, end: Value, share: float) -> Value:
     """A counter between its two readings; not known where it was not read twice or started again."""
     if start is None or end is None or end < start:
         return None
     return int(start + (end - start) * share)
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 4)
