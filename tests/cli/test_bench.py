@@ -14,6 +14,7 @@ import pytest
 
 from gpuledger.cli.commands.bench import command
 from gpuledger.scaling.results import read_run
+from gpuledger.testing.clock import HUNG_S
 from gpuledger.testing.openai_script import ServerScript
 from gpuledger.testing.openai_server import OpenAiServer
 
@@ -157,12 +158,12 @@ def test_a_pod_that_is_taken_away_keeps_its_results(tmp_path):
         }
         text = " ".join(line.replace("/results", str(tmp_path)).split())
         with subprocess.Popen(["sh", "-c", text], env={**os.environ, **told}, stdout=subprocess.DEVNULL) as shell:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + HUNG_S
             while not any(b'"request":' in f.read_bytes() for f in tmp_path.glob("*.jsonl")):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             shell.terminate()
-            assert shell.wait(30) == 130
+            assert shell.wait(HUNG_S) == 130
     (file,) = tmp_path.glob("*.jsonl")
     run = read_run(file)
     assert run.ended
