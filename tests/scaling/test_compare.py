@@ -64,6 +64,15 @@ def test_runs_are_put_in_order_of_their_start():
     assert slopes["throughput_per_s"] == "rising"  # the newest is the fastest
     assert slopes["warm_latency_mean_s"] == "falling"
     assert found.points[0].changes == ()
+    assert all(p.settings == () for p in found.points)
+
+
+def test_a_run_set_otherwise_is_named_in_the_trend():
+    found = trend_of([run(0.1), run(0.05, load={"kind": "closed", "concurrency": 16})], 1)
+    assert found.points[1].settings == (
+        "load.concurrency: not given before, 16 after",
+        "load.kind: not given before, closed after",
+    )
 
 
 def test_three_runs_have_no_slope():

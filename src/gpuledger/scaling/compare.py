@@ -21,7 +21,7 @@ SURE_P = 0.025
 # What came of a run, or names it; settings are what else its header says.
 LEFT_OUT = frozenset({
     "started", "ended", "started_at", "ended_at", "run_id", "run", "host", "clients", "found", "start_spread_s",
-    "interrupted", "reported",
+    "interrupted", "reported", "warmup",
 })  # fmt: skip
 
 

@@ -22,7 +22,7 @@ SURE_P = 0.05
 
 @dataclass(frozen=True)
 class TrendPoint:
-    """One run, and what changed since the one before it."""
+    """One run, and what changed since the one before it: its settings, and every figure."""
 
     file: str
     started: str | None
@@ -30,6 +30,7 @@ class TrendPoint:
     success_pct: Ranged
     throughput_per_s: Ranged
     warm_latency_mean_s: Ranged
+    settings: tuple[str, ...]
     changes: tuple[Change, ...]
 
 
@@ -61,6 +62,7 @@ def trend_of(runs: Sequence[Run], seed: int) -> Trend:
     points, last = [], None
     for run in ordered:
         wall, _ = wall_of(run)
+        since = None if last is None else compare_runs(last, run, seed)
         points.append(
             TrendPoint(
                 file=run.file,
@@ -69,7 +71,8 @@ def trend_of(runs: Sequence[Run], seed: int) -> Trend:
                 success_pct=counts_of(run).success_pct,
                 throughput_per_s=throughput_of(run.measured, wall, seed),
                 warm_latency_mean_s=latency_of(run, seed).warm.mean_s,
-                changes=() if last is None else compare_runs(last, run, seed).changes,
+                settings=() if since is None else since.settings,
+                changes=() if since is None else since.changes,
             )
         )
         last = run

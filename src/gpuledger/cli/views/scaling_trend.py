@@ -24,14 +24,24 @@ def parts(trend: Trend) -> list[RenderableType]:
         table.add_column(head, justify="right", no_wrap=True)
     for p in trend.points:
         table.add_row(
-            escape(Path(p.file).name), escape(p.started or "not given"), str(p.nodes), percent(_value(p.success_pct)),
+            escape(Path(p.file).name), escape(_started(p.started)), str(p.nodes), percent(_value(p.success_pct)),
             number(_value(p.throughput_per_s), 3), number(_value(p.warm_latency_mean_s), 3),
         )  # fmt: skip
     lines: list[RenderableType] = [Text(f"{s.figure}: {s.direction}" + _slope(s.per_run_pct)) for s in trend.slopes]
-    moved = [
-        Text(f"{Path(p.file).name}: beyond noise since the last: {_changed(p)}") for p in trend.points if p.changes
-    ]
+    moved = [Text(words) for p in trend.points if p.changes for words in _since(p)]
     return [table, "", *moved, "", *lines]
+
+
+def _started(instant: str | None) -> str:
+    """To the minute, as the other tables have it."""
+    return "not given" if instant is None else instant[:16].replace("T", " ")
+
+
+def _since(point: TrendPoint) -> list[str]:
+    """A change of settings first: then the figures are no trend of the same thing."""
+    name = Path(point.file).name
+    other = [f"{name}: set otherwise than the last: {'; '.join(point.settings)}"] if point.settings else []
+    return [*other, f"{name}: beyond noise since the last: {_changed(point)}"]
 
 
 def _slope(per_run_pct: float | Unknown) -> str:
