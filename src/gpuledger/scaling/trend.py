@@ -59,7 +59,8 @@ def trend_of(runs: Sequence[Run], seed: int) -> Trend:
     ordered = (
         [r for _, r in sorted(zip(map(str, stamps), runs, strict=True), key=lambda p: p[0])] if dated else list(runs)
     )
-    points, last = [], None
+    points: list[TrendPoint] = []
+    last: Run | None = None
     for run in ordered:
         wall, _ = wall_of(run)
         since = None if last is None else compare_runs(last, run, seed)
