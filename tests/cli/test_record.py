@@ -35,10 +35,10 @@ def test_alone_for_a_while(cli) -> None:
 def test_alone_in_words(cli) -> None:
     ended = cli("record", "--lake", "lake", "--duration", "0.3", "--device", REPLAY)
     assert ended.code == 0
-    assert "samples of 1 devices" in ended.out
+    assert "samples of 1 device in" in ended.out
     assert "% of a core" in ended.out
     assert "not known here" in ended.out
-    assert "recording 1 devices at 10 Hz for 0.3 s" in ended.err
+    assert "recording 1 device at 10 Hz for 0.3 s" in ended.err
 
 
 def test_around_a_command_stdout_is_the_commands(cli) -> None:

@@ -37,6 +37,12 @@ def test_the_three_effects_by_pencil() -> None:
     assert "+$40.00 against $20.00" in found.words[0]
 
 
+def test_what_efficiency_moved_is_said_with_its_direction() -> None:
+    mixed, stuck = [charge("m", "2", productive=3, idle=3)], [charge("m", "2", stalled=6)]
+    assert compare(stuck, mixed, (0, 1)).words[1] == "efficiency moved $12.00 into stalled time"
+    assert compare(mixed, stuck, (0, 1)).words[1] == "efficiency moved $12.00 out of stalled time"
+
+
 def test_a_model_that_is_new_or_gone_is_all_volume() -> None:
     found = compare([charge("new", "3", idle=1)], [charge("old", "2", idle=1)], (0, 1))
     assert (found.total.volume_usd, found.total.rate_usd, found.total.efficiency_usd) == (1, 0, 0)

@@ -62,7 +62,9 @@ def _words(total: Effect, by_bucket: Sequence[Effect]) -> list[str]:
     words = [f"{change}: {_signed(total.volume_usd)} by volume, {_signed(total.rate_usd)} by rate"]
     moved = max(by_bucket, key=lambda e: abs(e.efficiency_usd), default=None)
     if moved and moved.efficiency_usd:
-        words.append(f"efficiency moved {_signed(moved.efficiency_usd)} into {moved.bucket.replace('_', '-')} time")
+        way = "into" if moved.efficiency_usd > 0 else "out of"
+        amount = f"${abs(moved.efficiency_usd):,.2f}"
+        words.append(f"efficiency moved {amount} {way} {moved.bucket.replace('_', '-')} time")
     return words
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuledger.cli.figures import count
 from gpuledger.cli.options import device_option, hz_option, label_option, labels_of, lake_option, screen_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
@@ -47,7 +48,7 @@ def command(
     with Recording(lake_dir, hz=hz, labels=labels_of(labels), device=device, of_job=False) as run:
         if screen.talks:
             length = f"for {duration:g} s" if duration else "until Ctrl-C"
-            click.echo(f"recording {len(run.devices)} devices at {hz:g} Hz {length}", err=True)
+            click.echo(f"recording {count(len(run.devices), 'device')} at {hz:g} Hz {length}", err=True)
         wait_for_end(duration)
     notes = run.notes()
     screen.answer(figures(notes, lake_dir))
@@ -98,7 +99,7 @@ def words(notes: RunNotes, lake_dir: Path) -> list[str]:
     """The same for a reader, in a few lines."""
     cpu = notes.sampler_cpu_s + notes.writer_cpu_s
     share = 100 * cpu / notes.seconds / max(1, len(notes.devices)) if notes.seconds else 0.0
-    what = f"{notes.rows} samples of {len(notes.devices)} devices in {notes.seconds:.1f} s"
+    what = f"{count(notes.rows, 'sample')} of {count(len(notes.devices), 'device')} in {notes.seconds:.1f} s"
     lines = [
         f"recorded {what} -> {lake_dir} (run {notes.run_id})",
         f"cost of recording: {cpu:.2f} s of CPU, {share:.2f} % of a core per device",
