@@ -8,6 +8,7 @@ Without arguments it trains for a few updates and prints its speed; with --tune 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from pathlib import Path
@@ -57,7 +58,8 @@ def train(updates: int) -> float:
     device = "cuda" if ON_GPU else "cpu"
     model = SmallViT().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    batches = iter(torch.utils.data.DataLoader(ImageFiles(), batch_size=BATCH, shuffle=True))
+    loader = torch.utils.data.DataLoader(ImageFiles(), batch_size=BATCH, shuffle=True)
+    batches = (batch for _ in itertools.count() for batch in loader)  # epoch after epoch
     begun = time.perf_counter()
     for update in range(updates):
         for _ in range(ACCUMULATE):
@@ -75,6 +77,8 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=4, help="optimizer steps of the naive loop")
     parser.add_argument("--tune", action="store_true", help="let the tuner make it faster")
     args = parser.parse_args()
+    if args.updates < 1:
+        parser.error("--updates: give at least 1")
     print(f"\n{train(args.updates):,.0f} images a second, as first written")
     if args.tune:
         from gpuledger.cli.app import run
