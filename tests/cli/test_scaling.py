@@ -71,6 +71,13 @@ def test_compare_and_trend(cli, tmp_path):
     assert len(cli("scaling", old, new, "--trend", "--json").json()["points"]) == 2
 
 
+def test_memory_nobody_knows_takes_no_table(cli, tmp_path):
+    silent = cli("scaling", one_node(tmp_path / "one.jsonl", 0.5)).out
+    assert "Memory in use on each GPU" not in silent
+    assert "Memory in use, of the real card" in silent
+    assert "Memory in use on each GPU" in cli("scaling", RESULTS).out
+
+
 def test_fail_on_sets_the_exit_code(cli):
     assert cli("scaling", RESULTS, "--claims", CLAIMS, "--fail-on", "claims", "-q").code == 1
     assert cli("scaling", RESULTS, "--fail-on", "readiness", "-q").code == 1

@@ -35,7 +35,9 @@ def parts(made: ScalingStatement, width: int) -> list[RenderableType]:
     letter = "not graded" if isinstance(made.overall, Unknown) else made.overall
     out += [scorecard(view), Text(f"Overall: {letter}. {made.overall_words}", style="bold"), ""]
     out += [*_block(table(view, "scaling", width))[:1], *_sentences("", lines_of("curve", made))]
-    for name in ("predictions", "latencies", "nodes", "cold", "memory", "batches"):
+    # Of memory nobody knows, the scorecard says why, once.
+    known = any(not isinstance(n.memory_used_bytes, Unknown) for n in made.facts.nodes)
+    for name in ("predictions", "latencies", "nodes", "cold", *(("memory",) if known else ()), "batches"):
         out += _block(table(view, name, width))
     out += [*_block(verdicts(made)), *_block(mistakes(made))]
     for name in ("bottlenecks", "optimizations", "cost"):
