@@ -42,7 +42,7 @@ PLAN_FILE = HERE / "tuner_plans.toml"
 MIN_LEFT_S = 20
 # Of each part, for what cannot be interrupted: a model that is being built, a pair that is under way.
 MARGIN_S = 10
-CAPS_S = {"worked": 340.0, "language_model": 240.0, "tuned": 230.0, "images": 400.0}
+CAPS_S = {"worked": 300.0, "language_model": 240.0, "tuned": 250.0, "images": 560.0}
 # Of a part, for the tuner; the rest is for the grid.
 TUNER_RATIO = 0.6
 PARTS = ("worked", "language_model", "images", "tuned", "claims", "idle")
