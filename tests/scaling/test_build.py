@@ -66,8 +66,16 @@ def test_super_linear_only_if_the_interval_leaves_out_one(tmp_path):
     assert scaling_statement(gather([fast], baseline=one)).facts.scaling.superlinear is True
     claims = tmp_path / "c.json"
     claims.write_text('[{"claim": "super_linear", "value": true}, {"claim": "scaling_efficiency_pct", "value": 100.4}]')
-    words = [c.verdict for c in scaling_statement(gather([close], baseline=one, claims=claims)).claims]
-    assert words == ["cannot tell", "cannot tell"]
+    claimed = scaling_statement(gather([close], baseline=one, claims=claims))
+    assert [c.verdict for c in claimed.claims] == ["cannot tell", "cannot tell"]
+
+    def caught(run, **said):
+        made = scaling_statement(gather([run], baseline=one, **said))
+        return next(c for c in made.checks if c.check == "super_linear_without_interval").caught
+
+    assert caught(close, claims=claims)
+    assert not caught(close)  # nobody claims it: half of all linear runs come out a little above 100 %
+    assert not caught(fast, claims=claims)
 
 
 def test_a_run_is_no_baseline_for_itself(tmp_path):
