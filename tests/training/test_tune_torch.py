@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -19,6 +20,7 @@ from gpuledger.cli.app import run  # noqa: E402
 from gpuledger.errors import InputError  # noqa: E402
 from gpuledger.training.tune.choices import load_plan  # noqa: E402
 from gpuledger.training.tune.encode import figures  # noqa: E402
+from gpuledger.training.tune.feed import mover  # noqa: E402
 from gpuledger.training.tune.ladder import TrialFailed  # noqa: E402
 from gpuledger.training.tune.machine import TorchMachine  # noqa: E402
 from gpuledger.training.tune.parity import compare  # noqa: E402
@@ -164,6 +166,39 @@ def test_the_snippet_runs_and_trains_as_the_trial_did(settings):
     torch.backends.cudnn.benchmark = False
     assert losses == pytest.approx(curve(settings, job, 3), rel=1e-4)
     assert next(iter(names["make_loader"](job.dataset())))[0].shape == (settings.batch, 16)
+
+
+class Pair(NamedTuple):
+    x: object
+    y: object
+
+
+class Own:
+    """A batch of a class of its own."""
+
+    def __init__(self):
+        self.at = None
+
+    def to(self, device):
+        self.at = device
+        return self
+
+
+def test_batches_of_any_make_reach_the_device():
+    """What the tuner can move, the code it writes can move too."""
+    done = tune(tiny_jobs.convolutions, msgspec.structs.replace(QUICK, axes=()), device="cpu")
+    names: dict[str, object] = {}
+    exec(compile(write(done), "snippet.py", "exec"), names)
+    settings = Settings()
+    for move in (mover(torch, "meta", settings), lambda value: names["to_device"](value, "meta")):
+        x, own = torch.ones(2, 3), Own()
+        found = move({"ids": x, "pair": Pair(x, [x, 3]), "text": "a", "own": own})
+        assert found["ids"].is_meta
+        assert isinstance(found["pair"], Pair)
+        assert found["pair"].x.is_meta
+        assert found["pair"].y[0].is_meta
+        assert (found["pair"].y[1], found["text"]) == (3, "a")
+        assert found["own"].at == "meta"
 
 
 def msgspec_replace(done, winner):

@@ -57,7 +57,9 @@ def mover(torch: Any, device: Any, settings: Settings) -> Callable[[Any], Any]:
         if isinstance(value, dict):
             return {key: move(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return type(value)(move(item) for item in value) if not hasattr(value, "_fields") else value
-        return value
+            moved = [move(item) for item in value]
+            return type(value)(*moved) if hasattr(value, "_fields") else type(value)(moved)
+        # Batches of a class of their own (a tokenizer's, a graph's) bring their way with them.
+        return value.to(device) if hasattr(value, "to") else value
 
     return move

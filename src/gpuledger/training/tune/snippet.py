@@ -47,8 +47,8 @@ def _loader(settings: Settings) -> list[str]:
     return [
         "",
         "",
-        "def make_loader(dataset):",
-        f"    return torch.utils.data.DataLoader(dataset, {', '.join(options)})",
+        "def make_loader(dataset, **options):  # collate_fn=... where you have one",
+        f"    return torch.utils.data.DataLoader(dataset, {', '.join(options)}, **options)",
     ]
 
 
@@ -78,8 +78,13 @@ def _update(settings: Settings) -> list[str]:
         "",
         "",
         "def to_device(value, device):",
+        "    if isinstance(value, dict):",
+        "        return {name: to_device(item, device) for name, item in value.items()}",
         "    if isinstance(value, (list, tuple)):",
-        "        return [to_device(item, device) for item in value]",
+        "        moved = [to_device(item, device) for item in value]",
+        '        return type(value)(*moved) if hasattr(value, "_fields") else moved',
+        "    if not isinstance(value, torch.Tensor):",
+        '        return value.to(device) if hasattr(value, "to") else value',
     ]
     if settings.channels_last:
         lines += ["    if value.dim() == 4:", "        value = value.to(memory_format=torch.channels_last)"]
