@@ -7,11 +7,13 @@ by themselves, as it is in our process group. Its exit code is ours; where a sig
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -25,6 +27,7 @@ _HEARD = PASSED_ON | {signal.SIGCHLD}
 # siginfo's si_code for signals the kernel makes: the terminal sent it to the whole process group.
 _FROM_KERNEL = 0x80
 _LOOK_EVERY_S = 0.5
+_HEAR_EVERY_S = 0.1
 
 
 class CannotStart(Exception):
@@ -118,11 +121,14 @@ class Relay:
 
 def wait_for_end(seconds: float | None) -> None:
     """Wait so long, or until somebody asks us to end (Ctrl-C, kill)."""
-    asked = threading.Event()
+    asked: list[int] = []
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {n: signal.signal(n, lambda *_: asked.set()) for n in ends}
+    before = {n: signal.signal(n, lambda number, _frame: asked.append(number)) for n in ends}
+    over = math.inf if seconds is None else time.monotonic() + seconds
     try:
-        asked.wait(seconds)
+        # In short pieces: a signal that another thread happens to take does not wake us, and is heard after the piece.
+        while not asked and (left_s := over - time.monotonic()) > 0:
+            time.sleep(min(_HEAR_EVERY_S, left_s))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
