@@ -28,9 +28,10 @@ pytestmark = [
 REPLAY = f"replay:{Path(__file__).parents[1] / 'data' / 'h200_replay.csv.gz'}"
 
 
-def test_no_cluster_there():
+def test_no_cluster_there(monkeypatch):
     from gpuledger.scaling.ray_crew import connect
 
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)  # the cluster of another test may be there
     with pytest.raises(InputError, match=re.escape("--ray 127.0.0.1:1: [Errno 111]")):
         connect("127.0.0.1:1")
 

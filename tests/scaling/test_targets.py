@@ -52,9 +52,9 @@ def test_a_stream_is_timed_to_its_first_and_last_token(api):
         assert answer.latency_s >= 0.1
         assert answer.latency_s >= answer.ttft_s + answer.more["max_gap_s"] - 1e-5
     # Where the machine held up an answer, its figures say so; it does not hold up all of them.
-    assert min(a.ttft_s for a in found) < 0.1
-    assert min(a.latency_s for a in found) < 0.2
-    assert max(a.latency_s - a.ttft_s for a in found) > 0.03
+    assert min(a.ttft_s for a in found) < 0.4
+    assert min(a.latency_s for a in found) < 0.8
+    assert max(a.latency_s - a.ttft_s for a in found) > 0.01
     assert max(a.more["max_gap_s"] for a in found) >= 0.005
 
 
