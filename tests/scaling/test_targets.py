@@ -17,7 +17,7 @@ from gpuledger.testing.clock import HUNG_S
 from gpuledger.testing.openai_script import ServerFault, ServerScript
 from gpuledger.testing.openai_server import OpenAiServer
 
-STEADY = ServerScript(ttft_s=0.06, per_token_s=0.01)
+STEADY = ServerScript(ttft_s=0.06, per_token_s=0.05)
 HURRY_S = 0.4
 
 
@@ -49,13 +49,13 @@ def test_a_stream_is_timed_to_its_first_and_last_token(api):
         assert answer.more["tokens_from"] == "usage"
         # The role that begins a chat is no token: it comes at once, the first token does not.
         assert answer.ttft_s >= 0.06
-        assert answer.latency_s >= 0.1
+        assert answer.latency_s >= 0.26
         assert answer.latency_s >= answer.ttft_s + answer.more["max_gap_s"] - 1e-5
     # Where the machine held up an answer, its figures say so; it does not hold up all of them.
     assert min(a.ttft_s for a in found) < 0.4
-    assert min(a.latency_s for a in found) < 0.8
-    assert max(a.latency_s - a.ttft_s for a in found) > 0.01
-    assert max(a.more["max_gap_s"] for a in found) >= 0.005
+    assert min(a.latency_s for a in found) < 1.0
+    assert max(a.latency_s - a.ttft_s for a in found) > 0.1
+    assert max(a.more["max_gap_s"] for a in found) >= 0.02
 
 
 def test_tokens_are_counted_where_the_server_does_not():
