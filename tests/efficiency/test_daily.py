@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from gpuledger.efficiency.build import efficiency_statement
@@ -13,8 +15,9 @@ from gpuledger.efficiency.encode import to_json
 from gpuledger.efficiency.rows import Books
 from gpuledger.efficiency.scope import Scope
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.store import Ledger
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
+from gpuledger.ledger import lines, spells
+from gpuledger.ledger.store import DayWriter, Ledger, PostedDay
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms, utc_day
 
 START = day_start_ms("2026-01-20")
 
@@ -57,3 +60,28 @@ def test_a_window_inside_a_day_is_read_from_hours(lake: Lake) -> None:
     assert not any(file.endswith(".days.parquet") for file in books.account_files)
     books = Books(lake, Scope(START))
     assert all(file.endswith(".days.parquet") for file in books.account_files)
+
+
+@pytest.mark.parametrize("mig", [False, True])
+def test_a_day_in_several_files_is_the_same_day(line: Callable[..., Any], tmp_path: Path, mig: bool) -> None:
+    """Several processes post a large day, each its own devices."""
+    rows = [line(h, g, util=h / 30, pif=0.5) for g in ("GPU-a", "GPU-b", "GPU-c") for h in range(30)]
+    if mig:  # instances of one board in two files: it is one GPU
+        rows = [line(h, "GPU-a", util=0.1 * h, pif=0.5, gpu_instance_id=i) for i in "123" for h in range(9)]
+    rows[3]["pif_ms"] = rows[3]["pif_uj"] = 0  # the gap stands on hours with both
+    found = []
+    for cuts in ([rows], [rows[: len(rows) // 3], rows[len(rows) // 3 :]]):
+        books = Lake(tmp_path / str(len(cuts)))
+        with books.locked():
+            books.commit([])
+            for day in sorted({utc_day(r["hour_ms"]) for r in rows}):
+                for piece, part in enumerate(cuts):
+                    with DayWriter(Ledger(books), day, 1, piece) as writer:
+                        mine = [r for r in part if utc_day(r["hour_ms"]) == day]
+                        writer.add("lines", pa.Table.from_pylist(mine, lines.arrow_schema()))
+                        writer.add("spells", spells.SCHEMA.empty_table())
+                posted = PostedDay(day, 1, (1,), (), 0, 0, pieces=len(cuts), daily=True)
+                Ledger(books).commit(posted)
+        found.append(to_json(efficiency_statement(books)))
+    assert found[0]["hours"][0]["gpus"] == (1 if mig else 3)
+    assert found[1] == found[0]

@@ -90,9 +90,9 @@ def read_files(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows
     for file in files:
         waiting.append(_Reading(file, wanted))
         if len(waiting) > _AHEAD:
-            yield _taken(waiting.popleft(), wanted)
+            yield waiting.popleft().rows()
     while waiting:
-        yield _taken(waiting.popleft(), wanted)
+        yield waiting.popleft().rows()
 
 
 def read_groups(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
@@ -100,7 +100,8 @@ def read_groups(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Row
     for file in files:
         with _opened(file, wanted) as part:
             for group in range(part.num_row_groups):
-                yield file, _rows(part.read_row_group(group, columns=wanted.columns), wanted)
+                table = part.read_row_group(group, columns=wanted.columns)
+                yield file, _labels(table, wanted) | _numbers(table, wanted)
 
 
 def _opened(file: str, wanted: Wanted) -> pq.ParquetFile:
@@ -117,29 +118,27 @@ class _Reading(threading.Thread):
 
     def __init__(self, file: str, wanted: Wanted) -> None:
         super().__init__(daemon=True)
-        self.file = file
+        self._file = file
         self._wanted = wanted
-        self._found: pa.Table | Exception = pa.table({})
+        self._table, self._rows = pa.table({}), Rows()
+        self._error: Exception | None = None
         self.start()
 
     def run(self) -> None:
         """Read it; a file of few rows takes longer when each of its columns is a task of its own."""
         try:
-            with _opened(self.file, self._wanted) as part:
-                self._found = part.read(columns=self._wanted.columns, use_threads=False)
+            with _opened(self._file, self._wanted) as part:
+                table = part.read(columns=self._wanted.columns, use_threads=False)
+            self._table, self._rows = table, _numbers(table, self._wanted)
         except Exception as error:  # noqa: BLE001  (raised again where the file is wanted)
-            self._found = error
+            self._error = error
 
-    def table(self) -> pa.Table:
-        """The file, or what went wrong."""
+    def rows(self) -> tuple[str, Rows]:
+        """The file and its rows, or what went wrong. Labels are numbered here: two threads would count them twice."""
         self.join()
-        if isinstance(self._found, Exception):
-            raise self._found
-        return self._found
-
-
-def _taken(reading: _Reading, wanted: Wanted) -> tuple[str, Rows]:
-    return reading.file, _rows(reading.table(), wanted)
+        if self._error:
+            raise self._error
+        return self._file, _labels(self._table, self._wanted) | self._rows
 
 
 def joined(pieces: Sequence[Rows]) -> Rows:
@@ -152,16 +151,20 @@ def kept(rows: Rows, wanted: np.ndarray) -> Rows:
     return rows if wanted.all() else {c: values[wanted] for c, values in rows.items()}
 
 
-def _rows(table: pa.Table, wanted: Wanted) -> Rows:
+def _labels(table: pa.Table, wanted: Wanted) -> Rows:
+    there = set(table.column_names) if table.num_rows else set()
+    none = np.full(table.num_rows, -1)
+    return {name: names.numbered(table[name]) if name in there else none for name, names in wanted.labels.items()}
+
+
+def _numbers(table: pa.Table, wanted: Wanted) -> Rows:
     size, there, rows = table.num_rows, set(table.column_names), Rows()
-    for name in wanted.columns:
-        if name not in there or not size:
-            rows[name] = np.full(size, -1 if name in wanted.labels else np.nan if name in wanted.maybe else 0)
-        elif name in wanted.labels:
-            rows[name] = wanted.labels[name].numbered(table[name])
-        else:
+    for name in (*wanted.numbers, *wanted.maybe):
+        if name in there and size:
             parts = [_plain(chunk) for chunk in table[name].chunks if len(chunk)]
             rows[name] = np.concatenate(parts) if len(parts) != 1 else parts[0]
+        else:
+            rows[name] = np.full(size, np.nan if name in wanted.maybe else 0)
     return rows
 
 

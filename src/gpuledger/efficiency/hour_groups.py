@@ -13,7 +13,8 @@ from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
 _LABELS = ("gpu_model", "tensor_precision", "namespace")
 _SUMS = (
-    "util_ppm_ms", "util_ms", "counters_ms", "matrix_ms", "vector_ms", "matrix", "imma", "dfma", "fp32", "fp16", "fp64",
+    "samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms", "counters_ms", "matrix_ms", "vector_ms", "matrix",
+    "imma", "dfma", "fp32", "fp16", "fp64",
 )  # fmt: skip
 
 

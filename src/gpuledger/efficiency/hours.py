@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,15 +21,17 @@ from gpuledger.ledger.cells import classify
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio
 
 BINS = 20
+Period = tuple[int, int]  # start and length
 
 
 @dataclass
 class HourSums:
     """What is gathered over the lines: rows by period, time by cell of the plane, and sums by period and kind."""
 
-    periods: dict[tuple[int, int], dict[str, float]] = field(default_factory=dict)
+    periods: dict[Period, defaultdict[str, float]] = field(default_factory=dict)
     plane: np.ndarray = field(default_factory=lambda: np.zeros(BINS * BINS))
     groups: HourGroups = field(default_factory=HourGroups)
+    boards: list[np.ndarray] = field(default_factory=list)
 
 
 def gather(
@@ -41,6 +44,11 @@ def gather(
             _add_periods(sums, rows, device_tflops, device_board)
             _add_plane(sums, rows)
     sums.groups = grouping.total(names)
+    if sums.boards:  # MIG: the instances of a board count once
+        code = distinct(np.concatenate(sums.boards)) // len(device_board)
+        for i, count in enumerate(np.bincount(code - code[0]).tolist(), int(code[0])):
+            if count:
+                sums.periods[_period(i)]["devices"] = count
     return sums
 
 
@@ -55,34 +63,28 @@ def _add_periods(sums: HourSums, rows: Rows, device_tflops: np.ndarray, device_b
         watts = np.where(rows["power_ms"] > 0, rows["power_uj"] / rows["power_ms"] / 1e3, 0.0)
     tflops = pif * device_tflops[rows["device"]]
     both = (rows["util_ms"] > 0) & (rows["pif_ms"] > 0)
-    parts = {
-        "samples": rows["samples"],
-        "util_ppm_ms": rows["util_ppm_ms"],
-        "util_ms": rows["util_ms"],
-        "pif_ratio_ms": pif_ratio_ms,
-        "pif_ms": rows["pif_ms"],
-        "gap_util_ppm_ms": np.where(both, rows["util_ppm_ms"], 0),
-        "gap_util_ms": np.where(both, rows["util_ms"], 0),
-        "gap_pif_ratio_ms": np.where(both, pif_ratio_ms, 0.0),
-        "gap_pif_ms": np.where(both, rows["pif_ms"], 0),
-        "power_w": watts,
-        "power_ms": rows["power_ms"],
-        "tflops": np.nan_to_num(tflops),
-        "tflops_known": ~np.isnan(tflops),
-    }
+    parts = {"pif_ratio_ms": pif_ratio_ms, "power_w": watts, "tflops": np.nan_to_num(tflops)}
     added = {name: np.bincount(code, values, minlength=size) for name, values in parts.items()}
-    if int(device_board.max()) + 1 == len(device_board):  # every device is a board, and has one row a period
-        added["gpus"] = np.bincount(code, minlength=size)
-    else:
-        added["gpus"] = _boards(code, device_board[rows["device"]], size, len(device_board))
-    for i in np.flatnonzero(added["gpus"]).tolist():
-        key = ((i + low) // 2 * MS_PER_HOUR, MS_PER_DAY if (i + low) % 2 else MS_PER_HOUR)
-        sums.periods[key] = {name: float(values[i]) for name, values in added.items()}
+    added["tflops_known"] = np.bincount(code[~np.isnan(tflops)], minlength=size)
+    if not both.all():
+        parts = {n: rows[n] for n in ("util_ppm_ms", "util_ms", "pif_ms")} | {"pif_ratio_ms": pif_ratio_ms}
+        added |= {f"lone_{n}": np.bincount(code[~both], v[~both], minlength=size) for n, v in parts.items()}
+    added["devices"] = np.bincount(code, minlength=size)
+    for i in np.flatnonzero(added["devices"]).tolist():
+        _add(sums.periods, _period(i + low), {name: float(values[i]) for name, values in added.items()})
+    if int(device_board.max()) + 1 < len(device_board):
+        sums.boards.append(distinct((code + low) * len(device_board) + device_board[rows["device"]]))
 
 
-def _boards(code: np.ndarray, board: np.ndarray, size: int, devices: int) -> np.ndarray:
-    """Boards seen in each period; MIG instances of one board count once."""
-    return np.bincount(distinct(code * devices + board) // devices, minlength=size)
+def _period(code: int) -> Period:
+    return code // 2 * MS_PER_HOUR, MS_PER_DAY if code % 2 else MS_PER_HOUR
+
+
+def _add(sums: dict[Period, defaultdict[str, float]], key: Period, values: Mapping[str, float]) -> None:
+    """A day may rest in several files: what one holds is added to what was there."""
+    into = sums.setdefault(key, defaultdict(float))
+    for name, value in values.items():
+        into[name] += value
 
 
 def _add_plane(sums: HourSums, rows: Rows) -> None:
@@ -96,14 +98,23 @@ def _add_plane(sums: HourSums, rows: Rows) -> None:
 
 def hour_rows(sums: HourSums, models: dict[str | None, ModelFacts], why_tflops: str) -> tuple[HourRow, ...]:
     """The fleet per period, in order of time."""
-    worked = _worked(sums.groups, models)
-    return tuple(_hour(key, sums.periods[key], worked.get(key), why_tflops) for key in sorted(sums.periods))
+    worked, whole = _worked(sums.groups, models), _whole(sums.groups)
+    return tuple(_hour(k, whole[k] | sums.periods[k], worked.get(k), why_tflops) for k in sorted(sums.periods))
 
 
-def _worked(groups: HourGroups, models: dict[str | None, ModelFacts]) -> dict[tuple[int, int], tuple[float, float]]:
+def _whole(groups: HourGroups) -> dict[Period, defaultdict[str, float]]:
+    """Sums by period over all lines."""
+    names = ("samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms")
+    out: dict[Period, defaultdict[str, float]] = {}
+    for key, *values in zip(groups.period, *(groups.sums[n].tolist() for n in names if groups.sums), strict=True):
+        _add(out, key, dict(zip(names, values, strict=True)))
+    return out
+
+
+def _worked(groups: HourGroups, models: dict[str | None, ModelFacts]) -> dict[Period, tuple[float, float]]:
     """Share of the dense peak x ms (middle), and its time, by period."""
     worth = worth_of_pipes(groups.sums, list(zip(groups.model, groups.precision, strict=True)), models)
-    out: dict[tuple[int, int], tuple[float, float]] = {}
+    out: dict[Period, tuple[float, float]] = {}
     columns = (worth["worked_middle_ratio_ms"].tolist(), worth["worked_ms"].tolist())
     for key, part, known in zip(groups.period, *columns, strict=True):
         before = out.get(key, (0.0, 0.0))
@@ -111,15 +122,18 @@ def _worked(groups: HourGroups, models: dict[str | None, ModelFacts]) -> dict[tu
     return out
 
 
-def _hour(key: tuple[int, int], s: dict[str, float], worked: tuple[float, float] | None, why_tflops: str) -> HourRow:
+def _hour(key: Period, s: defaultdict[str, float], worked: tuple[float, float] | None, why_tflops: str) -> HourRow:
     pif = ratio(s["pif_ratio_ms"], s["pif_ms"], NO_BOARD if s["power_ms"] else NO_POWER)
     gap: Figure = Unknown("needs utilization and PIF together")
-    if s["gap_util_ms"] and s["gap_pif_ms"]:
-        gap = 100 * s["gap_util_ppm_ms"] / PPM / s["gap_util_ms"] - 100 * s["gap_pif_ratio_ms"] / s["gap_pif_ms"]
+    # Device-hours in which one of the two is not known are taken off.
+    util_ms, pif_ms = s["util_ms"] - s["lone_util_ms"], s["pif_ms"] - s["lone_pif_ms"]
+    if util_ms and pif_ms:
+        gap = 100 * (s["util_ppm_ms"] - s["lone_util_ppm_ms"]) / PPM / util_ms
+        gap -= 100 * (s["pif_ratio_ms"] - s["lone_pif_ratio_ms"]) / pif_ms
     return HourRow(
         start_ms=key[0],
         hours=key[1] / MS_PER_HOUR,
-        gpus=round(s["gpus"]),
+        gpus=round(s["devices"]),
         samples=round(s["samples"]),
         gpu_util_pct=ratio(100 * s["util_ppm_ms"] / PPM, s["util_ms"], NO_UTIL),
         pif=pif,

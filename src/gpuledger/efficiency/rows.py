@@ -166,5 +166,6 @@ class Books:
         wanted = Wanted({name: self.names[name] for name in (*schema.DEVICE, "kind")}, ("start_ms", "end_ms"))
         with self._reading():
             for _, rows in read_files(Ledger(self._lake).files("spells", self.scope.days()), wanted):
-                rows["device"] = self._numbered(rows)
-                yield kept(rows, (rows["device"] >= 0) & ~self.names["kind"].among((GAP,))[rows["kind"]])
+                device, quiet = self._numbered(rows), ~self.names["kind"].among((GAP,))
+                spells = {"device": device, "start_ms": rows["start_ms"], "end_ms": rows["end_ms"]}
+                yield kept(spells, (device >= 0) & quiet[rows["kind"]])
