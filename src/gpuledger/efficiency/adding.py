@@ -66,8 +66,9 @@ class Sums:
         for key, low, size in zip(keys, lows, sizes, strict=True):
             code = code * size + (key - low)
         held, first, code = _numbered(code, math.prod(sizes))
+        most = int(np.bincount(code).max())
         self._keys.append([key[first] for key in keys])
-        self._halves.append({name: _halves(code, values, held) for name, values in columns.items()})
+        self._halves.append({name: _halves(code, values, held, most) for name, values in columns.items()})
 
     def total(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """The keys, and each column's sums as floats; no order is promised."""
@@ -99,10 +100,10 @@ def _numbered(code: np.ndarray, width: int) -> tuple[int, np.ndarray, np.ndarray
     return int(held.sum()), row[held], (np.cumsum(held) - 1)[code]
 
 
-def _halves(code: np.ndarray, values: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """High and low halves of the sums by code, each without rounding."""
+def _halves(code: np.ndarray, values: np.ndarray, size: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """High and low halves of the sums by code, each without rounding; no code has more rows than `most`."""
     top = int(values.max())
-    if top < _EXACT // len(values):
+    if top < _EXACT // most:
         return np.zeros(size), np.bincount(code, values, size) if top else np.zeros(size)
     high, low = (np.bincount(code, half, size) for half in (values >> _HALF_BITS, values & (_HALF - 1)))
     return high, low

@@ -28,41 +28,38 @@ def gpu_rows(
     limits: Thresholds,
 ) -> tuple[GpuRow, ...]:
     """Analysis 6 and the per-GPU summary: one row a device, in the order of the accounts."""
-    hosts, active_days, slow_days = days.host, days.active, days.bottlenecked
     unobserved = _unobserved_ms(accounts, devices) if unobserved_ms is None else unobserved_ms
-    idle_h, held_h = ((devices.sums(c) / MS_PER_HOUR).tolist() for c in ("idle_ms", "idle_held_ms"))
-    all_means, slow_pct, labels = devices.means, devices.bottlenecked_pct, accounts.labels
     figures = Figures(devices, [accounts.facts(row) for row in main])
-    rows = []
-    for device, row in enumerate(main):
-        means = all_means[device]
-        consistently = consistent(slow_days[device], active_days[device])
-        cause, evidence = "", ""
-        if consistently:
-            cause, evidence = likely_cause(figures.of(device))
-        rows.append(
-            GpuRow(
-                gpu_uuid=labels["gpu_uuid"][row] or "",
-                gpu_instance_id=labels["gpu_instance_id"][row],
-                gpu_model=labels["gpu_model"][row],
-                host=hosts[device],
-                cluster=labels["cluster"][row],
-                namespace=labels["namespace"][row],
-                means=means,
-                klass=class_of(means, limits),
-                bottlenecked_pct_of_active=slow_pct[device],
-                bottlenecked_days=slow_days[device],
-                active_days=active_days[device],
-                consistently_bottlenecked=consistently,
-                likely_cause=cause,
-                cause_evidence=evidence,
-                idle_h=idle_h[device],
-                idle_held_h=held_h[device],
-                longest_idle_h=longest_idle_ms[device] / MS_PER_HOUR,
-                unobserved_h=max(0, unobserved[device]) / MS_PER_HOUR,
-            )
-        )
-    return tuple(rows)
+    slow = [consistent(*counts) for counts in zip(days.bottlenecked, days.active, strict=True)]
+    causes = [likely_cause(figures.of(i)) if is_slow else ("", "") for i, is_slow in enumerate(slow)]
+    # By position, in the order of the fields: names would take a third of the time.
+    columns = zip(
+        (uuid or "" for uuid in _of(accounts, "gpu_uuid", main)),
+        _of(accounts, "gpu_instance_id", main),
+        _of(accounts, "gpu_model", main),
+        days.host,
+        _of(accounts, "cluster", main),
+        _of(accounts, "namespace", main),
+        devices.means,
+        [class_of(means, limits) for means in devices.means],
+        devices.bottlenecked_pct,
+        days.bottlenecked,
+        days.active,
+        slow,
+        (cause for cause, _ in causes),
+        (evidence for _, evidence in causes),
+        (devices.sums("idle_ms") / MS_PER_HOUR).tolist(),
+        (devices.sums("idle_held_ms") / MS_PER_HOUR).tolist(),
+        (np.array(longest_idle_ms) / MS_PER_HOUR).tolist(),
+        (np.maximum(unobserved, 0) / MS_PER_HOUR).tolist(),
+        strict=True,
+    )
+    return tuple(GpuRow(*row) for row in columns)
+
+
+def _of(accounts: Accounts, label: str, rows: Sequence[int]) -> list[str | None]:
+    texts = accounts.labels[label]
+    return [texts[row] for row in rows]
 
 
 def consistent(bottlenecked_days: int, active_days: int) -> bool:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 # A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
 Rows = dict[str, np.ndarray]
 _AHEAD = 2
+_DICTIONARIES = 256
 
 
 class Names:
@@ -25,23 +26,30 @@ class Names:
     def __init__(self) -> None:
         self.texts: list[str | None] = []
         self._number: dict[str | None, int] = {}
-        self._last: tuple[pa.Array | None, np.ndarray] = (None, np.zeros(0, np.int64))
+        self._seen: dict[tuple[bytes, ...], np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def numbered(self, column: pa.ChunkedArray) -> np.ndarray:
         """The numbers of a column's texts."""
-        parts = [self._known(c.dictionary)[_numbers32(c.indices)] for c in column.chunks if len(c)]
+        parts = [self._codes(chunk) for chunk in column.chunks if len(chunk)]
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+    def _codes(self, chunk: pa.DictionaryArray) -> np.ndarray:
+        if chunk.indices.null_count == len(chunk):
+            return np.full(len(chunk), -1)
+        return self._known(chunk.dictionary)[_numbers32(chunk.indices)]
 
     def _known(self, words: pa.Array) -> np.ndarray:
         """By place in a file's dictionary the number here; one place more for NULL."""
-        last, found = self._last
-        if last is None or not last.equals(words):  # files of one lake mostly name the same things
-            found = np.array([*(self._take(w) for w in words.to_pylist()), -1], dtype=np.int64)
-            self._last = words, found
-        return found
+        # Files of one lake mostly name the same things: to tell that takes a tenth of naming them again.
+        key = tuple(b.to_pybytes() for b in words.buffers() if b is not None) if not words.offset else ()
+        if key not in self._seen:
+            if len(self._seen) >= _DICTIONARIES:
+                self._seen.clear()
+            self._seen[key] = np.array([*(self._take(w) for w in words.to_pylist()), -1], dtype=np.int64)
+        return self._seen[key] if key else self._seen.pop(key)
 
     def _take(self, text: str | None) -> int:
         if text not in self._number:

@@ -11,7 +11,7 @@ import numpy as np
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.accounts import worth_of_pipes
 from gpuledger.efficiency.adding import distinct
-from gpuledger.efficiency.columns import Names, Rows
+from gpuledger.efficiency.columns import Names, Rows, kept
 from gpuledger.efficiency.device_hours import device_hours
 from gpuledger.efficiency.evidence import ModelFacts
 from gpuledger.efficiency.hour_groups import HourGrouping, HourGroups
@@ -89,11 +89,12 @@ def _add(sums: dict[Period, defaultdict[str, float]], key: Period, values: Mappi
 
 def _add_plane(sums: HourSums, rows: Rows) -> None:
     known = (rows["util_ms"] > 0) & (rows["pif_ms"] > 0) & (rows["board_mw"] > 0)
-    util = rows["util_ppm_ms"][known] / rows["util_ms"][known] / PPM
-    pif = rows["pif_uj"][known] / rows["board_mw"][known] / rows["pif_ms"][known]
+    rows = kept({c: rows[c] for c in ("util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "board_mw", "observed_ms")}, known)
+    util = rows["util_ppm_ms"] / rows["util_ms"] / PPM
+    pif = rows["pif_uj"] / rows["board_mw"] / rows["pif_ms"]
     place = np.minimum((util * BINS).astype(np.int64), BINS - 1) * BINS
     place += np.minimum((pif * BINS).astype(np.int64), BINS - 1)
-    sums.plane += np.bincount(place, rows["observed_ms"][known], minlength=BINS * BINS)
+    sums.plane += np.bincount(place, rows["observed_ms"], minlength=BINS * BINS)
 
 
 def hour_rows(sums: HourSums, models: dict[str | None, ModelFacts], why_tflops: str) -> tuple[HourRow, ...]:
