@@ -26,6 +26,8 @@ class Batch:
         self.n = table.num_rows
         self._names = set(table.column_names)
         self._columns: dict[str, pa.Array | None] = {}
+        self._codes: dict[str, np.ndarray | None] = {}
+        self._changed: dict[str, np.ndarray] = {}
 
     def column(self, name: str) -> pa.Array | None:
         """A column as one array; None where the source lacks it or it is NULL throughout."""
@@ -37,6 +39,9 @@ class Batch:
 
     def slices(self, rows: int) -> Iterator[tuple[int, Batch]]:
         """The rows in blocks of whole devices, about `rows` long, each with the number of its first row."""
+        if self.n <= rows:
+            yield 0, self
+            return
         start = 0
         for end in [*self.device_starts[1:].tolist(), self.n]:
             if end - start >= rows or end == self.n:
@@ -51,13 +56,10 @@ class Batch:
 
     def codes(self, name: str) -> np.ndarray | None:
         """A label as numbers, equal where the label is, -1 for NULL; None where it is NULL throughout."""
-        column = self.column(name)
-        if column is None:
-            return None
-        coded = as_dictionary(column)
-        indices = coded.indices.fill_null(-1) if coded.indices.null_count else coded.indices
-        out: np.ndarray = indices.to_numpy(zero_copy_only=False)
-        return out
+        if name not in self._codes:
+            column = self.column(name)
+            self._codes[name] = None if column is None else _numbers(as_dictionary(column).indices)
+        return self._codes[name]
 
     def label(self, name: str, rows: np.ndarray) -> pa.DictionaryArray:
         """A label at some rows, coded by a dictionary."""
@@ -87,7 +89,9 @@ class Batch:
         for name in names:
             codes = self.codes(name)
             if codes is not None:
-                out[1:] |= codes[1:] != codes[:-1]
+                if name not in self._changed:
+                    self._changed[name] = codes[1:] != codes[:-1]
+                out[1:] |= self._changed[name]
         return out
 
     @cached_property
@@ -95,10 +99,9 @@ class Batch:
         """The first row of each device."""
         return np.flatnonzero(self.changes(schema.DEVICE))
 
-    @cached_property
-    def device(self) -> np.ndarray:
-        """The number of each row's device."""
-        return np.repeat(np.arange(len(self.device_starts)), np.diff(self.device_starts, append=self.n))
+    def devices_at(self, rows: np.ndarray) -> np.ndarray:
+        """The number of the device of some rows."""
+        return np.searchsorted(self.device_starts, rows, side="right") - 1
 
     @cached_property
     def devices(self) -> list[str]:
@@ -128,6 +131,12 @@ class Batch:
         if same.any():
             same[self.device_starts[1:] - 1] = False
         return same
+
+
+def _numbers(indices: pa.Array) -> np.ndarray:
+    whole = indices.fill_null(-1) if indices.null_count else indices
+    out: np.ndarray = whole.to_numpy(zero_copy_only=False)
+    return out
 
 
 def device_name(board: str | None, instance: str | None) -> str:

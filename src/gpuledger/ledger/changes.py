@@ -37,7 +37,7 @@ def add_errors(sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edg
                 moved = np.flatnonzero(differs)
                 rows = moved if stamps.row is None else stamps.row[moved]
                 after = moved + 1 if stamps.row is None else stamps.row[moved + 1]
-                moved = moved[batch.device[rows] == batch.device[after]]
+                moved = moved[batch.devices_at(rows) == batch.devices_at(after)]
                 _count(sums, column, moved, _gain(name, now[moved], now[moved + 1]), stamps, pieces)
         else:
             continue
@@ -81,37 +81,35 @@ def add_energy(
     now = batch.numbers("energy_mj")
     power = rows.get("power_w")
     if now is None:
-        counted = np.zeros(len(rows.ms), dtype=bool)
+        rest = np.arange(len(rows.ms))
         energy = np.full(len(rows.ms), np.nan)
     else:
         gain, good = _counted(stamps.of(now), stamps, edges, batch.devices)
         if stamps.owners is not None:
             place, n = stamps.place()
-            gain, good = stamps.per_row(gain), stamps.per_row(good)
-            gain = gain * (place + 1) // n - gain * place // n
-        counted = pieces.of(good)
-        energy = share_out(gain, start, full, pieces).astype(np.float64)
-    rest = np.flatnonzero(~counted)
+            whole_gain, good = stamps.per_row(gain).astype(np.int64), stamps.per_row(good)
+            gain = whole_gain * (place + 1) // n - whole_gain * place // n
+        if pieces.row is not None:
+            gain = share_out(gain.astype(np.int64), start, full, pieces)
+        energy = gain.astype(np.float64, copy=False)
+        rest = np.flatnonzero(~pieces.of(good))
     energy[rest] = np.nan if power is None else whole(whole(power[rest], 1e3) * rows.ms[rest], 1e-3)
     silent = rest[np.isnan(energy[rest])]
     energy[silent] = 0.0
     sums.put("energy_mj", energy)
-    out["energy_ms"] = sums.observed
-    if len(silent):
-        known = np.ones(len(rows.ms))
-        known[silent] = 0.0
-        out["energy_ms"] = sums.over_time(known)
-    out["energy_counter_ms"] = sums.over_time(counted.astype(np.float64))
+    out["energy_ms"] = sums.without(silent)
+    out["energy_counter_ms"] = sums.without(rest)
 
 
 def _counted(
     now: np.ndarray, stamps: Stamps, edges: Mapping[str, Edge], devices: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each instant's gain of the energy counter, and whether it can be trusted: no hole, no restart, both read."""
+    """Each instant's whole gain of the energy counter, and whether to trust it: no hole, no restart, both read."""
     last = stamps.last()
-    then = np.empty(len(now), dtype=np.float64)
-    then[:-1] = now[1:]
-    then[last] = [e.counters.get("energy_mj", np.nan) if (e := edges.get(d)) else np.nan for d in devices]
-    gain = then - now
+    gain = np.empty(len(now), dtype=np.float64)
+    np.subtract(now[1:], now[:-1], out=gain[:-1])
+    then = [e.counters.get("energy_mj", np.nan) if (e := edges.get(d)) else np.nan for d in devices]
+    gain[last] = np.array(then) - now[last]
     good = (gain >= 0) & (stamps.next_ms - stamps.at_ms == stamps.span_ms)
-    return np.where(good, gain, 0.0).astype(np.int64), good
+    gain[~good] = 0.0
+    return gain, good

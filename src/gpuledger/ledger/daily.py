@@ -61,7 +61,7 @@ def _numbers(table: pa.Table, name: str) -> np.ndarray:
 def _kinds(table: pa.Table) -> np.ndarray:
     """A number a line, equal where lines are alike, rising with the device as the lines do."""
     labels = {n: _codes(table[n].chunk(0)) for n, c in lines.columns().items() if c.type == "string"}
-    keys = [*labels.values(), *(_codes(table[n].chunk(0).dictionary_encode()) for n in _ALIKE)]
+    keys = [*labels.values(), *(_or_none(table[n].chunk(0)) for n in _ALIKE)]
     keys += [_numbers(table, "hour_ms") // MS_PER_DAY, _numbers(table, "grain_ms"), _tensor_kind(table)]
     change = np.zeros(table.num_rows, dtype=bool)
     for key in keys:
@@ -78,8 +78,18 @@ def _kinds(table: pa.Table) -> np.ndarray:
 
 
 def _codes(column: pa.DictionaryArray) -> np.ndarray:
-    out: np.ndarray = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return out
+    indices = column.indices
+    if indices.null_count == len(indices):
+        return np.full(len(indices), -1)
+    known = indices.fill_null(-1) if indices.null_count else indices
+    return np.frombuffer(known.buffers()[1], np.int32, len(known), known.offset * 4).astype(np.int64)
+
+
+def _or_none(values: pa.Array) -> np.ndarray:
+    """Whole numbers, -1 for NULL."""
+    if values.null_count == len(values):
+        return np.full(len(values), -1)
+    return _plain(values.fill_null(-1) if values.null_count else values)
 
 
 def _tensor_kind(table: pa.Table) -> np.ndarray:

@@ -104,14 +104,13 @@ def median_step(at_ms: np.ndarray) -> int:
     return int(np.partition(steps, middle)[middle])
 
 
-def _even_step(at_ms: np.ndarray, device_starts: np.ndarray) -> int | None:
-    """The one step all devices keep, where they do: only the jumps from device to device are of another length."""
-    if len(at_ms) < 2 or np.diff(device_starts, append=len(at_ms)).min() < 2:
+def _even_step(gap: np.ndarray, starts: np.ndarray, last: np.ndarray) -> int | None:
+    """The one step all devices keep, where they do; `gap`: the way to the next instant, of no account for the last."""
+    if (last == starts).any():  # one sample only has no step
         return None
-    step = np.diff(at_ms)
-    usual = int(step[0])
-    jumps = np.count_nonzero(step[device_starts[1:] - 1] != usual)
-    return usual if np.count_nonzero(step != usual) == jumps else None
+    usual = int(gap[0])
+    others = np.count_nonzero(gap[last] != usual)
+    return usual if np.count_nonzero(gap != usual) == others else None
 
 
 def usual_steps(
@@ -119,8 +118,6 @@ def usual_steps(
 ) -> np.ndarray:
     """The median step of each instant's series: one device, one recorded run (or all of what is not one)."""
     runs = batch.codes("run_id")
-    if runs is None and steps is None and (even := _even_step(at_ms, starts)) is not None:
-        return np.full(len(at_ms), even)
     out = np.zeros(len(at_ms), dtype=np.int64)
     ends = np.append(starts[1:], len(at_ms))
     names = as_dictionary(batch.column("run_id")).dictionary.to_pylist() if runs is not None else []
@@ -145,15 +142,19 @@ def stamps_of(batch: Batch, edges: Mapping[str, Edge], steps: Steps | None) -> S
     next_ms = np.empty_like(at)
     next_ms[:-1] = at[1:]
     next_ms[last] = [edges[d].at_ms if d in edges else -1 for d in batch.devices]
-    rows = np.arange(batch.n) if row is None else row
-    median = usual_steps(batch, at, starts, rows, steps)
-    # A series with one sample has no step of its own: the way to the device's next sample must do.
     gap = next_ms - at
+    open_end = last[next_ms[last] < 0]
+    even = _even_step(gap, starts, last) if steps is None and batch.codes("run_id") is None else None
+    if even is not None:
+        span = np.minimum(gap, even * CAP_HALVES // 2)
+        span[open_end] = even
+        return Stamps(at, next_ms, span, starts, row, owners)
+    median = usual_steps(batch, at, starts, np.arange(batch.n) if row is None else row, steps)
+    # A series with one sample has no step of its own: the way to the device's next sample must do.
     lone = np.flatnonzero((median == 0) & (next_ms >= 0))
     median[lone] = gap[lone]
     span = np.minimum(gap, median * CAP_HALVES // 2)
-    ends = last[next_ms[last] < 0]
-    span[ends] = median[ends]
+    span[open_end] = median[open_end]
     return Stamps(at, next_ms, span, starts, row, owners)
 
 
