@@ -26,7 +26,7 @@ def as_dict(table: pa.Table) -> dict[tuple, dict]:
 
 
 @given(make.series(shared=True))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_posting_agrees_with_the_oracle(limits, samples):
     made = as_dict(post(make.table(samples), limits).lines)
     kept = make.table(samples).to_pylist()
@@ -38,7 +38,7 @@ def test_posting_agrees_with_the_oracle(limits, samples):
 
 
 @given(make.series(shared=True), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_contiguous_pieces_merge_to_the_whole(limits, samples, data):
     whole = make.table(samples)
     posted = post(whole, limits)
