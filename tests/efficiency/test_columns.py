@@ -67,3 +67,12 @@ def test_names_wanted_and_the_nameless() -> None:
     assert names.among({"y"})[codes].tolist() == [False, False, True]
     assert names.among({"none"}, "none")[codes].tolist() == [False, True, False]
     assert names.numbers(["y", None, "other"]).tolist() == [1, -1, -1]
+
+
+def test_parts_of_one_dictionary_are_told_apart() -> None:
+    words, names = pa.array(["x", "y", "z"]), Names()
+    found = []
+    for part in (words[:1], words, words[1:], words[:1]):
+        coded = pa.DictionaryArray.from_arrays(pa.array([len(part) - 1, None], pa.int32()), part)
+        found.append(names.text(names.numbered(pa.chunked_array([coded]))))
+    assert found == [["x", None], ["z", None], ["z", None], ["x", None]]

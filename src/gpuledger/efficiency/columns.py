@@ -26,7 +26,7 @@ class Names:
     def __init__(self) -> None:
         self.texts: list[str | None] = []
         self._number: dict[str | None, int] = {}
-        self._seen: dict[tuple[bytes, ...], np.ndarray] = {}
+        self._seen: dict[tuple[int | bytes, ...], np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -44,12 +44,12 @@ class Names:
     def _known(self, words: pa.Array) -> np.ndarray:
         """By place in a file's dictionary the number here; one place more for NULL."""
         # Files of one lake mostly name the same things: to tell that takes a tenth of naming them again.
-        key = tuple(b.to_pybytes() for b in words.buffers() if b is not None) if not words.offset else ()
+        key = (words.offset, len(words), *(b.to_pybytes() for b in words.buffers() if b is not None))
         if key not in self._seen:
             if len(self._seen) >= _DICTIONARIES:
                 self._seen.clear()
             self._seen[key] = np.array([*(self._take(w) for w in words.to_pylist()), -1], dtype=np.int64)
-        return self._seen[key] if key else self._seen.pop(key)
+        return self._seen[key]
 
     def _take(self, text: str | None) -> int:
         if text not in self._number:

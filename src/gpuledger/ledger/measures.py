@@ -206,8 +206,7 @@ def _histogram(sums: Sums, name: str, share: np.ndarray, silent: bool) -> None:
         code = np.minimum(np.where(blank, 0.0, share) * bins, bins - 1).astype(np.int64)
         code[blank] = bins
     else:
-        code = (share * bins).astype(np.int8)
-        np.minimum(code, bins - 1, out=code)
+        code = np.minimum(share * bins, bins - 1).astype(np.int8)
     for i, column in enumerate(np.ascontiguousarray(sums.table(code, bins + 1).T[:bins])):
         sums.out[f"{name}_h{i:02d}"] = column
 
