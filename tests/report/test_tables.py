@@ -74,3 +74,12 @@ def test_bottlenecked_table_holds_the_consistent_ones(statement: EfficiencyState
 def test_unknown_table_suggests_the_nearest(statement: EfficiencyStatement) -> None:
     with pytest.raises(UnknownName, match="did you mean models"):
         build_table("model", statement)
+
+
+def test_written_shares_of_a_whole_make_a_hundred(statement: EfficiencyStatement) -> None:
+    """Rounded one by one these are 10.4, 25.8, 30.1 and 33.8: 100.1 %."""
+    phases = {"idle": 10.36, "underutilized": 25.76, "productive": 30.06, "compute_bound": 33.82}
+    given = dataclasses.replace(statement, active=dataclasses.replace(statement.active, phases_pct=phases))
+    found = [float(row[1].text.removesuffix(f"{NARROW}%")) for row in build_table("phases", given).rows]
+    assert sum(found) == pytest.approx(100.0, abs=1e-9)
+    assert all(abs(share - exact) < 0.1 for share, exact in zip(found, sorted(phases.values())[::-1], strict=True))

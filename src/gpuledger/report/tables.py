@@ -14,7 +14,7 @@ from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.cost.money import ZERO
 from gpuledger.efficiency.statement import Range
 from gpuledger.errors import UnknownName
-from gpuledger.report.adding import add_up_columns, places_for
+from gpuledger.report.adding import add_up_columns, places_for, shares_adding_up
 from gpuledger.report.written import STYLES, WORDS, sort_key, usd, whole, write
 from gpuledger.units import Unknown
 
@@ -116,7 +116,8 @@ def _rows(statement: object, path: str) -> list[Any]:
     if isinstance(found, Unknown):
         return []
     if isinstance(found, Mapping):
-        return [Pair(str(name), share) for name, share in found.items()]
+        parts = shares_adding_up(found) if path.endswith("_pct") else found
+        return [Pair(str(name), share) for name, share in parts.items()]
     return list(found) if isinstance(found, Sequence) else [found]
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from gpuledger.cli.figures import NOT_KNOWN, count, instant, number, percent
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, GroupRow, Means, Range
+from gpuledger.report.adding import shares_adding_up
 from gpuledger.units import Unknown, known
 
 WIDE = 110
@@ -87,7 +88,7 @@ def shares(heading: str, parts_pct: Mapping[str, float]) -> Table:
     table.add_column("class")
     table.add_column("share", justify="right")
     table.add_column("")
-    for name, share in parts_pct.items():
+    for name, share in shares_adding_up(parts_pct).items():
         table.add_row(name, percent(share), f"[cyan]{'█' * round(share / 2.5)}[/]")
     return table
 

@@ -8,6 +8,7 @@ import altair as alt
 
 from gpuledger.catalog.thresholds import Classes, Thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import empty, halo, layered, rows_of
 from gpuledger.report.theme import Theme
@@ -115,7 +116,7 @@ def _names(c: Classes, theme: Theme) -> alt.LayerChart:
 
 def _key(s: EfficiencyStatement, theme: Theme) -> alt.LayerChart:
     """The legend, with each class's share of observed time."""
-    shares = s.active.classes_pct
+    shares = shares_adding_up(s.active.classes_pct)
     rows = [
         {"class": name.lower(), "name": f"{plain(name).capitalize()}  {percent(share)}", "row": i + 1}
         for i, (name, share) in enumerate(sorted(shares.items(), key=lambda pair: -pair[1]))
@@ -147,5 +148,5 @@ def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:
     c = limits.classes
     plot = layered(_wash(c, theme), _borders(c, theme), _cells(s, theme), _names(c, theme), width=WIDTH, height=HEIGHT)
     body = alt.hconcat(plot, _key(s, theme), spacing=24)
-    shares = ", ".join(f"{plain(n)} {percent(v)}" for n, v in s.active.classes_pct.items())
+    shares = ", ".join(f"{plain(n)} {percent(v)}" for n, v in shares_adding_up(s.active.classes_pct).items())
     return Drawing(title, subtitle, f"Scatter of GPU time by utilization and power intensity. {title}. {shares}.", body)
