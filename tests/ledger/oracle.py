@@ -94,7 +94,6 @@ def _add_physics(line, row, ms, limits) -> None:
         if board is not None:
             pif = min(power / board, 1.0)
             line["pif_uj"] += _whole(min(_whole(power * 1e3), board * 1e3)) * ms
-            line[f"pif_h{min(int(pif * 20), 19):02d}"] += ms
             if util is not None:
                 line[f"class_{_class(util, pif)}_ms"] += ms
                 line["bottleneck_ms"] += ms if util > 0.7 and pif < 0.6 else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
@@ -134,6 +136,27 @@ def test_a_changed_threshold_posts_again(tmp_path, limits):
     (line,) = books(lake)["lines"]
     assert line["class_idle_ms"] == 12 * 60_000
     assert post_lake(lake, load_thresholds(own)).days_posted == []
+
+
+def test_lines_of_an_older_format_are_read_and_added_to(tmp_path, limits):
+    """With a column that is gone since, without two that came later, and no samples to make it anew from."""
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path, "f", minutes("A", make.DAY, 30))])
+    post_lake(lake, limits)
+    ledger, day = Ledger(lake), "2026-01-20"
+    now = books(lake)["lines"]
+    for table in ("lines", "days"):
+        (file,) = ledger.files(table)
+        old = pq.read_table(file, partitioning=None).drop_columns(["thermal_ms", "gpu_temp_max_c"])
+        pq.write_table(old.append_column("gone_h00", pa.array([7] * len(old))), file)
+    ledger.put(msgspec.structs.replace(ledger.manifest().get(day), samples_kept=False, rules="old"), {})
+    assert books(lake)["lines"] == now
+    assert efficiency_statement(lake).fleet.samples == 30
+    import_files(lake, [write(tmp_path, "g", minutes("B", make.DAY, 5))])
+    assert post_lake(lake, limits).samples == 5
+    after = books(lake)["lines"]
+    assert [r["gpu_uuid"] for r in after] == ["A", "B"]
+    assert after[:1] == now
 
 
 def test_conflicting_samples_are_left_out_of_the_books(tmp_path, limits):

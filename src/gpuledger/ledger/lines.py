@@ -80,6 +80,21 @@ def coded(table: pa.Table) -> pa.Table:
     return table if table.schema.equals(coded_schema()) else table.cast(coded_schema())
 
 
+def as_now(table: pa.Table) -> pa.Table:
+    """Lines of an older format with the columns of this one; columns it lacked are zero or NULL."""
+    if table.column_names == arrow_schema().names:
+        return table
+    arrays = []
+    for field in arrow_schema():
+        if field.name in table.column_names:
+            arrays.append(table[field.name].cast(field.type))
+        elif columns()[field.name].merge == "sum":
+            arrays.append(pa.repeat(0, table.num_rows).cast(pa.int64()))
+        else:
+            arrays.append(pa.nulls(table.num_rows, field.type))
+    return pa.table(arrays, schema=arrow_schema())
+
+
 def _aggregate(column: LineColumn) -> str:
     name = column.name
     if column.merge == "sum":

@@ -164,7 +164,7 @@ def add_states(sums: Sums, state: np.ndarray, activity: np.ndarray | None) -> No
 
 
 def add_efficiency(sums: Sums, limits: Thresholds) -> None:
-    """Utilization, power, PIF, the classes and phases, and their histograms."""
+    """Utilization and its histogram, power, PIF, the classes and phases."""
     rows, out, n = sums.rows, sums.out, len(sums.rows.ms)
     util, power = rows.get("gpu_util_ratio"), rows.get("power_w")
     plane = cells.plane(limits)
@@ -174,7 +174,7 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
         ppm = whole(util, PPM)
         sums.level("util_ms", "util_ppm_ms", ppm, quiet)
         sums.low_high("util_min_ppm", "util_max_ppm", ppm)
-        _histogram(sums, "util", util, quiet)
+        _histogram(sums, util, quiet)
         active = util > limits.activity.active_util_above_ratio
         out["active_util_ppm_ms"] = sums.over_time(np.where(active, ppm, 0.0) if quiet else ppm * active)
     pif = None
@@ -188,7 +188,6 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
         clipped = np.minimum(milli, rows.board_w * 1e3)
         sums.level("pif_ms", "pif_uj", clipped, quiet)
         pif = np.minimum(power / rows.board_w, 1.0)
-        _histogram(sums, "pif", pif, quiet)
         if active is not None:
             counted = active & ~np.isnan(clipped) if quiet else active
             out["active_pif_uj"] = sums.over_time(np.where(counted, clipped, 0.0) if quiet else clipped * counted)
@@ -199,7 +198,8 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
         out[name] = column
 
 
-def _histogram(sums: Sums, name: str, share: np.ndarray, silent: bool) -> None:
+def _histogram(sums: Sums, share: np.ndarray, silent: bool) -> None:
+    """The time at each level of utilization."""
     bins = lines.bins()
     if silent:
         blank = np.isnan(share)
@@ -208,7 +208,7 @@ def _histogram(sums: Sums, name: str, share: np.ndarray, silent: bool) -> None:
     else:
         code = np.minimum(share * bins, bins - 1).astype(np.int8)
     for i, column in enumerate(np.ascontiguousarray(sums.table(code, bins + 1).T[:bins])):
-        sums.out[f"{name}_h{i:02d}"] = column
+        sums.out[f"util_h{i:02d}"] = column
 
 
 def add_counters(sums: Sums) -> None:

@@ -103,7 +103,8 @@ class Ledger:
             raise LakeError(
                 f"{self.root}: {day} is not posted", hint="run gpuledger analyze, which posts what is missing"
             )
-        return pa.concat_tables(pq.read_table(f, partitioning=None) for f in self._files_of(posted, table))
+        found = pa.concat_tables(pq.read_table(f, partitioning=None) for f in self._files_of(posted, table))
+        return lines.as_now(found) if table == "lines" else found
 
     def put(self, posted: PostedDay, tables: dict[str, pa.Table]) -> None:
         """Replace one day by these tables; without tables, only what is said of it. Call inside the lake's lock."""
@@ -197,16 +198,3 @@ def stale_devices(lake: Lake, manifest: Manifest, posted: PostedDay | None, day:
         if part.id in wanted or wanted.intersection(part.made_of):
             stale |= devices_of(lake.path(part))
     return stale
-
-
-def check_schema(table: pa.Table) -> pa.Table:
-    """Lines of an older format with the columns of this one; columns it lacked are NULL or zero."""
-    arrays = []
-    for field in lines.arrow_schema():
-        if field.name in table.column_names:
-            arrays.append(table[field.name].cast(field.type))
-        elif lines.columns()[field.name].merge == "sum":
-            arrays.append(pa.array([0] * table.num_rows, pa.int64()))
-        else:
-            arrays.append(pa.nulls(table.num_rows, field.type))
-    return pa.table(arrays, schema=lines.arrow_schema())
