@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gpuledger.lake.batch import Batch
 from gpuledger.lake.parts import first_of
+from gpuledger.lake.steady import steady_of
 from gpuledger.ledger import lines, spells
 from gpuledger.ledger.posting import post
 from gpuledger.ledger.spans import Edge, median_step
@@ -35,6 +36,18 @@ def test_posting_agrees_with_the_oracle(limits, samples):
     for key, line in expected.items():
         for column, value in line.items():
             assert made[key][column] == value, (key, column)
+
+
+@given(make.series())
+@settings(max_examples=30, deadline=None)
+def test_labels_known_to_be_fixed_change_nothing(limits, samples):
+    own = [s | {"namespace": s["gpu_uuid"].lower(), "cluster": "c", "pod": f"p-{s['gpu_uuid']}"} for s in samples]
+    table = make.table(own)
+    fixed = frozenset(steady_of(table).values)
+    assert {"namespace", "cluster", "pod"} <= fixed
+    plain, known = post(table, limits), post(table, limits, fixed=fixed)
+    for name in ("lines", "spells", "pods"):
+        assert getattr(plain, name).to_pylist() == getattr(known, name).to_pylist()
 
 
 @given(make.series(shared=True), st.data())

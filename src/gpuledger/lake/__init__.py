@@ -3,6 +3,7 @@
 layout      the folder on disk, the manifest, atomic commits
 sorting     an external sort by day, device and time in bounded memory
 rows        equal keys in a sorted chunk: duplicates, conflicts, coarse clocks
+parts       one day as a file, read back by device and merged; steady: labels that need not be read for it
 importing   files in, sorted day parts out
 rejects     the rows that could not be taken, kept with the reason
 retention   folding away and dropping what is old

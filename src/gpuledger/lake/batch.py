@@ -17,12 +17,16 @@ OWNERSHIP = (*schema.OWNER, "tensor_precision")
 class Batch:
     """Rows in order of device and time, with the places where labels change worked out once.
 
-    `steady`: readings known to be the same in every row, which the table then need not hold.
+    `steady`: readings known to be the same in every row, which the table then need not hold. `fixed`: labels known to
+    be the same in all rows of each device.
     """
 
-    def __init__(self, table: pa.Table, steady: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, table: pa.Table, steady: Mapping[str, float] | None = None, fixed: frozenset[str] = frozenset()
+    ) -> None:
         self.table = table
         self.steady = steady or {}
+        self.fixed = fixed.difference(schema.DEVICE)
         self.n = table.num_rows
         self._names = set(table.column_names)
         self._columns: dict[str, pa.Array | None] = {}
@@ -45,7 +49,7 @@ class Batch:
         start = 0
         for end in [*self.device_starts[1:].tolist(), self.n]:
             if end - start >= rows or end == self.n:
-                yield start, Batch(self.table.slice(start, end - start), self.steady)
+                yield start, Batch(self.table.slice(start, end - start), self.steady, self.fixed)
                 start = end
 
     @cached_property
@@ -83,10 +87,16 @@ class Batch:
         return column is None or column.null_count > 0
 
     def changes(self, names: tuple[str, ...]) -> np.ndarray:
-        """Where any of these labels differs from the row before; True at the first row."""
+        """Where any of these labels differs from the row before; True at the first row. Labels that are fixed are not
+        looked at: where one is asked for, every device counts as a change.
+        """
         out = np.zeros(self.n, dtype=bool)
         out[:1] = True
+        if not self.fixed.isdisjoint(names):
+            out[self.device_starts] = True
         for name in names:
+            if name in self.fixed:
+                continue
             codes = self.codes(name)
             if codes is not None:
                 if name not in self._changed:

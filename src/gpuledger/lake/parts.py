@@ -15,6 +15,7 @@ from gpuledger.lake.batch import Batch
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting import DaySorter, device_codes
+from gpuledger.lake.steady import STEADY, SteadyGroup, steady_of
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, utc_day
 
@@ -55,6 +56,7 @@ class PartWriter:
         self._first_ms, self._last_ms = 0, 0
         self._first_device, self._last_device = "", ""
         self._firsts: Firsts = {}
+        self._steady: list[SteadyGroup] = []
         self._writer = pq.ParquetWriter(
             file,
             self._schema,
@@ -77,11 +79,13 @@ class PartWriter:
         self._last_device = names[-1]
         self.rows += table.num_rows
         self._firsts |= first_of(without_conflicts(table)[0])
+        self._steady.append(steady_of(table))
         self._writer.write_table(with_all_columns(table).cast(self._schema), row_group_size=table.num_rows)
 
     def close(self) -> Part:
         """Finish the file; the part's id and name are given when it is committed."""
-        self._writer.add_key_value_metadata({FIRST: msgspec.json.encode(self._firsts).decode()})
+        notes = {FIRST: self._firsts, STEADY: self._steady}
+        self._writer.add_key_value_metadata({name: msgspec.json.encode(note).decode() for name, note in notes.items()})
         self._writer.close()
         return Part(0, self.day, "", self.rows, self._first_ms, self._last_ms, self._first_device, self._last_device)
 

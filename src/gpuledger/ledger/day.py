@@ -14,6 +14,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import FIRST, Firsts, first_of, open_part
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting import device_names
+from gpuledger.lake.steady import SteadyGroup, read_group, steady_groups
 from gpuledger.ledger.changes import ERRORS
 from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post
 from gpuledger.ledger.spans import Edge
@@ -51,7 +52,7 @@ def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
     stale = None if task.stale is None else set(task.stale)
     edges = first_samples(Path(task.next_part)) if task.next_part else {}
     with open_part(Path(task.part)) as file:
-        groups = list(_groups_with(file, stale))
+        groups, noted = list(_groups_with(file, stale)), steady_groups(file)
         size = -(-len(groups) // task.pieces)
         groups = groups[task.piece * size : (task.piece + 1) * size]
         posted, some = 0, []
@@ -59,7 +60,7 @@ def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
             for name, empty in empty_tables().items():
                 writer.add(name, empty)
             for group in groups:
-                made = _post_group(file, group, task.limits, stale, edges)
+                made = _post_group(file, group, noted[group] if noted else None, task.limits, stale, edges)
                 posted += made.samples
                 progress(made.samples)
                 if stale is not None:
@@ -74,13 +75,18 @@ def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
 
 
 def _post_group(
-    file: pq.ParquetFile, group: int, limits: Thresholds, stale: set[str] | None, edges: dict[str, Edge]
+    file: pq.ParquetFile,
+    group: int,
+    noted: SteadyGroup | None,
+    limits: Thresholds,
+    stale: set[str] | None,
+    edges: dict[str, Edge],
 ) -> Posted:
     spoken, steady = _spoken(file, group)
-    table = file.read_row_group(group, columns=spoken, use_threads=False)
+    table, fixed = read_group(file, group, spoken, noted)
     if stale is not None:
         table = _only(table, stale)
-    return post(without_conflicts(table)[0], limits, edges, steady=steady)
+    return post(without_conflicts(table)[0], limits, edges, steady=steady, fixed=fixed)
 
 
 def _replaced(ledger: Ledger, day: str, name: str, stale: set[str], fresh: list[pa.Table]) -> pa.Table:

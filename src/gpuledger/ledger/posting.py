@@ -66,15 +66,16 @@ def post(
     edges: Mapping[str, Edge] | None = None,
     steps: Steps | None = None,
     steady: Mapping[str, float] | None = None,
+    fixed: frozenset[str] = frozenset(),
 ) -> Posted:
     """Post rows in order and without conflicts.
 
     `steps`: median step by series, where this is not the whole day; `steady`: error counters that stand still in all
-    rows, which the table then need not hold.
+    rows, which the table then need not hold; `fixed`: labels that no device changes.
     """
     if not table.num_rows:
         return Posted(**empty_tables(), samples=0)
-    batch, after = Batch(table, steady), edges or {}
+    batch, after = Batch(table, steady, fixed), edges or {}
     blocks = [_post_block(block, first, limits, after, steps) for first, block in batch.slices(BLOCK_ROWS)]
     devices = np.cumsum([0, *(len(b.devices) for b in blocks)])
     quiet = [(b.spells[0] + d, *b.spells[1:]) for b, d in zip(blocks, devices, strict=False)]
@@ -210,7 +211,7 @@ def _pods(batch: Batch, own: np.ndarray) -> pa.Table:
     start = np.flatnonzero(batch.changes(_POD_LABELS))
     last = np.append(start[1:], batch.n) - 1
     texts = [batch.text(n, start) for n in _POD_LABELS]
-    low, high = batch.at_ms[start], (batch.at_ms + own)[last]
+    low, high = batch.at_ms[start], batch.at_ms[last] + own[last]
     held = pa.table([*texts, pa.array(low), pa.array(high), pa.array(np.add.reduceat(own, start))], schema=PODS)
     if len(start) == len(batch.device_starts):  # one pod a device all day
         return held
