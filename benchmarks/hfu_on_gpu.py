@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import torch
-from meter_overhead import JOBS, WARM_STEPS, Loop, cost_us, host_cost_pct, overhead
+from meter_overhead import JOBS, WARM_STEPS, Loop, cost_us, host_cost_pct, overhead, steps_by_kind
 
 from gpuledger.advice.build import audit_statement
 from gpuledger.catalog.gpus import Gpu, get_gpu
@@ -138,14 +138,16 @@ def costs(found: dict[str, Any], loop: Loop, args: argparse.Namespace) -> None:
     cost = found["meter_cost"] = cost_us(args.device)
     # A block of about half a second: long against what its two ends cost, short against drift.
     meter = Meter(loop.model)
-    found["overhead"] = overhead(loop, meter, args.overhead, 4 if args.job == "language" else 20)
-    found["overhead"]["host_cost_pct"] = host_cost_pct(cost, meter.steps.every, found["overhead"]["step_ms"])
+    row = found["overhead"] = overhead(loop, meter, args.overhead, 4 if args.job == "language" else 20)
+    row["steps_by_kind"] = steps_by_kind(meter)
+    row["host_cost_pct"] = host_cost_pct(cost, row["steps_by_kind"], row["step_ms"])
     keep(found, args.out)
     if args.job == "language":
         short = Loop("small", args.device)
         meter = Meter(short.model)
-        row = found["overhead_short_steps"] = overhead(short, meter, args.overhead / 3, 20)
-        row["host_cost_pct"] = host_cost_pct(cost, meter.steps.every, row["step_ms"])
+        row = found["overhead_short_steps"] = overhead(short, meter, args.overhead / 3, 80)
+        row["steps_by_kind"] = steps_by_kind(meter)
+        row["host_cost_pct"] = host_cost_pct(cost, row["steps_by_kind"], row["step_ms"])
 
 
 def made_with(args: argparse.Namespace) -> dict[str, str]:

@@ -132,8 +132,8 @@ def overhead(loop: Loop, meter: Meter, seconds: float, steps: int) -> dict[str, 
 
 
 def cost_us(device: str, blocks: int = 60, steps: int = 100) -> dict[str, float]:
-    """The host's time for one step of the meter, by itself, timed and not timed: the best block of a loop of hardly
-    any work, in time of the process: what else runs on the machine hardly touches it.
+    """The host's time for one step of the meter, by itself, timed, watched but not timed, and resting: the best block
+    of a loop of hardly any work, in time of the process: what else runs on the machine hardly touches it.
     """
     model = nn.Linear(1, 1, device=device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
@@ -148,10 +148,10 @@ def cost_us(device: str, blocks: int = 60, steps: int = 100) -> dict[str, float]
             optimizer.step()
         return time.process_time() - begun
 
-    meters = {"timed": Meter(model, count=False, warmup=0), "untimed": Meter(model, count=False, warmup=0)}
+    meters = {name: Meter(model, count=False, warmup=0) for name in ("timed", "untimed", "resting")}
     for name, meter in meters.items():
-        meter.steps._adapt = lambda: None  # type: ignore[method-assign]  # noqa: SLF001
-        meter.steps.every = 1 if name == "timed" else 10**9
+        held_to(meter, name)
+        block(meter(batch for _ in range(steps)))
     best = dict.fromkeys(("plain", *meters), math.inf)
     for _ in range(blocks):
         best["plain"] = min(best["plain"], block(batch for _ in range(steps)))
@@ -163,8 +163,32 @@ def cost_us(device: str, blocks: int = 60, steps: int = 100) -> dict[str, float]
     return {
         "timed_step_us": cost["timed"],
         "untimed_step_us": cost["untimed"],
+        "resting_step_us": cost["resting"],
         "least_step_ms_within_bar": cost["timed"] / 1000 / (BAR_PCT / 100),
         "blocks": blocks,
+    }
+
+
+def held_to(meter: Meter, kind: str) -> None:
+    """Make all steps of a meter of one kind, from its second block on."""
+    steps = meter.steps
+    steps._adapt = lambda: None  # type: ignore[method-assign]  # noqa: SLF001
+    steps.every = {"timed": 1, "untimed": 10**9, "resting": 2}[kind]
+    if kind == "resting":
+        steps.turns.rest_steps = lambda _step_s: 10**9  # type: ignore[method-assign]
+        steps.most_rest_ms = 10**12
+    else:
+        steps._decide = lambda: None  # type: ignore[method-assign]  # noqa: SLF001
+
+
+def steps_by_kind(meter: Meter) -> dict[str, int]:
+    """How many steps after the warm-up were timed, watched but not timed, and left alone."""
+    seen, warmup = meter.observed(), meter.steps.warmup
+    watched = seen.watched_steps or 0
+    return {
+        "timed": seen.timed_steps,
+        "untimed": watched - seen.timed_steps,
+        "resting": max(seen.steps - warmup, 0) - watched,
     }
 
 
@@ -197,9 +221,11 @@ def judged(plain: list[float], metered: list[float], steps: int) -> dict[str, An
     }
 
 
-def host_cost_pct(cost: dict[str, float], every: int, step_ms: float) -> float:
-    """What the meter's work on the host is of a step, if none of it is hidden behind the device."""
-    mean_us = cost["untimed_step_us"] + (cost["timed_step_us"] - cost["untimed_step_us"]) / every
+def host_cost_pct(cost: dict[str, float], kinds: dict[str, int], step_ms: float) -> float:
+    """What the meter's work on the host is of a step, if none of it is hidden behind the device: each kind of step as
+    often as it came.
+    """
+    mean_us = sum(cost[f"{kind}_step_us"] * times for kind, times in kinds.items()) / max(sum(kinds.values()), 1)
     return mean_us / 1000 / step_ms * 100
 
 
@@ -219,7 +245,8 @@ def main() -> int:
     found = overhead(loop, meter, args.seconds, args.steps)
     seen = meter.report(show=not args.json).seen
     cost = found["meter_cost"] = cost_us(args.device)
-    found["host_cost_pct"] = host_cost_pct(cost, meter.steps.every, found["step_ms"])
+    found["steps_by_kind"] = steps_by_kind(meter)
+    found["host_cost_pct"] = host_cost_pct(cost, found["steps_by_kind"], found["step_ms"])
     found |= {"job": args.job, "device": seen.place.name, "own_pct": 100 * seen.own_ratio, "timed": seen.timed_steps}
     meter.finish()
     if args.json:

@@ -97,7 +97,7 @@ class Meter:
     def end_step(self) -> None:
         """A step is over."""
         self.steps.ends()
-        if self.lake is not None and time.monotonic() - self._written_s >= WRITE_EVERY_S:
+        if self.lake is not None and not self.steps.resting and time.monotonic() - self._written_s >= WRITE_EVERY_S:
             self.write(settle=False)
 
     def __call__(self, loader: Iterable[B]) -> Iterator[B]:
@@ -107,7 +107,7 @@ class Meter:
         try:
             steps.marks.phase = "data_wait"  # starting the loader's workers is no wait of the user's code
             batches = iter(loader)
-            while True:
+            while not (steps.may_be_alone and (yield from steps.alone(batches))):
                 steps.begins("data_wait")
                 try:
                     batch = next(batches)
@@ -140,6 +140,7 @@ class Meter:
     def observed(self, *, settle: bool = True) -> Observed:
         """What was seen so far. It waits for the device unless told not to: call it after the loop."""
         steps = self.steps
+        steps.tell()
         if settle:
             with contextlib.suppress(RuntimeError):  # a device that failed has nothing more to say
                 steps.marks.finish()
@@ -154,7 +155,7 @@ class Meter:
             state=self._state,
             steps=totals.steps,
             timed_steps=timed,
-            updates=steps.updates,
+            updates=steps.hooks.updates,
             start_ms=spans[0].start_ms if spans else 0,
             end_ms=spans[-1].end_ms if spans else 0,
             phases_s=totals.mean(totals.device_s),
@@ -170,7 +171,7 @@ class Meter:
             memory=memory_of(self._torch, steps.device, self._place.memory_bytes),
             loader=self._loader,
             sites=steps.sites(),
-            watched_steps=after_warmup,
+            watched_steps=steps.watched,
             compiled=steps.compiled,
             fused_optimizer=steps.hooks.fused,
             optimizer=steps.hooks.optimizer,
@@ -184,14 +185,23 @@ class Meter:
         if self._no_formula:
             yield f"FLOPs are counted by torch: {self._no_formula}"
         if steps.losses.not_finite_at is not None:
-            yield f"the loss is not a number since step {steps.losses.not_finite_at} or up to 9 steps before it"
+            gap = steps.losses.not_finite_gap
+            before = f" or up to {gap} steps before it" if gap else ""
+            yield f"the loss is not a number since step {steps.losses.not_finite_at}{before}"
         if steps.totals.steps and not steps.hooks.forwards:
             yield "the model's forward pass was not seen: it stands under other; give the meter the module you call"
         if steps.totals.steps and not steps.hooks.backwards:
             yield "no backward pass was seen"
         if steps.marks.left_out:
             yield f"{steps.marks.left_out} waits were not timed: a step has too many of them"
-        if steps.every > 1:
+        after_warmup = steps.totals.steps - steps.warmup
+        if steps.watched < after_warmup:
+            yield (
+                f"{steps.watched} of {after_warmup} steps after the first {steps.warmup} were watched, "
+                f"{steps.totals.timed} of them timed, to keep the meter's own cost low: waits and phases stand on "
+                "those, steps and what they hold on all"
+            )
+        elif steps.every > 1:
             yield f"one step in {steps.every} was timed, to keep the meter's own cost low"
 
     def report(self, *, show: bool = True, all_ranks: bool = False) -> MeterReport:

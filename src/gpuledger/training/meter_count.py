@@ -15,11 +15,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuledger.training.meter_observed import Work
+from gpuledger.training.meter_units import BatchSize
+from gpuledger.units import Unknown
+
 # Tensor cores want the sizes of 16-bit products in multiples of 8 (16 bytes).
 ALIGNED = 8
 _FUSED = "scaled_dot_product"
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "_scaled_mm")
 _NO_KERNEL = ("_unsafe_view", "detach", "alias")
+_COUNTED = "counted by torch on one step"
+_APART = "forward pass counted by torch on tensors without data, backward taken as twice it: the model is compiled"
 
 
 @dataclass
@@ -151,3 +157,60 @@ def _mode(torch: Any, saw: Callable[[Any, Any, Any, Any, Any], None]) -> Iterato
 
     with Witness():
         yield
+
+
+class StepWork:
+    """Counts one step as it runs; the forward pass of a compiled model apart, so that it stays compiled."""
+
+    def __init__(self, torch: Any, phase: Callable[[], str]) -> None:
+        self._torch, self._phase = torch, phase
+        self.work: Work | Unknown = Unknown("FLOPs are counted in the second step, which did not come")
+        self._counting: Counting | None = None
+        self._apart = False
+
+    def start(self, *, compiled: bool) -> None:
+        """The step to be counted begins."""
+        self._apart = compiled
+        if not compiled:
+            self._counting = Counting(self._torch, self._phase)
+            self._counting.start()
+
+    def forward(self, model: Any, args: Any, kwargs: Any, size: BatchSize) -> None:
+        """The model is called with these."""
+        if not self._apart:
+            return
+        self._apart = False
+        try:
+            self.work = _worked(count_apart(self._torch, model, args, kwargs), _APART, size)
+        except Exception as error:  # noqa: BLE001 - whatever a model does on tensors without data; the job goes on
+            first = (str(error) or type(error).__name__).splitlines()[0][:120]
+            self.work = Unknown(f"a compiled model is counted apart, and this one cannot be: {first}")
+
+    def stop(self, size: BatchSize, *, keep: bool) -> None:
+        """The step is over; without `keep` it did not come to its end."""
+        self._apart = False
+        counting, self._counting = self._counting, None
+        if counting is not None:
+            count = counting.stop()
+            if keep:
+                self.work = _worked(count, _COUNTED, size)
+
+
+def _worked(count: StepCount, how: str, size: BatchSize) -> Work | Unknown:
+    if not count.model_flop:
+        return Unknown("the counted step held no matrix product that torch knows")
+    if count.unseen:
+        names = ", ".join(name for name, _ in count.unseen.most_common(3))
+        how += f"; operations without a formula are left out: {names}"
+    return Work(
+        model_flop=count.model_flop,
+        hardware_flop=count.hardware_flop,
+        forward_flop=count.forward_flop,
+        how=how,
+        tokens=size.tokens,
+        samples=size.samples,
+        kernels=count.kernels,
+        odd_ratio=count.odd_flop / count.product_flop if count.product_flop else 0.0,
+        odd_sizes=tuple(odd for odd, _ in count.odd_sizes.most_common(3)),
+        recompute_ratio=count.recompute_ratio,
+    )

@@ -1,7 +1,9 @@
 """Where do the forward pass, the backward pass and the update begin and end in a loop we did not write?
 
 Three places of torch are watched: the model's own forward hooks, `torch.autograd.backward` (every loss.backward() goes
-through it) and the hooks of every optimizer. All are taken away again when the meter ends.
+through it) and the hooks of every optimizer. All are taken away again when the meter ends; those of the forward pass
+also while the loop is left alone, as torch calls a module that has hooks by a slower way. The backward pass keeps its
+one: whoever puts himself around it meanwhile must find what he left.
 """
 
 from __future__ import annotations
@@ -11,49 +13,85 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from gpuledger.training.meter_rest import Own
+
 Mark = Callable[[str], None]
 
 
 class Hooks:
     """Calls `mark(phase)` where a phase begins; `on_loss` gets what the backward pass starts from."""
 
-    def __init__(self, torch: Any, mark: Mark, on_loss: Callable[[Any], None], on_update: Callable[[], None]) -> None:
-        self._torch, self._mark, self._on_loss, self._on_update = torch, mark, on_loss, on_update
+    def __init__(self, torch: Any, own: Own, mark: Mark, on_loss: Callable[[Any], None]) -> None:
+        self._torch, self._own, self._mark, self._on_loss = torch, own, mark, on_loss
+        self._optim = importlib.import_module("torch.optim.optimizer")
+        self._model: Any | None = None
         self._undo: list[Callable[[], None]] = []
+        self._undo_forward: list[Callable[[], None]] = []
+        self._undo_update: list[Callable[[], None]] = []
+        self._resting = self.lifted = False
         self._compiling: Callable[[], bool] = torch.compiler.is_compiling
         self._deep = 0
         self._updating = False  # some optimizers run the passes themselves, by a closure
         self.on_forward: Callable[[Any, Any], None] = lambda _args, _kwargs: None
-        self.forwards = self.backwards = 0
+        self.forwards = self.backwards = self.updates = 0
         self.autocast: Any = None
         self.optimizer = ""
         self.fused: bool | None = None
 
     def start(self, model: Any | None) -> None:
         """Put the hooks in place; without a model the forward pass is not told from what is before it."""
-        if model is not None:
-            before = model.register_forward_pre_hook(self._forward_begins, with_kwargs=True)
-            after = model.register_forward_hook(self._forward_ends)
-            self._undo += [before.remove, after.remove]
+        self._model = model
         self._watch_backward()
-        optim = importlib.import_module("torch.optim.optimizer")
-        pre = optim.register_optimizer_step_pre_hook(self._update_begins)
-        post = optim.register_optimizer_step_post_hook(self._update_ends)
-        self._undo += [pre.remove, post.remove]
+        self._put()
 
     def stop(self) -> None:
         """Everything as it was."""
-        while self._undo:
-            self._undo.pop()()
+        self._model = None
+        for undo in (self._undo_forward, self._undo, self._undo_update):
+            _undone(undo)
+
+    def rest(self, *, lift: bool) -> None:
+        """Do nothing but count updates for a while; with `lift` the hooks of the forward pass are taken away."""
+        self._resting, self.lifted = True, lift
+        if lift:
+            _undone(self._undo_forward)
+        _undone(self._undo_update)
+        self._put()
+
+    def wake(self) -> None:
+        """Watch again."""
+        self._resting = self.lifted = False
+        _undone(self._undo_update)
+        self._put()
+
+    def _put(self) -> None:
+        """What is to be in place and is not."""
+        if self._model is not None and not self.lifted and not self._undo_forward:
+            before = self._model.register_forward_pre_hook(self._forward_begins, with_kwargs=True)
+            after = self._model.register_forward_hook(self._forward_ends)
+            self._undo_forward += [before.remove, after.remove]
+        if not self._resting:
+            pre = self._optim.register_optimizer_step_pre_hook(self._update_begins)
+            post = self._optim.register_optimizer_step_post_hook(self._update_ends)
+            self._undo_update += [pre.remove, post.remove]
+        else:
+            post = self._optim.register_optimizer_step_post_hook(self._updated)
+            self._undo_update.append(post.remove)
 
     def _forward_begins(self, _module: Any, args: Any, kwargs: Any) -> None:
         torch = self._torch
         if self._compiling():
             return
-        self.forwards += 1
+        at = self._own.clock()
         training = torch.is_grad_enabled()
         if training:
             self.on_forward(args, kwargs)
+        if not self._resting:
+            self._tell_forward(torch, training)
+        self._own.seconds += self._own.clock() - at
+
+    def _tell_forward(self, torch: Any, training: bool) -> None:
+        self.forwards += 1
         if training and self.autocast is None:
             kind = "cuda" if torch.is_autocast_enabled("cuda") else "cpu"
             self.autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else False
@@ -61,26 +99,31 @@ class Hooks:
 
     def _forward_ends(self, _module: Any, _args: Any, _out: Any) -> None:
         # With gradients the loss follows: it is part of the forward pass until the backward pass begins.
-        if not self._torch.is_grad_enabled() and not self._compiling():
+        if not self._torch.is_grad_enabled() and not self._compiling() and not self._resting:
             self._mark("other")
 
     def _watch_backward(self) -> None:
         autograd = self._torch.autograd
-        original = autograd.backward
+        original, own, compiling = autograd.backward, self._own, self._compiling
 
         @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
-            if self._deep or self._compiling():
+            # While it is compiled nothing else is asked: what it asks for would compile it again when it changes.
+            if compiling() or self._resting or self._deep:
                 return original(*args, **kwargs)  # recomputation goes backward within the backward pass
+            at = own.clock()
             self._deep += 1
             self.backwards += 1
             self._on_loss(args[0] if args else kwargs.get("tensors"))
             self._mark("backward")
+            own.seconds += own.clock() - at
             try:
                 return original(*args, **kwargs)
             finally:
+                at = own.clock()
                 self._deep -= 1
                 self._mark("optimizer" if self._updating else "other")
+                own.seconds += own.clock() - at
 
         autograd.backward = backward
 
@@ -92,13 +135,26 @@ class Hooks:
         self._undo.append(undo)
 
     def _update_begins(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        at = self._own.clock()
         if not self.optimizer:
             self.optimizer = type(optimizer).__name__
             self.fused = bool(optimizer.defaults["fused"]) if "fused" in optimizer.defaults else None
         self._updating = True
         self._mark("optimizer")
+        self._own.seconds += self._own.clock() - at
 
     def _update_ends(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        at = self._own.clock()
         self._updating = False
-        self._on_update()
+        self.updates += 1
         self._mark("other")
+        self._own.seconds += self._own.clock() - at
+
+    def _updated(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        self._updating = False
+        self.updates += 1
+
+
+def _undone(undo: list[Callable[[], None]]) -> None:
+    while undo:
+        undo.pop()()

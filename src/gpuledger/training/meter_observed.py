@@ -97,7 +97,7 @@ class Observed:
     """One rank's loop. Phases are mean seconds of a step on the device, `host_s` on the host.
 
     Rates stand on the steps that were timed; `steps` are all of them, the first ones too. Waits at `sites` are those of
-    `watched_steps`, which are all after the first ones.
+    `watched_steps`, which are all after the first ones, or some of them where steps are short.
     """
 
     who: Identity

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.training.meter_rest import Own
 
 _OWN = str(Path(__file__).parents[1])
 # On a processor nothing tells a wait from a look: batches are made while data is waited for, and torch's own optimizers
@@ -93,8 +94,10 @@ class SyncWatch:
     `on_wait` is called before (True) and after (False) a wait; `phase` tells where the loop is.
     """
 
-    def __init__(self, torch: Any, cuda: bool, phase: Callable[[], str], on_wait: Callable[[bool], None]) -> None:
-        self._torch, self._cuda, self._phase, self._on_wait = torch, cuda, phase, on_wait
+    def __init__(
+        self, torch: Any, own: Own, cuda: bool, phase: Callable[[], str], on_wait: Callable[[bool], None]
+    ) -> None:
+        self._torch, self._own, self._cuda, self._phase, self._on_wait = torch, own, cuda, phase, on_wait
         self.sites = Sites()
         self._undo: list[Callable[[], None]] = []
         self.inside = self._on = False
@@ -132,9 +135,11 @@ class SyncWatch:
 
         @functools.wraps(original)
         def waits(*args: Any, **kwargs: Any) -> Any:
+            # While it is compiled nothing else is asked: what it asks for would compile it again when it changes.
+            if compiling() or not self._on or self.inside:
+                return original(*args, **kwargs)
             # Without a GPU, what would wait on one is counted.
-            waited = not of_tensor or (args[0].is_cuda if cuda else phase() not in NOT_THERE)
-            if not waited or not self._on or self.inside or compiling():
+            if of_tensor and not (args[0].is_cuda if cuda else phase() not in NOT_THERE):
                 return original(*args, **kwargs)
             return watch(original, words, args, kwargs)
 
@@ -147,15 +152,19 @@ class SyncWatch:
         self._undo.append(undo)
 
     def _waited(self, original: Callable[..., Any], words: str, args: Any, kwargs: Any) -> Any:
+        own, at = self._own, self._own.clock()
         self.inside = True
         self._on_wait(True)
+        own.seconds += own.clock() - at
         begun = time.perf_counter()
         try:
             return original(*args, **kwargs)
         finally:
             seconds = time.perf_counter() - begun
+            at = own.clock()
             self._on_wait(False)
             self.inside = False
             place = user_line(sys._getframe(2), self.skip)  # noqa: SLF001
             if place is not None:
                 self.sites.add(*place, words, seconds)
+            own.seconds += own.clock() - at

@@ -1,33 +1,38 @@
 """How is a loop followed step by step: what is put in place, counted once, timed, and taken away again?
 
 The first steps are not timed: they load kernels, compile and fill caches. In the second one the FLOPs are counted.
-Steps are timed as often as keeps the meter's own work below a tenth of a percent of the loop.
+Steps are timed as often as keeps the meter's own work below a tenth of a percent of the loop. Where steps are so short
+that even watching them would show, they are watched in turns: the others are counted, with all that they hold.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from typing import Any
+from collections.abc import Generator, Iterator
+from time import time_ns
+from typing import Any, TypeVar
 
-from gpuledger.training.meter_count import Counting, StepCount, count_apart
+from gpuledger.training.meter_count import StepWork
 from gpuledger.training.meter_device import Energy, is_compiled
 from gpuledger.training.meter_events import EventTimer, HostTimer, Marks, Timer
 from gpuledger.training.meter_hooks import Hooks
 from gpuledger.training.meter_loss import LossWatch
 from gpuledger.training.meter_observed import Work
+from gpuledger.training.meter_rest import FIRST_STEPS, LEAST_TIMED, MOST_MS, ROW_STEPS, TIMED_IN_ROW, Own, Turns
 from gpuledger.training.meter_sites import Site, Sites, SyncWatch
 from gpuledger.training.meter_sync_debug import WINDOW_STEPS, SyncDebug
 from gpuledger.training.meter_totals import Totals
-from gpuledger.training.meter_units import EMPTY, SizeCache, batch_size, together
-from gpuledger.units import Unknown
+from gpuledger.training.meter_units import EMPTY, BatchSize, SizeCache, batch_size, together
+from gpuledger.units import MS_PER_HOUR, Unknown
 
 COUNTED_STEP = 1
 BUDGET_RATIO = 0.001
 ADAPT_EVERY = 10
+RECENT_STEPS = 5
+B = TypeVar("B")
+_NO_MORE = object()
+NS_PER_MS = 1_000_000
 MOST_SPARSE = 64
-_COUNTED = "counted by torch on one step"
-_APART = "forward pass counted by torch on tensors without data, backward taken as twice it: the model is compiled"
 
 
 class Steps:
@@ -41,22 +46,32 @@ class Steps:
         self.timer: Timer = EventTimer(torch.cuda) if self.cuda else HostTimer()
         self.totals, self.energy = Totals(), energy
         self.marks = Marks(self.timer, self.totals.took)
-        self.hooks = Hooks(torch, self.marks.mark, self._on_loss, self._on_update)
-        self.watch = SyncWatch(torch, self.cuda, lambda: self.marks.phase, self._on_wait)
+        self.own, self.turns = Own(), Turns()
+        self.hooks = Hooks(torch, self.own, self.marks.mark, self._on_loss)
+        self.watch = SyncWatch(torch, self.own, self.cuda, lambda: self.marks.phase, self._on_wait)
         self.debug = SyncDebug(torch.cuda, self.watch.skip, lambda: self.watch.inside)
         self.losses = LossWatch(torch, self.timer, self.cuda)
-        self.work: Work | Unknown = Unknown("FLOPs are counted in the second step, which did not come")
+        self._work = StepWork(torch, lambda: self.marks.phase)
         self.compiled = False
-        self.index = self.updates = 0
+        self.index = 0
         self.every = 1
+        self.watched = 0  # steps after the first ones, those that were left alone not among them
+        self.resting = False
+        # Of the steps that are left alone: how many more, how many alike went by, and the time they lie in.
+        self._left = self._alike = self._rest_ms = self._until_ns = self._end_ns = 0
+        self._alone_s: float | None = None  # what the meter itself took in one of them
+        self.most_rest_ms = MOST_MS
+        # Steps in which torch warns are slower: those after them are timed.
+        self._first = warmup + (WINDOW_STEPS if self.cuda else 0)
+        self._decide_at, self._row_at = self._first + FIRST_STEPS, -1
+        self._own_before_s, self._own_from_s = 0.0, 0.0
         self.warmup, self._count, self._sizes = warmup, count, sizes
-        self._counting: Counting | None = None
         self._size = EMPTY
-        self._begin_ms = 0
+        self._begin_ns = 0
         self._updates_before = 0
         self._in_step = self._attached = False
         self._before_wait = "other"
-        self._apart = self._from_forward = False
+        self._from_forward = self._forward_seen = False
         self.hooks.on_forward = self._on_forward
 
     def attach(self) -> None:
@@ -65,16 +80,18 @@ class Steps:
             self._attached = True
             self.compiled = is_compiled(self.model)
             self.hooks.start(self.model)
-            self.watch.start()
+            if not self.resting:
+                self.watch.start()
 
     def detach(self) -> None:
         """Take the hooks away; a step that did not end is left out, unless it came as far as its update."""
         if self._in_step:
             self._in_step = False
-            self._stop_counting(keep=False)
+            self._work.stop(self._size, keep=False)
             self.marks.drop()
-            if self.updates > self._updates_before:
+            if self.hooks.updates > self._updates_before:
                 self._passed()
+        self.tell()
         if self._attached:
             self._attached = False
             self.debug.close()
@@ -83,26 +100,45 @@ class Steps:
 
     def begins(self, phase: str) -> None:
         """A step begins; waiting for its batch is part of it."""
+        at, self._own_before_s = self.own.clock(), self.own.seconds
+        self._begin_ns, self._in_step, self._from_forward = time_ns(), True, False
+        self._updates_before = self.hooks.updates
+        if self._left <= 0 or self._begin_ns >= self._until_ns:
+            self._begins(phase)
+        self.own.seconds += self.own.clock() - at
+
+    def _begins(self, phase: str) -> None:
+        if self.resting:
+            self._wake()
+        self._size, self._forward_seen = EMPTY, False
         if self.index == self.warmup:
             self.watch.sites = Sites()  # set-up waits are no fault of the loop
             self.energy.begin()
         if self.cuda and self.index >= self.warmup and not self.debug.done:
             self.debug.begins()
-        self._begin_ms, self._in_step, self._size = _now_ms(), True, EMPTY
-        self._from_forward = False
-        self._updates_before = self.updates
-        first = self.warmup + (WINDOW_STEPS if self.cuda else 0)  # steps that torch warns in are slower
-        if self.index >= first and (self.index - first) % self.every == 0:
+        if self.index == self._first:
+            self._own_from_s = self.own.seconds
+        if self._is_timed():
             self.marks.begin(self.index, phase)
         else:
             self.marks.phase = phase
 
+    def _is_timed(self) -> bool:
+        if self._row_at >= 0:
+            return self.index == self._row_at + TIMED_IN_ROW
+        return self.index >= self._first and (self.index - self._first) % self.every == 0
+
     def has_batch(self, batch: object, after: str | None = None) -> None:
         """The batch is there."""
-        self._size = self._sizes.of(batch)
-        self.marks.mark(after or ("h2d" if self.cuda and self._size.on_host else "other"))
+        at = self.own.clock()
+        size = self._sizes.of(batch)
+        if self.resting:
+            self._unlike(size)
+        self._size = size
+        self.marks.mark(after or ("h2d" if self.cuda and size.on_host else "other"))
         if self._count and self.index == COUNTED_STEP and isinstance(self.work, Unknown):
-            self._start_counting()
+            self._work.start(compiled=self.compiled)
+        self.own.seconds += self.own.clock() - at
 
     def forgets(self) -> None:
         """There was no further batch: no step."""
@@ -112,96 +148,148 @@ class Steps:
 
     def ends(self) -> None:
         """The step is over."""
+        at, alone = self.own.clock(), self.resting
         self._in_step = False
-        self._stop_counting(keep=True)
-        if self.marks.active:
+        if alone:
+            self._left, self._alike, self._end_ns = self._left - 1, self._alike + 1, time_ns()
+        else:
+            self._ends(at)
+        self.own.seconds += self.own.clock() - at
+        if alone:
+            self._alone_s = self.own.seconds - self._own_before_s
+
+    def alone(self, batches: Iterator[B]) -> Generator[B, None, bool]:
+        """The batches of steps that are left alone; it tells whether there are no more of them.
+
+        The same as `begins`, `has_batch` and `ends`, but written out: each call would show in a short step. What it
+        takes is told as no less than what one step took by those three.
+        """
+        hooks, size_of, end_ns, first = self.hooks, self._sizes.of, time_ns(), self._left
+        try:
+            while self._left > 0 and end_ns < self._until_ns:
+                self._begin_ns, self._in_step, self._from_forward = end_ns, True, False
+                self._updates_before = hooks.updates
+                batch = next(batches, _NO_MORE)
+                if batch is _NO_MORE:
+                    self.forgets()
+                    return True
+                size = size_of(batch)
+                if size is not self._size:
+                    self._unlike(size)
+                yield batch  # type: ignore[misc]
+                if not self.resting:
+                    self.ends()
+                    return False
+                self._end_ns = end_ns = time_ns()
+                self._in_step, self._left, self._alike = False, self._left - 1, self._alike + 1
+            return False
+        finally:
+            self.own.seconds += (first - self._left) * (self._alone_s or 0.0)
+
+    @property
+    def may_be_alone(self) -> bool:
+        """Whether the loop is left alone, and what that takes is known."""
+        return self.resting and self._alone_s is not None
+
+    def _unlike(self, size: BatchSize) -> None:
+        """A step that is left alone holds something else than those before it."""
+        if size is not self._size:
+            self.tell()
+            self._size = size
+            if size.samples is None and self.hooks.lifted:
+                self._wake()  # what the model is given will tell
+
+    def _ends(self, at: float) -> None:
+        timed = self.marks.active
+        self._work.stop(self._size, keep=True)
+        if timed:
             self.totals.size(self.index, self._size)
         self.marks.end()
         self.losses.look()
         self._passed()
-        timed = self.totals.timed
-        if timed and timed % ADAPT_EVERY == 0:
+        if self.index > self._first:
+            self.turns.took(self.own.seconds + self.own.clock() - at - self._own_before_s, timed=timed)
+        known = self.totals.timed
+        if known and known % ADAPT_EVERY == 0:
             self._adapt()
+        if self.index >= self._decide_at and known >= LEAST_TIMED:
+            self._decide()
 
     def _passed(self) -> None:
-        self.totals.passed(self._begin_ms, _now_ms(), self._size)
+        self.totals.passed(self._begin_ns // NS_PER_MS, time_ns() // NS_PER_MS, self._size)
+        if not self.resting and self.index >= self.warmup:
+            self.watched += 1
         self.index += 1
+
+    def _decide(self) -> None:
+        """Leave the loop alone for some steps, or look again whether to in a while."""
+        if not self.turns.known:  # each step was timed so far
+            self._decide_at, self._row_at = self.index + ROW_STEPS, self.index
+            return
+        steps = self.turns.rest_steps(self.totals.recent_s(RECENT_STEPS))
+        if not steps:
+            self._decide_at, self._row_at = self.index + ADAPT_EVERY, -1
+            return
+        self.resting = True
+        self._left, self._rest_ms = steps, time_ns() // NS_PER_MS
+        # Not into the next hour: then all of them belong to this one.
+        hour_ms = (self._rest_ms // MS_PER_HOUR + 1) * MS_PER_HOUR
+        self._until_ns, self._alone_s = min(self._rest_ms + self.most_rest_ms, hour_ms) * NS_PER_MS, None
+        self.watch.stop()
+        # Where steps show their size in the forward pass only, it is watched on. A compiled model keeps its hooks, and
+        # so does one that is called by something compiled: they may be part of what was compiled.
+        self.hooks.rest(lift=self._forward_seen and not self._from_forward and not self.compiled)
+
+    def tell(self) -> None:
+        """Add up what was left alone so far."""
+        alike, self._alike = self._alike, 0
+        if alike:
+            self.totals.passed(self._rest_ms, self._end_ns // NS_PER_MS, self._size, alike)
+            self.index += alike
+
+    def _wake(self) -> None:
+        self.tell()
+        self.resting, self._left = False, 0
+        self.watch.start()
+        self.hooks.wake()
+        self._row_at, self._decide_at = self.index, self.index + ROW_STEPS
 
     def _adapt(self) -> None:
         """Time fewer steps where the meter's own work would show."""
         mean_s = sum(self.totals.device_s.values()) / self.totals.timed
-        own_s = self.marks.own_s / self.totals.timed
+        own_s = max(self.marks.own_s / self.totals.timed, self.turns.timing_s)
         if mean_s > 0:
             self.every = max(1, min(MOST_SPARSE, math.ceil(own_s / mean_s / BUDGET_RATIO)))
 
+    @property
+    def work(self) -> Work | Unknown:
+        """What one step computes."""
+        return self._work.work
+
     def sites(self) -> tuple[Site, ...]:
         """Every line at which the host waits, by our watch and by torch's own."""
-        return (*self.watch.sites.all(), *self.debug.sites(max(self.index - self.warmup, 1)))
+        return (*self.watch.sites.all(), *self.debug.sites(max(self.watched, 1)))
 
     @property
     def own_ratio(self) -> float:
-        """The meter's own work on the host over the time of all steps."""
+        """The meter's own work on the host over the time of all steps, since the first that was timed."""
         timed = self.totals.timed
-        whole = sum(self.totals.device_s.values()) / timed * max(self.index - self.warmup, 1) if timed else 0.0
-        return self.marks.own_s / whole if whole else 0.0
-
-    def _start_counting(self) -> None:
-        if self.compiled:
-            self._apart = True
-            return
-        self._counting = Counting(self.torch, lambda: self.marks.phase)
-        self._counting.start()
+        whole = sum(self.totals.device_s.values()) / timed * max(self.index - self._first, 1) if timed else 0.0
+        return (self.own.seconds - self._own_from_s) / whole if whole else 0.0
 
     def _on_forward(self, args: Any, kwargs: Any) -> None:
         if not self._in_step:
             return
+        self._forward_seen = True
         if self._size.samples is None or self._from_forward:
             # The loop did not show its batch: what the model is given does, each of several batches of a step.
+            self.tell()
             self._from_forward = True
             self._size = together(self._size, batch_size(kwargs or args))
-        if self._apart:
-            self._apart = False
-            self._count_apart(args, kwargs)
-
-    def _count_apart(self, args: Any, kwargs: Any) -> None:
-        try:
-            self.work = self._worked(count_apart(self.torch, self.model, args, kwargs), _APART)
-        except Exception as error:  # noqa: BLE001 - whatever a model does on tensors without data; the job goes on
-            first = (str(error) or type(error).__name__).splitlines()[0][:120]
-            self.work = Unknown(f"a compiled model is counted apart, and this one cannot be: {first}")
-
-    def _stop_counting(self, *, keep: bool) -> None:
-        self._apart = False
-        counting, self._counting = self._counting, None
-        if counting is not None:
-            count = counting.stop()
-            if keep:
-                self.work = self._worked(count, _COUNTED)
-
-    def _worked(self, count: StepCount, how: str) -> Work | Unknown:
-        if not count.model_flop:
-            return Unknown("the counted step held no matrix product that torch knows")
-        if count.unseen:
-            names = ", ".join(name for name, _ in count.unseen.most_common(3))
-            how += f"; operations without a formula are left out: {names}"
-        return Work(
-            model_flop=count.model_flop,
-            hardware_flop=count.hardware_flop,
-            forward_flop=count.forward_flop,
-            how=how,
-            tokens=self._size.tokens,
-            samples=self._size.samples,
-            kernels=count.kernels,
-            odd_ratio=count.odd_flop / count.product_flop if count.product_flop else 0.0,
-            odd_sizes=tuple(size for size, _ in count.odd_sizes.most_common(3)),
-            recompute_ratio=count.recompute_ratio,
-        )
+        self._work.forward(self.model, args, kwargs, self._size)
 
     def _on_loss(self, loss: Any) -> None:
         self.losses.saw(self.index, loss)
-
-    def _on_update(self) -> None:
-        self.updates += 1
 
     def _on_wait(self, begins: bool) -> None:
         if begins:
@@ -209,7 +297,3 @@ class Steps:
             self.marks.mark("sync")
         else:
             self.marks.mark(self._before_wait)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

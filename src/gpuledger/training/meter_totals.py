@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
+from statistics import median
 
 from gpuledger.lake.counted import CountedSpan
 from gpuledger.training.meter_events import PHASES, StepTimes
@@ -17,7 +19,7 @@ KEPT_STEPS = 4096
 NOT_TIMED = Unknown("no step was timed yet")
 
 
-@dataclass
+@dataclass(slots=True)
 class _Hour:
     start_ms: int
     end_ms: int
@@ -63,20 +65,26 @@ class Totals:
         self._bytes += size.bytes if size.on_host else 0
         self.sequence = size.sequence or self.sequence
 
-    def passed(self, begin_ms: int, end_ms: int, size: BatchSize) -> None:
-        """A step went by, timed or not: it belongs to the hour it began in."""
-        self.steps += 1
+    def passed(self, begin_ms: int, end_ms: int, size: BatchSize, steps: int = 1) -> None:
+        """A step went by, timed or not, or several alike: they belong to the hour they began in."""
+        self.steps += steps
         hour = self._hours.get(begin_ms // MS_PER_HOUR)
         if hour is None:
             hour = self._hours[begin_ms // MS_PER_HOUR] = _Hour(begin_ms, end_ms)
         hour.end_ms = end_ms
-        hour.steps += 1
-        hour.tokens = _plus(hour.tokens, size.tokens)
-        hour.samples = _plus(hour.samples, size.samples)
+        hour.steps += steps
+        if size.tokens is not None:
+            hour.tokens = (hour.tokens or 0) + steps * size.tokens
+        if size.samples is not None:
+            hour.samples = (hour.samples or 0) + steps * size.samples
 
     def mean(self, sums: dict[str, float]) -> dict[str, float]:
         """Seconds of a step by phase."""
         return {phase: value / self.timed if self.timed else 0.0 for phase, value in sums.items()}
+
+    def recent_s(self, steps: int) -> float:
+        """The middle one of the last timed steps."""
+        return median(islice(reversed(self.seconds), steps)) if self.seconds else 0.0
 
     def spread(self) -> Spread | Unknown:
         """Percentiles of the last steps, mean of all."""
@@ -120,7 +128,3 @@ def _span(hour: _Hour, work: Work | Unknown) -> CountedSpan:
         tokens=hour.tokens,
         samples=hour.samples,
     )
-
-
-def _plus(total: int | None, more: int | None) -> int | None:
-    return total if more is None else (total or 0) + more

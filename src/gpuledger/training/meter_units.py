@@ -54,21 +54,28 @@ class SizeCache:
     def __init__(self, samples: int | None = None, tokens: int | None = None) -> None:
         self._given = samples, tokens
         self._known: dict[object, BatchSize] = {}
+        self._last: tuple[object, object, object, BatchSize] = (None, None, None, EMPTY)
 
     def of(self, batch: object) -> BatchSize:
         """What a batch holds."""
-        first = batch
-        if type(batch) in (list, tuple) and batch:
+        kind: object = type(batch)
+        first: Any = batch
+        if (kind is list or kind is tuple) and batch:
             first = batch[0]  # type: ignore[index]
-        elif type(batch) is dict and batch:
-            first = next((batch[name] for name in TOKEN_NAMES if name in batch), None)
-        shape = getattr(first, "shape", None)
-        if shape is None:
+        elif kind is dict and batch:
+            first = next((batch[name] for name in TOKEN_NAMES if name in batch), None)  # type: ignore[operator,index]
+        try:
+            shape, dtype = first.shape, first.dtype
+        except AttributeError:
             return batch_size(batch, *self._given)
-        key = type(batch), shape, getattr(first, "dtype", None)
+        last = self._last
+        if kind is last[0] and dtype is last[1] and shape == last[2]:
+            return last[3]
+        key = kind, shape, dtype
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = batch_size(batch, *self._given)
+        self._last = kind, dtype, shape, found
         return found
 
 

@@ -1,0 +1,88 @@
+"""Is a loop left alone only where watching it would show, for as long as that asks, and never in step with the loop?"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuledger.training.meter_rest import FROM_RATIO, MOST_STEPS, ROW_STEPS, TURNS_RATIO, Own, Turns
+
+US = 1e-6
+
+
+def turns(plain_us: float, timed_us: float) -> Turns:
+    made = Turns()
+    for _ in range(3):
+        made.took(plain_us * US, timed=False)
+        made.took(timed_us * US, timed=True)
+    return made
+
+
+def test_by_pencil():
+    # A row of 3 x 40 + 180 = 300 us is a thousandth of 300 ms: 50 steps of 6 ms, 4 of them the row itself.
+    made = turns(40, 180)
+    lengths = [made.rest_steps(0.006) for _ in range(400)]
+    assert sum(lengths) / 400 == pytest.approx(46, abs=1)
+    assert min(lengths) >= 23
+    assert max(lengths) < 69
+    assert made.timing_s == pytest.approx(140 * US)
+
+
+def test_a_loop_of_long_steps_is_always_watched():
+    assert turns(40, 180).rest_steps(0.020) == 0
+    assert turns(49, 400).rest_steps(0.020) == 0, "how often steps are timed is not decided here"
+    assert turns(51, 400).rest_steps(0.020) > 0
+
+
+def test_nothing_is_decided_before_both_kinds_of_steps_were_seen():
+    made = Turns()
+    assert made.rest_steps(0.001) == 0
+    made.took(1.0, timed=True)
+    assert not made.known
+    assert made.rest_steps(0.001) == 0
+    assert made.timing_s == 0
+    made.took(1.0, timed=False)
+    assert made.known
+
+
+def test_one_hiccup_changes_nothing():
+    made, other = turns(40, 180), turns(40, 180)
+    other.took(0.5, timed=False)
+    assert made.rest_steps(0.006) == other.rest_steps(0.006)
+
+
+@given(st.floats(0.1, 1e4), st.floats(0.1, 1e4), st.floats(1e-6, 10))
+def test_what_it_takes_stays_within_what_is_allowed(plain_us, timed_us, step_s):
+    made = turns(plain_us, timed_us)
+    lengths = [made.rest_steps(step_s) for _ in range(100)]
+    assert max(lengths) <= MOST_STEPS
+    if not any(lengths):
+        assert plain_us * US <= FROM_RATIO * step_s
+        return
+    own_s = 100 * ((ROW_STEPS - 1) * plain_us + timed_us) * US
+    ratio = own_s / (step_s * (sum(lengths) + 100 * ROW_STEPS))
+    # Where a step is so short that the longest rest is not enough, a thing that appears later is still seen soon.
+    assert ratio <= 1.2 * TURNS_RATIO or sum(lengths) / 100 > 0.9 * MOST_STEPS / 1.5 or max(lengths) <= 4
+
+
+def test_a_step_of_no_time_at_all():
+    assert 0 < turns(40, 180).rest_steps(0.0) <= MOST_STEPS
+
+
+@pytest.mark.parametrize("period", [2, 5, 10, 25, 50, 64, 100, 128])
+def test_what_comes_each_so_many_steps_is_met_as_often_as_it_comes(period):
+    made = turns(40, 180)
+    index = watched = met = 0
+    while index < 200_000:
+        row = range(index, index + ROW_STEPS)
+        watched, met = watched + ROW_STEPS, met + sum(i % period == 0 for i in row)
+        index = row.stop + made.rest_steps(0.006)
+    assert met / watched == pytest.approx(1 / period, rel=0.1)
+
+
+def test_own_time_has_a_clock_of_its_own():
+    own = Own(iter([1.0, 3.5]).__next__)
+    at = own.clock()
+    own.seconds += own.clock() - at
+    assert own.seconds == 2.5
