@@ -312,7 +312,7 @@ def test_hooks_are_away_while_it_rests_and_after_it(rests):
 
     train(model, optimizer, meter([torch.ones(2, 4)] * 60), look)
     assert meter.steps.resting, "it ends while it rests"
-    assert kinds == {(False, 1, False, 1, 1), (True, 0, False, 0, 1)}
+    assert kinds == {(False, 1, False, 1, 1), (True, 0, True, 0, 1)}
     assert traces(model) == before
     meter.finish()
     assert torch.Tensor.item is item

@@ -2,8 +2,7 @@
 
 Three places of torch are watched: the model's own forward hooks, `torch.autograd.backward` (every loss.backward() goes
 through it) and the hooks of every optimizer. All are taken away again when the meter ends; those of the forward pass
-also while the loop is left alone, as torch calls a module that has hooks by a slower way. The backward pass keeps its
-one: whoever puts himself around it meanwhile must find what he left.
+also while the loop is left alone, as torch calls a module that has hooks by a slower way.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Hooks:
         self._torch, self._own, self._mark, self._on_loss = torch, own, mark, on_loss
         self._optim = importlib.import_module("torch.optim.optimizer")
         self._model: Any | None = None
-        self._undo: list[Callable[[], None]] = []
+        self._backward: Any | None = None
         self._undo_forward: list[Callable[[], None]] = []
         self._undo_update: list[Callable[[], None]] = []
         self._resting = self.lifted = False
@@ -41,14 +40,16 @@ class Hooks:
     def start(self, model: Any | None) -> None:
         """Put the hooks in place; without a model the forward pass is not told from what is before it."""
         self._model = model
-        self._watch_backward()
         self._put()
 
     def stop(self) -> None:
         """Everything as it was."""
         self._model = None
-        for undo in (self._undo_forward, self._undo, self._undo_update):
-            _undone(undo)
+        _undone(self._undo_forward)
+        _undone(self._undo_update)
+        self._leave_backward()
+        if self._backward is not None:
+            self._backward.let_go, self._backward = True, None
 
     def rest(self, *, lift: bool) -> None:
         """Do nothing but count updates for a while; with `lift` the hooks of the forward pass are taken away."""
@@ -56,6 +57,7 @@ class Hooks:
         if lift:
             _undone(self._undo_forward)
         _undone(self._undo_update)
+        self._leave_backward()
         self._put()
 
     def wake(self) -> None:
@@ -71,6 +73,7 @@ class Hooks:
             after = self._model.register_forward_hook(self._forward_ends)
             self._undo_forward += [before.remove, after.remove]
         if not self._resting:
+            self._watch_backward()
             pre = self._optim.register_optimizer_step_pre_hook(self._update_begins)
             post = self._optim.register_optimizer_step_post_hook(self._update_ends)
             self._undo_update += [pre.remove, post.remove]
@@ -104,12 +107,14 @@ class Hooks:
 
     def _watch_backward(self) -> None:
         autograd = self._torch.autograd
+        if self._backward is not None and autograd.backward is not self._backward.below:
+            return  # it is still in place: somebody is around it
         original, own, compiling = autograd.backward, self._own, self._compiling
 
         @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
             # While it is compiled nothing else is asked: what it asks for would compile it again when it changes.
-            if compiling() or self._resting or self._deep:
+            if compiling() or self._resting or self._deep or self._backward is not backward:
                 return original(*args, **kwargs)  # recomputation goes backward within the backward pass
             at = own.clock()
             self._deep += 1
@@ -125,14 +130,17 @@ class Hooks:
                 self._mark("optimizer" if self._updating else "other")
                 own.seconds += own.clock() - at
 
-        autograd.backward = backward
+        backward.below, backward.let_go = original, False  # type: ignore[attr-defined]
+        autograd.backward = self._backward = backward
 
-        def undo() -> None:
-            # Somebody may have put himself around us since; then he keeps what he holds.
-            if autograd.backward is backward:
-                autograd.backward = original
-
-        self._undo.append(undo)
+    def _leave_backward(self) -> None:
+        autograd, mine = self._torch.autograd, self._backward
+        if mine is None or autograd.backward is not mine:
+            return  # somebody has put himself around us since: he keeps what he holds, and it lets all pass
+        self._backward, below = None, mine.below
+        while getattr(below, "let_go", False):  # another meter's, that was not the outermost when it ended
+            below = below.below
+        autograd.backward = below
 
     def _update_begins(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         at = self._own.clock()

@@ -59,7 +59,7 @@ class Steps:
         self.resting = False
         # Of the steps that are left alone: how many more, how many alike went by, and the time they lie in.
         self._left = self._alike = self._rest_ms = self._until_ns = self._end_ns = 0
-        self._alone_s: float | None = None  # what the meter itself took in one of them
+        self._alone_s = math.inf  # what the meter itself took in one of them, at best
         self.most_rest_ms = MOST_MS
         # Steps in which torch warns are slower: those after them are timed.
         self._first = warmup + (WINDOW_STEPS if self.cuda else 0)
@@ -156,13 +156,13 @@ class Steps:
             self._ends(at)
         self.own.seconds += self.own.clock() - at
         if alone:
-            self._alone_s = self.own.seconds - self._own_before_s
+            self._alone_s = min(self._alone_s, self.own.seconds - self._own_before_s)
 
     def alone(self, batches: Iterator[B]) -> Generator[B, None, bool]:
         """The batches of steps that are left alone; it tells whether there are no more of them.
 
         The same as `begins`, `has_batch` and `ends`, but written out: each call would show in a short step. What it
-        takes is told as no less than what one step took by those three.
+        takes is told as what one step took by those three, which the first step of each rest goes through.
         """
         hooks, size_of, end_ns, first = self.hooks, self._sizes.of, time_ns(), self._left
         try:
@@ -184,12 +184,12 @@ class Steps:
                 self._in_step, self._left, self._alike = False, self._left - 1, self._alike + 1
             return False
         finally:
-            self.own.seconds += (first - self._left) * (self._alone_s or 0.0)
+            self.own.seconds += (first - self._left) * self._alone_s
 
     @property
     def may_be_alone(self) -> bool:
-        """Whether the loop is left alone, and what that takes is known."""
-        return self.resting and self._alone_s is not None
+        """Whether the loop is left alone, and one such step is over."""
+        return self.resting and self._end_ns > 0
 
     def _unlike(self, size: BatchSize) -> None:
         """A step that is left alone holds something else than those before it."""
@@ -234,7 +234,7 @@ class Steps:
         self._left, self._rest_ms = steps, time_ns() // NS_PER_MS
         # Not into the next hour: then all of them belong to this one.
         hour_ms = (self._rest_ms // MS_PER_HOUR + 1) * MS_PER_HOUR
-        self._until_ns, self._alone_s = min(self._rest_ms + self.most_rest_ms, hour_ms) * NS_PER_MS, None
+        self._until_ns, self._end_ns = min(self._rest_ms + self.most_rest_ms, hour_ms) * NS_PER_MS, 0
         self.watch.stop()
         # Where steps show their size in the forward pass only, it is watched on. A compiled model keeps its hooks, and
         # so does one that is called by something compiled: they may be part of what was compiled.
