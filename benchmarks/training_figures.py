@@ -223,7 +223,10 @@ def _from(by_size: dict[str, float], low: float, high: float) -> str:
     held = [n for n, verdict in verdicts if verdict == "holds"]
     if not held:
         return verdicts[-1][1]
-    return "holds" if len(held) == len(verdicts) else f"holds for {' and '.join(held)}, not for the others"
+    if len(held) == len(verdicts):
+        return "holds"
+    listed = " and ".join([", ".join(held[:-1]), held[-1]] if len(held) > 1 else held)
+    return f"holds for {listed}, not for the others"
 
 
 def _reaches(total: Results, wanted: float) -> str:

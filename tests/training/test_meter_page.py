@@ -68,12 +68,19 @@ def test_why_hfu_is_below_mfu_by_pencil(page, found):
     assert f"{tera[3]} TFLOP a step" in page
 
 
-@pytest.mark.parametrize(("name", "digits"), [("overhead", 2), ("overhead_short_steps", 1)])
-def test_overhead(page, found, name, digits):
+@pytest.mark.parametrize(("name", "digits", "shown"), [("overhead", 2, True), ("overhead_short_steps", 1, False)])
+def test_overhead(page, found, name, digits, shown):
     row = found[name]
     told = f"{row['overhead_pct']:.{digits}f} % ({row['low_pct']:.{digits}f} to {row['high_pct']:.{digits}f})"
-    assert f"| {row['step_ms']:.1f} ms | {told} | {row['bar_pct']} % |" in page
-    assert f"{row['steps_a_block']} steps a block" in page
-    assert f"{row['pairs']} pairs" in page
-    # The page says so; a later run that shows it must change the words too.
-    assert not row["interval_within_bar"]
+    cells = (row["fours"], f"{row['step_ms']:.1f} ms", told, f"{row['host_cost_pct']:.2f} %", f"{row['bar_pct']} %")
+    assert f"{row['steps_a_block']} steps a block | {' | '.join(str(c) for c in cells)} |" in page
+    # The page says so; a later run that shows otherwise must change the words too.
+    assert row["interval_within_bar"] is shown
+    assert row["host_cost_pct"] < row["bar_pct"]
+
+
+def test_what_steps_of_each_kind_cost(page, found):
+    cost, kinds = found["meter_cost"], found["overhead_short_steps"]["steps_by_kind"]
+    assert f"takes {cost['timed_step_us']:.0f} us" in page
+    assert f"is watched {cost['untimed_step_us']:.0f}, one that is left alone {cost['resting_step_us']:.0f}." in page
+    assert f"left alone in {kinds['resting']:,} of {sum(kinds.values()):,} steps" in page
