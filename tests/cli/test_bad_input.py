@@ -70,6 +70,14 @@ def refused(cli, file, lake_before, *words: str, args=()):
     return ended
 
 
+@pytest.mark.parametrize("at_row", [0, -1])
+def test_text_in_another_encoding_names_the_way_out(cli, rows, lake_before, tmp_path, at_row):
+    rows[at_row]["NAMESPACE"] = "café"
+    text = write_rows(tmp_path / "latin.csv", rows).read_text(encoding="utf-8")
+    (tmp_path / "latin.csv").write_bytes(text.encode("latin-1"))
+    refused(cli, tmp_path / "latin.csv", lake_before, "iconv -f LATIN1 -t UTF-8 latin.csv")
+
+
 class TestFileFaults:
     """A file that cannot be used at all: exit 2, and the lake exactly as before."""
 

@@ -79,6 +79,9 @@ def test_options_of_the_command_are_the_commands(cli) -> None:
 def test_bad_input(cli) -> None:
     assert cli("record", "--duration", "-1", "--device", REPLAY).code == 2
     assert cli("record", "--label", "oops", "--duration", "1", "--device", REPLAY).code == 2
+    broken = cli("record", "--label", "namespace=\udce9", "--duration", "1", "--device", REPLAY)
+    assert broken.code == 2
+    assert "is no text that can be shown" in broken.err
     assert cli("record", "--device", "nvlm", "--duration", "1").code == 2
     assert "did you mean" in cli("record", "--device", "nvlm", "--duration", "1").err
     around = cli("record", "--label", "oops", "--device", REPLAY, "--", "true")

@@ -10,7 +10,7 @@ import samples as make
 from hypothesis import given, settings
 
 from gpuledger.ledger import lines
-from gpuledger.ledger.daily import fold_days
+from gpuledger.ledger.daily import fold_days, fold_old
 from gpuledger.ledger.posting import post
 from gpuledger.units import MS_PER_DAY
 
@@ -67,3 +67,23 @@ def test_no_lines_make_no_days():
     empty = lines.coded_schema().empty_table()
     assert fold_days(empty).equals(empty)
     assert isinstance(fold_days(lines.arrow_schema().empty_table()), pa.Table)
+
+
+@given(make.series(shared=True))
+@settings(max_examples=40, deadline=None)
+def test_folding_what_is_old_keeps_every_sum_and_what_is_told_apart(limits, samples):
+    made = post(make.table(samples), limits).lines
+    folded = fold_old(made, make.DAY + 86_400_000)
+    assert set(folded["grain_ms"].to_pylist()) == {86_400_000}
+    assert {kind(r) for r in folded.to_pylist()} == {kind(r | {"grain_ms": 86_400_000}) for r in made.to_pylist()}
+    for name in lines.names("sum"):
+        assert sum(folded[name].to_pylist()) == sum(made[name].to_pylist()), name
+    assert fold_old(made, make.DAY).equals(lines.coded(made))
+    assert fold_old(folded, make.DAY + 86_400_000).equals(folded)
+
+
+def test_what_is_not_over_stays_in_hours(limits):
+    rows = [{"at_ms": i * 6 * 3_600_000, "gpu_uuid": u, "gpu_util_ratio": 0.5} for u in "ab" for i in range(8)]
+    folded = fold_old(post(make.table(rows), limits).lines, 86_400_000).to_pylist()
+    assert [(r["gpu_uuid"], r["grain_ms"] == 86_400_000) for r in folded[:5]] == [("a", True), *[("a", False)] * 4]
+    assert sum(r["samples"] for r in folded) == 16

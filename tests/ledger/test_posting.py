@@ -216,14 +216,3 @@ def test_errors_are_counted_when_they_appear(limits):
     (line,) = post(make.table(rows), limits).lines.to_pylist()
     assert line["xid_events"] == 2
     assert line["pcie_replays"] == 4  # 5 -> 9; the fall to 2 is a restart
-
-
-@given(make.series())
-@settings(max_examples=40, deadline=None)
-def test_folding_into_days_keeps_every_sum(limits, samples):
-    made = lines.merge([post(make.table(samples), limits).lines])
-    folded = lines.fold(made, make.DAY + 86_400_000)
-    assert set(folded["grain_ms"].to_pylist()) == {86_400_000}
-    for name in lines.names("sum"):
-        assert sum(folded[name].to_pylist()) == sum(made[name].to_pylist()), name
-    assert lines.fold(made, make.DAY).equals(made)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from gpuledger.ledger import lines
 from gpuledger.telemetry import schema
-from gpuledger.units import MS_PER_DAY
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
 _ALIKE = ("board_mw", "slice_ppm")
 
@@ -43,6 +43,23 @@ def fold_days(table: pa.Table) -> pa.Table:
         else:
             arrays.append(_extremes(values, starts, column.merge))
     return pa.table(arrays, schema=lines.coded_schema())
+
+
+def fold_old(table: pa.Table, before_ms: int) -> pa.Table:
+    """Hour lines of days that end before an instant become lines of their day; the rest stay as they are."""
+    table = lines.coded(table)
+    hour, grain = (table[name].to_numpy() for name in ("hour_ms", "grain_ms"))
+    old = (hour // MS_PER_DAY * MS_PER_DAY + MS_PER_DAY <= before_ms) & (grain == MS_PER_HOUR)
+    if not old.any():
+        return table
+    folded = fold_days(table.filter(pa.array(old)))
+    place, days = folded.column_names.index("grain_ms"), np.full(folded.num_rows, MS_PER_DAY)
+    folded = folded.set_column(place, table.schema.field(place), _array(days))
+    if old.all():
+        return folded
+    both = pa.concat_tables([folded, table.filter(pa.array(~old))]).unify_dictionaries()
+    board, instance, hour_ms = (both[name].to_pylist() for name in (*schema.DEVICE, "hour_ms"))
+    return both.take(sorted(range(len(both)), key=lambda i: (board[i], instance[i] or "", hour_ms[i])))
 
 
 def _plain(values: pa.Array) -> np.ndarray:

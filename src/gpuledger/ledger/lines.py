@@ -9,7 +9,6 @@ import msgspec
 import pyarrow as pa
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
 Merge = Literal["key", "first", "sum", "min", "max"]
 
@@ -104,9 +103,9 @@ def _aggregate(column: LineColumn) -> str:
     return f"{column.merge}({name}) AS {name}"
 
 
-def merge_sql(source: str, hour: str = "hour_ms", grain: str = "grain_ms") -> str:
+def merge_sql(source: str) -> str:
     """SQL that merges lines with equal keys; whole numbers, so the order of merging cannot matter."""
-    keys = [f"{hour} AS hour_ms", f"{grain} AS grain_ms", *names("key")[2:]]
+    keys = [*names("key")]
     rest = [_aggregate(c) for c in _file().columns if c.merge != "key"]
     order = ", ".join(f"{k} NULLS FIRST" for k in ("gpu_uuid", "gpu_instance_id", "hour_ms", *names("key")[4:]))
     group = ", ".join(str(i + 1) for i in range(len(keys)))
@@ -120,15 +119,3 @@ def merge(tables: list[pa.Table]) -> pa.Table:
     lines = pa.concat_tables([t.cast(arrow_schema()) for t in tables])  # noqa: F841  (duckdb reads it by name)
     with duckdb.connect() as db:
         return db.sql(merge_sql("lines")).to_arrow_table().cast(arrow_schema())
-
-
-def fold(table: pa.Table, before_ms: int) -> pa.Table:
-    """Hour lines that end before an instant become day lines; the rest stay as they are."""
-    import duckdb
-
-    old = f"hour_ms // {MS_PER_DAY} * {MS_PER_DAY} + {MS_PER_DAY} <= {int(before_ms)} AND grain_ms = {MS_PER_HOUR}"
-    hour = f"CASE WHEN {old} THEN hour_ms // {MS_PER_DAY} * {MS_PER_DAY} ELSE hour_ms END"
-    grain = f"CASE WHEN {old} THEN {MS_PER_DAY} ELSE grain_ms END"
-    lines = table  # noqa: F841  (duckdb reads it by name)
-    with duckdb.connect() as db:
-        return db.sql(merge_sql("lines", hour, grain)).to_arrow_table().cast(arrow_schema())

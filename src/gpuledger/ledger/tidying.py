@@ -15,7 +15,7 @@ from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.retention import Dropped, drop_samples, ended_before, measure
-from gpuledger.ledger import lines
+from gpuledger.ledger.daily import fold_old
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.store import TABLES, Ledger, PostedDay, stale_devices
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
@@ -95,7 +95,7 @@ def _fold(ledger: Ledger, posted: PostedDay, before_ms: int) -> tuple[int, int]:
     """Replace one day's hour lines by day lines; returns how many lines there were and are."""
     tables = {name: ledger.read(name, posted.day) for name in TABLES}
     was = tables["lines"].num_rows
-    tables["lines"] = lines.fold(tables["lines"], before_ms)
+    tables["lines"] = fold_old(tables["lines"], before_ms)
     done = msgspec.structs.replace(posted, generation=posted.generation + 1, folded=True)
     ledger.put(done, tables)
     return was, tables["lines"].num_rows

@@ -69,7 +69,10 @@ class CsvSource:
                         if batch.num_rows:
                             yield batch
             except pa.ArrowException as error:
-                raise FileFault(path, f"cannot be read as CSV: {error}", hint="open the file at that row") from error
+                hint = "open the file at that row"
+                if "UTF8" in str(error):
+                    hint += f"; if it is in another encoding: iconv -f LATIN1 -t UTF-8 {path.name} > utf8.csv"
+                raise FileFault(path, f"cannot be read as CSV: {error}", hint=hint) from error
             except OSError as error:
                 raise map_os_error(error, path, "read") from error
 
