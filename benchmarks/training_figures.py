@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "results" / "training_h200.json"
 PAGES = (ROOT / "docs" / "training.md", ROOT / "docs" / "results" / "training_h200.md")
 BLOCK = re.compile(r"(<!-- figures: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SPEEDS = ("speedup", "speedup_low", "speedup_high")
 NOT_YET = "Not measured on this GPU yet.\n"
 
 
@@ -40,7 +41,7 @@ def times(row: dict[str, float]) -> str:
 
 def gain(found: dict[str, Any] | None) -> str:
     """A gain with its interval."""
-    if found is None:
+    if found is None or found["ratio"] is None:
         return ""
     low = f" ({found['low']:.2f} to {found['high']:.2f})" if found["low"] is not None else ""
     return f"{found['ratio']:.2f}x{low}"
@@ -106,10 +107,8 @@ def idle(results: Results) -> str:
 
 
 def batch_curve(results: Results) -> str:
-    rows = [
-        [f"{row['batch']}", f"{row['samples_per_s']:,.0f}", f"{row['peak_bytes'] / 1e9:.1f}"]
-        for row in results["claims"]["batch_curve"]
-    ]
+    found = results["claims"]["batch_curve"]
+    rows = [[f"{row['batch']}", f"{row['samples_per_s']:,.0f}", f"{row['peak_bytes'] / 1e9:.1f}"] for row in found]
     return table("batch|samples/s|peak memory GB", rows)
 
 
@@ -152,8 +151,7 @@ def ladder(results: Results) -> str:
         "",
         f"Tried and not kept: {listed}.",
     ]
-    late = dict.fromkeys(s["name"] for s in worked["steps"] if s["outcome"] == "not tried")
-    if late:
+    if late := dict.fromkeys(s["name"] for s in worked["steps"] if s["outcome"] == "not tried"):
         lines.append(f"Not tried for want of time: {', '.join(late)}.")
     return "\n".join(lines) + "\n"
 
@@ -170,10 +168,7 @@ def grids(results: Results) -> str:
         if all_of is None:
             rows.append([*row, "none", "", "not shown: no grid was measured"])
             continue
-        over = None
-        if all_of["winner_over_best"] is not None:
-            ends = {"low": all_of["winner_over_best_low"], "high": all_of["winner_over_best_high"]}
-            over = {"ratio": all_of["winner_over_best"], **ends}
+        over = {k: all_of.get(f"winner_over_best{at}") for k, at in (("ratio", ""), ("low", "_low"), ("high", "_high"))}
         rows.append([*row, f"{len(all_of['points'])} of {all_of['possible']}", gain(over), within(all_of)])
     return table("job|tuner found|in s|grid points measured|winner over best of grid|within 5 %", rows)
 
@@ -184,7 +179,7 @@ def within(all_of: Results) -> str:
         return "not shown: the grid was cut short"
     if all_of["winner_over_best"] is None:
         return "not shown: winner and best were not compared"
-    return "yes" if all_of["winner_over_best"] >= 0.95 else "no"
+    return _reaches([all_of[f"winner_over_best{end}"] for end in ("", "_low", "_high")], 0.95, "yes", "no")
 
 
 def claims(results: Results) -> str:
@@ -192,53 +187,58 @@ def claims(results: Results) -> str:
     found, worked = results.get("claims", {}), results.get("worked")
     rows = []
     if products := found.get("products"):
-        bf16 = {n: row["bf16"]["speedup"] for n, row in products["square"].items()}
-        told = f"{min(bf16.values()):.1f} to {max(bf16.values()):.1f}x by size"
+        bf16 = {n: [row["bf16"][k] for k in SPEEDS] for n, row in products["square"].items()}
+        told = f"{min(bf16.values())[0]:.1f} to {max(bf16.values())[0]:.1f}x by size"
         rows.append(["tensor cores are 10 to 20x as fast as fp32", told, _from(bf16, 10, 20)])
     if steps := found.get("steps"):
         for size, of in (("small", "of 1 sequence"), ("large", "of 64 sequences")):
             row = steps[size]["compile"]["torch.compile"]
-            middle, low, high = (100 * (row[k] - 1) for k in ("speedup", "speedup_low", "speedup_high"))
+            middle, low, high = gained = [100 * (row[k] - 1) for k in SPEEDS]
             told = f"{middle:.0f} % ({low:.0f} to {high:.0f}) on a step {of}"
-            rows.append(["torch.compile gains 15 to 25 %", told, _in(middle, 15, 25)])
-    if "0 workers" in results.get("idle", {}):
-        waiting = results["idle"]["0 workers"]["idle_pct"]
-        rows.append(["loading wastes 35 % of the time", f"{waiting:.0f} % with 0 workers", _in(waiting, 30, 40)])
+            rows.append(["torch.compile gains 15 to 25 %", told, _in(gained, 15, 25)])
+    if waits := results.get("idle", {}).get("0 workers"):
+        middle, low, high = waiting = [waits[f"idle_{k}pct"] for k in ("", "low_", "high_")]
+        told = f"{middle:.0f} % ({low:.0f} to {high:.0f}) with 0 workers"
+        rows.append(["loading wastes 35 % of the time", told, _in(waiting, 30, 40)])
     if worked and worked["total"]:
         first, last = worked["ladder"][0], worked["ladder"][-1]
-        rows.append(["a naive loop can be made 3.75x as fast", gain(worked["total"]), _reaches(worked["total"], 3.75)])
+        total = [worked["total"][k] for k in ("ratio", "low", "high")]
+        rows.append(["a naive loop can be made 3.75x as fast", gain(worked["total"]), _reaches(total, 3.75)])
         if first["utilization_pct"] and last["utilization_pct"]:
             more, rate = last["utilization_pct"] / first["utilization_pct"], worked["total"]["ratio"]
             measured = f"utilization {more:.1f}x, images/s {rate:.1f}x"
-            agree = abs(more / rate - 1) < 0.2
-            rows.append(["utilization tells the speed", measured, "holds here" if agree else "refuted"])
+            verdict = "holds here" if abs(more / rate - 1) < 0.2 else "refuted"
+            rows.append(["utilization tells the speed", measured, verdict])
     if not rows:
         raise KeyError("claims")
     return table("claim|measured here|verdict", rows)
 
 
-def _from(by_size: dict[str, float], low: float, high: float) -> str:
-    """From which size on a claim holds."""
-    verdicts = [(n, _in(value, low, high)) for n, value in by_size.items()]
-    held = [n for n, verdict in verdicts if verdict == "holds"]
-    if not held:
-        return verdicts[-1][1]
-    if len(held) == len(verdicts):
-        return "holds"
+def _from(by_size: dict[str, list[float]], low: float, high: float) -> str:
+    """For which sizes a claim holds."""
+    told = {n: _in(seen, low, high) for n, seen in by_size.items()}
+    held = [n if verdict == "holds" else f"{n} (in the middle)" for n, verdict in told.items() if "holds" in verdict]
+    if not held or set(told.values()) == {"holds"}:
+        return [*told.values()][-1]
     listed = " and ".join([", ".join(held[:-1]), held[-1]] if len(held) > 1 else held)
-    return f"holds for {listed}, not for the others"
+    return f"holds for {listed}" + (", not for the others" if len(held) < len(told) else "")
 
 
-def _reaches(total: Results, wanted: float) -> str:
-    if total["ratio"] < wanted:
-        return "does not hold"
-    return "holds" if total["low"] is not None and total["low"] >= wanted else "holds; the interval reaches below"
+def _reaches(seen: list[float | None], wanted: float, yes: str = "holds", no: str = "does not hold") -> str:
+    """Whether a gain (middle, lowest, highest) is as large as wanted, and whether its interval says the same."""
+    middle, low, high = seen
+    word, beyond = (yes, "below") if middle >= wanted else (no, "above")
+    if low is None:
+        return f"{word}; no interval"
+    return word if low >= wanted or high < wanted else f"{word}; the interval reaches {beyond}"
 
 
-def _in(value: float, low: float, high: float) -> str:
-    if low <= value <= high:
-        return "holds"
-    return "less here" if value < low else "more here"
+def _in(seen: list[float], low: float, high: float) -> str:
+    """Whether what was seen (middle, lowest, highest) lies in a claimed range: all of it, or the middle only."""
+    middle, least, most = seen
+    word = "holds" if low <= middle <= high else "less here" if middle < low else "more here"
+    inside, apart = low <= least and most <= high, most < low or least > high
+    return word if inside or apart else f"{word} in the middle; {least:.0f} to {most:.0f} measured"
 
 
 BLOCKS: dict[str, Callable[[Results], str]] = {
@@ -279,9 +279,7 @@ def filled(text: str, results: Results) -> str:
 def main() -> None:
     """Keep the results, write the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "results", nargs="*", type=Path, help="what tuner_on_gpu.py wrote; later files add to earlier ones"
-    )
+    parser.add_argument("results", nargs="*", type=Path, help="what tuner_on_gpu.py wrote; later ones add to earlier")
     parser.add_argument("--afresh", action="store_true", help="drop what was kept before")
     args = parser.parse_args()
     if args.results:

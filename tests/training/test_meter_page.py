@@ -68,10 +68,10 @@ def test_why_hfu_is_below_mfu_by_pencil(page, found):
     assert f"{tera[3]} TFLOP a step" in page
 
 
-@pytest.mark.parametrize(("name", "digits", "shown"), [("overhead", 2, True), ("overhead_short_steps", 1, False)])
-def test_overhead(page, found, name, digits, shown):
+@pytest.mark.parametrize(("name", "shown"), [("overhead", True), ("overhead_short_steps", False)])
+def test_overhead(page, found, name, shown):
     row = found[name]
-    told = f"{row['overhead_pct']:.{digits}f} % ({row['low_pct']:.{digits}f} to {row['high_pct']:.{digits}f})"
+    told = f"{row['overhead_pct']:.2f} % ({row['low_pct']:.2f} to {row['high_pct']:.2f})"
     cells = (row["fours"], f"{row['step_ms']:.1f} ms", told, f"{row['host_cost_pct']:.2f} %", f"{row['bar_pct']} %")
     assert f"{row['steps_a_block']} steps a block | {' | '.join(str(c) for c in cells)} |" in page
     # The page says so; a later run that shows otherwise must change the words too.
@@ -84,3 +84,28 @@ def test_what_steps_of_each_kind_cost(page, found):
     assert f"takes {cost['timed_step_us']:.0f} us" in page
     assert f"is watched {cost['untimed_step_us']:.0f}, one that is left alone {cost['resting_step_us']:.0f}." in page
     assert f"left alone in {kinds['resting']:,} of {sum(kinds.values()):,} steps" in page
+
+
+def test_a_middle_at_the_bar_is_said_with_the_digit_that_decides(page, found):
+    row = found["overhead_short_steps"]
+    assert row["bar_pct"] < row["overhead_pct"] < 1.01 * row["bar_pct"]
+    assert not row["within_bar"]
+    assert f"is at the bar, by a hair above it: {row['overhead_pct']:.3f} %" in page
+
+
+def test_the_runs_before_are_kept_and_told_as_they_were(page, found):
+    before = found["before"]
+    first = before["first"]
+    assert f"were off by {first['off_pct']:.1f} and {before['off_pct']:.1f} %" in page
+    for run in (before, first):
+        assert run["off_pct"] == pytest.approx(100 * (run["meter_tflops"] / run["counters_tflops"] - 1))
+        assert run["made_with"]["date"] == found["made_with"]["date"]
+        assert run["made_with"]["command"].startswith("python benchmarks/hfu_on_gpu.py")
+    row = before["overhead_short_steps"]
+    told = f"{row['overhead_pct']:.2f} % ({row['low_pct']:.2f} to {row['high_pct']:.2f})"
+    assert f"slower by {told}, {row['host_cost_pct']:.2f} % by the host's time" in page
+    # "The intervals overlap": a later run that shows the change must change the words too.
+    assert row["low_pct"] < found["overhead_short_steps"]["high_pct"]
+    row = first["overhead_short_steps"]
+    told = f"{row['overhead_pct']:.1f} % ({row['low_pct']:.1f} to {row['high_pct']:.1f})"
+    assert f"{row['pairs']} pairs of longer blocks with geometric means, told {told}" in page
