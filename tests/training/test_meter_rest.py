@@ -86,3 +86,23 @@ def test_own_time_has_a_clock_of_its_own():
     at = own.clock()
     own.seconds += own.clock() - at
     assert own.seconds == 2.5
+
+
+def test_what_of_a_timed_step_is_the_loops_own_by_pencil():
+    made = turns(40, 100)
+    assert made.unslowed_ratio(0.001) == 1, "none was left alone yet"
+    made.left_alone(32 * 950_000, 32)
+    assert made.unslowed_ratio(0.001) == pytest.approx(0.95), "0.95 ms where nobody looked, 1 ms where we did"
+    assert made.unslowed_ratio(0.0009) == 1, "others were slower: that is not our doing"
+    made.left_alone(968 * 500_000, 968)
+    assert made.unslowed_ratio(0.001) == pytest.approx(0.9), "no more than the 100 us that the meter took"
+    assert made.unslowed_ratio(0.0) == 1
+
+
+@given(st.floats(1, 1e3), st.floats(1, 1e3), st.floats(1, 1e6), st.floats(1, 1e6))
+def test_never_more_is_taken_off_than_the_meter_took(plain, timed, step_us, alone_us):
+    made = turns(plain, timed)
+    made.left_alone(round(100 * alone_us * 1000), 100)
+    ratio = made.unslowed_ratio(step_us * US)
+    assert ratio <= 1
+    assert step_us * (1 - ratio) <= timed * (1 + 1e-9)

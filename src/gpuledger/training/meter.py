@@ -107,7 +107,7 @@ class Meter:
         try:
             steps.marks.phase = "data_wait"  # starting the loader's workers is no wait of the user's code
             batches = iter(loader)
-            while not (steps.may_be_alone and (yield from steps.alone(batches))):
+            while not (yield from steps.alone(batches)):
                 steps.begins("data_wait")
                 try:
                     batch = next(batches)
@@ -126,7 +126,11 @@ class Meter:
         self.steps.attach()
         self.steps.begins("other")
         self.steps.has_batch(batch, after="other")
-        yield
+        try:
+            yield
+        except BaseException:
+            self.steps.drops()
+            raise
         self.end_step()
 
     def __enter__(self) -> Meter:
@@ -148,7 +152,7 @@ class Meter:
         totals, timed = steps.totals, steps.totals.timed
         joules = steps.energy.joules()
         after_warmup = max(totals.steps - steps.warmup, 0)
-        spans = totals.spans(Unknown(""))
+        spans, share = totals.spans(Unknown("")), steps.turns.unslowed_ratio(totals.timed_s)
         return Observed(
             who=self.who,
             place=self._place,
@@ -158,9 +162,9 @@ class Meter:
             updates=steps.hooks.updates,
             start_ms=spans[0].start_ms if spans else 0,
             end_ms=spans[-1].end_ms if spans else 0,
-            phases_s=totals.mean(totals.device_s),
-            host_s=totals.mean(totals.host_s),
-            step=totals.spread(),
+            phases_s=totals.mean(totals.device_s, share),
+            host_s=totals.mean(totals.host_s, share),
+            step=totals.spread(share),
             precision=precision_of(self._torch, steps.model, steps.hooks.autocast),
             work=steps.work if self._formula is None else self._formula(totals),
             tokens_per_step=totals.tokens_per_step,
@@ -170,7 +174,7 @@ class Meter:
             energy_j_per_step=joules if isinstance(joules, Unknown) or not after_warmup else joules / after_warmup,
             memory=memory_of(self._torch, steps.device, self._place.memory_bytes),
             loader=self._loader,
-            sites=steps.sites(),
+            sites=(*steps.watch.sites.all(), *steps.debug.sites(max(steps.watched, 1))),
             watched_steps=steps.watched,
             compiled=steps.compiled,
             fused_optimizer=steps.hooks.fused,
@@ -248,9 +252,11 @@ _METERS: WeakKeyDictionary[Any, Meter] = WeakKeyDictionary()
 
 def metered(loader: Iterable[B], model: Any, *, show: bool = True, **options: Any) -> Iterator[B]:
     """The batches of a loader, measured: one meter a model, kept over all epochs; takes what `Meter` takes."""
-    meter = _METERS.get(model)
+    meter = _METERS.get(model) if model is not None else None
     if meter is None:
-        meter = _METERS[model] = Meter(model, **options)
+        meter = Meter(model, **options)
+        if model is not None:
+            _METERS[model] = meter
     yield from meter(loader)
     meter.write()
     if show:

@@ -171,7 +171,7 @@ class StepWork:
     def start(self, *, compiled: bool) -> None:
         """The step to be counted begins."""
         self._apart = compiled
-        if not compiled:
+        if not compiled and self._counting is None:
             self._counting = Counting(self._torch, self._phase)
             self._counting.start()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ class Hooks:
         self._backward: Any | None = None
         self._undo_forward: list[Callable[[], None]] = []
         self._undo_update: list[Callable[[], None]] = []
-        self._resting = self.lifted = False
+        self._resting = self.lifted = self._started = False
         self._compiling: Callable[[], bool] = torch.compiler.is_compiling
         self._deep = 0
         self._updating = False  # some optimizers run the passes themselves, by a closure
@@ -39,12 +40,12 @@ class Hooks:
 
     def start(self, model: Any | None) -> None:
         """Put the hooks in place; without a model the forward pass is not told from what is before it."""
-        self._model = model
+        self._model, self._started = model, True
         self._put()
 
     def stop(self) -> None:
         """Everything as it was."""
-        self._model = None
+        self._model, self._started = None, False
         _undone(self._undo_forward)
         _undone(self._undo_update)
         self._leave_backward()
@@ -68,10 +69,10 @@ class Hooks:
 
     def _put(self) -> None:
         """What is to be in place and is not."""
+        if not self._started:
+            return
         if self._model is not None and not self.lifted and not self._undo_forward:
-            before = self._model.register_forward_pre_hook(self._forward_begins, with_kwargs=True)
-            after = self._model.register_forward_hook(self._forward_ends)
-            self._undo_forward += [before.remove, after.remove]
+            self._watch_forward(self._model)
         if not self._resting:
             self._watch_backward()
             pre = self._optim.register_optimizer_step_pre_hook(self._update_begins)
@@ -80,6 +81,14 @@ class Hooks:
         else:
             post = self._optim.register_optimizer_step_post_hook(self._updated)
             self._undo_update.append(post.remove)
+
+    def _watch_forward(self, model: Any) -> None:
+        try:
+            before = model.register_forward_pre_hook(_Hook(self._forward_begins), with_kwargs=True)
+            self._undo_forward.append(before.remove)
+            self._undo_forward.append(model.register_forward_hook(_Hook(self._forward_ends)).remove)
+        except RuntimeError:  # a scripted model takes none of these: its passes are then not seen, which is said
+            _undone(self._undo_forward)
 
     def _forward_begins(self, _module: Any, args: Any, kwargs: Any) -> None:
         torch = self._torch
@@ -161,6 +170,21 @@ class Hooks:
     def _updated(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
         self._updating = False
         self.updates += 1
+
+
+class _Hook:
+    """A model's hook of ours. A copy of the model, in memory or in a file, gets one that does nothing instead, made of
+    Python's own parts: it must load where this package is not installed.
+    """
+
+    def __init__(self, does: Callable[..., None]) -> None:
+        self._does = does
+
+    def __call__(self, *given: Any) -> None:
+        self._does(*given)
+
+    def __reduce__(self) -> Any:
+        return functools.partial, (sys.audit, "gpuledger.metered")
 
 
 def _undone(undo: list[Callable[[], None]]) -> None:

@@ -43,6 +43,7 @@ class Turns:
     def __init__(self) -> None:
         self._own_s: dict[bool, deque[float]] = {timed: deque(maxlen=_RECENT) for timed in (False, True)}
         self._taken = 0
+        self._alone_ns = self._alone_steps = 0
 
     def took(self, own_s: float, *, timed: bool) -> None:
         """What the meter itself took in a step that was watched."""
@@ -60,6 +61,20 @@ class Turns:
 
     def _middle(self, *, timed: bool) -> float:
         return statistics.median(self._own_s[timed])
+
+    def left_alone(self, ns: int, steps: int) -> None:
+        """So many steps went by unwatched in this time."""
+        self._alone_ns += ns
+        self._alone_steps += steps
+
+    def unslowed_ratio(self, timed_s: float) -> float:
+        """What of a timed step is the loop's own: as long as a step that is left alone, but never so short that more
+        than the meter's own time is taken off. 1 until enough were left alone to tell.
+        """
+        if self._alone_steps < FIRST_STEPS or not self.known or timed_s <= 0:
+            return 1.0
+        alone_s = self._alone_ns / self._alone_steps / 1e9
+        return min(1.0, max(alone_s, timed_s - self._middle(timed=True)) / timed_s)
 
     def rest_steps(self, step_s: float) -> int:
         """How many steps may go by unwatched after a row of watched ones; none while watching all is cheap."""

@@ -19,16 +19,15 @@ from gpuledger.training.meter_hooks import Hooks
 from gpuledger.training.meter_loss import LossWatch
 from gpuledger.training.meter_observed import Work
 from gpuledger.training.meter_rest import FIRST_STEPS, LEAST_TIMED, MOST_MS, ROW_STEPS, TIMED_IN_ROW, Own, Turns
-from gpuledger.training.meter_sites import Site, Sites, SyncWatch
+from gpuledger.training.meter_sites import Sites, SyncWatch
 from gpuledger.training.meter_sync_debug import WINDOW_STEPS, SyncDebug
 from gpuledger.training.meter_totals import Totals
-from gpuledger.training.meter_units import EMPTY, BatchSize, SizeCache, batch_size, together
+from gpuledger.training.meter_units import EMPTY, BatchSize, SizeCache, together
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 COUNTED_STEP = 1
 BUDGET_RATIO = 0.001
-ADAPT_EVERY = 10
-RECENT_STEPS = 5
+ADAPT_EVERY, RECENT_STEPS = 10, 5
 B = TypeVar("B")
 _NO_MORE = object()
 NS_PER_MS = 1_000_000
@@ -65,7 +64,7 @@ class Steps:
         self._first = warmup + (WINDOW_STEPS if self.cuda else 0)
         self._decide_at, self._row_at = self._first + FIRST_STEPS, -1
         self._own_before_s, self._own_from_s = 0.0, 0.0
-        self.warmup, self._count, self._sizes = warmup, count, sizes
+        self.warmup, self._count, self._sizes, self._passes = warmup, count, sizes, SizeCache()
         self._size = EMPTY
         self._begin_ns = 0
         self._updates_before = 0
@@ -83,14 +82,18 @@ class Steps:
             if not self.resting:
                 self.watch.start()
 
-    def detach(self) -> None:
-        """Take the hooks away; a step that did not end is left out, unless it came as far as its update."""
+    def drops(self) -> None:
+        """A step that did not end is left out, unless it came as far as its update."""
         if self._in_step:
             self._in_step = False
             self._work.stop(self._size, keep=False)
             self.marks.drop()
             if self.hooks.updates > self._updates_before:
                 self._passed()
+
+    def detach(self) -> None:
+        """Take the hooks away, whether or not a step had come to its end."""
+        self.drops()
         self.tell()
         if self._attached:
             self._attached = False
@@ -124,9 +127,10 @@ class Steps:
             self.marks.phase = phase
 
     def _is_timed(self) -> bool:
-        if self._row_at >= 0:
-            return self.index == self._row_at + TIMED_IN_ROW
-        return self.index >= self._first and (self.index - self._first) % self.every == 0
+        since = self.index - self._first
+        return (
+            self.index == self._row_at + TIMED_IN_ROW if self._row_at >= 0 else since >= 0 and since % self.every == 0
+        )
 
     def has_batch(self, batch: object, after: str | None = None) -> None:
         """The batch is there."""
@@ -152,6 +156,7 @@ class Steps:
         self._in_step = False
         if alone:
             self._left, self._alike, self._end_ns = self._left - 1, self._alike + 1, time_ns()
+            self.turns.left_alone(self._end_ns - self._begin_ns, 1)
         else:
             self._ends(at)
         self.own.seconds += self.own.clock() - at
@@ -164,7 +169,10 @@ class Steps:
         The same as `begins`, `has_batch` and `ends`, but written out: each call would show in a short step. What it
         takes is told as what one step took by those three, which the first step of each rest goes through.
         """
-        hooks, size_of, end_ns, first = self.hooks, self._sizes.of, time_ns(), self._left
+        if not (self.resting and self._end_ns):  # the first one of a rest goes the usual way
+            return False
+        hooks, size_of, first = self.hooks, self._sizes.of, self._left
+        began_ns = end_ns = time_ns()
         try:
             while self._left > 0 and end_ns < self._until_ns:
                 self._begin_ns, self._in_step, self._from_forward = end_ns, True, False
@@ -185,11 +193,7 @@ class Steps:
             return False
         finally:
             self.own.seconds += (first - self._left) * self._alone_s
-
-    @property
-    def may_be_alone(self) -> bool:
-        """Whether the loop is left alone, and one such step is over."""
-        return self.resting and self._end_ns > 0
+            self.turns.left_alone(end_ns - began_ns, first - self._left)
 
     def _unlike(self, size: BatchSize) -> None:
         """A step that is left alone holds something else than those before it."""
@@ -212,7 +216,7 @@ class Steps:
         known = self.totals.timed
         if known and known % ADAPT_EVERY == 0:
             self._adapt()
-        if self.index >= self._decide_at and known >= LEAST_TIMED:
+        if self._attached and self.index >= self._decide_at and known >= LEAST_TIMED:
             self._decide()
 
     def _passed(self) -> None:
@@ -250,13 +254,14 @@ class Steps:
     def _wake(self) -> None:
         self.tell()
         self.resting, self._left = False, 0
-        self.watch.start()
+        if self._attached:
+            self.watch.start()
         self.hooks.wake()
         self._row_at, self._decide_at = self.index, self.index + ROW_STEPS
 
     def _adapt(self) -> None:
         """Time fewer steps where the meter's own work would show."""
-        mean_s = sum(self.totals.device_s.values()) / self.totals.timed
+        mean_s = self.totals.timed_s
         own_s = max(self.marks.own_s / self.totals.timed, self.turns.timing_s)
         if mean_s > 0:
             self.every = max(1, min(MOST_SPARSE, math.ceil(own_s / mean_s / BUDGET_RATIO)))
@@ -266,15 +271,10 @@ class Steps:
         """What one step computes."""
         return self._work.work
 
-    def sites(self) -> tuple[Site, ...]:
-        """Every line at which the host waits, by our watch and by torch's own."""
-        return (*self.watch.sites.all(), *self.debug.sites(max(self.watched, 1)))
-
     @property
     def own_ratio(self) -> float:
         """The meter's own work on the host over the time of all steps, since the first that was timed."""
-        timed = self.totals.timed
-        whole = sum(self.totals.device_s.values()) / timed * max(self.index - self._first, 1) if timed else 0.0
+        whole = self.totals.timed_s * max(self.index - self._first, 1)
         return (self.own.seconds - self._own_from_s) / whole if whole else 0.0
 
     def _on_forward(self, args: Any, kwargs: Any) -> None:
@@ -285,7 +285,8 @@ class Steps:
             # The loop did not show its batch: what the model is given does, each of several batches of a step.
             self.tell()
             self._from_forward = True
-            self._size = together(self._size, batch_size(kwargs or args))
+            size = self._passes.of(kwargs or args)
+            self._size = size if self._size.samples is None else together(self._size, size)
         self._work.forward(self.model, args, kwargs, self._size)
 
     def _on_loss(self, loss: Any) -> None:

@@ -78,21 +78,26 @@ class Totals:
         if size.samples is not None:
             hour.samples = (hour.samples or 0) + steps * size.samples
 
-    def mean(self, sums: dict[str, float]) -> dict[str, float]:
-        """Seconds of a step by phase."""
-        return {phase: value / self.timed if self.timed else 0.0 for phase, value in sums.items()}
+    @property
+    def timed_s(self) -> float:
+        """The mean of the timed steps; 0 before there are any."""
+        return sum(self.device_s.values()) / self.timed if self.timed else 0.0
+
+    def mean(self, sums: dict[str, float], share: float = 1.0) -> dict[str, float]:
+        """Seconds of a step by phase; `share`: how much of a timed step is the loop's own."""
+        return {phase: share * value / self.timed if self.timed else 0.0 for phase, value in sums.items()}
 
     def recent_s(self, steps: int) -> float:
         """The middle one of the last timed steps."""
         return median(islice(reversed(self.seconds), steps)) if self.seconds else 0.0
 
-    def spread(self) -> Spread | Unknown:
-        """Percentiles of the last steps, mean of all."""
+    def spread(self, share: float = 1.0) -> Spread | Unknown:
+        """Percentiles of the last steps, mean of all; `share` as for the mean."""
         if not self.timed:
             return NOT_TIMED
         ordered = sorted(self.seconds)
-        low, middle, high = (ordered[min(int(q * len(ordered)), len(ordered) - 1)] for q in (0.1, 0.5, 0.9))
-        return Spread(low, middle, high, sum(self.device_s.values()) / self.timed)
+        low, middle, high = (share * ordered[min(int(q * len(ordered)), len(ordered) - 1)] for q in (0.1, 0.5, 0.9))
+        return Spread(low, middle, high, share * sum(self.device_s.values()) / self.timed)
 
     @property
     def tokens_per_step(self) -> Figure:

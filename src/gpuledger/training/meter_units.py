@@ -49,25 +49,38 @@ def batch_size(batch: object, samples: int | None = None, tokens: int | None = N
 
 
 class SizeCache:
-    """Sizes by shape: nearly all batches of a run are alike, and looking at each of them closely costs time."""
+    """Sizes by shape of the first tensor: nearly all batches of a run are alike, and a close look costs time.
+
+    A batch that cannot be looked at is one whose size is not known.
+    """
 
     def __init__(self, samples: int | None = None, tokens: int | None = None) -> None:
         self._given = samples, tokens
+        self._silent = BatchSize(samples, tokens)
         self._known: dict[object, BatchSize] = {}
         self._last: tuple[object, object, object, BatchSize] = (None, None, None, EMPTY)
 
     def of(self, batch: object) -> BatchSize:
         """What a batch holds."""
+        if batch is None:
+            return self._silent
+        try:
+            return self._of(batch)
+        except Exception:  # noqa: BLE001 - whatever somebody's batch does when it is asked; the job goes on
+            return self._silent
+
+    def _of(self, batch: object) -> BatchSize:
         kind: object = type(batch)
         first: Any = batch
         if (kind is list or kind is tuple) and batch:
             first = batch[0]  # type: ignore[index]
-        elif kind is dict and batch:
-            first = next((batch[name] for name in TOKEN_NAMES if name in batch), None)  # type: ignore[operator,index]
-        try:
-            shape, dtype = first.shape, first.dtype
-        except AttributeError:
+        elif kind is dict or isinstance(batch, Mapping):
+            first = _named(batch)
+            if first is None:
+                first = next((v for v in batch.values() if hasattr(v, "shape")), None)  # type: ignore[attr-defined]
+        if not hasattr(first, "shape"):
             return batch_size(batch, *self._given)
+        shape, dtype = first.shape, getattr(first, "dtype", None)
         last = self._last
         if kind is last[0] and dtype is last[1] and shape == last[2]:
             return last[3]
