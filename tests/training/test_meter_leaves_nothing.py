@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 import importlib
 import io
 import pickle
 import warnings
+import weakref
 
 import pytest
 
@@ -134,3 +136,24 @@ def test_batches_alike_are_looked_at_once():
         assert sizes.of(make()).samples == 2
     assert sizes.of({"input_ids": X.long()}).tokens == 8
     assert sizes.of(None) is sizes.of(None)
+
+
+def test_a_meter_keeps_no_model(tmp_path):
+    model = nn.Linear(4, 1)
+    gone = weakref.ref(model)
+    train(model, metered([X] * 12, model, show=False, lake=tmp_path))
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_was_told_of_a_model_stays_when_it_is_gone(tmp_path):
+    model = nn.Linear(4, 1).bfloat16()
+    meter = Meter(model, lake=tmp_path)
+    for _ in meter([X] * 8):
+        model(X.bfloat16()).sum().backward()
+    meter.write()
+    del model
+    gc.collect()
+    meter.finish()
+    assert meter.report(show=False).seen.precision == "bf16"

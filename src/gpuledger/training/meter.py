@@ -165,7 +165,7 @@ class Meter:
             phases_s=totals.mean(totals.device_s, share),
             host_s=totals.mean(totals.host_s, share),
             step=totals.spread(share),
-            precision=precision_of(self._torch, steps.model, steps.hooks.autocast),
+            precision=self._precision(),
             work=steps.work if self._formula is None else self._formula(totals),
             tokens_per_step=totals.tokens_per_step,
             samples_per_step=totals.samples_per_step,
@@ -183,6 +183,12 @@ class Meter:
             own_ratio=steps.own_ratio,
             notes=tuple(self._notes()),
         )
+
+    def _precision(self) -> str | Unknown:
+        model = self.steps.model_of()
+        if model is None and self._last is not None:  # it is gone: as it was last told
+            return self._last.seen.precision
+        return precision_of(self._torch, model, self.steps.hooks.autocast)
 
     def _notes(self) -> Iterator[str]:
         steps = self.steps

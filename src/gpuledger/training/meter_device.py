@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -50,6 +51,14 @@ def precision_of(torch: Any, model: Any | None, autocast: Any) -> str | Unknown:
         return Unknown("the model has no floating-point weights")
     most = max(sizes, key=lambda k: sizes[k])
     return "tf32" if most == "fp32" and products_in_tf32(torch) else most
+
+
+def weakly(thing: Any) -> Callable[[], Any]:
+    """A way to a thing that does not keep it: a model lives as long as its owner wants, not as long as its meter."""
+    try:
+        return weakref.ref(thing)
+    except TypeError:  # None, and what takes no weak references
+        return lambda: thing
 
 
 def products_in_tf32(torch: Any) -> bool:

@@ -13,7 +13,7 @@ from time import time_ns
 from typing import Any, TypeVar
 
 from gpuledger.training.meter_count import StepWork
-from gpuledger.training.meter_device import Energy, is_compiled
+from gpuledger.training.meter_device import Energy, is_compiled, weakly
 from gpuledger.training.meter_events import EventTimer, HostTimer, Marks, Timer
 from gpuledger.training.meter_hooks import Hooks
 from gpuledger.training.meter_loss import LossWatch
@@ -40,7 +40,7 @@ class Steps:
     def __init__(
         self, torch: Any, model: Any | None, device: Any, *, warmup: int, count: bool, sizes: SizeCache, energy: Energy
     ) -> None:
-        self.torch, self.model, self.device = torch, model, device
+        self.torch, self.model_of, self.device = torch, weakly(model), device
         self.cuda = device.type == "cuda"
         self.timer: Timer = EventTimer(torch.cuda) if self.cuda else HostTimer()
         self.totals, self.energy = Totals(), energy
@@ -77,8 +77,8 @@ class Steps:
         """Put the hooks in place."""
         if not self._attached:
             self._attached = True
-            self.compiled = is_compiled(self.model)
-            self.hooks.start(self.model)
+            self.compiled = is_compiled(self.model_of())
+            self.hooks.start(self.model_of())
             if not self.resting:
                 self.watch.start()
 
@@ -287,7 +287,7 @@ class Steps:
             self._from_forward = True
             size = self._passes.of(kwargs or args)
             self._size = size if self._size.samples is None else together(self._size, size)
-        self._work.forward(self.model, args, kwargs, self._size)
+        self._work.forward(self.model_of(), args, kwargs, self._size)
 
     def _on_loss(self, loss: Any) -> None:
         self.losses.saw(self.index, loss)

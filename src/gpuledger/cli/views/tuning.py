@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.console import RenderableType
@@ -41,23 +41,14 @@ def _denominator(told: Figures) -> str:
 
 
 def _ladder(told: Figures) -> Table:
-    table = plain_table("Step by step")
+    table, rungs = plain_table("Step by step, gains with 95 % intervals"), told["ladder"]
     table.add_column("step", min_width=8)
-    for head in ("samples/s", "gain, 95 % interval", "util", "MFU", "in use", "memory", "epoch", "loss off"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for rung in told["ladder"]:
-        parity = rung["parity"]
-        table.add_row(
-            escape(rung["name"]),
-            number(rung["samples_per_s"]),
-            times(rung["gain"]) if rung["gain"] else "",
-            _percent(rung["utilization_pct"], 0),
-            _percent(rung["mfu_pct"], 1),
-            _percent(rung["mfu_in_use_pct"], 1),
-            "?" if rung["peak_bytes"] is None else size(rung["peak_bytes"]),
-            span(rung["epoch_s"]),
-            "" if parity is None else percent(100 * parity["deviation_ratio"], 2),
-        )
+    # What was measured at no step has no column: why not is said below.
+    shown = {head: tell for head, (name, tell) in _CELLS.items() if any(r[name] is not None for r in rungs)}
+    for head in shown:
+        table.add_column(head, justify="right", no_wrap=head != _GAIN)
+    for rung in rungs:
+        table.add_row(escape(rung["name"]), *(tell(rung[_CELLS[head][0]]) for head, tell in shown.items()))
     return table
 
 
@@ -78,6 +69,8 @@ def _sums(told: Figures) -> Table:
         words = f"[bold]{NOT_KNOWN}[/]: start and winner were not compared"
         if told["total"]:
             words = f"[bold]{times(told['total'])}[/], start and winner measured in turns{_both(told)}"
+            if (told["total"]["low"] or 0.0) <= 1:
+                words += "; too noisy to say that it is faster: run it again with a larger --budget"
         table.add_row("end to end", words)
     elif all(step["outcome"] in ("start", "left out", "not tried") for step in told["steps"]):
         table.add_row("end to end", f"[bold]{NOT_KNOWN}[/]: nothing was tried")
@@ -135,5 +128,18 @@ def span(seconds: float) -> str:
     return f"{seconds:,.1f} s"
 
 
-def _percent(value: float | None, digits: int) -> str:
-    return "?" if value is None else percent(value, digits)
+def _or(tell: Callable[[Any], str], missing: str) -> Callable[[Any], str]:
+    return lambda value: missing if value is None else tell(value)
+
+
+_GAIN = "gain"
+_CELLS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "samples/s": ("samples_per_s", number),
+    _GAIN: ("gain", _or(times, "")),
+    "util": ("utilization_pct", _or(lambda v: percent(v, 0), "?")),
+    "MFU": ("mfu_pct", _or(lambda v: percent(v, 1), "?")),
+    "in use": ("mfu_in_use_pct", _or(lambda v: percent(v, 1), "?")),
+    "memory": ("peak_bytes", _or(size, "?")),
+    "epoch": ("epoch_s", span),
+    "loss off": ("parity", _or(lambda v: percent(100 * v["deviation_ratio"], 2), "")),
+}
