@@ -157,3 +157,12 @@ def test_what_was_told_of_a_model_stays_when_it_is_gone(tmp_path):
     gc.collect()
     meter.finish()
     assert meter.report(show=False).seen.precision == "bf16"
+
+
+def test_a_meter_that_is_dropped_takes_its_watch_along():
+    gc.collect()
+    before = vars(torch.Tensor).get("item")
+    model = nn.Linear(4, 1)
+    train(model, Meter(model)([X] * 4))
+    gc.collect()
+    assert vars(torch.Tensor).get("item") is before

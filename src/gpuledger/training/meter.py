@@ -87,7 +87,8 @@ class Meter:
         self._state, self._written_s = "running", time.monotonic()
         self.problem = ""
         self._last: MeterReport | None = None
-        atexit.register(self.finish)
+        if self.lake is not None:  # else there is nothing to write, and whoever drops it may
+            atexit.register(self.finish)
 
     def begin_loop(self, loader: object) -> None:
         """Put the hooks in place; callbacks of trainers then tell the steps themselves."""
