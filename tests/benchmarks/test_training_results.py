@@ -166,3 +166,16 @@ def test_the_words_beside_the_tables_are_those_of_the_measurement():
     ms = [f"{1000 * row['seconds']:.1f}" for row in same]
     assert f"the same step of one sequence takes {ms[0]}, {ms[1]} and {ms[2]} ms" in guide
     assert f"less than {HOPELESS_FIRST_RATIO} of the speed is given up after that one pair" in guide
+
+
+def test_the_readme_tells_what_is_kept():
+    words = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    kept, meter = json.loads(KEPT.read_text()), json.loads(KEPT.with_name("meter_h200.json").read_text())
+    total, off = kept["worked"]["total"], max(r["parity"]["deviation_ratio"] for r in kept["worked"]["ladder"][1:])
+    told = f"became {total['ratio']:.1f} times as fast ({total['low']:.1f} to {total['high']:.1f}), loss within"
+    assert f"{told} {100 * off:.2f} %" in words
+    row = meter["overhead"]
+    slower = f"{row['overhead_pct']:.2f} % longer ({row['low_pct']:.2f} to {row['high_pct']:.2f})"
+    assert f"a step of {row['step_ms']:.0f} ms took {slower}" in words
+    assert all(kept[job]["grid"]["winner_over_best"] >= 0.95 for job in ("language_model", "images", "tuned"))
+    assert max(meter["off_pct"], meter["before"]["off_pct"]) < 3

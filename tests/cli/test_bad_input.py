@@ -74,8 +74,12 @@ def refused(cli, file, lake_before, *words: str, args=()):
 def test_text_in_another_encoding_names_the_way_out(cli, rows, lake_before, tmp_path, at_row):
     rows[at_row]["NAMESPACE"] = "café"
     text = write_rows(tmp_path / "latin.csv", rows).read_text(encoding="utf-8")
-    (tmp_path / "latin.csv").write_bytes(text.encode("latin-1"))
-    refused(cli, tmp_path / "latin.csv", lake_before, "iconv -f LATIN1 -t UTF-8 latin.csv")
+    file = tmp_path / "latin 1.csv"
+    file.write_bytes(text.encode("latin-1"))
+    refused(cli, file, lake_before, f"iconv -f LATIN1 -t UTF-8 '{file}' > utf8.csv")
+    file = tmp_path / "latin.csv.gz"
+    file.write_bytes(gzip.compress(text.encode("latin-1")))
+    refused(cli, file, lake_before, "unpack it and save it as UTF-8")
 
 
 class TestFileFaults:

@@ -41,8 +41,10 @@ def labels_of(given: tuple[str, ...]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals:
             raise InputError(f"--label {text!r} is not NAME=VALUE", hint="for example --label workload=train")
-        if not text.isprintable():
-            raise InputError(f"--label {text!r} is no text that can be shown", hint="labels are plain UTF-8 text")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"--label {text!r} is not UTF-8 text", hint="write it in UTF-8") from None
         found[name.strip()] = value.strip()
     return found
 

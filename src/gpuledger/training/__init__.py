@@ -10,6 +10,7 @@ tune         which settings make it fastest, and does it still train the same
 rates        what the log of a run says: tokens or images a second, tokens a sequence
 meter        the meter round a training loop; meter_steps follows a loop, meter_events times it without waiting,
              meter_hooks and meter_sites find where phases begin and where the host waits, meter_count counts one step,
+             meter_rest decides when a loop of short steps is left alone,
              meter_observed is what was seen, meter_report the figures, meter_rank the slow rank, meter_record the lake
 findings     what slows a loop, one topic a file
 hf_callback, lightning_callback    the meter in a Hugging Face and in a Lightning Trainer

@@ -67,7 +67,7 @@ class Site:
 
 @dataclass
 class Sites:
-    """Counts by line; `calls` tells how many in all."""
+    """How often and how long each line waited."""
 
     found: dict[tuple[str, int, str], list[float]] = field(default_factory=dict)
 

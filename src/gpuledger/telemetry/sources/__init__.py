@@ -63,10 +63,6 @@ def open_source(path: str | Path) -> Opened:
     for _, source in SOURCES:
         if source.fits(path, head):
             return source.open(path)
-    if b"\0" not in head and b"\n" in head and b"," in head:
-        raise FileFault(
-            path, "it is text, but not UTF-8", hint=f"convert it: iconv -f LATIN1 -t UTF-8 {path.name} > utf8.csv"
-        )
     raise FileFault(
         path,
         "it is neither Parquet nor text with a header line",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,13 +17,14 @@ from gpuledger.telemetry.sources import SOURCES, Opened
 BLOCK_BYTES = 16 << 20
 _GZIP = b"\x1f\x8b"
 _SEPARATORS = ",;\t|"
+_IN_TEXT = bytes([*b"\t\r\n", *range(32, 256)])
 
 
 class CsvSource:
     """Text with a header line, plain or gzipped. Every cell is read as text: a fault in a number costs its row only."""
 
     def fits(self, path: Path, head: bytes) -> bool:
-        """Text has no zero bytes and decodes as UTF-8."""
+        """Text has no control characters but those between cells and lines; opening it judges its encoding."""
         if head.startswith(b"PAR1") or path.suffix.lower() == ".parquet":
             return False
         if head.startswith(_GZIP):
@@ -32,7 +34,8 @@ class CsvSource:
         try:
             head.decode("utf-8")
         except UnicodeDecodeError as error:
-            return error.start > len(head) - 4  # a letter cut in two by the end of the look
+            cut_in_two = error.start > len(head) - 4  # a letter, by the end of the look
+            return cut_in_two or not head.translate(None, _IN_TEXT)
         return True
 
     def open(self, path: Path) -> Opened:
@@ -69,14 +72,18 @@ class CsvSource:
                         if batch.num_rows:
                             yield batch
             except pa.ArrowException as error:
-                hint = "open the file at that row"
-                if "UTF8" in str(error):
-                    hint += f"; if it is in another encoding: iconv -f LATIN1 -t UTF-8 {path.name} > utf8.csv"
+                hint = f"{_recode(path)}, or mend that row" if "UTF8" in str(error) else "open the file at that row"
                 raise FileFault(path, f"cannot be read as CSV: {error}", hint=hint) from error
             except OSError as error:
                 raise map_os_error(error, path, "read") from error
 
         return Opened(names, batches, None, wrong)
+
+
+def _recode(path: Path) -> str:
+    if _zipped(path):
+        return "unpack it and save it as UTF-8"
+    return f"save it as UTF-8: iconv -f LATIN1 -t UTF-8 {shlex.quote(str(path))} > utf8.csv"
 
 
 def _zipped(path: Path) -> bool:
@@ -99,7 +106,7 @@ def _header(path: Path) -> str:
         with opener(path, "rt", encoding="utf-8", newline="") as file:
             header, second = file.readline().rstrip("\r\n"), file.readline()
     except UnicodeDecodeError as error:
-        raise FileFault(path, "it is not UTF-8 text", hint="export it as UTF-8 CSV or as Parquet") from error
+        raise FileFault(path, "it is not UTF-8 text", hint=f"{_recode(path)}, or export it as Parquet") from error
     except (OSError, EOFError) as error:
         raise FileFault(path, f"cannot be unpacked: {error}", hint="copy or export the file again") from error
     if not header.strip():
