@@ -22,7 +22,7 @@ from gpuledger.units import MS_PER_DAY, utc_day
 # Encodings by how a column behaves: few distinct values, steady growth, or noise (bytes split by place compress best).
 _FEW = {"gpu_util_ratio", "mem_copy_util_ratio", "enc_util_ratio", "dec_util_ratio", "sm_clock_mhz", "mem_clock_mhz",
         "gpu_temp_c", "mem_temp_c", "throttle_bits", "pcie_replays", "remapped_correctable_rows",
-        "remapped_uncorrectable_rows", "row_remap_failures", "xid", "vgpu_license", "slice_ratio"}  # fmt: skip
+        "remapped_uncorrectable_rows", "row_remap_failures", "xid", "vgpu_license", "slice_ratio", "power_limit_w"}  # fmt: skip
 _DICTIONARY = [*schema.labels(), *_FEW]
 _ENCODING = {
     c.name: "DELTA_BINARY_PACKED" if c.name in (schema.TIME, "energy_mj") else "BYTE_STREAM_SPLIT"
@@ -104,7 +104,7 @@ def first_of(table: pa.Table) -> Firsts:
 
 
 def with_all_columns(table: pa.Table) -> pa.Table:
-    """The table with every schema column, in schema order; columns the source lacked are NULL."""
+    """The table with every schema column, in schema order; what a source or an older part lacks is NULL."""
     arrays = []
     for field in schema.arrow_schema():
         if field.name in table.column_names:
@@ -135,7 +135,7 @@ def read_devices(path: Path, first: str, last: str) -> Iterator[pa.Table]:
             stats = file.metadata.row_group(i).column(column).statistics
             if stats is not None and stats.has_min_max and (str(stats.max) < low or str(stats.min) > high):
                 continue
-            yield file.read_row_group(i).cast(schema.arrow_schema())
+            yield with_all_columns(file.read_row_group(i))
 
 
 def devices_of(path: Path) -> set[str]:
@@ -157,7 +157,7 @@ def merge_day(lake: Lake, day: str) -> Part:
         for part in parts:
             with open_part(lake.path(part)) as file:
                 for i in range(file.num_row_groups):
-                    sorter.add(file.read_row_group(i).cast(schema.arrow_schema()))
+                    sorter.add(with_all_columns(file.read_row_group(i)))
         (number,) = sorter.days()
         writer = PartWriter(folder / "merged.parquet", number, sorter.never_null())
         for chunk in sorter.chunks(number):

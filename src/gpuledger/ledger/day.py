@@ -114,6 +114,8 @@ def _spoken(file: pq.ParquetFile, group: int) -> tuple[list[str], dict[str, floa
     facts, names = file.metadata.row_group(group), file.metadata.schema.names
     out, steady = [], {}
     for name in COLUMNS:
+        if name not in names:  # a part of an older version
+            continue
         stats = facts.column(names.index(name)).statistics
         if stats is None or not stats.has_null_count:
             out.append(name)
