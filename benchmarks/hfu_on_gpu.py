@@ -31,8 +31,8 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.counted import with_counted
 from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.pipes import realized
-from gpuledger.efficiency.scope import Scope
+from gpuledger.physics.pipes import realized
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.efficiency.window import activity_mhz, make_window, pipe_state
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake

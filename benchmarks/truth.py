@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.efficiency.behaviour import classify
-from gpuledger.efficiency.pipes import Realized, precision_name, realized
-from gpuledger.efficiency.signals import from_window
+from gpuledger.physics.behavior import classify
+from gpuledger.physics.pipes import Realized, precision_name, realized
+from gpuledger.physics.signals import from_window
 from gpuledger.efficiency.window import Window, activity_mhz, make_window, pipe_state
 from gpuledger.errors import FileFault, GpuledgerError, map_os_error
 from gpuledger.testing.tape import layouts

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 MS_PER_S = 1_000
+MS_PER_MIN = 60_000
 MS_PER_HOUR = 3_600_000
 MS_PER_DAY = 86_400_000
 PPM = 1_000_000

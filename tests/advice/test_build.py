@@ -14,7 +14,7 @@ from gpuledger.cost.build import cost_statement
 from gpuledger.cost.inventory import demo_inventory
 from gpuledger.cost.showback import demo_config
 from gpuledger.efficiency.build import efficiency_statement
-from gpuledger.efficiency.scope import Scope
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.errors import InputError
 from gpuledger.units import PPM, Unknown
 

@@ -6,7 +6,7 @@ from casebook import HOUR, activity, line, memory
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.case import Case
 from gpuledger.advice.stretches import read_stretches
-from gpuledger.efficiency.scope import Scope
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.errors import InputError
 from gpuledger.units import Unknown
 

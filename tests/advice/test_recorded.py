@@ -12,9 +12,9 @@ from casebook import case
 from gpuledger.advice.case import Case
 from gpuledger.advice.findings import find_all
 from gpuledger.advice.limits import load_limits
-from gpuledger.efficiency.behaviour import classify
-from gpuledger.efficiency.pipes import precision_name
-from gpuledger.efficiency.signals import Signals
+from gpuledger.physics.behavior import classify
+from gpuledger.physics.pipes import precision_name
+from gpuledger.physics.signals import Signals
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "h200_windows.json").read_text(encoding="utf-8"))
 ROWS = {f"{part}/{name}": row for part in ("h200_truth", "own") for name, row in RECORDED[part].items()}

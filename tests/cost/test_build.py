@@ -14,7 +14,7 @@ from gpuledger.cost.inventory import demo_inventory, read_inventory
 from gpuledger.cost.savings import Bill, Lever, combine
 from gpuledger.cost.showback import Config, NamespaceConfig, demo_config
 from gpuledger.cost.statement import BUCKETS, CostStatement
-from gpuledger.efficiency.scope import UNALLOCATED, Scope
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.errors import InputError
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake

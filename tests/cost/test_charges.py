@@ -12,7 +12,7 @@ from gpuledger.cost.money import cost_usd
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.segments import Stay
 from gpuledger.cost.statement import BUCKETS
-from gpuledger.efficiency.scope import UNALLOCATED, Scope
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 NAMES = ("productive", "stalled", "underused", "idle", "idle_held", "unstated")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuledger.efficiency.calibration import Calibration, MeasuredGpu
+from gpuledger.physics.calibration import Calibration, MeasuredGpu
 from gpuledger.efficiency.statement import EfficiencyStatement, Range
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 

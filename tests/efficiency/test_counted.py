@@ -13,7 +13,7 @@ import pytest
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.counted import with_counted
 from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.scope import Scope
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.efficiency.statement import CountedAnalysis, Range
 from gpuledger.lake.counted import CountedRun, CountedSpan, write_counted
 from gpuledger.lake.layout import Lake

@@ -12,8 +12,8 @@ import pytest
 
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.rows import Books
-from gpuledger.efficiency.scope import Scope
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines, spells
 from gpuledger.ledger.store import DayWriter, Ledger, PostedDay

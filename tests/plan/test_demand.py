@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.efficiency.scope import Scope
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.plan.demand import read_loads
 from gpuledger.units import Unknown
 

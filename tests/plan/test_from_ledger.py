@@ -16,7 +16,7 @@ from gpuledger.catalog.offers import Offer
 from gpuledger.catalog.own_rates import Rate
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.statement import BUCKETS
-from gpuledger.efficiency.scope import Scope
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.plan.demand import Load
 from gpuledger.plan.from_ledger import migrate_from_lake
 from gpuledger.plan.from_ledger_encode import lake_plan_json

@@ -28,7 +28,7 @@ def with_money(case: Case, charges: Sequence[Charge], inventory: Inventory | Non
 
 def _bought(charge: Charge, inventory: Inventory | None) -> tuple[str, str]:
     """How the time was bought: as the inventory says, else as the list price it was priced by."""
-    price, segment = charge.stay.price, charge.stay.segment
+    price, segment = charge.price, charge.stay.segment
     if inventory is not None and isinstance(price, Price) and price.basis in {"inventory", "yours", "instance"}:
         rows = inventory.by_device.get(charge.device.name) or inventory.by_device.get(charge.device.gpu_uuid) or ()
         for row in rows:

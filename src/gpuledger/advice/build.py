@@ -19,7 +19,7 @@ from gpuledger.advice.measured import with_measured
 from gpuledger.advice.recommend import Scale, recommend
 from gpuledger.advice.roi import roi_priced
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.advice.stretches import Stretches, read_stretches
+from gpuledger.advice.stretches import read_stretches
 from gpuledger.advice.totals import combine_cases, total
 from gpuledger.catalog.offers import Offer
 from gpuledger.catalog.thresholds import load_thresholds
@@ -28,8 +28,8 @@ from gpuledger.cost.inventory import Inventory, read_inventory
 from gpuledger.cost.projections import DAYS_PER_MONTH, HOURS_PER_DAY
 from gpuledger.cost.showback import Config
 from gpuledger.cost.statement import CostStatement
-from gpuledger.efficiency.calibration import Calibration
-from gpuledger.efficiency.scope import Scope
+from gpuledger.physics.calibration import Calibration
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.lake.counted import read_counted
 from gpuledger.lake.layout import Lake
@@ -59,7 +59,7 @@ def audit_statement(
     books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
     stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
     limits, rules = thresholds or load_limits(), load_thresholds()
-    stretches = read_stretches(books, wanted, rules)
+    stretches = read_stretches(books, wanted, limits, rules)
     cost, bill = statement_and_bill(
         books,
         wanted,
@@ -75,7 +75,7 @@ def audit_statement(
         own=own,
     )
     per_kwh = None if usd_per_kwh is None else Decimal(str(usd_per_kwh))
-    made = make_cases(stretches.found, bill, stock, limits, per_kwh)
+    made = make_cases(stretches, bill, stock, limits, per_kwh)
     cases = with_measured(_with_hours(books, wanted, made, limits), read_counted(books), wanted)
     findings = find_all(cases, limits)
     combined = combine_cases(findings)
@@ -90,11 +90,11 @@ def audit_statement(
         cases=cases,
         recommendations=recommendations,
         savings=savings,
-        roi_priced=roi_priced(stretches.found, cost, rules.targets),
+        roi_priced=roi_priced(stretches, cost, rules.targets),
         first=first_to_do(recommendations),
         headline=headline(cost, savings, recommendations),
         not_known=tuple(_not_known(cost, cases)),
-        assumptions=tuple(_assumptions(stretches, cost, limits)),
+        assumptions=tuple(_assumptions(cost, limits)),
     )
 
 
@@ -132,9 +132,8 @@ def _not_known(cost: CostStatement, cases: Sequence[Case]) -> Iterator[NotKnown]
             yield NotKnown(f"facts of {case.gpu_model or 'a GPU without a model name'}", case.gpu.why)
 
 
-def _assumptions(stretches: Stretches, cost: CostStatement, limits: Limits) -> Iterator[str]:
-    days = "a day" if stretches.period_days == 1 else f"{stretches.period_days} days"
-    yield f"each device is judged once in {days} for each owner, its mostly idle hours apart from the others"
+def _assumptions(cost: CostStatement, limits: Limits) -> Iterator[str]:
+    yield "each device is judged once per day for each owner, by the time it worked or waited; idle time is set apart"
     yield f"idle-heavy: {100 * limits.idle.idle_heavy_from_ratio:.0f} % of the time or more ({limits.idle.source})"
     yield f"low memory: under {100 * limits.memory.low_below_ratio:.0f} % of the card ({limits.memory.source})"
     yield "a faster job saves money only when the GPUs it no longer needs are given back"

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from gpuledger.advice.health import Health
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.statement import BUCKETS, Bucket, Dollars, Times
-from gpuledger.efficiency.signals import Signals
+from gpuledger.physics.purpose import Purpose
+from gpuledger.physics.signals import Signals
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.units import Unknown
 
@@ -22,7 +24,8 @@ IDLE_CLASSES = ("idle", "idle-held")
 class Demand:
     """What the case needs of its GPUs, beside its signals. Memory is over all of the time; the rest is while working.
 
-    `tflops` is the work by pipe counters at the high end of what they can mean.
+    `tflops` is the work by pipe counters at the high end of what they can mean, unknown where pipes that may work are
+    not recorded; `capped_ratio` is the share of the working time at a power limit below the board's own.
     """
 
     memory_max_ratio: Figure = NOT_SAID
@@ -32,8 +35,7 @@ class Demand:
     dram_bytes_per_s: Figure = NOT_SAID
     pcie_rx_bytes_per_s: Figure = NOT_SAID
     nvlink_bytes_per_s: Figure = NOT_SAID
-    power_capped_ratio: float = 0.0
-    thermal_ratio: float = 0.0
+    capped_ratio: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,12 @@ class Case:
     dollars: Dollars | Unknown = Unknown("nothing was paid")  # noqa: RUF009
     idle_ratio: float = 0.0
     idle_held_ratio: float = 0.0
-    # Of these two, what lies between the batches of a starved loop.
-    idle_waits_ratio: float = 0.0
-    idle_held_waits_ratio: float = 0.0
+    memory_known: bool = True
+    health: Health = Health()  # noqa: RUF009
     busy_ratio: float = 0.0
     precision: str | None = None
     tensor_kind: str | None = None
-    purpose: str | None = None
+    purpose: Purpose | None = None
     purpose_how: str = ""
     quiet_hours: tuple[int, ...] = ()
     quiet_idle_ratio: float = 0.0
@@ -127,9 +128,9 @@ class Case:
         """The share of the bill (of the paid time, without a price) in some buckets."""
         return float(sum((self.bucket_shares[b] for b in buckets), Decimal(0)))
 
-    def phase(self, name: str) -> float:
-        """Share of the time in one phase of utilization; 0 where utilization was not recorded."""
-        return self.phases.get(name, 0.0)
+    def phase(self, name: str) -> float | None:
+        """Share of the time in one phase of utilization; None where utilization was not recorded."""
+        return self.phases.get(name, 0.0) if self.phases else None
 
 
 def _shares(weights: Mapping[Bucket, Decimal]) -> dict[Bucket, Decimal]:

@@ -9,27 +9,25 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from gpuledger.advice.bought import with_money
 from gpuledger.advice.case import IDLE_CLASSES, Case
 from gpuledger.advice.demand import demand_of
 from gpuledger.advice.limits import Limits
-from gpuledger.advice.stretches import MOST, SUMS, WORK, Key, Stretch
+from gpuledger.advice.health import health_of
+from gpuledger.advice.stretches import MOST, SUMS, Key, Stretch
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.cost.billing import Charged
 from gpuledger.cost.charges import Charge
 from gpuledger.cost.inventory import Inventory
-from gpuledger.efficiency.behaviour import Behaviour, classify
-from gpuledger.efficiency.means import Groups
-from gpuledger.efficiency.patterns import purpose
-from gpuledger.efficiency.pipes import precision_name
-from gpuledger.efficiency.scope import UNALLOCATED
-from gpuledger.efficiency.signals import from_line
+from gpuledger.physics.behavior import Behaviour, classify
+from gpuledger.physics.pipes import precision_name
+from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.physics.purpose import USE, Purpose, purpose
+from gpuledger.physics.signals import from_sums
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
-# What tells training from serving.
-_USE = ("tensor_ppm_ms", "dram_ppm_ms", "active_util_ppm_ms", "active_ms")
 _PHASES = ("idle", "underutilized", "productive", "compute_bound")
 Sums = Mapping[str, Any]
 Group = tuple[str | None, str | None, str | None, str]
@@ -52,13 +50,12 @@ def make_cases(
     usd_per_kwh: Decimal | None,
 ) -> Made:
     """All cases, the longest observed first."""
-    verdicts = {id(s): verdict(s, limits) for s in stretches}
     by_key: dict[Key, list[Stretch]] = {}
     for stretch in stretches:
         by_key.setdefault(stretch.key, []).append(stretch)
     groups: dict[Group, list[Key]] = {}
     for key, members in by_key.items():
-        klass = _main_class([(verdicts[id(s)], s.sums["observed_ms"]) for s in members], limits)
+        klass = _main_class([(s.klass, s.sums["all_ms"]) for s in members], limits)
         groups.setdefault((key[2], key[3], members[0].gpu_model, klass), []).append(key)
     charges: dict[Key, list[Charge]] = {}
     for charge in bill.charges:
@@ -69,21 +66,12 @@ def make_cases(
     for number, group in enumerate(order):
         keys = groups[group]
         members = [s for key in keys for s in by_key[key]]
-        case = _case(group, members, verdicts, usd_per_kwh)
+        case = _case(group, members, usd_per_kwh)
         owed = [charge for key in keys for charge in charges.pop(key, [])]
         kind, how = aims[group[0], group[1]]
         cases.append(replace(with_money(case, owed, inventory), purpose=kind, purpose_how=how))
         case_of |= dict.fromkeys(keys, number)
     return Made(tuple(cases), case_of, tuple(c for left in charges.values() for c in left))
-
-
-def verdict(stretch: Stretch, limits: Limits) -> str:
-    """The class of a stretch; one that hardly works is idle, whatever the little work in it looks like."""
-    sums = stretch.sums
-    resting = sums["idle_ms"] + sums["idle_held_ms"]
-    if resting and resting >= (1 - limits.idle.active_from_ratio) * sums["observed_ms"]:
-        return "idle-held" if sums["idle_held_ms"] >= sums["idle_ms"] else "idle"
-    return stretch.behaviour.klass
 
 
 def _main_class(judged: Iterable[tuple[str, int]], limits: Limits) -> str:
@@ -96,21 +84,20 @@ def _main_class(judged: Iterable[tuple[str, int]], limits: Limits) -> str:
     return max(sorted(chosen or time), key=lambda k: (chosen or time)[k])
 
 
-def _case(group: Group, members: Sequence[Stretch], verdicts: Mapping[int, str], usd_per_kwh: Decimal | None) -> Case:
+def _case(group: Group, members: Sequence[Stretch], usd_per_kwh: Decimal | None) -> Case:
     namespace, workload, model, klass = group
     found = find_gpu(model) if model else Unknown("the samples carry no model name")
     gpu = found if isinstance(found, Gpu) else None
     total = add_up(s.sums for s in members)
-    own = [s for s in members if verdicts[id(s)] == klass] or list(members)
-    working = [s for s in members if verdicts[id(s)] not in IDLE_CLASSES] or list(members)
-    waits = add_up((s.sums for s in members if verdicts[id(s)] == "starved"), ("idle_ms", "idle_held_ms"))
+    own = [s for s in members if s.klass == klass] or list(members)
+    working = [s for s in members if s.klass not in IDLE_CLASSES] or list(members)
     at_work = add_up(s.sums for s in working)
-    signals, told = from_line(at_work, gpu), _judge(klass, own, gpu)
-    observed = total["observed_ms"] or 1
+    signals, judged = from_sums(at_work, gpu), _judge(klass, own, gpu)
+    observed = total["all_ms"] or 1
     labels = Counter[str]()
     for s in working:
         if label := precision_name(s.precision):
-            labels[label] += s.sums["observed_ms"]
+            labels[label] += s.sums["all_ms"]
     names = {f"{s.gpu_uuid}/{s.gpu_instance_id}" if s.gpu_instance_id else s.gpu_uuid for s in members}
     boards = len({s.gpu_uuid for s in members})
     precision = labels.most_common(1)[0][0] if labels else None
@@ -121,25 +108,25 @@ def _case(group: Group, members: Sequence[Stretch], verdicts: Mapping[int, str],
         gpu_model=model,
         gpu=found,
         klass=klass,
-        evidence=told.evidence,
-        confidence=told.confidence,
-        shares=_shares({v: _observed(s for s in members if verdicts[id(s)] == v) for v in set(verdicts.values())}),
+        evidence=judged.evidence,
+        confidence=judged.confidence,
+        shares=_shares({v: _observed(s for s in members if s.klass == v) for v in {s.klass for s in members}}),
         phases=_shares({p: total[f"phase_{p}_ms"] for p in _PHASES}),
         devices=tuple(sorted(names)),
         gpus=boards,
-        observed_h=total["observed_ms"] / MS_PER_HOUR,
-        days=total["observed_ms"] / MS_PER_HOUR / 24 / max(len(names), 1),
+        observed_h=total["all_ms"] / MS_PER_HOUR,
+        days=total["all_ms"] / MS_PER_HOUR / 24 / max(len(names), 1),
         signals=signals,
-        demand=demand_of(total, at_work, signals, gpu, model, precision),
-        idle_ratio=total["idle_ms"] / observed,
+        demand=demand_of(total, at_work, signals, gpu),
+        idle_ratio=(total["idle_ms"] + total["idle_unknown_ms"]) / observed,
         idle_held_ratio=total["idle_held_ms"] / observed,
-        idle_waits_ratio=waits["idle_ms"] / observed,
-        idle_held_waits_ratio=waits["idle_held_ms"] / observed,
+        memory_known=not total["idle_unknown_ms"],
         busy_ratio=min(1.0, total["busy_ppm_ms"] / PPM / observed),
         precision=precision,
         tensor_kind=_tensor_kind(at_work),
         sliced=any(s.gpu_instance_id for s in members),
         shared_ratio=total["shared_ms"] / observed,
+        health=health_of(total),
         energy_kwh=kwh,
         usd_per_kwh=usd_per_kwh,
     )
@@ -153,19 +140,26 @@ def _tensor_kind(at_work: Sums) -> str | None:
 
 def _judge(klass: str, own: Sequence[Stretch], gpu: Gpu | None) -> Behaviour:
     """What shows the class: judged over its stretches together, else as the longest of them was."""
-    whole = classify(from_line(add_up(s.sums for s in own), gpu))
-    if whole.klass == klass:
-        return whole
-    longest = max(own, key=lambda s: s.sums["observed_ms"])
-    if longest.behaviour.klass == klass:
-        return longest.behaviour
     sums = add_up(s.sums for s in own)
-    resting = 100 * (sums["idle_ms"] + sums["idle_held_ms"]) / max(sums["observed_ms"], 1)
-    held = ", memory is held" if klass == "idle-held" else ""
-    return Behaviour(klass, (f"no work {resting:.0f} % of the time{held}",), whole.confidence)
+    if klass not in IDLE_CLASSES:
+        whole = classify(from_sums(sums, gpu))
+        if whole.klass == klass:
+            return whole
+        longest = max(own, key=lambda s: s.sums["all_ms"])
+        alone = classify(from_sums(longest.sums, gpu))
+        return alone if alone.klass == klass else replace_class(whole, klass)
+    resting = 100 * sums["resting_ms"] / max(sums["all_ms"], 1)
+    memory = {"idle-held": ", memory is held", "idle": ", memory use is not recorded" * bool(sums["idle_unknown_ms"])}
+    seen = "counters" if sums["engine_ms"] or sums["sm_ms"] else "utilization"
+    return Behaviour(klass, (f"no work {resting:.0f} % of the time{memory[klass]}",), seen)
 
 
-def add_up(rows: Iterable[Sums], names: Sequence[str] = (*SUMS, *WORK)) -> dict[str, Any]:
+def replace_class(judged: Behaviour, klass: str) -> Behaviour:
+    """The class of most days, where all days together look like another."""
+    return Behaviour(klass, ("most days were so; all together:", *judged.evidence), judged.confidence)
+
+
+def add_up(rows: Iterable[Sums], names: Sequence[str] = SUMS) -> dict[str, Any]:
     """Sums added up; of what is a maximum, the largest."""
     given = list(rows)
     out: dict[str, Any] = {name: sum([row[name] for row in given]) for name in names}
@@ -175,7 +169,7 @@ def add_up(rows: Iterable[Sums], names: Sequence[str] = (*SUMS, *WORK)) -> dict[
 
 
 def _observed(members: Iterable[Stretch]) -> int:
-    return sum(s.sums["observed_ms"] for s in members)
+    return sum(s.sums["all_ms"] for s in members)
 
 
 def _shares(parts: Mapping[str, int]) -> dict[str, float]:
@@ -183,7 +177,7 @@ def _shares(parts: Mapping[str, int]) -> dict[str, float]:
     return {name: part / total for name, part in sorted(parts.items()) if part} if total else {}
 
 
-def _purposes(stretches: Sequence[Stretch]) -> dict[tuple[str | None, str | None], tuple[str | None, str]]:
+def _purposes(stretches: Sequence[Stretch]) -> dict[tuple[str | None, str | None], tuple[Purpose | None, str]]:
     """What each owner is for, by its name or by all of its use."""
     rows: dict[tuple[str | None, str | None], list[Sums]] = {}
     for s in stretches:
@@ -191,18 +185,9 @@ def _purposes(stretches: Sequence[Stretch]) -> dict[tuple[str | None, str | None
     out = {}
     for (namespace, workload), sums in rows.items():
         name = "/".join(part for part in (namespace, workload) if part) or UNALLOCATED
-        out[namespace, workload] = purpose(name, cast(Groups, _OneGroup(add_up(sums, _USE))), 0)
+        use = {n: float(sum(row[n] or 0 for row in sums)) for n in USE}
+        out[namespace, workload] = purpose(name, use, nameless=UNALLOCATED)
     return out
-
-
-class _OneGroup:
-    """Sums as the one group `purpose` asks about: it reads nothing else."""
-
-    def __init__(self, sums: Sums) -> None:
-        self._sums = sums
-
-    def sum(self, name: str, _: int) -> float:
-        return float(self._sums.get(name) or 0)
 
 
 def _charge_key(charge: Charge) -> Key:

@@ -4,36 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pyarrow as pa
+import numpy as np
 
-from gpuledger.advice.stretches import Key, window_test
-from gpuledger.efficiency.scope import SOURCE, Scope, open_books
+from gpuledger.advice.stretches import Key
+from gpuledger.cost.buckets import IDLE
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.adding import Accumulator
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import MS_PER_HOUR
 
 HOURS_PER_DAY = 24
 
 
 def idle_by_hour(lake: Lake, scope: Scope, case_of: Mapping[Key, int]) -> dict[int, dict[int, tuple[int, int]]]:
-    """Per case and hour of the day (UTC): idle and observed milliseconds. Folded days tell no hours."""
+    """Per case and hour of the day (UTC): idle and observed milliseconds. Folded days do not show their hours."""
     if not case_of:
         return {}
-    test, given = window_test(scope)
-    db, files = open_books(lake, scope)
-    with db:
-        db.register("known", _table(case_of))
-        rows = db.execute(
-            f"""SELECT number, (hour_ms // {MS_PER_HOUR}) % {HOURS_PER_DAY} AS hour,
-            sum(idle_ms + idle_held_ms)::BIGINT, sum(observed_ms)::BIGINT
-            FROM (SELECT * FROM {SOURCE} WHERE {test} AND grain_ms = {MS_PER_HOUR}) l
-            JOIN known k ON l.gpu_uuid = k.gpu_uuid AND coalesce(l.gpu_instance_id, '') = k.gpu_instance_id
-            AND coalesce(l.namespace, '') = k.namespace AND coalesce(l.workload, '') = k.workload
-            GROUP BY 1, 2 ORDER BY 1, 2""",  # noqa: S608
-            {"files": files, **given},
-        ).fetchall()
+    books, sums = Books(lake, scope), Accumulator()
+    labels = ("gpu_uuid", "gpu_instance_id", "namespace", "workload")
+    for _, rows in books.blocks(labels, ("observed_ms", *IDLE), hourly=True):
+        hours = {c: v[rows["grain_ms"] == MS_PER_HOUR] for c, v in rows.items()}
+        if len(hours["hour_ms"]):
+            hour = hours["hour_ms"] // MS_PER_HOUR % HOURS_PER_DAY
+            resting = np.sum([hours[i] for i in IDLE], axis=0)
+            keys = [*(hours[c] for c in labels), hour]
+            sums.add(keys, {"idle_ms": resting, "observed_ms": hours["observed_ms"]})
+    keys, totals = sums.total()
     found: dict[int, dict[int, tuple[int, int]]] = {}
-    for number, hour, idle_ms, observed_ms in rows:
-        found.setdefault(number, {})[int(hour)] = (int(idle_ms), int(observed_ms))
+    if not keys:
+        return found
+    texts = [books.names[c].text(k) for c, k in zip(labels, keys, strict=False)]
+    columns = (keys[-1].tolist(), totals["idle_ms"].tolist(), totals["observed_ms"].tolist())
+    for uuid, instance, namespace, workload, hour, idle_ms, observed_ms in zip(*texts, *columns, strict=True):
+        number = case_of.get((uuid or "", instance, namespace, workload))
+        if number is not None:
+            by_hour = found.setdefault(number, {})
+            before = by_hour.get(hour, (0, 0))
+            by_hour[hour] = (before[0] + round(idle_ms), before[1] + round(observed_ms))
     return found
 
 
@@ -42,10 +50,3 @@ def quiet_hours(by_hour: Mapping[int, tuple[int, int]], quiet_from_ratio: float)
     total = sum(observed for _, observed in by_hour.values())
     quiet = {h: idle for h, (idle, observed) in by_hour.items() if observed and idle >= quiet_from_ratio * observed}
     return tuple(sorted(quiet)), sum(quiet.values()) / total if total else 0.0
-
-
-def _table(case_of: Mapping[Key, int]) -> pa.Table:
-    keys = list(case_of)
-    names = ("gpu_uuid", "gpu_instance_id", "namespace", "workload")
-    columns = {name: pa.array([key[i] or "" for key in keys], pa.string()) for i, name in enumerate(names)}
-    return pa.table(columns | {"number": pa.array(list(case_of.values()), pa.int64())})

@@ -13,7 +13,7 @@ from gpuledger.advice.case import Case
 from gpuledger.advice.gains import ACTIVE, Gain, Range
 from gpuledger.advice.rule import Reason, Rule, Snippet
 from gpuledger.efficiency.counted import in_scope
-from gpuledger.efficiency.scope import Scope
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.lake.counted import CountedRun, MeasuredFinding
 
 

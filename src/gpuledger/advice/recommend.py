@@ -11,7 +11,7 @@ from gpuledger.advice.statement import MonthlyEnergy, MonthlyUsd, Recommendation
 from gpuledger.advice.totals import CENT_PLACES, NO_PRICE, Combined
 from gpuledger.cost.money import usd
 from gpuledger.cost.savings import CASES, Spread
-from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.units import Unknown
 
 

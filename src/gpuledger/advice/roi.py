@@ -12,20 +12,15 @@ from gpuledger.catalog.thresholds import Targets
 from gpuledger.cost.money import usd
 from gpuledger.cost.statement import CostStatement
 from gpuledger.efficiency.roi import roi
-from gpuledger.units import MS_PER_HOUR, Unknown
+from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 
 def rfu_power(stretches: Sequence[Stretch]) -> tuple[int, float | Unknown]:
     """The boards whose power is known, and their RFU by power in percent, as the efficiency statement has it."""
-    worked = known_ms = 0.0
-    boards = set()
-    for s in stretches:
-        board_mw, ms = s.sums["board_mw"], s.sums["pif_ms"]
-        if board_mw and ms:
-            worked += s.sums["pif_uj"] / board_mw
-            known_ms += ms
-            boards.add(s.gpu_uuid)
-    return len(boards), 100 * worked / known_ms if known_ms else Unknown("no power with board power known")
+    worked = sum(s.sums["rfu_ratio_ms"] for s in stretches) / PPM
+    known_ms = sum(s.sums["rfu_ms"] for s in stretches)
+    boards = {s.gpu_uuid for s in stretches if s.sums["rfu_ms"]}
+    return len(boards), 100 * worked / known_ms if known_ms else Unknown("no power with a known power limit")
 
 
 def mean_price(cost: CostStatement) -> Decimal | Unknown:

@@ -35,26 +35,36 @@ def _fits(case: Case, mean: float, limits: Limits) -> str:
     return f"{pct(mean)} of the memory is used on average, but {pct(most)} at its peak: two peaks at once may not fit"
 
 
-def need(case: Case) -> tuple[float, float]:
-    """The share of a card one load needs, of its time or its memory, whichever is more: at its peak, and typically."""
-    memory = (case.demand.memory_max_ratio, case.demand.memory_mean_ratio)
-    most, mean = (0.0 if isinstance(m, Unknown) else m for m in memory)
+def need(case: Case) -> tuple[float, float] | None:
+    """The share of a card one load needs, of its time or its memory, whichever is more: at its peak, and typically.
+
+    None where memory use is not recorded: a card may be full and nobody would know.
+    """
+    most, mean = case.demand.memory_max_ratio, case.demand.memory_mean_ratio
+    if isinstance(most, Unknown) or isinstance(mean, Unknown):
+        return None
     return max(case.busy_ratio, most, 0.01), max(case.busy_ratio, mean, 0.01)
 
 
-def shared_gain(case: Case, limits: Limits, loss: float = 0.0) -> Range:
+def shared_gain(case: Case, limits: Limits, loss: float = 0.0) -> Range | None:
     """The fraction of the bill saved by sharing cards: cautiously by the peak, in the middle and boldly by the mean."""
-    fill, (peak, mean) = limits.fill, need(case)
+    fill, wanted_by = limits.fill, need(case)
+    if wanted_by is None:
+        return None
+    peak, mean = wanted_by
     plans = ((peak, fill.cautious_ratio), (mean, fill.middle_ratio), (mean, fill.bold_ratio))
     return Range.of(*((1 - wanted / full) * (1 - loss) for wanted, full in plans))
 
 
-def packed(case: Case, limits: Limits) -> tuple[int, Range]:
+def packed(case: Case, limits: Limits) -> tuple[int, Range] | None:
     """How many GPUs the same load needs, packed; and the saving when it is planned cautiously, middling and boldly.
 
     Copies of a server hold the same weights: with fewer of them only the load adds up, not the memory.
     """
-    fill, (peak, mean) = limits.fill, need(case)
+    fill, wanted_by = limits.fill, need(case)
+    if wanted_by is None:
+        return None
+    peak, mean = wanted_by
     if case.purpose == "inference":
         peak = mean = max(case.busy_ratio, 0.01)
     plans = ((peak, fill.cautious_ratio), (mean, fill.middle_ratio), (mean, fill.bold_ratio))

@@ -26,9 +26,9 @@ def waits_for_input(case: Case, limits: Limits) -> str | None:
         return None
     underused, memory = case.phase("underutilized"), case.demand.memory_max_ratio
     low = not isinstance(memory, Unknown) and memory < limits.memory.low_below_ratio
-    if case.klass == "steady-partial" and underused >= limits.phases.dominant_from_ratio and low:
+    if case.klass == "steady-partial" and (underused or 0.0) >= limits.phases.dominant_from_ratio and low:
         return (
-            f"underutilized for {pct(underused)} of the time with at most {pct(memory)} of the memory used; without "
+            f"underutilized for {pct(underused or 0.0)} of the time with at most {pct(memory)} of the memory used; without "
             "counters, short waits for input cannot be told from small kernels"
         )
     return None
@@ -81,7 +81,7 @@ def runs_in_fp32(case: Case, limits: Limits) -> str | None:
     if case.precision == "fp32":
         return "compute-bound, and the job says that it runs in fp32"
     busy = case.phase("compute_bound")
-    if case.by_counters or busy < limits.phases.dominant_from_ratio:
+    if case.by_counters or busy is None or busy < limits.phases.dominant_from_ratio:
         return None
     return (
         f"utilization of 90 % and more for {pct(busy)} of the time, near the power limit; the precision is not "
@@ -152,7 +152,7 @@ def steady_partial(case: Case, limits: Limits) -> str | None:
         beside += f", the tensor pipe active {pct(tensor)} of the time" if tensor is not None else ""
         return f"steady and partial: nothing is at its limit{beside}"
     busy = case.phase("productive")
-    if not case.by_counters and case.klass == "starved" and busy >= limits.phases.dominant_from_ratio:
+    if not case.by_counters and case.klass == "starved" and busy is not None and busy >= limits.phases.dominant_from_ratio:
         return f"utilization of 70 to 90 % for {pct(busy)} of the time"
     return None
 

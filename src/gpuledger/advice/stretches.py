@@ -1,7 +1,7 @@
-"""What did each device do for each owner, stretch by stretch?
+"""What did each device do for each owner, and how is it called?
 
-A stretch is a device's hours of one period for one owner, those it mostly idled in apart from the others: the mean of
-a night and a day would be neither. Lines are added up in DuckDB, whole numbers only; each stretch is then judged once.
+Each device is judged day by day for each owner by the time it worked or waited; idle time is set apart. The days it
+spent in one class are then one stretch. Days are read one after the other, so memory follows devices, not days.
 """
 
 from __future__ import annotations
@@ -10,42 +10,53 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuledger.catalog.gpus import Gpu, find_gpu
-from gpuledger.catalog.thresholds import Thresholds, load_thresholds
-from gpuledger.efficiency.activity import PIPES
-from gpuledger.efficiency.behaviour import Behaviour, classify
-from gpuledger.efficiency.rows import HISTOGRAM
-from gpuledger.efficiency.scope import SOURCE, Scope, nothing_found, open_books
-from gpuledger.efficiency.signals import from_line
-from gpuledger.lake.layout import Lake
-from gpuledger.units import MS_PER_DAY, Unknown
+import numpy as np
 
-# Judging a stretch takes about 50 us; a large fleet is judged by several days at once to stay within a few seconds.
-MAX_STRETCHES = 20_000
+from gpuledger.advice.limits import Limits
+from gpuledger.catalog.gpus import Gpu, find_gpu
+from gpuledger.catalog.thresholds import Idle, Thresholds, load_thresholds
+from gpuledger.cost.buckets import IDLE, Kinds
+from gpuledger.cost.pieces import kinds_of_rows
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.adding import Accumulator, runs
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.columns import Rows
+from gpuledger.ledger.read.rollup import HEALTH, HISTOGRAM, state_codes
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.physics.activity import COLUMNS as ACTIVITY
+from gpuledger.physics.activity import CONDITIONS, pipe_sums
+from gpuledger.physics.behavior import NOT_KNOWN, classify_rows, figure_rows, load_rules
+from gpuledger.physics.evidence import ModelFacts, work
+from gpuledger.physics.signals import GpuFacts, signal_rows
+from gpuledger.physics.states import NOT_ALL_SEEN, State
+from gpuledger.units import MS_PER_DAY, PPM
+
 KEYS = ("gpu_uuid", "gpu_instance_id", "namespace", "workload", "gpu_model", "tensor_precision")
-SUMS = (
-    "observed_ms", "unstated_ms", "idle_ms", "idle_held_ms", "busy_ppm_ms", "shared_ms", "util_ms", "util_ppm_ms",
-    "active_ms", "active_util_ppm_ms", "pif_ms", "pif_uj", "engine_ms", "engine_ppm_ms", "sm_ms", "sm_ppm_ms",
-    "mem_copy_ms", "mem_copy_ppm_ms", "dram_ms", "dram_ppm_ms", "tensor_ms", "tensor_ppm_ms", "fp64_ms", "fp64_ppm_ms",
-    "fp32_ms", "fp32_ppm_ms", "fp16_ms", "fp16_ppm_ms", "imma_ppm_ms", "dfma_ppm_ms", "clock_ms", "clock_mhz_ms",
-    "fb_ms", "fb_mib_ms", "pcie_rx_ms", "pcie_rx_bytes", "pcie_tx_ms", "pcie_tx_bytes", "nvlink_ms", "nvlink_bytes",
-    "power_capped_ms", "thermal_ms", "phase_idle_ms", "phase_underutilized_ms", "phase_productive_ms",
-    "phase_compute_bound_ms", "energy_ms", "energy_mj", *HISTOGRAM,
+# Sums over all of the time.
+_ALL = (
+    "unstated_ms", *IDLE, "shared_ms", "phase_idle_ms", "phase_underutilized_ms", "phase_productive_ms",
+    "phase_compute_bound_ms", "energy_ms", "energy_mj", "fb_ms", "fb_mib_ms", *HEALTH,
 )  # fmt: skip
-# Work by pipe, in the terms the catalog rates it, and the time it was recorded for.
-WORK = {f"work_{pipe}": expr for pipe, expr in PIPES.items()} | {
-    "work_ms": "CASE WHEN hmma_ms > 0 AND hmma_ms >= tensor_ms THEN hmma_ms WHEN tensor_ms > 0 THEN tensor_ms "
-    "ELSE greatest(fp32_ms, fp16_ms, fp64_ms) END"
-}
-_DEVICE_DAY = f"gpu_uuid, gpu_instance_id, hour_ms // {MS_PER_DAY}"
-MOST = ("board_mw", "card_bytes", "fb_max_bytes", "slice_ppm")
+# Sums over the time it worked or waited.
+_WORK = (
+    "samples", "observed_ms", "busy_ppm_ms", "wait_1s_ms", "wait_10s_ms", "wait_30s_ms", "waits", "util_ms",
+    "util_ppm_ms", "active_ms", "active_util_ppm_ms", "pif_ms", "pif_uj", "engine_ms", "engine_ppm_ms", "sm_ms",
+    "sm_ppm_ms", "occupancy_ms", "occupancy_ppm_ms", "integer_ms", "integer_ppm_ms", "mem_copy_ms", "mem_copy_ppm_ms",
+    "dram_ms", "dram_ppm_ms", "tensor_ms", "tensor_ppm_ms", "fp64_ms", "fp64_ppm_ms", "fp32_ms", "fp32_ppm_ms",
+    "fp16_ms", "fp16_ppm_ms", "imma_ppm_ms", "dfma_ppm_ms", "clock_ms", "clock_mhz_ms", "pcie_rx_ms", "pcie_rx_bytes",
+    "pcie_tx_ms", "pcie_tx_bytes", "nvlink_ms", "nvlink_bytes", "capped_ms", *HISTOGRAM,
+)  # fmt: skip
+_MADE = ("all_ms", "resting_ms", "done_high", "work_ms", "unseen_ms", "capped_ms", "rfu_ms", "rfu_ratio_ms")
+SUMS = tuple(dict.fromkeys((*_ALL, *_WORK, *_MADE)))
+MOST = ("limit_mw", "card_bytes", "fb_max_bytes", "slice_ppm")
+_NUMBERS = tuple(n for n in dict.fromkeys((*_ALL, *_WORK, *ACTIVITY, *CONDITIONS)) if n not in _MADE)
 
 Key = tuple[str, str | None, str | None, str | None]
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """One stretch: whose it is, its sums by column name, and the verdict on it."""
+    """The days of one device for one owner in one class: whose they are, their sums by column, the class."""
 
     gpu_uuid: str
     gpu_instance_id: str | None
@@ -53,8 +64,8 @@ class Stretch:
     workload: str | None
     gpu_model: str | None
     precision: str | None
+    klass: str
     sums: Mapping[str, Any]
-    behaviour: Behaviour
 
     @property
     def key(self) -> Key:
@@ -62,59 +73,123 @@ class Stretch:
         return self.gpu_uuid, self.gpu_instance_id, self.namespace, self.workload
 
 
-@dataclass(frozen=True)
-class Stretches:
-    """All stretches of a window, and how many days one stands for at most."""
-
-    found: tuple[Stretch, ...]
-    period_days: int
-
-
-def window_test(scope: Scope) -> tuple[str, dict[str, Any]]:
-    """Lines that reach into the window, of the owners asked for: the same lines the bill is made of."""
-    owners, given = Scope(None, None, scope.clusters, scope.namespaces, scope.owners).where()
-    tests = [owners.removeprefix("WHERE ")] if owners else []
-    for name, test in (("since_ms", "last_ms > $since_ms"), ("until_ms", "first_ms < $until_ms")):
-        if (value := getattr(scope, name)) is not None:
-            tests.append(test)
-            given[name] = value
-    return " AND ".join(tests) or "true", given
-
-
-def read_stretches(lake: Lake, scope: Scope, thresholds: Thresholds | None = None) -> Stretches:
+def read_stretches(
+    lake: Lake, scope: Scope, limits: Limits, thresholds: Thresholds | None = None
+) -> tuple[Stretch, ...]:
     """The stretches of everyone in scope; an error where there is not one line."""
-    idle, (test, given) = (thresholds or load_thresholds()).idle, window_test(scope)
-    db, files = open_books(lake, scope)
-    with db:
-        given["files"] = files
-        count = f"SELECT count(DISTINCT ({_DEVICE_DAY})) FROM {SOURCE} WHERE {test}"  # noqa: S608
-        (device_days,) = db.execute(count, given).fetchall()[0]
-        if not device_days:
-            raise nothing_found(lake, scope)
-        days = -(-2 * int(device_days) // MAX_STRETCHES)
-        table = db.sql(_sql(test, days), params=given).to_arrow_table()
-    gpus: dict[str | None, Gpu | None] = {}
-    found = []
-    for row in table.to_pylist():
-        model = row["gpu_model"]
-        if model not in gpus:
-            gpu = find_gpu(model) if model else None
-            gpus[model] = None if isinstance(gpu, Unknown) else gpu
-        uuid, instance, namespace, workload, _, precision = (row[k] for k in KEYS)
-        judged = classify(from_line(row, gpus[model], idle))
-        found.append(Stretch(uuid, instance, namespace, workload, model, precision, row, judged))
-    return Stretches(tuple(found), days)
+    rules = thresholds or load_thresholds()
+    books = Books(lake, scope, rules)
+    reader = _Reader(books, rules.idle, limits.idle.active_from_ratio)
+    pending: list[Rows] = []
+    for day_ms, rows in books.blocks((*KEYS, "state"), _NUMBERS, MOST):
+        # A day may rest in several pieces of whole devices; a span over midnight belongs to the next day's file too.
+        own = rows["hour_ms"] // MS_PER_DAY == day_ms // MS_PER_DAY
+        if not own.all():
+            pending.append({c: v[~own] for c, v in rows.items()})
+            rows = {c: v[own] for c, v in rows.items()}
+        reader.take(rows)
+    for rows in pending:
+        reader.take(rows)
+    return reader.found()
 
 
-def _sql(test: str, days: int) -> str:
-    sums = {name: name for name in SUMS} | WORK
-    columns = [
-        *KEYS,
-        f"hour_ms // {days * MS_PER_DAY} AS period",
-        "2 * (idle_ms + idle_held_ms) >= observed_ms AS quiet",
-        *(f"coalesce(sum({expr}), 0)::BIGINT AS {name}" for name, expr in sums.items()),
-        *(f"max({name}) AS {name}" for name in MOST),
-    ]
-    order = ", ".join(f"{i + 1} NULLS FIRST" for i in range(len(KEYS) + 2))
-    # A slice keeps its model; a source may change its mind about it within a period, which makes two stretches.
-    return f"SELECT {', '.join(columns)} FROM {SOURCE} WHERE {test} GROUP BY ALL ORDER BY {order}"  # noqa: S608
+class _Reader:
+    """Judges the rows of a day and adds up days of one class."""
+
+    def __init__(self, books: Books, idle: Idle, active_from_ratio: float) -> None:
+        self._books, self._idle, self._active_from = books, idle, active_from_ratio
+        self._sums = Accumulator(most=MOST)
+        self._classes = ("idle", "idle-held", NOT_KNOWN, *dict.fromkeys(r.klass for r in load_rules().rules))
+        place = {name: i for i, name in enumerate(self._classes)}
+        self._of_rule = np.array([*(place[r.klass] for r in load_rules().rules), place[NOT_KNOWN]])
+        self._models: dict[str | None, ModelFacts] = {}
+
+    def take(self, rows: Rows) -> None:
+        """Judge the rows of one day."""
+        if not len(rows["hour_ms"]):
+            return
+        names = self._books.names
+        rows = rows | pipe_sums(rows) | {"state": state_codes(names["state"], rows["state"])}
+        kinds = kinds_of_rows(rows, names)
+        for model, _ in kinds.pairs:
+            self._models.setdefault(model, ModelFacts(model))
+        self._add_work(rows, kinds)
+        keys, sums = self._by_owner(rows)
+        klass = self._judge(keys, sums)
+        self._sums.add([*keys, klass], sums)
+
+    def _add_work(self, rows: Rows, kinds: Kinds) -> None:
+        done = work(rows, kinds.of_row, kinds.pairs, self._models, with_notes=False)
+        resting = rows["state"] == State.IDLE
+        engaged = rows["observed_ms"] * ~resting
+        limit, pif = rows["limit_mw"], np.where(rows["limit_mw"] > 0, rows["pif_ms"], 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.where(pif > 0, rows["pif_uj"] / limit, 0.0)
+        rows |= {
+            "all_ms": rows["observed_ms"],
+            "resting_ms": np.sum([rows[i] for i in IDLE], axis=0),
+            "done_high": np.rint(done.high * PPM).astype(np.int64),
+            "work_ms": done.ms.astype(np.int64),
+            "unseen_ms": np.where(np.isin(rows["state"], NOT_ALL_SEEN), engaged, 0),
+            "capped_ms": np.where(rows["state"] == State.CAPPED, engaged, 0),
+            "rfu_ms": pif,
+            "rfu_ratio_ms": np.rint(ratio * PPM).astype(np.int64),
+        }
+        # Lines of version 1 do not tell states apart: their idle part is in their sums.
+        for name in (*_WORK, "done_high", "work_ms"):
+            rows[name] = np.where(resting, 0, rows[name])
+        old = rows["state"] < 0
+        rows["observed_ms"] = np.where(old, rows["observed_ms"] - rows["resting_ms"], rows["observed_ms"])
+
+    def _by_owner(self, rows: Rows) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+        """States of one owner, device and day made one."""
+        keys = [rows[c] for c in KEYS]
+        order, starts = runs([k + 1 for k in keys])
+        out = {}
+        for name in SUMS:
+            values = rows[name] if order is None else rows[name][order]
+            out[name] = np.add.reduceat(values, starts)
+        for name in MOST:
+            values = np.nan_to_num(rows[name], nan=-1.0) if rows[name].dtype.kind == "f" else rows[name]
+            values = values if order is None else values[order]
+            out[name] = np.maximum.reduceat(values.astype(np.float64), starts)
+        first = starts if order is None else order[starts]
+        return [k[first] for k in keys], out
+
+    def _judge(self, keys: list[np.ndarray], sums: dict[str, np.ndarray]) -> np.ndarray:
+        """The class of each row; one that hardly works is idle, whatever the little work in it looks like."""
+        model = keys[KEYS.index("gpu_model")]
+        texts = [*self._books.names["gpu_model"].texts, None]
+        gpus = [g if isinstance(g := find_gpu(t), Gpu) else None for t in (t or "" for t in texts)]
+        known = dict(sums) | {name: np.where(sums[name] < 0, np.nan, sums[name]) for name in MOST}
+        signals = signal_rows(known, GpuFacts.of(gpus, model), self._idle)
+        bins = np.stack([sums[h] for h in HISTOGRAM], axis=1).astype(np.float64)
+        total = bins.sum(1, keepdims=True)
+        shares = np.divide(bins, total, out=np.full(bins.shape, np.nan), where=total > 0)
+        klass = self._of_rule[classify_rows(figure_rows(signals, shares))]
+        resting = sums["resting_ms"]
+        quiet = (resting > 0) & (resting >= (1 - self._active_from) * sums["all_ms"])
+        held = sums["idle_held_ms"] >= sums["idle_ms"] + sums["idle_unknown_ms"]
+        return np.where(quiet, np.where(held, self._classes.index("idle-held"), self._classes.index("idle")), klass)
+
+    def found(self) -> tuple[Stretch, ...]:
+        """All stretches, in order of their labels."""
+        keys, sums = self._sums.total()
+        if not keys:
+            raise self._books.nothing_found()
+        names = self._books.names
+        texts = [names[c].text(k) for c, k in zip(KEYS, keys, strict=False)]
+        klass = [self._classes[i] for i in keys[-1].tolist()]
+        columns = {c: v.astype(np.int64).tolist() for c, v in sums.items()}
+        for name in MOST:
+            columns[name] = [None if v < 0 else v for v in columns[name]]
+        order = sorted(range(len(klass)), key=lambda i: (*(t[i] or "" for t in texts), klass[i]))
+        uuid, instance, namespace, workload, model, precision = texts
+        return tuple(
+            Stretch(
+                uuid[i] or "", instance[i], namespace[i], workload[i], model[i], precision[i], klass[i],
+                {c: v[i] for c, v in columns.items()},
+            )
+            for i in order
+        )  # fmt: skip
+

@@ -60,6 +60,7 @@ class Idle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     util_below_ratio: Ratio
     held_above_bytes: Annotated[int, msgspec.Meta(ge=0)]
     held_above_card_ratio: Ratio
+    waits_below_s: Annotated[int, msgspec.Meta(ge=0)]
 
     def held_limit_bytes(self, card_bytes: float) -> float:
         """Idle with more memory used than this is idle_held."""

@@ -96,7 +96,7 @@ def _plan(
     from gpuledger.cli.times import today
     from gpuledger.cost.inventory import read_inventory
     from gpuledger.cost.own_prices import load_own
-    from gpuledger.efficiency.scope import Scope
+    from gpuledger.ledger.read.scope import Scope
     from gpuledger.lake.layout import Lake
     from gpuledger.plan.from_ledger import migrate_from_lake
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuledger.cost.buckets import Device, Lines
 from gpuledger.cost.charges import Charge, make_charges
 from gpuledger.cost.inventory import Inventory
+from gpuledger.cost.pieces import Device, read_devices, read_pieces
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.segments import Plan, Stay, Window
-from gpuledger.efficiency.calibration import Calibration
-from gpuledger.efficiency.scope import Scope, nothing_found
+from gpuledger.physics.calibration import Calibration
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.lake.layout import Lake
 
 
@@ -27,31 +28,35 @@ class Asked:
 
 @dataclass(frozen=True)
 class Charged:
-    """The charges of one window; `unpaid_ms` was seen of devices at times nobody pays for them, `told` are the models
-    whose tensor pipe worked, with each precision told."""
+    """The charges of one window; `unpaid_ms` was seen of devices at times nobody pays for them, `worked` are the
+    models whose tensor pipe worked, with each known precision; `samples` are those of the owners in scope.
+    """
 
     window: Window
     devices: tuple[Device, ...]
     stays: tuple[Stay, ...]
     charges: tuple[Charge, ...]
     unpaid_ms: int
-    told: tuple[tuple[str | None, str | None], ...] = ()
+    worked: tuple[tuple[str | None, str | None], ...] = ()
+    samples: int = 0
+    cut_by_share: bool = False
 
 
 def charge_window(lake: Lake, asked: Asked) -> Charged:
     """The charges of everyone in scope; an error where there is not one."""
-    with Lines(lake, asked.scope) as lines:
-        devices = lines.devices()
-        if not devices:
-            raise nothing_found(lake, asked.scope)
-        window = _window(asked, devices)
-        stays = Plan(window, asked.inventory, asked.choice).make(devices)
-        pieces = lines.pieces([s.segment for s in stays if s.seen], asked.calibration)
-        told = lines.told()
-    charges, unpaid_ms = make_charges(stays, pieces, asked.scope)
-    if not charges and asked.scope.names_owners:
-        raise nothing_found(lake, asked.scope)
-    return Charged(window, tuple(devices), tuple(stays), tuple(charges), unpaid_ms, tuple(told))
+    books = Books(lake, asked.scope)
+    devices = read_devices(books)
+    window = _window(asked, devices)
+    seen = [d for d in devices if window.clip(d.first_ms, max(d.last_ms, d.first_ms + 1))]
+    stays = Plan(window, asked.inventory, asked.choice).make(seen)
+    pieces = read_pieces(books, [s.segment for s in stays if s.seen], asked.calibration)
+    if not any(p.wanted for p in pieces.found):
+        raise books.nothing_found()
+    charges, unpaid_ms = make_charges(stays, pieces.found, asked.scope)
+    samples = sum(p.sums["samples"] for p in pieces.found if p.wanted)
+    return Charged(
+        window, tuple(seen), tuple(stays), tuple(charges), unpaid_ms, pieces.worked, samples, pieces.cut_by_share
+    )
 
 
 def _window(asked: Asked, devices: Sequence[Device]) -> Window:

@@ -18,9 +18,9 @@ from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.projections import Projection, Quarter, project
 from gpuledger.cost.savings import Bill
 from gpuledger.cost.showback import Config
-from gpuledger.cost.statement import NOT_ASKED, Bucket, Comparison, CostStatement, Dollars
-from gpuledger.efficiency.calibration import Calibration
-from gpuledger.efficiency.scope import UNALLOCATED, Scope
+from gpuledger.cost.statement import NOT_ASKED, WASTE, Bucket, Comparison, CostStatement, Dollars
+from gpuledger.physics.calibration import Calibration
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.units import MS_PER_HOUR, Unknown
@@ -131,7 +131,7 @@ def _statement(
         unpriced=figures.unpriced(charges),
         previous=before,
         assumptions=words.assumptions(bill, asked),
-        samples=sum(d.samples for d in bill.devices),
+        samples=bill.samples,
     )
 
 
@@ -189,7 +189,7 @@ def report_of(statement: CostStatement) -> CostReport | Unknown:
     paid = dollars.paid_usd
     monthly = {b: rate.monthly_usd * v / paid if paid else ZERO for b, v in dollars.each().items()}
     cents = rounded(monthly)
-    waste = rate.monthly_usd - cents["productive"] - cents["unobserved"]
+    waste = sum((cents[b] for b in WASTE), ZERO)
     return CostReport(rate.hourly_usd, rate.monthly_usd, rate.yearly_usd, rate.quarter, cents, waste)
 
 

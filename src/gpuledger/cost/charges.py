@@ -6,28 +6,32 @@ every group of them. Time that a line could not tell apart (unstated) and time w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from gpuledger.cost.buckets import Device, Piece
+from gpuledger.cost.pieces import Device, Piece
 from gpuledger.cost.money import ZERO, cost_usd, split, split_whole, usd
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.segments import Stay
 from gpuledger.cost.statement import BUCKETS, Bucket, CostRow, Dollars, Times, add_dollars, add_times
-from gpuledger.efficiency.scope import UNALLOCATED, Scope
-from gpuledger.units import MS_PER_HOUR, Unknown
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
+from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
-_STATED: tuple[Bucket, ...] = ("productive", "stalled", "underused", "idle", "idle_held")
+_STATED: tuple[Bucket, ...] = tuple(b for b in BUCKETS if b != "unobserved")
 _NOBODY = -1
 
 
 @dataclass(frozen=True)
 class Charge:
-    """One owner's part of one stay. `dollars` is None where the price is not known."""
+    """One owner's part of one stay. `dollars` is None where the price is not known; `price` says why.
+
+    `share_ppm`: the share of the board the device holds.
+    """
 
     stay: Stay
+    device: Device
     cluster: str | None
     namespace: str | None
     workload: str | None
@@ -35,12 +39,9 @@ class Charge:
     dollars: Dollars | None
     low_usd: Decimal
     high_usd: Decimal
-    sums: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def device(self) -> Device:
-        """The device of the stay."""
-        return self.stay.device
+    sums: Mapping[str, int]
+    price: Price | Unknown
+    share_ppm: int = PPM
 
 
 def make_charges(stays: Sequence[Stay], pieces: Iterable[Piece], scope: Scope) -> tuple[list[Charge], int]:
@@ -60,24 +61,70 @@ def make_charges(stays: Sequence[Stay], pieces: Iterable[Piece], scope: Scope) -
 
 
 def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope) -> Iterable[Charge]:
-    length = stay.segment.end_ms - stay.segment.start_ms
+    """A stretch's time and dollars over owners and buckets; weights are milliseconds x ppm of the board."""
+    length = stay.length_ms
+    shares = [_share_ppm(stay, piece) for piece in pieces]
     weights: dict[tuple[int, Bucket], int] = {}
-    for i, piece in enumerate(pieces):
-        weights |= {(i, b): piece.sums[f"{b}_ms"] for b in _STATED}
-        weights[i, "unobserved"] = piece.sums["unstated_ms"]
-    # Lines cut by proportion can hold a little more than the stretch; then all of them shrink alike.
-    weights[_NOBODY, "unobserved"] = max(length - sum(weights.values()), 0)
-    times = split_whole(stay.board_ms, weights)
-    paid = split(cost_usd(length, stay.usd_per_device_h), weights) if stay.usd_per_device_h is not None else None
-    owners: dict[int, Piece | None] = {**dict(enumerate(pieces)), _NOBODY: None}
-    for i, owner in owners.items():
-        mine = {b: times.get((i, b), 0) for b in BUCKETS}
-        if not _wanted(stay, owner, scope) or (owner is None and not weights[_NOBODY, "unobserved"]):
+    for i, (piece, share) in enumerate(zip(pieces, shares, strict=True)):
+        if share is None:
             continue
+        weights |= {(i, b): piece.sums[f"{b}_ms"] * share for b in _STATED}
+        weights[i, "unobserved"] = piece.sums["unstated_ms"] * share
+    whole = _whole_ppm(stay, pieces)
+    # Lines cut by proportion, or slices next to their board, can hold more than the stretch; then all shrink alike.
+    rest = 0 if None in shares else max(length * whole - sum(weights.values()), 0)
+    weights[_NOBODY, "unobserved"] = rest
+    known = min(length * whole, sum(weights.values()))
+    board_ms = round(Fraction(known, PPM))
+    times = split_whole(board_ms, weights)
+    paid = None
+    if stay.usd_per_h is not None:
+        rate = stay.usd_per_h if not stay.own_rate else stay.usd_per_h * Fraction(PPM, whole)
+        paid = split(cost_usd(known, rate / PPM), weights)
+    for i, owner in [*enumerate(pieces), (_NOBODY, None)]:
+        if not _wanted(stay, owner, scope) or (owner is None and not rest):
+            continue
+        share = PPM if owner is None else shares[i]
+        if share is None:
+            assert owner is not None
+            yield _unpriced(stay, owner)
+            continue
+        mine = {b: times.get((i, b), 0) for b in BUCKETS}
         owed = None if paid is None else Dollars.of({b: paid.get((i, b), ZERO) for b in BUCKETS})
-        cluster, namespace, workload = _owner(stay, owner)
         low, high = _range(stay, owed)
-        yield Charge(stay, cluster, namespace, workload, Times.of(mine), owed, low, high, _of_board(stay, owner))
+        yield Charge(
+            stay, _device(stay, owner), *_owner(stay, owner), Times.of(mine), owed, low, high,
+            _of_board(owner, share), stay.price if stay.price is not None else Unknown("nothing was paid"), share,
+        )  # fmt: skip
+
+
+def _share_ppm(stay: Stay, piece: Piece) -> int | None:
+    """The share of the board in ppm; None where it is not known. A slice with a rate of its own counts whole."""
+    return PPM if stay.own_rate and piece.slice_ppm is None else piece.slice_ppm
+
+
+def _whole_ppm(stay: Stay, pieces: Sequence[Piece]) -> int:
+    """What the stretch is paid for: a board, or a slice of it."""
+    if stay.segment.gpu_instance_id is None:
+        return PPM
+    return max((s for p in pieces if (s := _share_ppm(stay, p)) is not None), default=PPM)
+
+
+def _unpriced(stay: Stay, piece: Piece) -> Charge:
+    """A slice whose share of the board is not known: its time is counted, its dollars cannot be."""
+    mine: dict[Bucket, int] = {b: piece.sums[f"{b}_ms"] for b in _STATED}
+    mine["unobserved"] = piece.sums["unstated_ms"]
+    why = Unknown(f"the samples do not say which share of the board slice {piece.device[1]} is")
+    return Charge(
+        stay, _device(stay, piece), *_owner(stay, piece), Times.of(mine), None, ZERO, ZERO, dict(piece.sums), why, PPM
+    )
+
+
+def _device(stay: Stay, piece: Piece | None) -> Device:
+    """The device of a piece; paid time nobody was seen in is the board's."""
+    if piece is None or piece.device == (stay.device.gpu_uuid, stay.device.gpu_instance_id):
+        return stay.device
+    return replace(stay.device, gpu_uuid=piece.device[0], gpu_instance_id=piece.device[1])
 
 
 def _range(stay: Stay, owed: Dollars | None) -> tuple[Decimal, Decimal]:
@@ -90,14 +137,13 @@ def _range(stay: Stay, owed: Dollars | None) -> tuple[Decimal, Decimal]:
     return usd(Fraction(paid * price.low_usd / price.usd_per_h)), usd(Fraction(paid * price.high_usd / price.usd_per_h))
 
 
-def _of_board(stay: Stay, piece: Piece | None) -> dict[str, int]:
+def _of_board(piece: Piece | None, share: int) -> Mapping[str, int]:
     """A slice's counters are of the slice: in terms of the board they weigh its share."""
     if piece is None:
         return {}
-    length = stay.segment.end_ms - stay.segment.start_ms
-    if stay.board_ms == length:
+    if share == PPM:
         return piece.sums
-    return {name: value * stay.board_ms // length for name, value in piece.sums.items()}
+    return {name: value if name == "samples" else value * share // PPM for name, value in piece.sums.items()}
 
 
 def _owner(stay: Stay, piece: Piece | None) -> tuple[str | None, str | None, str | None]:
@@ -132,7 +178,7 @@ def row_of(name: str, members: Sequence[Charge]) -> CostRow:
 
 
 def _why(members: Sequence[Charge]) -> str:
-    return next((c.stay.price.why for c in members if isinstance(c.stay.price, Unknown)), "nothing was paid")
+    return next((c.price.why for c in members if isinstance(c.price, Unknown)), "nothing was paid")
 
 
 def _paid(row: CostRow) -> Decimal:

@@ -14,6 +14,7 @@ from gpuledger.cost.pricing import Price
 from gpuledger.cost.statement import (
     EVIDENCE,
     PHASES,
+    Dollars,
     GpuCost,
     PriceUsed,
     Unpriced,
@@ -21,8 +22,8 @@ from gpuledger.cost.statement import (
     add_dollars,
     add_times,
 )  # fmt: skip
-from gpuledger.efficiency.scope import UNALLOCATED
-from gpuledger.units import MS_PER_HOUR, Unknown
+from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 MJ_PER_KWH = 3_600_000_000
 GFLOP_PER_EXAFLOP = 10**9
@@ -132,24 +133,23 @@ def _dearest_first(row: GpuCost) -> tuple[Decimal, str, str]:
 
 def _gpu_row(members: Sequence[Charge]) -> GpuCost:
     device = members[0].device
-    stays = {c.stay.segment.number: c.stay for c in members}
     dollars = [c.dollars for c in members if c.dollars is not None]
     times = add_times(c.times for c in members)
-    length = sum(s.segment.end_ms - s.segment.start_ms for s in stays.values())
-    missing = next((s.price for s in stays.values() if isinstance(s.price, Unknown)), None)
+    missing = next((c.price for c in members if isinstance(c.price, Unknown)), None)
+    weights = {share: sum(c.times.paid_ms for c in members if c.share_ppm == share) for share in {c.share_ppm for c in members}}
+    paid_ms = sum(weights.values())
+    share = sum(s * ms for s, ms in weights.items()) / (paid_ms or 1) / PPM if paid_ms else max(weights) / PPM
     rate: Decimal | Unknown = missing or Unknown("nothing was paid")
-    rates = {s.usd_per_device_h for s in stays.values() if s.usd_per_device_h is not None}
-    if rates and missing is None:
-        paid = sum((s.usd_per_device_h or 0) * (s.segment.end_ms - s.segment.start_ms) for s in stays.values())
-        rate = usd(rates.pop() if len(rates) == 1 else Fraction(paid) / length)
-    told = [s.price.words for s in stays.values() if isinstance(s.price, Price)]
+    if dollars and missing is None and paid_ms:
+        rate = usd(_rate(members, dollars, paid_ms))
+    told = [c.price.words for c in members if isinstance(c.price, Price)]
     return GpuCost(
         gpu_uuid=device.gpu_uuid,
         gpu_instance_id=device.gpu_instance_id,
         gpu_model=device.gpu_model,
         cluster=device.cluster,
         region=device.region,
-        board_share=sum(s.board_ms for s in stays.values()) / length if length else 1.0,
+        board_share=share,
         times=times,
         dollars=add_dollars(dollars) if dollars else missing or Unknown("nothing was paid"),
         usd_per_h=rate,
@@ -157,10 +157,23 @@ def _gpu_row(members: Sequence[Charge]) -> GpuCost:
     )
 
 
+def _rate(members: Sequence[Charge], dollars: Sequence[Dollars], paid_ms: int) -> Fraction:
+    """Dollars per hour of the device: its share of the board's price; the mean of several."""
+    rates = {
+        (c.stay.usd_per_h or 0) * (1 if c.stay.own_rate else Fraction(c.share_ppm, PPM))
+        for c in members
+        if c.dollars is not None
+    }
+    if len(rates) == 1:
+        return Fraction(rates.pop())
+    share = sum(Fraction(c.share_ppm, PPM) * c.times.paid_ms for c in members) / paid_ms
+    return sum((Fraction(d.paid_usd) for d in dollars), Fraction(0)) * MS_PER_HOUR / paid_ms * share
+
+
 def prices_used(charges: Sequence[Charge], as_of_ms: int) -> tuple[PriceUsed, ...]:
     """Every price that was used, with what it rests on and its age."""
     rows = []
-    for (model, price), members in _grouped(((c.device.gpu_model, c.stay.price), c) for c in charges).items():
+    for (model, price), members in _grouped(((c.device.gpu_model, c.price), c) for c in charges).items():
         if not isinstance(price, Price):
             continue
         age = None if price.newest is None else age_days(price.newest, as_of_ms)
@@ -185,7 +198,7 @@ def prices_used(charges: Sequence[Charge], as_of_ms: int) -> tuple[PriceUsed, ..
 def unpriced(charges: Sequence[Charge]) -> tuple[Unpriced, ...]:
     """The devices whose price is not known, by reason."""
     rows = []
-    for (model, price), members in _grouped(((c.device.gpu_model, c.stay.price), c) for c in charges).items():
+    for (model, price), members in _grouped(((c.device.gpu_model, c.price), c) for c in charges).items():
         if isinstance(price, Unknown):
             hours = sum(c.times.paid_ms for c in members) / MS_PER_HOUR
             rows.append(Unpriced(model, boards(members), hours, price.why))

@@ -1,7 +1,8 @@
 """Which stretches of which device are paid for, at which price?
 
-The board is what is paid for: by the inventory, else from the first to the last sample on it. A MIG slice pays its
-share of the board while it is seen; what no slice pays for stays with the board, unobserved.
+The board is what is paid for: by the inventory, else from the first to the last sample on it in the lake, so that
+adjoining windows add up. A MIG slice pays its share of the board while it is seen, by the share it holds at the time;
+what no slice pays for stays with the board, unobserved.
 """
 
 from __future__ import annotations
@@ -12,27 +13,29 @@ from fractions import Fraction
 
 from gpuledger.catalog.gpus import load_gpus
 from gpuledger.catalog.prices import find_offers
-from gpuledger.cost.buckets import Device, Segment
+from gpuledger.cost.pieces import Device, Segment
 from gpuledger.cost.inventory import Inventory, Paid
 from gpuledger.cost.pricing import Price, PriceChoice, price_for
 from gpuledger.errors import InputError
-from gpuledger.units import PPM, Unknown
+from gpuledger.units import Unknown
 
 Stretch = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Stay:
-    """One stretch of a device. `price` is for the whole board, None where the time is not paid for here.
+    """One stretch of a board, or of a MIG slice with a price of its own; `device` is which of them.
 
-    `board_ms` is the paid time in time of a whole board: a slice's time x its share.
+    `price` is None where the time is not paid for here. `usd_per_h` is for the whole board; with `own_rate`, of the
+    slice itself.
     """
 
     device: Device
     segment: Segment
     price: Price | Unknown | None
-    board_ms: int
-    usd_per_device_h: Fraction | None = None
+    length_ms: int
+    usd_per_h: Fraction | None = None
+    own_rate: bool = False
     seen: bool = True
 
 
@@ -71,28 +74,20 @@ class Plan:
         return self.stays
 
     def _board(self, found: Sequence[Device]) -> None:
+        """The stays of one board: slices with a row of their own apart, all others with the board."""
         own = [d for d in found if d.gpu_instance_id and d.name in self.rows]
-        slices = [d for d in found if d.gpu_instance_id and d.name not in self.rows]
-        whole = next((d for d in found if not d.gpu_instance_id), None)
+        rest = [d for d in found if d not in own]
         for device in own:
             self._rest_unpaid(device, [self._own_priced(device, row) for row in self.rows[device.name]])
-        if whole is None and not slices:
+        if not rest:
             return
-        first = min(d.first_ms for d in found)
-        last = max(d.last_ms for d in found)
-        hull = (min(d.first_ms for d in slices), max(d.last_ms for d in slices)) if slices else None
-        board = whole or replace(slices[0], gpu_instance_id=None, slice_ppm=None, first_ms=first, last_ms=last)
+        first, last = min(d.first_ms for d in rest), max(d.last_ms for d in rest)
+        newest = max(rest, key=lambda d: (d.last_ms, d.gpu_instance_id is None))
+        board = replace(newest, gpu_instance_id=None, first_ms=first, last_ms=last)
         paid = self._paid(board.gpu_uuid, first, last)
-        outside = [(piece, row) for stretch, row in paid for piece in _without(stretch, hull)]
-        for stretch, row in outside:
-            self._add(board, stretch, price_for(board.gpu_model, self.choice, row), 1)
-        if whole:
-            self._rest_unpaid(whole, [stretch for stretch, _ in outside])
         for stretch, row in paid:
-            if hull and (inside := _common(stretch, hull)):
-                self._sliced(board, slices, inside, row)
-        for device in slices:
-            self._rest_unpaid(device, [stretch for stretch, _ in paid])
+            self._add(board, stretch, price_for(board.gpu_model, self.choice, row))
+        self._rest_unpaid(board, [stretch for stretch, _ in paid])
 
     def _paid(self, uuid: str, first: int, last: int) -> list[tuple[Stretch, Paid | None]]:
         """When a board is paid for within the window."""
@@ -102,45 +97,22 @@ class Plan:
         found = ((row.within(self.window.start_ms, self.window.end_ms), row) for row in self.rows[uuid])
         return [(stretch, row) for stretch, row in found if stretch]
 
-    def _sliced(self, board: Device, slices: Sequence[Device], stretch: Stretch, row: Paid | None) -> None:
-        """Each slice's share of the board while it is seen; the rest is the board's, and nobody saw it used."""
-        price = price_for(board.gpu_model, self.choice, row)
-        parts = [(d, common) for d in slices if (common := _common(stretch, (d.first_ms, d.last_ms)))]
-        shares = [Fraction(d.slice_ppm, PPM) if d.slice_ppm else None for d, _ in parts]
-        length = stretch[1] - stretch[0]
-        used = sum((share * (c[1] - c[0]) for share, (_, c) in zip(shares, parts, strict=True) if share), Fraction(0))
-        # Slices cut anew within the window can add up to more than the board: they never cost more than it.
-        fit = min(Fraction(1), length / used) if used else Fraction(1)
-        left = length
-        for share, (device, common) in zip(shares, parts, strict=True):
-            if share is None:
-                why = f"the samples do not say which share of the board slice {device.gpu_instance_id} is"
-                self._add(device, common, Unknown(why), 1)
-                continue
-            left -= self._add(device, common, price, share * fit).board_ms
-        if None not in shares and left > 0:
-            self._add(board, stretch, price, Fraction(left, length), seen=False)
-
     def _own_priced(self, device: Device, row: Paid) -> Stretch:
         """A slice with a row of its own: a price given there is the slice's, a price looked up is the board's."""
         stretch = row.within(self.window.start_ms, self.window.end_ms) or (0, 0)
-        share = Fraction(device.slice_ppm, PPM) if device.slice_ppm else Fraction(1)
-        price = price_for(device.gpu_model, self.choice, row)
-        rate = None if row.usd_per_h is None else Fraction(row.usd_per_h)
-        if row.usd_per_h is None and not device.slice_ppm:
-            price = Unknown(f"the samples do not say which share of the board slice {device.gpu_instance_id} is")
         if stretch[0] < stretch[1]:
-            self._add(device, stretch, price, share, rate=rate)
+            price = price_for(device.gpu_model, self.choice, row)
+            self._add(device, stretch, price, given=row.usd_per_h is not None)
         return stretch
 
     def _rest_unpaid(self, device: Device, paid: Iterable[Stretch]) -> None:
-        """What was seen of a device at times nobody pays for it, or pays for it under another name."""
+        """What was seen of a device at times nobody pays for it."""
         seen = self.window.clip(device.first_ms, device.last_ms)
         left = [seen] if seen else []
         for stretch in paid:
             left = [piece for one in left for piece in _without(one, stretch)]
         for stretch in left:
-            self._add(device, stretch, None, 1)
+            self._add(device, stretch, None)
 
     def _unseen(self, name: str, rows: Sequence[Paid]) -> None:
         uuid, _, instance = name.partition("/")
@@ -148,25 +120,15 @@ class Plan:
             stretch = row.within(self.window.start_ms, self.window.end_ms)
             if stretch:
                 model = _model_of(row.instance)
-                device = Device(uuid, instance or None, model, None, row.region or None, None, *stretch)
-                self._add(device, stretch, price_for(model, self.choice, row), 1, seen=False)
+                device = Device(uuid, instance or None, model, None, row.region or None, *stretch)
+                self._add(device, stretch, price_for(model, self.choice, row), seen=False)
 
     def _add(
-        self,
-        device: Device,
-        stretch: Stretch,
-        price: Price | Unknown | None,
-        share: Fraction | int,
-        *,
-        rate: Fraction | None = None,
-        seen: bool = True,
-    ) -> Stay:
-        if rate is None and isinstance(price, Price):
-            rate = Fraction(price.usd_per_h) * share
+        self, device: Device, stretch: Stretch, price: Price | Unknown | None, *, given: bool = False, seen: bool = True
+    ) -> None:
         segment = Segment(len(self.stays), device.gpu_uuid, device.gpu_instance_id, *stretch)
-        stay = Stay(device, segment, price, round((stretch[1] - stretch[0]) * share), rate, seen)
-        self.stays.append(stay)
-        return stay
+        rate = Fraction(price.usd_per_h) if isinstance(price, Price) else None
+        self.stays.append(Stay(device, segment, price, stretch[1] - stretch[0], rate, given, seen))
 
 
 def _common(one: Stretch, other: Stretch) -> Stretch | None:

@@ -19,7 +19,7 @@ from typing import Annotated
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.errors import FactError
 
 NO_TEAM = "no team"

@@ -15,8 +15,10 @@ from gpuledger.cost.money import ZERO
 from gpuledger.cost.projections import Projection
 from gpuledger.units import MS_PER_HOUR, Unknown
 
-Bucket = Literal["productive", "stalled", "underused", "idle", "idle_held", "unobserved"]
-BUCKETS: tuple[Bucket, ...] = ("productive", "stalled", "underused", "idle", "idle_held", "unobserved")
+Bucket = Literal["productive", "stalled", "unrated", "underused", "idle", "idle_held", "unobserved"]
+BUCKETS: tuple[Bucket, ...] = ("productive", "stalled", "unrated", "underused", "idle", "idle_held", "unobserved")
+# Paid and seen not to be put to use. Unrated time may be, and unobserved time was not seen: neither is called waste.
+WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
 PHASES = ("idle", "underutilized", "productive", "compute_bound")
 EVIDENCE = ("counters", "power", "none")
 NOT_ASKED = "not asked for"
@@ -28,6 +30,7 @@ class Times:
 
     productive_ms: int = 0
     stalled_ms: int = 0
+    unrated_ms: int = 0
     underused_ms: int = 0
     idle_ms: int = 0
     idle_held_ms: int = 0
@@ -50,7 +53,7 @@ class Times:
     def parts(self) -> tuple[int, ...]:
         """In the order of BUCKETS."""
         return (
-            self.productive_ms, self.stalled_ms, self.underused_ms, self.idle_ms, self.idle_held_ms,
+            self.productive_ms, self.stalled_ms, self.unrated_ms, self.underused_ms, self.idle_ms, self.idle_held_ms,
             self.unobserved_ms,
         )  # fmt: skip
 
@@ -66,6 +69,7 @@ class Dollars:
 
     productive_usd: Decimal = ZERO
     stalled_usd: Decimal = ZERO
+    unrated_usd: Decimal = ZERO
     underused_usd: Decimal = ZERO
     idle_usd: Decimal = ZERO
     idle_held_usd: Decimal = ZERO
@@ -78,8 +82,9 @@ class Dollars:
 
     @property
     def waste_usd(self) -> Decimal:
-        """Paid and seen not to be put to use; unobserved time is not called waste."""
-        return self.paid_usd - self.productive_usd - self.unobserved_usd
+        """Paid and seen not to be put to use."""
+        each = self.each()
+        return sum((each[b] for b in WASTE), ZERO)
 
     def each(self) -> dict[Bucket, Decimal]:
         """By the bucket's name."""
@@ -92,8 +97,8 @@ class Dollars:
     def parts(self) -> tuple[Decimal, ...]:
         """In the order of BUCKETS."""
         return (
-            self.productive_usd, self.stalled_usd, self.underused_usd, self.idle_usd, self.idle_held_usd,
-            self.unobserved_usd,
+            self.productive_usd, self.stalled_usd, self.unrated_usd, self.underused_usd, self.idle_usd,
+            self.idle_held_usd, self.unobserved_usd,
         )  # fmt: skip
 
     @classmethod
@@ -210,7 +215,7 @@ class Comparison:
 class CostStatement:
     """What was paid in one window, for what, by whom, and what it comes to.
 
-    `samples` are those of its devices in lines that reach into the window, whoever owned them.
+    `samples` are those of the owners in scope, within the window.
     """
 
     start_ms: int

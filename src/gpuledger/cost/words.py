@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from gpuledger.catalog.prices import source
 from gpuledger.cost.billing import Asked, Charged
 from gpuledger.cost.pricing import Price
-from gpuledger.efficiency.evidence import ModelFacts, PipeRates
+from gpuledger.physics.evidence import ModelFacts, PipeRates
 from gpuledger.units import MS_PER_HOUR, Unknown, utc
 
 # Below this many samples a device, one reading more or less moves a share by 10 % and more.
 FEW_SAMPLES = 10
 _BLIND = {
     "by_power_ms": "have no pipe counters: the productive share is power above idle power, so any hot work counts",
-    "by_none_ms": "have neither counters nor power: all that is busy counts as productive, so waste is a lower bound",
-    "tensor_only_ms": "have no vector pipe recorded: work done there is not seen, so productive time is a lower bound",
+    "by_none_ms": "cannot be rated: no pipe counters, and no power with a known idle power; their busy part is unrated",
+    "tensor_only_ms": "do not have all compute pipes recorded: what they do beyond the recorded ones is unrated",
+    "capped_ms": "ran at a power limit below the board's own: all of their busy part counts as productive",
+    "idle_unknown_ms": "without work have no memory use recorded: whether memory was held is unknown; counted as idle",
 }
 
 
@@ -26,7 +28,7 @@ def assumptions(bill: Charged, asked: Asked) -> tuple[str, ...]:
 
 
 def _few(bill: Charged) -> Iterator[str]:
-    samples, devices = sum(d.samples for d in bill.devices), len(bill.devices)
+    samples, devices = bill.samples, len(bill.devices)
     if samples < FEW_SAMPLES * devices:
         plural = "" if devices == 1 else "s"
         yield (
@@ -54,6 +56,8 @@ def _paid_time(bill: Charged, asked: Asked) -> Iterator[str]:
 
 
 def _window(bill: Charged, asked: Asked) -> Iterator[str]:
+    if bill.cut_by_share:
+        yield "samples of an hour or day that the window cuts are gone: its part is taken in proportion to time"
     since, until = asked.scope.since_ms, asked.scope.until_ms
     start, end = bill.window.start_ms, bill.window.end_ms
     if (since is not None and since < start) or (until is not None and until > end):
@@ -62,15 +66,14 @@ def _window(bill: Charged, asked: Asked) -> Iterator[str]:
 
 
 def _prices(bill: Charged) -> Iterator[str]:
-    priced = {c.stay.segment.number: c.stay for c in bill.charges}.values()
-    bases = Counter(s.price.basis for s in priced if isinstance(s.price, Price))
+    bases = Counter(c.price.basis for c in bill.charges if isinstance(c.price, Price))
     if bases["market"] or bases["instance"]:
         yield f"list prices: {source()}"
     if bases["yours"]:
         yield "rates of your own stand before list prices: gpuledger prices update --list shows them"
     if bases["market"]:
         yield "where no price was given, the market median of the GPU is used; its range is shown beside it"
-    boards = {s.device.gpu_uuid for s in priced if isinstance(s.price, Unknown)}
+    boards = {c.device.gpu_uuid for c in bill.charges if isinstance(c.price, Unknown)}
     if boards:
         gpus = "1 GPU has" if len(boards) == 1 else f"{len(boards)} GPUs have"
         yield f"{gpus} no known price: no dollar figure holds any of that time"
@@ -84,7 +87,7 @@ def _buckets(bill: Charged) -> Iterator[str]:
         yield f"{_h(totals['unstated_ms'])} have samples without activity or utilization: counted as unobserved"
     for name, what in _BLIND.items():
         if totals[name]:
-            yield f"{_h(totals[name])} of active time {what}"
+            yield f"{_h(totals[name])} {what}"
     if totals["by_counters_ms"]:
         yield from _notes(bill)
 
@@ -92,7 +95,7 @@ def _buckets(bill: Charged) -> Iterator[str]:
 def _notes(bill: Charged) -> Iterator[str]:
     """What had to be assumed to rate the pipes of each model."""
     found: dict[str, list[str]] = {}
-    for model, precision in bill.told:
+    for model, precision in bill.worked:
         rates = ModelFacts(model).rates(precision)
         for note in rates.notes if isinstance(rates, PipeRates) else ():
             if (model or "") not in (said := found.setdefault(note, [])):

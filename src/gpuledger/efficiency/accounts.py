@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpuledger.efficiency.account_sums import AccountSums
-from gpuledger.efficiency.activity import PIPES
-from gpuledger.efficiency.calibration import Calibration
-from gpuledger.efficiency.evidence import NO_TENSOR, PART_VECTOR, TENSOR_ONLY, ModelFacts, PipeRates
+from gpuledger.ledger.read.rollup import AccountSums
+from gpuledger.physics.calibration import Calibration
+from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import Unknown
 
 
@@ -47,26 +46,34 @@ def make_accounts(found: AccountSums, calibration: Calibration | None = None) ->
     """The accounts, with what follows from their sums and the catalog."""
     labels, sums = found.labels, dict(found.sums)
     models = {name: ModelFacts(name) for name in dict.fromkeys(labels["gpu_model"])}
-    sums |= _power(sums, found.board_mw, labels, models, calibration)
-    worked, notes = _counters(sums, labels, models)
-    sums |= worked
-    sums |= _over_measured(sums, labels, models, calibration)
-    sums |= _memory(sums, labels, models, calibration)
     whole = np.array([i is None for i in labels["gpu_instance_id"]], dtype=bool)
     slices = np.where(whole, 1.0, found.slice_ppm / 1e6)
-    return Accounts(labels, sums, slices, found.device, found.board, models, notes, found.first_ms, found.last_ms)
+    sums |= _of_board(sums, slices)
+    sums |= _power(sums, found.limit_mw, labels, models, calibration)
+    done = work(sums, *kinds_of(labels["gpu_model"], labels["tensor_precision"]), models)
+    sums |= {f"worked_{k}_ratio_ms": getattr(done, k) for k in ("low", "middle", "high")}
+    sums |= {"worked_ms": done.ms, "bound_ms": np.where(done.bound, done.ms, 0.0)}
+    sums |= _over_measured(sums, labels, models, calibration)
+    sums |= _memory(sums, labels, models, calibration)
+    return Accounts(labels, sums, slices, found.device, found.board, models, done.notes, found.first_ms, found.last_ms)
+
+
+def _of_board(sums: dict[str, np.ndarray], slices: np.ndarray) -> dict[str, np.ndarray]:
+    """Power and energy are read for the whole board: a MIG instance counts its share of them."""
+    share = np.nan_to_num(slices)
+    return {name: sums[name] * share for name in ("power_uj", "power_ms", "energy_mj", "energy_ms")}
 
 
 def _power(
     sums: dict[str, np.ndarray],
-    board_mw: np.ndarray,
+    limit_mw: np.ndarray,
     labels: dict[str, list[str | None]],
     models: dict[str | None, ModelFacts],
     calibration: Calibration | None,
 ) -> dict[str, np.ndarray]:
     """PIF, PIF less idle power, and utilization in the accounts where PIF is known too (for the gap)."""
-    board = np.nan_to_num(board_mw, nan=1.0)
-    judged = ~np.isnan(board_mw)
+    board = np.nan_to_num(limit_mw, nan=1.0)
+    judged = ~np.isnan(limit_mw)
     listed = {model: _idle_mw(facts) for model, facts in models.items()}
     idle = np.array([listed[model] for model in labels["gpu_model"]])
     for i, uuid in enumerate(labels["gpu_uuid"] if calibration else ()):
@@ -94,56 +101,6 @@ def _power(
 def _idle_mw(facts: ModelFacts) -> float:
     idle = facts.idle_mw
     return float("nan") if isinstance(idle, Unknown) else idle
-
-
-def _counters(
-    sums: dict[str, np.ndarray], labels: dict[str, list[str | None]], models: dict[str | None, ModelFacts]
-) -> tuple[dict[str, np.ndarray], tuple[frozenset[str], ...]]:
-    """Share of the dense peak by pipe activity, low, middle and high, and what was assumed row by row."""
-    pairs = list(zip(labels["gpu_model"], labels["tensor_precision"], strict=True))
-    worth = worth_of_pipes(sums, pairs, models)
-    recorded, matrix, vector = (
-        v.tolist() for v in (worth["worked_ms"] > 0, sums["matrix_ms"] > 0, sums["vector_ms"] > 0)
-    )
-    part = (sums["vector_ms"] < sums["counters_ms"]).tolist()
-    cases, notes = dict[tuple[object, ...], frozenset[str]](), []
-    for case in zip(pairs, recorded, matrix, vector, part, strict=True):
-        if case not in cases:
-            cases[case] = _notes(models[case[0][0]].rates(case[0][1]), *case[1:])
-        notes.append(cases[case])
-    return worth, tuple(notes)
-
-
-def _notes(rates: PipeRates | Unknown, recorded: bool, matrix: bool, vector: bool, part: bool) -> frozenset[str]:
-    """What was assumed of an account: by its rates, and by what of it was recorded."""
-    if not recorded or isinstance(rates, Unknown):
-        return frozenset()
-    gaps = [] if matrix else [NO_TENSOR]
-    if part or not vector:
-        gaps.append(PART_VECTOR if vector else TENSOR_ONLY)
-    return frozenset((*rates.notes, *gaps))
-
-
-def worth_of_pipes(
-    sums: dict[str, np.ndarray],
-    pairs: list[tuple[str | None, str | None]],
-    models: dict[str | None, ModelFacts],
-) -> dict[str, np.ndarray]:
-    """Share of the dense peak x ms by pipe activity, and the time it stands on; `pairs`: model and precision by row."""
-    kinds = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
-    row_kind = np.array([kinds[pair] for pair in pairs], dtype=np.int64)
-    rates = [models[model].rates(precision) for model, precision in kinds]
-    rated = np.array([isinstance(r, PipeRates) for r in rates], dtype=bool)
-    out = {"worked_ms": np.where(rated[row_kind], sums["counters_ms"], 0.0)}
-    for place, level in enumerate(("low", "middle", "high")):
-        total = np.zeros(len(pairs))
-        for pipe in PIPES:
-            factor = [
-                r.per_activity.get(pipe, (0.0, 0.0, 0.0))[place] if isinstance(r, PipeRates) else 0.0 for r in rates
-            ]
-            total += sums[pipe] * np.array(factor)[row_kind]
-        out[f"worked_{level}_ratio_ms"] = total
-    return out
 
 
 def _over_measured(

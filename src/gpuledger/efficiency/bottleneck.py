@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.efficiency.account_sums import DeviceDays
+from gpuledger.ledger.read.rollup import DeviceDays
 from gpuledger.efficiency.accounts import Accounts
-from gpuledger.efficiency.causes import Figures, likely_cause
+from gpuledger.physics.causes import cause_figures, known_figures, likely_cause
 from gpuledger.efficiency.means import Groups
 from gpuledger.efficiency.statement import GpuRow, Means
 from gpuledger.ledger.cells import classify
@@ -23,15 +23,16 @@ def gpu_rows(
     devices: Groups,
     main: Sequence[int],
     days: DeviceDays,
-    unobserved_ms: Sequence[int] | None,
+    unobserved_ms: Sequence[int],
     longest_idle_ms: Sequence[int],
     limits: Thresholds,
 ) -> tuple[GpuRow, ...]:
     """Analysis 6 and the per-GPU summary: one row a device, in the order of the accounts."""
-    unobserved = _unobserved_ms(accounts, devices) if unobserved_ms is None else unobserved_ms
-    figures = Figures(devices, [accounts.facts(row) for row in main])
+    links = [accounts.facts(row).link_bytes_per_s for row in main]
+    link = np.array([np.nan if isinstance(b, Unknown) else b for b in links])
+    figures = cause_figures(devices.all, link)
     slow = [consistent(*counts) for counts in zip(days.bottlenecked, days.active, strict=True)]
-    causes = [likely_cause(figures.of(i)) if is_slow else ("", "") for i, is_slow in enumerate(slow)]
+    causes = [likely_cause(known_figures(figures, i)) if is_slow else ("", "") for i, is_slow in enumerate(slow)]
     # By position, in the order of the fields: names would take a third of the time.
     columns = zip(
         (uuid or "" for uuid in _of(accounts, "gpu_uuid", main)),
@@ -51,7 +52,7 @@ def gpu_rows(
         (devices.sums("idle_ms") / MS_PER_HOUR).tolist(),
         (devices.sums("idle_held_ms") / MS_PER_HOUR).tolist(),
         (np.array(longest_idle_ms) / MS_PER_HOUR).tolist(),
-        (np.maximum(unobserved, 0) / MS_PER_HOUR).tolist(),
+        (np.array(unobserved_ms) / MS_PER_HOUR).tolist(),
         strict=True,
     )
     return tuple(GpuRow(*row) for row in columns)
@@ -75,11 +76,3 @@ def class_of(means: Means, limits: Thresholds) -> str:
     if isinstance(pif, Unknown):
         return "idle" if util / 100 < limits.classes.idle_util_below_ratio else NOT_KNOWN
     return classify(util / 100, pif, limits)
-
-
-def _unobserved_ms(accounts: Accounts, devices: Groups) -> list[int]:
-    """Time between a device's first and last sample that no sample stands for."""
-    starts = np.flatnonzero(np.diff(accounts.device, prepend=-1))
-    first, last = np.minimum.reduceat(accounts.first_ms, starts), np.maximum.reduceat(accounts.last_ms, starts)
-    left: list[int] = (last - first - devices.sums("observed_ms").astype(np.int64)).tolist()
-    return left

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.accounts import Accounts, make_accounts
 from gpuledger.efficiency.active import active_analysis
 from gpuledger.efficiency.assumptions import assumptions, not_known
 from gpuledger.efficiency.bottleneck import gpu_rows
-from gpuledger.efficiency.calibration import Calibration
+from gpuledger.physics.calibration import Calibration
 from gpuledger.efficiency.capacity import (
     Capacities,
     capacity_analysis,
@@ -22,17 +24,18 @@ from gpuledger.efficiency.counted import with_counted
 from gpuledger.efficiency.findings import findings
 from gpuledger.efficiency.groups import model_rows
 from gpuledger.efficiency.hours import gather, hour_rows, util_power_cells
-from gpuledger.efficiency.idle import longest_idle_ms
+from gpuledger.ledger.read.idle import longest_idle_ms
 from gpuledger.efficiency.means import Groups, fleet
 from gpuledger.efficiency.patterns import namespace_rows
 from gpuledger.efficiency.roi import roi
-from gpuledger.efficiency.rows import Books
-from gpuledger.efficiency.scope import Scope, check_source
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.rollup import hour_lines, quiet_spells, read_accounts
+from gpuledger.ledger.read.scope import Scope, check_source
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.efficiency.trend import trends
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import rules_fingerprint
-from gpuledger.ledger.store import Ledger, PostedDay
+from gpuledger.ledger.store import PostedDay
 from gpuledger.units import Unknown, utc_day
 
 
@@ -55,20 +58,22 @@ def efficiency_statement(
     """
     scope = Scope(since_ms, until_ms, tuple(clusters), tuple(namespaces), tuple(owners))
     source, limits = check_source(achievable), thresholds or load_thresholds()
-    books = Books(lake, scope)
-    found = books.accounts()
+    books = Books(lake, scope, limits)
+    found = read_accounts(books)
     accounts = make_accounts(found, calibration)
     main = main_rows(accounts)
     devices = Groups(accounts, accounts.device, accounts.devices)
     capacities = device_capacities(accounts, devices, main, source, calibration)
-    sums = gather(books.lines(), books.names, capacities.achievable.values, capacities.board)
-    idle_ms = longest_idle_ms(books.quiet_spells(), scope, accounts.devices)
+    share = np.nan_to_num(accounts.slice_ratio[main])
+    lines = hour_lines(books, found)
+    sums = gather(lines, books.names, capacities.achievable.values, capacities.board, share)
+    idle_ms = longest_idle_ms(quiet_spells(books, found), scope, accounts.devices)
     unknown = capacities.achievable.unknown
     why = unknown[min(unknown)].why if unknown else "no PIF"
     hours = hour_rows(sums, accounts.models, why)
-    per_gpu = gpu_rows(accounts, devices, main, found.days, books.unobserved_ms(), idle_ms, limits)
+    per_gpu = gpu_rows(accounts, devices, main, found.days, found.unobserved_ms, idle_ms, limits)
     whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
-    means, posted = whole.means[0], _posted_days(lake, scope)
+    means, posted = whole.means[0], _posted_days(books, scope)
     other = [d.day for d in posted if d.rules != rules_fingerprint(limits)]
     statement = EfficiencyStatement(
         start_ms=int(accounts.first_ms.min()),
@@ -89,7 +94,7 @@ def efficiency_statement(
         by_namespace=namespace_rows(accounts, sums.groups, limits.targets),
         roi=roi(_gpus_with_pif(capacities, devices), means.rfu_power_pct, limits.targets.roi_rfu_ratios),
         findings=(),
-        assumptions=assumptions(accounts, whole, scope, limits, source, calibration, other),
+        assumptions=assumptions(accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share),
         not_known=not_known(accounts, whole, capacity, unknown_capacity(capacities)),
     )
     return with_counted(replace(statement, findings=findings(statement, limits)), lake, scope)
@@ -104,8 +109,8 @@ def _gpus_with_pif(capacities: Capacities, devices: Groups) -> int:
     return len({b for b, p in zip(capacities.board.tolist(), devices.pif, strict=True) if not isinstance(p, Unknown)})
 
 
-def _posted_days(lake: Lake, scope: Scope) -> list[PostedDay]:
-    """The days of the books that lie in the window, whole or in part."""
+def _posted_days(books: Books, scope: Scope) -> list[PostedDay]:
+    """The posted days that lie in the window, whole or in part."""
     first = "" if scope.since_ms is None else utc_day(scope.since_ms)
     last = "9999" if scope.until_ms is None else utc_day(scope.until_ms - 1)
-    return [d for d in Ledger(lake).manifest().days if first <= d.day <= last]
+    return [d for d in books.days if first <= d.day <= last]

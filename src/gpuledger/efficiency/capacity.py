@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuledger.efficiency.accounts import Accounts
-from gpuledger.efficiency.adding import distinct
-from gpuledger.efficiency.calibration import Calibration
+from gpuledger.ledger.read.adding import distinct
+from gpuledger.physics.calibration import Calibration
 from gpuledger.efficiency.means import Groups
 from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, Range
 from gpuledger.units import Unknown

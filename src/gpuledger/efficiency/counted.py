@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gpuledger.efficiency.evidence import ModelFacts
-from gpuledger.efficiency.scope import UNALLOCATED, Scope
+from gpuledger.physics.evidence import ModelFacts
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.efficiency.statement import (
     CountedAnalysis,
     CountedDevice,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from gpuledger.efficiency.columns import Rows, kept
+from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.units import MS_PER_DAY
 
 _KEYS = ("device", "hour_ms", "grain_ms")
@@ -18,7 +18,7 @@ def device_hours(lines: Iterable[tuple[int, Rows]]) -> Iterator[Rows]:
     """One row a device and period, from lines a file at a time, each with the start of its day."""
     later: Rows = {}
     for day_ms, found in lines:
-        rows = {c: found[c] for c in (*_KEYS, "board_mw", *_SUMS)}
+        rows = {c: found[c] for c in (*_KEYS, "limit_mw", *_SUMS)}
         if later:
             rows = {c: np.concatenate([later[c], values]) for c, values in rows.items()}
         # A span over midnight is posted with the day before: what is of the next day waits for its file.
@@ -41,5 +41,5 @@ def _one_row_each(rows: Rows) -> Rows:
         return rows
     starts = np.flatnonzero(np.append(1, step))
     first = {name: rows[name][starts] for name in _KEYS}
-    first["board_mw"] = np.fmax.reduceat(rows["board_mw"], starts)
+    first["limit_mw"] = np.fmax.reduceat(rows["limit_mw"], starts)
     return first | {name: np.add.reduceat(rows[name], starts) for name in _SUMS}

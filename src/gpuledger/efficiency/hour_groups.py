@@ -7,20 +7,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpuledger.efficiency.adding import Sums
-from gpuledger.efficiency.columns import Names, Rows
+from gpuledger.ledger.read.adding import Sums
+from gpuledger.ledger.read.columns import Names, Rows
+from gpuledger.ledger.read.rollup import state_codes
+from gpuledger.physics.activity import CONDITIONS, PIPES
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
-_LABELS = ("gpu_model", "tensor_precision", "namespace")
+_LABELS = ("gpu_model", "tensor_precision", "namespace", "state")
 _SUMS = (
-    "samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms", "counters_ms", "matrix_ms", "vector_ms", "matrix",
-    "imma", "dfma", "fp32", "fp16", "fp64",
+    "samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms", "counters_ms", "matrix_ms", "vector_ms", *PIPES,
+    *CONDITIONS,
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class HourGroups:
-    """One place a period (start and length), model, precision and namespace, in that order."""
+    """One place for each period (start and length), model, precision, namespace and state, in that order."""
 
     period: list[tuple[int, int]] = field(default_factory=list)
     model: list[str | None] = field(default_factory=list)
@@ -40,7 +42,8 @@ class HourGrouping:
         for day_ms, rows in lines:
             if len(rows["hour_ms"]):
                 period = rows["hour_ms"] // MS_PER_HOUR * 2 + (rows["grain_ms"] == MS_PER_DAY)
-                self._sums.add([period, *(rows[c] for c in _LABELS)], {c: rows[c] for c in _SUMS})
+                zero = np.zeros(len(period), dtype=np.int64)
+                self._sums.add([period, *(rows[c] for c in _LABELS)], {c: rows.get(c, zero) for c in _SUMS})
             yield day_ms, rows
 
     def total(self, names: Mapping[str, Names]) -> HourGroups:
@@ -53,6 +56,7 @@ class HourGrouping:
         period, *labels = (key[order] for key in keys)
         starts = (period // 2 * MS_PER_HOUR).tolist()
         length = np.where(period % 2, MS_PER_DAY, MS_PER_HOUR).tolist()
-        model, precision, owner = (names[c].text(codes) for c, codes in zip(_LABELS, labels, strict=True))
+        model, precision, owner = (names[c].text(codes) for c, codes in zip(_LABELS, labels, strict=False) if c != "state")
         periods = list(zip(starts, length, strict=True))
-        return HourGroups(periods, model, precision, owner, {c: v[order] for c, v in sums.items()})
+        found = {c: v[order] for c, v in sums.items()} | {"state": state_codes(names["state"], labels[-1])}
+        return HourGroups(periods, model, precision, owner, found)

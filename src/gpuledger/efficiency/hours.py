@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.efficiency.accounts import worth_of_pipes
-from gpuledger.efficiency.adding import distinct
-from gpuledger.efficiency.columns import Names, Rows, kept
+from gpuledger.ledger.read.adding import distinct
+from gpuledger.ledger.read.columns import Names, Rows, kept
 from gpuledger.efficiency.device_hours import device_hours
-from gpuledger.efficiency.evidence import ModelFacts
+from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.efficiency.hour_groups import HourGrouping, HourGroups
 from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_UTIL
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
@@ -35,13 +34,17 @@ class HourSums:
 
 
 def gather(
-    lines: Iterable[tuple[int, Rows]], names: Mapping[str, Names], device_tflops: np.ndarray, device_board: np.ndarray
+    lines: Iterable[tuple[int, Rows]],
+    names: Mapping[str, Names],
+    device_tflops: np.ndarray,
+    device_board: np.ndarray,
+    device_share: np.ndarray,
 ) -> HourSums:
-    """Add up lines. `device_tflops`: achievable by device, NaN where not known; `device_board`: its board."""
+    """Add up lines. `device_tflops`: achievable by device, NaN where not known; its board, and its share of it."""
     sums, grouping = HourSums(), HourGrouping()
     for rows in device_hours(grouping.passing(lines)):
         if len(rows["device"]):
-            _add_periods(sums, rows, device_tflops, device_board)
+            _add_periods(sums, rows, device_tflops, device_board, device_share)
             _add_plane(sums, rows)
     sums.groups = grouping.total(names)
     if sums.boards:  # MIG: the instances of a board count once
@@ -52,15 +55,18 @@ def gather(
     return sums
 
 
-def _add_periods(sums: HourSums, rows: Rows, device_tflops: np.ndarray, device_board: np.ndarray) -> None:
+def _add_periods(
+    sums: HourSums, rows: Rows, device_tflops: np.ndarray, device_board: np.ndarray, device_share: np.ndarray
+) -> None:
     code = rows["hour_ms"] // MS_PER_HOUR * 2 + (rows["grain_ms"] == MS_PER_DAY)
     low = int(code.min())
     code = code - low
     size = int(code.max()) + 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        pif_ratio_ms = np.where(rows["board_mw"] > 0, rows["pif_uj"] / rows["board_mw"], 0.0)
+        pif_ratio_ms = np.where(rows["limit_mw"] > 0, rows["pif_uj"] / rows["limit_mw"], 0.0)
         pif = np.where(rows["pif_ms"] > 0, pif_ratio_ms / rows["pif_ms"], np.nan)
         watts = np.where(rows["power_ms"] > 0, rows["power_uj"] / rows["power_ms"] / 1e3, 0.0)
+    watts *= device_share[rows["device"]]  # power is read for the whole board
     tflops = pif * device_tflops[rows["device"]]
     both = (rows["util_ms"] > 0) & (rows["pif_ms"] > 0)
     parts = {"pif_ratio_ms": pif_ratio_ms, "power_w": watts, "tflops": np.nan_to_num(tflops)}
@@ -88,10 +94,10 @@ def _add(sums: dict[Period, defaultdict[str, float]], key: Period, values: Mappi
 
 
 def _add_plane(sums: HourSums, rows: Rows) -> None:
-    known = (rows["util_ms"] > 0) & (rows["pif_ms"] > 0) & (rows["board_mw"] > 0)
-    rows = kept({c: rows[c] for c in ("util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "board_mw", "observed_ms")}, known)
+    known = (rows["util_ms"] > 0) & (rows["pif_ms"] > 0) & (rows["limit_mw"] > 0)
+    rows = kept({c: rows[c] for c in ("util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "limit_mw", "observed_ms")}, known)
     util = rows["util_ppm_ms"] / rows["util_ms"] / PPM
-    pif = rows["pif_uj"] / rows["board_mw"] / rows["pif_ms"]
+    pif = rows["pif_uj"] / rows["limit_mw"] / rows["pif_ms"]
     place = np.minimum((util * BINS).astype(np.int64), BINS - 1) * BINS
     place += np.minimum((pif * BINS).astype(np.int64), BINS - 1)
     sums.plane += np.bincount(place, rows["observed_ms"], minlength=BINS * BINS)
@@ -114,9 +120,11 @@ def _whole(groups: HourGroups) -> dict[Period, defaultdict[str, float]]:
 
 def _worked(groups: HourGroups, models: dict[str | None, ModelFacts]) -> dict[Period, tuple[float, float]]:
     """Share of the dense peak x ms (middle), and its time, by period."""
-    worth = worth_of_pipes(groups.sums, list(zip(groups.model, groups.precision, strict=True)), models)
+    if not groups.sums:
+        return {}
+    done = work(groups.sums, *kinds_of(groups.model, groups.precision), models, with_notes=False)
     out: dict[Period, tuple[float, float]] = {}
-    columns = (worth["worked_middle_ratio_ms"].tolist(), worth["worked_ms"].tolist())
+    columns = (done.middle.tolist(), done.ms.tolist())
     for key, part, known in zip(groups.period, *columns, strict=True):
         before = out.get(key, (0.0, 0.0))
         out[key] = (before[0] + part, before[1] + known)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
 
 from gpuledger.efficiency.accounts import Accounts
-from gpuledger.efficiency.adding import distinct
-from gpuledger.efficiency.rows import HISTOGRAM
+from gpuledger.ledger.read.adding import distinct
+from gpuledger.ledger.read.rollup import HISTOGRAM
 from gpuledger.efficiency.statement import Figure, Means, Range
 from gpuledger.ledger.cells import CLASSES, PHASES
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
@@ -36,6 +37,11 @@ class Groups:
         for i, notes in zip(group.tolist(), accounts.notes, strict=True):
             if not notes <= self._notes[i]:
                 self._notes[i] |= notes
+
+    @property
+    def all(self) -> Mapping[str, np.ndarray]:
+        """All sums of all groups."""
+        return self._sums
 
     def sum(self, name: str, i: int) -> float:
         """One sum of one group."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 import msgspec
@@ -13,14 +12,10 @@ from gpuledger.catalog.thresholds import Targets
 from gpuledger.efficiency.accounts import Accounts
 from gpuledger.efficiency.hour_groups import HourGroups
 from gpuledger.efficiency.means import Groups, by_label
-from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.efficiency.statement import GroupRow
-from gpuledger.units import MS_PER_HOUR, PPM, Unknown, ratio
-
-
-class _Use(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    inference_dram_per_tensor_from: float
-    training_active_util_from_ratio: float
+from gpuledger.physics.purpose import USE, purpose
+from gpuledger.units import MS_PER_HOUR, PPM
 
 
 class _Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,14 +28,12 @@ class _Pattern(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
-    names: dict[str, tuple[str, ...]]
-    use: _Use
     pattern: _Pattern
 
 
 @cache
 def _rules() -> _File:
-    return load_toml(data_dir(__package__, "data", "namespaces.toml"), _File)
+    return load_toml(data_dir(__package__, "data", "patterns.toml"), _File)
 
 
 def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) -> tuple[GroupRow, ...]:
@@ -49,7 +42,7 @@ def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) ->
     series = _series(by_hour)
     rows = []
     for i, name in enumerate(names):
-        kind, how = purpose(name, groups, i)
+        kind, how = purpose(name, {n: groups.sum(n, i) for n in USE}, nameless=UNALLOCATED)
         goals = {"training": targets.rfu_training_ratio, "inference": targets.rfu_inference_ratio}
         target = 100 * goals[kind] if kind else None
         words = pattern_of(*series.get(name, (np.zeros(0), np.zeros(0))))
@@ -57,25 +50,6 @@ def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) ->
         shares = groups.bottlenecked_pct[i], groups.classes_pct(i)
         rows.append(GroupRow(name, groups.means[i], *shares, target, words))
     return tuple(rows)
-
-
-def purpose(name: str, groups: Groups, i: int) -> tuple[str | None, str]:
-    """training, inference or None, and by what that was told."""
-    rules = _rules()
-    if name == UNALLOCATED:
-        return None, "time without an owner"
-    words = set(re.split(r"[^a-z0-9]+", name.casefold()))
-    for kind, known in rules.names.items():
-        if hit := sorted(words.intersection(known)):
-            return kind, f"by its name: {hit[0]}"
-    tensor, dram = groups.sum("tensor_ppm_ms", i), groups.sum("dram_ppm_ms", i)
-    if tensor and dram / tensor >= rules.use.inference_dram_per_tensor_from:
-        return "inference", f"by its use: memory {dram / tensor:.1f} times as active as the tensor pipe"
-    util = ratio(groups.sum("active_util_ppm_ms", i) / PPM, groups.sum("active_ms", i), "never active")
-    if isinstance(util, Unknown):
-        return None, util.why
-    kind = "training" if util >= rules.use.training_active_util_from_ratio else "inference"
-    return kind, f"by its use: {100 * util:.0f} % utilization while active"
 
 
 def _series(by_hour: HourGroups) -> dict[str, tuple[np.ndarray, np.ndarray]]:

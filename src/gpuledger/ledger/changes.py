@@ -60,11 +60,9 @@ def _count(sums: Sums, column: str, at: np.ndarray, gain: np.ndarray, stamps: St
     out = sums.out.setdefault(column, np.zeros(len(sums.rows.starts)))
     at, gain = at[gain > 0], gain[gain > 0]
     if len(at):
-        piece = at if stamps.row is None else stamps.row[at]
-        if pieces.row is not None:
-            rows, first = pieces.first_of_rows()
-            piece = first[np.searchsorted(rows, piece)]
-        np.add.at(out, sums.rows.line[piece], gain)
+        piece = pieces.openers(at if stamps.row is None else stamps.row[at])
+        here = piece >= 0
+        np.add.at(out, sums.rows.line[piece[here]], gain[here])
 
 
 def add_energy(
@@ -76,7 +74,7 @@ def add_energy(
     start: np.ndarray,
     full: np.ndarray,
 ) -> None:
-    """Add energy: counted where the counter ran on, else power x time; and the time each is known for."""
+    """Add energy: counted where the counter ran on, else power x time; and the time it is known for."""
     rows, out = sums.rows, sums.out
     now = batch.numbers("energy_mj")
     power = rows.get("power_w")
@@ -98,7 +96,6 @@ def add_energy(
     energy[silent] = 0.0
     sums.put("energy_mj", energy)
     out["energy_ms"] = sums.without(silent)
-    out["energy_counter_ms"] = sums.without(rest)
 
 
 def _counted(

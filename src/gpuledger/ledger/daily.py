@@ -14,7 +14,7 @@ from gpuledger.ledger import lines
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
-_ALIKE = ("board_mw", "slice_ppm")
+_ALIKE = ("limit_mw", "slice_ppm")
 
 
 def fold_days(table: pa.Table) -> pa.Table:

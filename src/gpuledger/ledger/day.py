@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.errors import LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import FIRST, Firsts, first_of, open_part
 from gpuledger.lake.rows import without_conflicts
@@ -17,9 +18,10 @@ from gpuledger.lake.sorting import device_names
 from gpuledger.lake.steady import SteadyGroup, read_group, steady_groups
 from gpuledger.ledger.changes import ERRORS
 from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post
-from gpuledger.ledger.spans import Edge
-from gpuledger.ledger.store import TABLES, DayWriter, Ledger
+from gpuledger.ledger.spans import Clip, Edge
+from gpuledger.ledger.store import TABLES, DayWriter, Ledger, PostedDay, part_ids
 from gpuledger.telemetry import schema
+from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 Progress = Callable[[int], None]
 
@@ -74,6 +76,26 @@ def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
     return DayDone(task.day, posted, writer.samples)
 
 
+def post_clipped(lake: Lake, posted: PostedDay, limits: Thresholds, clips: Sequence[Clip]) -> pa.Table | None:
+    """Lines of parts of a day, posted from the day's samples; None where those are not at hand."""
+    manifest = lake.manifest()
+    parts, after = manifest.of_day(posted.day), manifest.of_day(_day_after(posted.day))
+    if len(parts) != 1 or len(after) > 1 or part_ids(manifest, posted.day) != posted.parts:
+        return None
+    try:
+        edges = first_samples(lake.path(after[0])) if after else {}
+        found = []
+        with open_part(lake.path(parts[0])) as file:
+            noted = steady_groups(file)
+            for group in range(file.num_row_groups):
+                for clip in clips:
+                    made = _post_group(file, group, noted[group] if noted else None, limits, None, edges, clip)
+                    found.append(made.lines)
+    except (LakeError, OSError):
+        return None  # swept by an import meanwhile
+    return pa.concat_tables(found) if found else None
+
+
 def _post_group(
     file: pq.ParquetFile,
     group: int,
@@ -81,12 +103,13 @@ def _post_group(
     limits: Thresholds,
     stale: set[str] | None,
     edges: dict[str, Edge],
+    clip: Clip | None = None,
 ) -> Posted:
     spoken, steady = _spoken(file, group)
     table, fixed = read_group(file, group, spoken, noted)
     if stale is not None:
         table = _only(table, stale)
-    return post(without_conflicts(table)[0], limits, edges, steady=steady, fixed=fixed)
+    return post(without_conflicts(table)[0], limits, edges, steady=steady, fixed=fixed, clip=clip)
 
 
 def _replaced(ledger: Ledger, day: str, name: str, stale: set[str], fresh: list[pa.Table]) -> pa.Table:
@@ -144,3 +167,7 @@ def first_samples(path: Path) -> dict[str, Edge]:
             table = file.read_row_group(i, columns=[schema.TIME, *schema.DEVICE, *schema.OWNER, *COUNTERS])
             found |= {d: Edge(at, known) for d, (at, known) in first_of(without_conflicts(table)[0]).items()}
     return found
+
+
+def _day_after(day: str) -> str:
+    return utc_day(day_start_ms(day) + MS_PER_DAY)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from gpuledger.catalog.gpus import load_gpus
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import merge_day
 from gpuledger.ledger import lines
 from gpuledger.ledger.day import DayDone, DayTask, Progress, post_day
+from gpuledger.ledger.facts import facts_fingerprint
 from gpuledger.ledger.store import Ledger, PostedDay, part_ids, stale_devices
 from gpuledger.ledger.worker import in_processes
 from gpuledger.telemetry import schema
@@ -35,9 +35,8 @@ class PostingResult:
 
 
 def rules_fingerprint(limits: Thresholds) -> str:
-    """Changes when a limit or a board power changes, so that days with samples are posted again."""
-    boards = sorted((name.casefold(), g.board_power_w.value) for g in load_gpus().values() for name in g.spellings())
-    text = f"{lines.version()} {schema.version()} {limits.fingerprint()} {boards}"
+    """Changes when a limit or a fact of a GPU changes that posting uses, so that days with samples are posted again."""
+    text = f"{lines.version()} {schema.version()} {limits.fingerprint()} {facts_fingerprint()}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -12,14 +12,16 @@ import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.ledger import cells, lines
+from gpuledger.ledger.waits import COLUMNS as WAITS
+from gpuledger.physics.states import POWER_CAP_BITS, RESTING, THERMAL_BITS, State, ppm
 from gpuledger.units import MIB, PPM
 
 PIPES = ("tensor", "hmma", "imma", "dfma", "fp64", "fp32", "fp16")
-_SHARES = {"engine": "engine_ratio", "sm": "sm_ratio", "dram": "dram_ratio", "mem_copy": "mem_copy_util_ratio"}
+_SHARES = {
+    "engine": "engine_ratio", "sm": "sm_ratio", "occupancy": "occupancy_ratio", "integer": "integer_ratio",
+    "dram": "dram_ratio", "mem_copy": "mem_copy_util_ratio",
+}  # fmt: skip
 _TRAFFIC = ("pcie_rx", "pcie_tx", "nvlink")
-ACTIVE, IDLE, HELD, UNSTATED = 0, 1, 2, 3
-# Clock event reasons as NVML numbers them: software power cap and hardware power brake; software and hardware thermal.
-POWER_CAP_BITS, THERMAL_BITS = 0x4 | 0x80, 0x20 | 0x40
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Rows:
     ms: np.ndarray
     starts: np.ndarray
     line: np.ndarray
-    board_w: np.ndarray
+    limit_w: np.ndarray
 
     def get(self, name: str) -> np.ndarray | None:
         """One column, or None where nobody said anything."""
@@ -109,58 +111,29 @@ def whole(values: np.ndarray, factor: float = 1.0) -> np.ndarray:
     return np.rint(out, out=out)
 
 
-def states(
-    readings: dict[str, np.ndarray], silent: set[str], limits: Thresholds, n: int
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Per sample: active, idle, idle-held or unstated; and the activity that decided it, where it is known."""
-    idle = limits.idle
-    engine, sm, util = (readings.get(c) for c in ("engine_ratio", "sm_ratio", "gpu_util_ratio"))
-    activity = engine if sm is None or "engine_ratio" not in silent else sm
-    if engine is None:
-        activity = sm
-    elif sm is not None and "engine_ratio" in silent:
-        activity = np.where(np.isnan(engine), sm, engine)
-    if activity is None and util is None:
-        return np.full(n, UNSTATED, dtype=np.int8), None
-    if activity is None:
-        assert util is not None
-        still, unknown = util < idle.util_below_ratio, np.isnan(util) if "gpu_util_ratio" in silent else None
-    else:
-        still, unknown = activity < idle.activity_below_ratio, None
-        if silent & {"engine_ratio", "sm_ratio"} and (blank := np.isnan(activity)).any():
-            unknown = blank if util is None else blank & np.isnan(util)
-            still = still if util is None else np.where(blank, util < idle.util_below_ratio, still)
-    state = still.astype(np.int8)
-    used = readings.get("fb_used_bytes")
-    if used is not None and len(where := np.flatnonzero(still)):
-        free = readings.get("fb_free_bytes")
-        card = np.nan_to_num(used[where] + free[where]) if free is not None else np.zeros(len(where))
-        limit = np.maximum(idle.held_above_bytes, idle.held_above_card_ratio * card)
-        state[where[used[where] > limit]] = HELD
-    if unknown is not None:
-        state[unknown] = UNSTATED
-    return state, activity
-
-
-def add_states(sums: Sums, state: np.ndarray, activity: np.ndarray | None) -> None:
-    """Idle, held, unstated, and the busy part of what is active."""
-    rows, out = sums.rows, sums.out
-    time = sums.table(state, 4)
-    out["idle_ms"], out["idle_held_ms"], out["unstated_ms"] = time[:, IDLE], time[:, HELD], time[:, UNSTATED]
-    util = rows.get("gpu_util_ratio")
-    busy = util if activity is None else activity
-    if activity is not None:
-        out["engine_known_ms"] = sums.observed
-        if rows.silent & {"engine_ratio", "sm_ratio"} and (blank := np.isnan(activity)).any():
-            out["engine_known_ms"] = sums.over_time((~blank).astype(np.float64))
-            busy = activity if util is None else np.where(blank, util, activity)
+def add_states(sums: Sums, state: np.ndarray, memory: np.ndarray, busy: np.ndarray | None) -> None:
+    """Idle time by how memory stood, unstated time, and the busy part of what is active."""
+    out = sums.out
+    # Each line holds one state, so that of its first row is the state of all.
+    of_line = state[sums.rows.starts]
+    out["unstated_ms"] = np.where(of_line == State.UNSTATED, sums.observed, 0.0)
+    idle = of_line == State.IDLE
+    for code, name in enumerate(("idle_ms", "idle_held_ms", "idle_unknown_ms")):
+        if idle.any():
+            out[name] = np.where(idle, sums.over_time((memory == code).astype(np.float64)), 0.0)
     if busy is not None:
-        share = whole(busy, PPM)
-        if rows.silent:
-            share[state != ACTIVE] = 0.0
-        else:
-            share *= state == ACTIVE
-        out["busy_ppm_ms"] = sums.over_time(share)
+        share = ppm(busy)
+        share[np.isnan(share)] = 0.0
+        resting = np.isin(of_line, RESTING)
+        out["busy_ppm_ms"] = np.where(resting, 0.0, sums.over_time(share))
+
+
+def add_waits(sums: Sums, state: np.ndarray, length: np.ndarray, opens: np.ndarray) -> None:
+    """Waits by their length, and how many begin in each line."""
+    waiting = state == State.WAIT
+    for code, name in enumerate(WAITS):
+        sums.out[name] = sums.over_time((waiting & (length == code)).astype(np.float64))
+    sums.put("waits", opens.astype(np.float64))
 
 
 def add_efficiency(sums: Sums, limits: Thresholds) -> None:
@@ -171,23 +144,21 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
     active, quiet = None, False
     if util is not None:
         quiet = "gpu_util_ratio" in rows.silent
-        ppm = whole(util, PPM)
-        sums.level("util_ms", "util_ppm_ms", ppm, quiet)
-        sums.low_high("util_min_ppm", "util_max_ppm", ppm)
+        share = ppm(util)
+        sums.level("util_ms", "util_ppm_ms", share, quiet)
         _histogram(sums, util, quiet)
         active = util > limits.activity.active_util_above_ratio
-        out["active_util_ppm_ms"] = sums.over_time(np.where(active, ppm, 0.0) if quiet else ppm * active)
+        out["active_util_ppm_ms"] = sums.over_time(np.where(active, share, 0.0) if quiet else share * active)
     pif = None
     if power is not None:
         milli = whole(power, 1e3)
         quiet = "power_w" in rows.silent
         sums.level("power_ms", "power_uj", milli, quiet)
-        sums.low_high("power_min_mw", "power_max_mw", milli)
         # Every row, not every line: a source may change its mind about the model within the hour.
-        quiet = quiet or bool(np.isnan(rows.board_w).any())
-        clipped = np.minimum(milli, rows.board_w * 1e3)
+        quiet = quiet or bool(np.isnan(rows.limit_w).any())
+        clipped = np.minimum(milli, rows.limit_w * 1e3)
         sums.level("pif_ms", "pif_uj", clipped, quiet)
-        pif = np.minimum(power / rows.board_w, 1.0)
+        pif = np.minimum(power / rows.limit_w, 1.0)
         if active is not None:
             counted = active & ~np.isnan(clipped) if quiet else active
             out["active_pif_uj"] = sums.over_time(np.where(counted, clipped, 0.0) if quiet else clipped * counted)
@@ -216,19 +187,17 @@ def add_counters(sums: Sums) -> None:
     rows = sums.rows
     for name, column in _SHARES.items():
         if (values := rows.get(column)) is not None:
-            sums.level(f"{name}_ms", f"{name}_ppm_ms", whole(values, PPM), column in rows.silent)
+            sums.level(f"{name}_ms", f"{name}_ppm_ms", ppm(values), column in rows.silent)
     for name in _TRAFFIC:
         if (values := rows.get(f"{name}_bytes_per_s")) is not None:
             sums.level(f"{name}_ms", f"{name}_bytes", whole(values, 1e-3), f"{name}_bytes_per_s" in rows.silent)
-    if (clock := rows.get("sm_clock_mhz")) is not None:
-        _add_pipes(sums, whole(clock), "sm_clock_mhz" in rows.silent)
     if (used := rows.get("fb_used_bytes")) is not None:
         sums.level("fb_ms", "fb_mib_ms", whole(used, 1 / MIB), "fb_used_bytes" in rows.silent)
         sums.low_high(None, "fb_max_bytes", used)
         if (free := rows.get("fb_free_bytes")) is not None:
             sums.low_high(None, "card_bytes", used + free)
     if (bits := rows.get("throttle_bits")) is not None:
-        _add_throttling(sums, np.nan_to_num(bits).astype(np.int64))
+        _add_throttling(sums, bits)
 
 
 def add_heat(sums: Sums) -> None:
@@ -239,17 +208,44 @@ def add_heat(sums: Sums) -> None:
 
 
 def _add_throttling(sums: Sums, bits: np.ndarray) -> None:
-    sums.put("power_capped_ms", sums.rows.ms * ((bits & POWER_CAP_BITS) != 0))
-    sums.put("thermal_ms", sums.rows.ms * ((bits & THERMAL_BITS) != 0))
+    """Time with clocks held down, over the time in which the reasons are known."""
+    known = ~np.isnan(bits)
+    reasons = np.where(known, bits, 0).astype(np.int64)
+    capped = ((reasons & POWER_CAP_BITS) != 0).astype(np.float64)
+    sums.out["throttle_ms"] = sums.over_time(known.astype(np.float64))
+    sums.out["power_capped_ms"] = sums.over_time(capped)
+    sums.out["thermal_ms"] = sums.over_time(((reasons & THERMAL_BITS) != 0).astype(np.float64))
+    if (tensor := sums.rows.get("tensor_ratio")) is not None:
+        sums.out["tensor_capped_ppm_ms"] = sums.over_time(np.nan_to_num(ppm(tensor)) * capped)
 
 
-def _add_pipes(sums: Sums, mhz: np.ndarray, no_clock: bool) -> None:
-    """The SM clock, and every pipe's activity with and without it."""
-    rows = sums.rows
-    sums.level("clock_ms", "clock_mhz_ms", mhz, no_clock)
-    for pipe in PIPES:
-        if (values := rows.get(f"{pipe}_ratio")) is not None:
-            ppm, blank = whole(values, PPM), no_clock or f"{pipe}_ratio" in rows.silent
-            sums.level(f"{pipe}_ms", f"{pipe}_ppm_mhz_ms", ppm * mhz, blank)
-            alone = np.where(np.isnan(mhz), np.nan, ppm) if no_clock else ppm
-            sums.level(f"{pipe}_ms", f"{pipe}_ppm_ms", alone, blank)
+def add_pipes(sums: Sums, rated_mhz: np.ndarray) -> None:
+    """The SM clock, and every pipe's activity with and without it; the rated clock stands in where none is recorded."""
+    rows, clock = sums.rows, sums.rows.get("sm_clock_mhz")
+    no_clock = clock is None or "sm_clock_mhz" in rows.silent
+    if clock is not None:
+        sums.level("clock_ms", "clock_mhz_ms", whole(clock), no_clock)
+    pipes = [p for p in PIPES if rows.get(f"{p}_ratio") is not None]
+    if not pipes:
+        return
+    if no_clock:
+        silent = np.ones(len(rows.ms), dtype=bool) if clock is None else np.isnan(clock)
+        sums.out["unclocked_ms"] = sums.over_time((silent & _some(rows, pipes)).astype(np.float64))
+        clock = rated_mhz if clock is None else np.where(silent, rated_mhz, clock)
+    assert clock is not None
+    mhz = whole(clock)
+    unrated = no_clock and bool(np.isnan(mhz).any())
+    for pipe in pipes:
+        share, blank = ppm(rows.values[f"{pipe}_ratio"]), f"{pipe}_ratio" in rows.silent
+        sums.level(f"{pipe}_ms", f"{pipe}_ppm_ms", share, blank)
+        sums.out[f"{pipe}_ppm_mhz_ms"] = sums.over_time(
+            np.nan_to_num(share * mhz) if blank or unrated else share * mhz
+        )
+
+
+def _some(rows: Rows, pipes: list[str]) -> np.ndarray:
+    """Where any pipe is known."""
+    known = np.zeros(len(rows.ms), dtype=bool)
+    for pipe in pipes:
+        known |= ~np.isnan(rows.values[f"{pipe}_ratio"])
+    return known

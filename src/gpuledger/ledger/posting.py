@@ -1,7 +1,7 @@
 """What lines, spells and pods do these samples make?
 
 `post` takes rows of whole devices in order of device and time, and knows of what follows only the edges: the first
-sample after the piece, per device. Cutting a series anywhere, posting the pieces and merging gives the same lines.
+sample after the day, per device. Any set of devices can be posted by itself: merged, the lines are the same.
 """
 
 from __future__ import annotations
@@ -12,22 +12,26 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.lake.batch import Batch, as_dictionary
+from gpuledger.lake.batch import Batch
 from gpuledger.ledger import lines, measures, spells
 from gpuledger.ledger.changes import add_energy, add_errors
+from gpuledger.ledger.facts import row_facts
 from gpuledger.ledger.measures import PIPES, Rows, Sums
-from gpuledger.ledger.spans import Edge, Pieces, Stamps, Steps, cut_at_hours, shared_out, stamps_of
+from gpuledger.ledger.spans import Clip, Edge, Pieces, Stamps, cut_at_hours, shared_out, stamps_of
+from gpuledger.ledger.waits import find_waits
+from gpuledger.physics.mending import FINE_STEP_MS, mend
+from gpuledger.physics.states import LABELS, RowFacts, State, judge, ppm
 from gpuledger.telemetry import schema
-from gpuledger.units import MS_PER_HOUR, PPM, Unknown
+from gpuledger.units import MS_PER_HOUR, MS_PER_S
 
 # Rows worked on at once: enough to make the calls cheap, few enough for the columns in use to stay near the cores.
 BLOCK_ROWS = 1 << 18
 _LEVELS = (
     "gpu_util_ratio", "mem_copy_util_ratio", "power_w", "sm_clock_mhz", "gpu_temp_c", "mem_temp_c", "fb_used_bytes",
     "fb_free_bytes", "engine_ratio", "sm_ratio", "dram_ratio", "pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s",
-    "nvlink_bytes_per_s", "throttle_bits", "slice_ratio", *(f"{p}_ratio" for p in PIPES),
+    "nvlink_bytes_per_s", "throttle_bits", "slice_ratio", "power_limit_w", "occupancy_ratio", "integer_ratio",
+    *(f"{p}_ratio" for p in PIPES),
 )  # fmt: skip
 COUNTERS = (*schema.counters(), "xid")
 _LABELS = (*schema.DEVICE, *schema.OWNER, "tensor_precision", "gpu_model", "host", "region", "node_group")
@@ -64,19 +68,22 @@ def post(
     table: pa.Table,
     limits: Thresholds,
     edges: Mapping[str, Edge] | None = None,
-    steps: Steps | None = None,
     steady: Mapping[str, float] | None = None,
     fixed: frozenset[str] = frozenset(),
+    clip: Clip | None = None,
 ) -> Posted:
     """Post rows in order and without conflicts.
 
-    `steps`: median step by series, where this is not the whole day; `steady`: error counters that stand still in all
-    rows, which the table then need not hold; `fixed`: labels that no device changes.
+    `steady`: error counters that stand still in all rows, which the table then need not hold; `fixed`: labels that no
+    device changes; `clip`: only the part of the lines within these instants.
     """
     if not table.num_rows:
         return Posted(**empty_tables(), samples=0)
     batch, after = Batch(table, steady, fixed), edges or {}
-    blocks = [_post_block(block, first, limits, after, steps) for first, block in batch.slices(BLOCK_ROWS)]
+    made = [_post_block(block, first, limits, after, clip or Clip()) for first, block in batch.slices(BLOCK_ROWS)]
+    blocks = [b for b in made if b is not None]
+    if not blocks:
+        return Posted(**empty_tables(), samples=0)
     devices = np.cumsum([0, *(len(b.devices) for b in blocks)])
     quiet = [(b.spells[0] + d, *b.spells[1:]) for b, d in zip(blocks, devices, strict=False)]
     found = spells.Found(*(np.concatenate(parts) for parts in zip(*quiet, strict=True)))
@@ -91,35 +98,64 @@ def empty_tables() -> dict[str, pa.Table]:
     return {name: kind.empty_table() for name, kind in kinds.items()}
 
 
-def _post_block(
-    batch: Batch, first_row: int, limits: Thresholds, after: Mapping[str, Edge], steps: Steps | None
-) -> _Block:
+def _post_block(batch: Batch, first_row: int, limits: Thresholds, after: Mapping[str, Edge], clip: Clip) -> _Block | None:
     """The sums of a block small enough for its columns to stay in the processor's cache."""
-    stamps = stamps_of(batch, after, steps)
+    stamps = stamps_of(batch, after)
     own, full, start = shared_out(stamps), stamps.per_row(stamps.span_ms), batch.at_ms
-    pieces, line, starts = _by_line(cut_at_hours(start, full, own), batch)
     readings = {n: v for n in _LEVELS if (v := batch.numbers(n)) is not None}
     silent = {n for n in readings if batch.silent(n)}
-    state, activity = measures.states(readings, silent, limits, batch.n)
+    if len(full) and full.min() <= FINE_STEP_MS:
+        readings = mend(readings, full, batch.device_starts)
+        silent = {n for n, v in readings.items() if n in silent or np.isnan(v).any()}
+    facts = row_facts(batch)
+    judged = judge(readings, facts, limits.idle, batch.n)
+    state, waits = judged.state, find_waits(stamps, stamps.of(judged.state), limits.idle.waits_below_s * MS_PER_S)
+    if waits is not None:
+        state = np.where(stamps.per_row(waits.waiting) & (state == State.IDLE), np.int8(State.WAIT), state)
+    limit_w = _limit_w(readings, facts, batch.n)
+    pieces = clip.cut(cut_at_hours(start, full, own))
+    if not len(pieces.ms):
+        return None
+    pieces, line, starts = _by_line(pieces, batch, _kinds(state, readings, limit_w))
     spread = {n: pieces.of(v) for n, v in readings.items()}
-    rows = Rows(spread, silent, pieces.ms.astype(np.float64), starts, line, pieces.of(_board_w(batch)))
+    rows = Rows(spread, silent, pieces.ms.astype(np.float64), starts, line, pieces.of(limit_w))
     sums = Sums(rows)
-    measures.add_states(sums, pieces.of(state), None if activity is None else pieces.of(activity))
+    here = pieces.of(state)
+    measures.add_states(sums, here, pieces.of(judged.memory), None if judged.busy is None else pieces.of(judged.busy))
+    if waits is not None:
+        opens = pieces.opening(stamps.per_row(waits.opens))
+        measures.add_waits(sums, here, pieces.of(stamps.per_row(waits.length)), opens & (here == State.WAIT))
     measures.add_efficiency(sums, limits)
     measures.add_counters(sums)
+    measures.add_pipes(sums, pieces.of(facts.rated_mhz))
     measures.add_heat(sums)
     add_errors(sums, batch, stamps, after, pieces)
     add_energy(sums, batch, stamps, after, pieces, start, full)
     row = _add_keys(sums, pieces, stamps)
-    return _Block(sums.out, row + first_row, spells.find(stamps, stamps.of(state)), batch.devices, own)
+    sums.out["state"] = here[starts]
+    found = spells.find(stamps, stamps.of(state), stamps.of(judged.memory))
+    return _Block(sums.out, row + first_row, found, batch.devices, own)
 
 
-def _by_line(pieces: Pieces, batch: Batch) -> tuple[Pieces, np.ndarray, np.ndarray]:
+def _kinds(state: np.ndarray, readings: Mapping[str, np.ndarray], limit_w: np.ndarray) -> np.ndarray:
+    """A small number per row, equal where state, power limit and MIG share are: a line holds one of each."""
+    kind = state.astype(np.int64)
+    for values in (readings.get("slice_ratio"), limit_w):
+        if values is not None and len(values) and not (np.isnan(values) | (values == values[0])).all():
+            kind = kind + len(State) * np.unique(values, return_inverse=True, equal_nan=True)[1].reshape(-1)
+            kind = np.unique(kind, return_inverse=True)[1].reshape(-1)
+        elif values is not None and len(values) and np.isnan(values).any() and not np.isnan(values).all():
+            kind = kind * 2 + np.isnan(values)
+    return kind
+
+
+def _by_line(pieces: Pieces, batch: Batch, kind: np.ndarray) -> tuple[Pieces, np.ndarray, np.ndarray]:
     """Pieces with each line's together, the line of each piece, and where the lines start."""
     change = batch.owner_changes.copy()
     change[batch.device_starts] = True
     if pieces.row is not None:
-        change = change[pieces.row]
+        kind, turn = kind[pieces.row], np.cumsum(change)[pieces.row]
+        change = np.diff(turn, prepend=-1) != 0
     change[1:] |= pieces.hour[1:] != pieces.hour[:-1]
     starts = np.flatnonzero(change)
     run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(change)))
@@ -127,26 +163,23 @@ def _by_line(pieces: Pieces, batch: Batch) -> tuple[Pieces, np.ndarray, np.ndarr
     owner = batch.owners_at(row)
     device = np.searchsorted(batch.device_starts, row, side="right") - 1
     heads = (device * (1 << 24) + pieces.hour[starts]) * (int(owner.max()) + 1) + owner
-    if (np.diff(heads) > 0).all():
-        return pieces, run, starts
-    unique, line_of_run = np.unique(heads, return_inverse=True)
-    if len(unique) == len(heads):
-        return pieces, run, starts
-    order = np.argsort(line_of_run[run], kind="stable")  # owners take turns within the hour
-    line = line_of_run[run][order]
-    return pieces.take(order), line, np.flatnonzero(np.diff(line, prepend=-1))
+    if not (np.diff(heads) > 0).all():  # owners take turns within the hour
+        run = np.unique(heads, return_inverse=True)[1].reshape(-1)[run]
+    mixed = bool((kind[1:] != kind[:-1])[run[1:] == run[:-1]].any())
+    code = run * (int(kind.max()) + 1) + kind if mixed else run
+    if (np.diff(code) < 0).any():
+        wide = int(code.max())
+        order = np.argsort(code.astype(np.uint16) if wide < 1 << 16 else code, kind="stable")
+        pieces, code = pieces.take(order), code[order]
+    starts = np.flatnonzero(np.diff(code, prepend=-1))
+    return pieces, np.repeat(np.arange(len(starts)), np.diff(starts, append=len(code))), starts
 
 
-def _board_w(batch: Batch) -> np.ndarray:
-    """Board power by row; NaN where the model is not known."""
-    codes = batch.codes("gpu_model")
-    if codes is None:
-        return np.full(batch.n, np.nan)
-    models = as_dictionary(batch.column("gpu_model")).dictionary.to_pylist()
-    found = [find_gpu(m) if m else Unknown("no model name") for m in models]
-    watts = np.array([*(np.nan if isinstance(g, Unknown) else g.board_power_w.value for g in found), np.nan])
-    out: np.ndarray = watts[codes]
-    return out
+def _limit_w(readings: Mapping[str, np.ndarray], facts: RowFacts, n: int) -> np.ndarray:
+    """The power limit by row: the one in force, else the board's own; NaN where neither is known."""
+    board = np.broadcast_to(facts.board_w, n)
+    limit = readings.get("power_limit_w")
+    return board if limit is None else np.where(np.isnan(limit), board, limit.astype(np.float64))
 
 
 def _add_keys(sums: Sums, pieces: Pieces, stamps: Stamps) -> np.ndarray:
@@ -157,9 +190,7 @@ def _add_keys(sums: Sums, pieces: Pieces, stamps: Stamps) -> np.ndarray:
         ends = np.append(starts[1:], len(rows.ms)) - 1
         out["first_ms"], out["last_ms"], row = pieces.low_ms[starts], pieces.high_ms[ends], starts
     else:
-        opens = np.zeros(len(rows.ms))
-        opens[pieces.first_of_rows()[1]] = 1.0
-        sums.put("samples", opens)
+        sums.put("samples", np.ones(len(rows.ms)) if pieces.opens is None else pieces.opens.astype(np.float64))
         out["first_ms"] = np.minimum.reduceat(pieces.low_ms, starts)
         out["last_ms"] = np.maximum.reduceat(pieces.high_ms, starts)
         row = pieces.row[starts]
@@ -167,9 +198,9 @@ def _add_keys(sums: Sums, pieces: Pieces, stamps: Stamps) -> np.ndarray:
     if stamps.owners is not None:
         sums.put("shared_ms", rows.ms * (pieces.of(stamps.per_row(stamps.owners)) > 1))
     out["hour_ms"], out["grain_ms"] = pieces.hour[starts] * MS_PER_HOUR, np.full(len(starts), MS_PER_HOUR)
-    out["board_mw"] = rows.board_w[starts] * 1e3
+    out["limit_mw"] = np.rint(rows.limit_w[starts] * 1e3)
     if (share := rows.get("slice_ratio")) is not None:
-        sums.low_high(None, "slice_ppm", measures.whole(share, PPM))
+        out["slice_ppm"] = ppm(share[starts])
     return row
 
 
@@ -180,6 +211,10 @@ def _lines(blocks: list[_Block], batch: Batch) -> pa.Table:
     none, never = pa.array(np.zeros(len(row), dtype=np.int64)), pa.nulls(len(row), pa.int64())
     arrays, made = [], dict[tuple[int, ...], pa.Array]()
     for name, column in lines.columns().items():
+        if name == "state":
+            codes = np.concatenate([b.out["state"] for b in blocks]).astype(np.int32)
+            arrays.append(pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(LABELS)))
+            continue
         if column.type == "string":
             arrays.append(batch.label(name, row))
             continue

@@ -13,14 +13,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gpuledger.lake.batch import Batch, as_dictionary
+from gpuledger.lake.batch import Batch
 from gpuledger.units import MS_PER_HOUR
 
 # How many median steps a sample may stand for before the rest counts as a gap: 5 halves, kept whole.
 CAP_HALVES = 5
-
-
-Steps = Mapping[tuple[str, str | None], int]
 
 
 @dataclass(frozen=True)
@@ -67,30 +64,39 @@ class Stamps:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Samples cut at hour edges. `row` is the sample of each piece (None: every sample is one piece, in order)."""
+    """Samples cut at hour edges. `row` is the sample of each piece (None: every sample is one piece, in order), `opens`
+    whether the piece begins where its sample does (None: all do).
+    """
 
     row: np.ndarray | None
     hour: np.ndarray
     low_ms: np.ndarray
     high_ms: np.ndarray
     ms: np.ndarray
+    opens: np.ndarray | None = None
 
     def of(self, values: np.ndarray) -> np.ndarray:
         """Per-sample values, one for each piece."""
         return values if self.row is None else values[self.row]
 
-    def first_of_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """The samples, and the piece that opens each."""
-        assert self.row is not None
-        # Pieces may stand in the order of lines; the piece that opens a sample is its earliest.
-        order = np.lexsort((self.low_ms, self.row))
-        rows, first = np.unique(self.row[order], return_index=True)
-        return rows, order[first]
+    def opening(self, marked: np.ndarray) -> np.ndarray:
+        """Per-sample marks, each on the piece that opens its sample."""
+        return self.of(marked) if self.opens is None else self.of(marked) & self.opens
+
+    def openers(self, rows: np.ndarray) -> np.ndarray:
+        """The piece that opens each of some samples; -1 where it is not among the pieces."""
+        if self.row is None:
+            return rows
+        place = np.full(int(max(self.row.max(initial=0), rows.max(initial=0))) + 1, -1, dtype=np.int64)
+        first = np.arange(len(self.row)) if self.opens is None else np.flatnonzero(self.opens)
+        place[self.row[first]] = first
+        return place[rows]
 
     def take(self, order: np.ndarray) -> Pieces:
         """The pieces in another order."""
         row = order if self.row is None else self.row[order]
-        return Pieces(row, self.hour[order], self.low_ms[order], self.high_ms[order], self.ms[order])
+        opens = None if self.opens is None else self.opens[order]
+        return Pieces(row, self.hour[order], self.low_ms[order], self.high_ms[order], self.ms[order], opens)
 
 
 def median_step(at_ms: np.ndarray) -> int:
@@ -114,24 +120,22 @@ def _even_step(gap: np.ndarray, starts: np.ndarray, last: np.ndarray) -> int | N
 
 
 def usual_steps(
-    batch: Batch, at_ms: np.ndarray, starts: np.ndarray, rows: np.ndarray, steps: Steps | None
+    batch: Batch, at_ms: np.ndarray, starts: np.ndarray, rows: np.ndarray
 ) -> np.ndarray:
     """The median step of each instant's series: one device, one recorded run (or all of what is not one)."""
     runs = batch.codes("run_id")
     out = np.zeros(len(at_ms), dtype=np.int64)
     ends = np.append(starts[1:], len(at_ms))
-    names = as_dictionary(batch.column("run_id")).dictionary.to_pylist() if runs is not None else []
-    for device, first, last in zip(batch.devices, starts.tolist(), ends.tolist(), strict=True):
+    for first, last in zip(starts.tolist(), ends.tolist(), strict=True):
         of_run = np.full(last - first, -1) if runs is None else runs[rows[first:last]]
         for code in np.unique(of_run):
             mine = first + np.flatnonzero(of_run == code)
-            key = (device, None if code < 0 else names[code])
-            out[mine] = median_step(at_ms[mine]) if steps is None else steps[key]
+            out[mine] = median_step(at_ms[mine])
     return out
 
 
-def stamps_of(batch: Batch, edges: Mapping[str, Edge], steps: Steps | None) -> Stamps:
-    """The distinct instants of rows in order. `steps`: the median step by series, where it is known already."""
+def stamps_of(batch: Batch, edges: Mapping[str, Edge]) -> Stamps:
+    """The distinct instants of rows in order."""
     row = owners = None
     at, starts = batch.at_ms, batch.device_starts
     if batch.same_instant.any():
@@ -144,12 +148,12 @@ def stamps_of(batch: Batch, edges: Mapping[str, Edge], steps: Steps | None) -> S
     next_ms[last] = [edges[d].at_ms if d in edges else -1 for d in batch.devices]
     gap = next_ms - at
     open_end = last[next_ms[last] < 0]
-    even = _even_step(gap, starts, last) if steps is None and batch.codes("run_id") is None else None
+    even = _even_step(gap, starts, last) if batch.codes("run_id") is None else None
     if even is not None:
         span = np.minimum(gap, even * CAP_HALVES // 2)
         span[open_end] = even
         return Stamps(at, next_ms, span, starts, row, owners)
-    median = usual_steps(batch, at, starts, np.arange(batch.n) if row is None else row, steps)
+    median = usual_steps(batch, at, starts, np.arange(batch.n) if row is None else row)
     # A series with one sample has no step of its own: the way to the device's next sample must do.
     lone = np.flatnonzero((median == 0) & (next_ms >= 0))
     median[lone] = gap[lone]
@@ -180,7 +184,7 @@ def cut_at_hours(start_ms: np.ndarray, full_ms: np.ndarray, own_ms: np.ndarray) 
     piece_hour = hour[row] + place
     low = np.maximum(start_ms[row], piece_hour * MS_PER_HOUR)
     high = np.minimum(end_ms[row], (piece_hour + 1) * MS_PER_HOUR)
-    cut = Pieces(row, piece_hour, low, high, own_ms[row])
+    cut = Pieces(row, piece_hour, low, high, own_ms[row], place == 0)
     return replace(cut, ms=share_out(own_ms, start_ms, full_ms, cut))
 
 
@@ -191,3 +195,31 @@ def share_out(amount: np.ndarray, start_ms: np.ndarray, full_ms: np.ndarray, pie
     total, whole = amount[pieces.row], np.maximum(full_ms[pieces.row], 1)
     start = start_ms[pieces.row]
     return total * (pieces.high_ms - start) // whole - total * (pieces.low_ms - start) // whole
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Instants between which pieces are kept."""
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def within(self, since_ms: int | None, until_ms: int | None) -> Clip:
+        """The part of it within a window."""
+        lows = [t for t in (self.since_ms, since_ms) if t is not None]
+        highs = [t for t in (self.until_ms, until_ms) if t is not None]
+        return Clip(max(lows, default=None), min(highs, default=None))
+
+    def cut(self, pieces: Pieces) -> Pieces:
+        """The pieces within, those that cross an edge cut in proportion to time."""
+        if self.since_ms is None and self.until_ms is None:
+            return pieces
+        low = pieces.low_ms if self.since_ms is None else np.maximum(pieces.low_ms, self.since_ms)
+        high = pieces.high_ms if self.until_ms is None else np.minimum(pieces.high_ms, self.until_ms)
+        inside = np.flatnonzero((high > low) | ((pieces.high_ms == pieces.low_ms) & (high >= low)))
+        row = inside if pieces.row is None else pieces.row[inside]
+        start, whole = pieces.low_ms[inside], np.maximum(pieces.high_ms - pieces.low_ms, 1)[inside]
+        low, high, ms = low[inside], high[inside], pieces.ms[inside]
+        kept = ms * (high - start) // whole - ms * (low - start) // whole
+        opens = low == start if pieces.opens is None else pieces.opens[inside] & (low == start)
+        return Pieces(row, pieces.hour[inside], low, high, kept, opens)

@@ -1,4 +1,4 @@
-"""When was a device idle, idle while holding memory, or not observed at all, and for how long at a stretch?"""
+"""When was a device idle (memory free, held or not recorded) or not observed, and for how long at a stretch?"""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from gpuledger.ledger.measures import HELD, IDLE
 from gpuledger.ledger.spans import Stamps
+from gpuledger.ledger.waits import runs
+from gpuledger.physics.states import FREE, HELD, NO_MEMORY, State
 
 GAP = "gap"
-KINDS = ("idle", "idle_held", GAP)
-_CODE_OF_STATE = {IDLE: 0, HELD: 1}
+# In the order of the codes for how memory stands.
+KINDS = ("idle", "idle_held", "idle_unknown", GAP)
+assert (FREE, HELD, NO_MEMORY) == (0, 1, 2)
 SCHEMA = pa.schema(
     [
         ("gpu_uuid", pa.string()),
@@ -34,25 +36,20 @@ class Found(NamedTuple):
     kind: np.ndarray
 
 
-def find(stamps: Stamps, state: np.ndarray) -> Found:
-    """Runs of equal state per device without a hole, and the holes."""
+def find(stamps: Stamps, state: np.ndarray, memory: np.ndarray) -> Found:
+    """Runs of idle time per device without a hole, told apart by how memory stood, and the holes."""
     end = stamps.at_ms + stamps.span_ms
     hole = np.flatnonzero((end < stamps.next_ms) & (stamps.next_ms >= 0))
-    opens = np.ones(len(state), dtype=bool)
-    opens[1:] = state[1:] != state[:-1]
-    opens[stamps.device_starts] = True
-    opens[(hole + 1)[hole + 1 < len(state)]] = True
-    first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(state)) - 1
-    quiet = (state[first] == IDLE) | (state[first] == HELD)
+    code = np.where(state == State.IDLE, memory, np.int8(-1))
+    first, last, _ = runs(stamps, code)
+    quiet = code[first] >= 0
     first, last = first[quiet], last[quiet]
-    kind = np.where(state[first] == IDLE, _CODE_OF_STATE[IDLE], _CODE_OF_STATE[HELD])
     device = np.searchsorted(stamps.device_starts, np.concatenate([first, hole]), side="right") - 1
     return Found(
         device,
         np.concatenate([stamps.at_ms[first], end[hole]]),
         np.concatenate([end[last], stamps.next_ms[hole]]),
-        np.concatenate([kind, np.full(len(hole), KINDS.index(GAP))]),
+        np.concatenate([code[first].astype(np.int64), np.full(len(hole), KINDS.index(GAP))]),
     )
 
 

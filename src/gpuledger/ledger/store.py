@@ -10,6 +10,7 @@ part are stale on that day. Files are written under a new generation; the manife
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,9 @@ from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import lines
 from gpuledger.ledger.daily import fold_days
 
-LEDGER_VERSION = 1
+LEDGER_VERSION = 2
+# Files that were replaced stay for as long as a statement may take to read them.
+GRACE_S = 600
 GROUP_ROWS = 1 << 15
 TABLES = ("lines", "spells", "pods")
 DAYS = "days"
@@ -72,9 +75,7 @@ class Ledger:
         try:
             manifest = msgspec.json.decode(raw, type=LedgerManifest)
         except msgspec.DecodeError as error:
-            raise LakeError(
-                f"{self.root}: its manifest is broken: {error}", hint="delete the ledger folder; it is made again"
-            ) from error
+            raise LakeError(f"{self.root}: its manifest is broken: {error}", hint=self.way_out()) from error
         if manifest.version > LEDGER_VERSION:
             raise LakeError(f"{self.root}: written by a newer gpuledger", hint="upgrade gpuledger")
         return manifest
@@ -83,18 +84,33 @@ class Ledger:
         """One table of one day, or a piece of it: a day may have been posted by several processes."""
         return self.root / day / f"{generation:06d}-{piece:03d}.{table}.parquet"
 
-    def _files_of(self, posted: PostedDay, table: str) -> list[Path]:
+    def files_of(self, posted: PostedDay, table: str) -> list[Path]:
+        """The files of one table of one day."""
         return [self.file(posted.day, posted.generation, table, piece) for piece in range(posted.pieces)]
 
     def files(self, table: str, days: tuple[str, str] | None = None) -> list[str]:
         """The files of one table, of all days or those within [first, last]."""
         posted = self.manifest().days
         wanted = [d for d in posted if days is None or days[0] <= d.day <= days[1]]
-        return [str(f) for d in sorted(wanted, key=lambda d: d.day) for f in self._files_of(d, table)]
+        return [str(f) for d in sorted(wanted, key=lambda d: d.day) for f in self.files_of(d, table)]
 
-    def has_days(self, days: tuple[str, str] | None = None) -> bool:
-        """Whether the lines of these days are there added up too; books of an older version lack that."""
-        return all(d.daily for d in self.manifest().days if days is None or days[0] <= d.day <= days[1])
+    def way_out(self) -> str:
+        """What to do about a ledger that cannot be read."""
+        if self._samples_gone():
+            return (
+                "run it again if samples were just posted; else restore the ledger folder from a backup: samples of "
+                "some of its days were deleted, so it cannot be made again from the lake"
+            )
+        return "run it again if samples were just posted; else delete the ledger folder: it is made again"
+
+    def _samples_gone(self) -> bool:
+        """Whether days were posted whose samples are gone, or may be: then the lines are the only copy."""
+        try:
+            kept = msgspec.json.decode((self.root / "manifest.json").read_bytes(), type=LedgerManifest)
+            return any(not d.samples_kept for d in kept.days)
+        except (OSError, msgspec.DecodeError):
+            days = {p.name for p in self.root.glob("*-*-*") if p.is_dir()}
+            return not days <= set(self.lake.manifest().days())
 
     def read(self, table: str, day: str) -> pa.Table:
         """One table of one day."""
@@ -103,7 +119,7 @@ class Ledger:
             raise LakeError(
                 f"{self.root}: {day} is not posted", hint="run gpuledger analyze, which posts what is missing"
             )
-        found = pa.concat_tables(pq.read_table(f, partitioning=None) for f in self._files_of(posted, table))
+        found = pa.concat_tables(pq.read_table(f, partitioning=None) for f in self.files_of(posted, table))
         return lines.as_now(found) if table == "lines" else found
 
     def put(self, posted: PostedDay, tables: dict[str, pa.Table]) -> None:
@@ -120,9 +136,22 @@ class Ledger:
         keep = [d for d in self.manifest().days if d.day != posted.day]
         after = LedgerManifest(LEDGER_VERSION, tuple(sorted([*keep, posted], key=lambda d: d.day)))
         write_atomically(self.root / "manifest.json", msgspec.json.format(msgspec.json.encode(after), indent=1))
-        for old in (self.root / posted.day).glob("*.parquet"):
-            if int(old.name.split("-")[0]) < posted.generation:
-                old.unlink(missing_ok=True)
+        self.sweep(posted)
+
+    def sweep(self, posted: PostedDay) -> None:
+        """Delete files of a day that were replaced long enough ago for no reader to be at them."""
+        written: dict[int, list[Path]] = {}
+        for file in (self.root / posted.day).glob("*.parquet"):
+            number = file.name.split("-")[0]
+            if number.isdecimal() and file.is_file() and not file.is_symlink():
+                written.setdefault(int(number), []).append(file)
+        now = replaced_at = time.time()
+        for generation in sorted(written, reverse=True):
+            made_at = min(file.stat().st_mtime for file in written[generation])
+            if generation < posted.generation and now - replaced_at > GRACE_S:
+                for file in written[generation]:
+                    file.unlink(missing_ok=True)
+            replaced_at = made_at
 
 
 class DayWriter:

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from gpuledger.advice.stretches import WORK, window_test
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.efficiency.activity import PIPES
-from gpuledger.efficiency.evidence import ModelFacts
-from gpuledger.efficiency.pipes import precision_name
-from gpuledger.efficiency.scope import SOURCE, Scope, open_books
+from gpuledger.physics.activity import PIPES
+from gpuledger.physics.evidence import ModelFacts
+from gpuledger.physics.pipes import precision_name
+from gpuledger.ledger.read.scope import SOURCE, Scope, open_books
 from gpuledger.lake.layout import Lake
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown
 
@@ -105,7 +105,7 @@ def _sql(test: str) -> str:
         *(f"sum({expr}) AS done_{e}" for e, expr in done.items()),
         "max(fb_max_bytes) AS fb_max_bytes",
         "sum(pif_uj)::DOUBLE AS pif_uj",
-        "sum(pif_ms * board_mw)::DOUBLE AS pif_uj_max",
+        "sum(pif_ms * limit_mw)::DOUBLE AS pif_uj_max",
         "mode(tensor_precision) AS tensor_precision",
     ]
     key = "gpu_uuid, gpu_instance_id, namespace, gpu_model"

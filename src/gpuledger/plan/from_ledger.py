@@ -27,7 +27,7 @@ from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.projections import DAYS_PER_MONTH, HOURS_PER_DAY
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
-from gpuledger.efficiency.scope import UNALLOCATED, Scope
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.lake.layout import Lake
 from gpuledger.plan.demand import Load, read_loads
 from gpuledger.plan.from_ledger_market import Market
@@ -68,7 +68,7 @@ def migrate_from_lake(
     cost, bill = statement_and_bill(
         books, wanted, inventory=stock, price=price, instance=instance, region=region, own=own
     )  # fmt: skip
-    made = make_cases(read_stretches(books, wanted, load_thresholds()).found, bill, stock, rules, None)
+    made = make_cases(read_stretches(books, wanted, rules, load_thresholds()), bill, stock, rules, None)
     where = market or Market(
         today, own=own, clouds=clouds, regions=regions, clouds_from=rules.smaller.clouds_from
     )  # fmt: skip
@@ -115,7 +115,7 @@ def _holding(key: Key, charges: Sequence[Charge], loads: Sequence[Load], cases: 
         paid=paid,
         paid_h=hours,
         usd_per_gpu_h=_rate(priced, charges),
-        by_market=all(isinstance(c.stay.price, Price) and c.stay.price.basis == "market" for c in priced),
+        by_market=all(isinstance(c.price, Price) and c.price.basis == "market" for c in priced),
         cases=tuple(mine),
         purposes=frozenset(c.purpose for c in mine),
     )
@@ -134,7 +134,7 @@ def _times(charge: Charge) -> dict[Bucket, Decimal]:
 def _rate(priced: Sequence[Charge], charges: Sequence[Charge]) -> Decimal | Unknown:
     """What one GPU-hour of the holding costs now."""
     if not priced:
-        whys = (c.stay.price.why for c in charges if isinstance(c.stay.price, Unknown))
+        whys = (c.price.why for c in charges if isinstance(c.price, Unknown))
         return Unknown(next(whys, "nothing was paid"))
     ms = sum(c.times.paid_ms for c in priced)
     paid = sum((c.dollars.paid_usd for c in priced if c.dollars is not None), ZERO)

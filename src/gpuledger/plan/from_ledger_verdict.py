@@ -17,7 +17,7 @@ from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.money import CENT, ZERO, usd
 from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
 from gpuledger.cost.statement import BUCKETS, Bucket
-from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plan.from_ledger_carry import works_together
 from gpuledger.plan.from_ledger_market import Market
 from gpuledger.plan.from_ledger_measured import measured

@@ -8,7 +8,7 @@ from decimal import Decimal
 from gpuledger.advice.statement import AuditSavings, AuditStatement, GroupBehaviour, MonthlyUsd, Recommendation
 from gpuledger.cost.savings import Spread
 from gpuledger.cost.statement import Effect
-from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.report.written import percent, shares, usd
 from gpuledger.units import Unknown
 

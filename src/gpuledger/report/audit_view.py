@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpuledger.advice.statement import AuditSavings, AuditStatement, RoiPriced
 from gpuledger.cost.showback import NO_TEAM
 from gpuledger.cost.statement import NOT_ASKED, CostStatement
-from gpuledger.efficiency.scope import UNALLOCATED
+from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.audit_rows import (
     AdviceRow,

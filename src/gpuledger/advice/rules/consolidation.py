@@ -25,9 +25,10 @@ kubectl -n {{namespace}} get pods -o wide
 def when(case: Case, limits: Limits) -> Reason | None:
     """Two GPUs or more, none of them full, whose load fits on fewer."""
     sign = room_to_share(case, limits) or _spare_servers(case, limits)
-    if not sign or case.gpus < 2:
+    found = packed(case, limits)
+    if not sign or case.gpus < 2 or found is None:
         return None
-    fewer, gain = packed(case, limits)
+    fewer, gain = found
     if fewer >= case.gpus:
         return None
     busy = f"{case.gpus} GPUs are busy {pct(case.busy_ratio)} of the time: {fewer} would do"

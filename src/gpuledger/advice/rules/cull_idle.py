@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
-from gpuledger.advice.parked import parked_gain, parked_ratio
 from gpuledger.advice.rule import Effort, Reason, advise, pct, python, yaml
 
 CHANGE = python("""
@@ -45,10 +44,9 @@ spec:
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Idle with memory held, for much of the time. A server is kept for its requests."""
-    held = parked_ratio(case, "idle_held")
+    held = case.idle_held_ratio
     if held < limits.idle.idle_heavy_from_ratio or (case.works and case.serves):
         return None
     change = SERVER if case.serves else None
     fills = {"namespace": case.namespace or "default"}
-    gain = parked_gain(case, "idle_held", "cull-idle")
-    return Reason(f"idle with memory held {pct(held)} of the time", gain, fills=fills, change=change)
+    return Reason(f"idle with memory held {pct(held)} of the time", fills=fills, change=change)

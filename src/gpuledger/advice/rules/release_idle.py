@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
-from gpuledger.advice.parked import parked_gain, parked_ratio
 from gpuledger.advice.rule import Effort, Reason, advise, bash, pct
 
 CHANGE = bash("""
@@ -24,8 +23,12 @@ helm upgrade cluster-autoscaler autoscaler/cluster-autoscaler -n kube-system --r
     change=CHANGE,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
-    """Idle with its memory free, for much of the time."""
-    idle = parked_ratio(case, "idle")
+    """Idle, with memory known to be free, for much of the time."""
+    idle = case.idle_ratio
     if idle < limits.idle.idle_heavy_from_ratio or case.purchase in {"reserved", "owned"}:
         return None
-    return Reason(f"idle with its memory free {pct(idle)} of the time", parked_gain(case, "idle", "release-idle"))
+    if not case.memory_known:
+        return Reason(
+            f"idle {pct(idle)} of the time; memory use is not recorded: see that no job holds it before giving it back"
+        )
+    return Reason(f"idle with its memory free {pct(idle)} of the time")

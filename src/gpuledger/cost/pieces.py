@@ -1,0 +1,221 @@
+"""What do the lines of a window add up to, for each owner within each stretch that is priced alike?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpuledger.cost.buckets import NUMBERS, Kinds, boards_of, divide
+from gpuledger.ledger.read.adding import Accumulator
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.columns import Names, Rows
+from gpuledger.ledger.read.rollup import state_codes
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.physics.activity import pipe_sums
+from gpuledger.physics.calibration import Calibration
+from gpuledger.physics.evidence import ModelFacts
+from gpuledger.telemetry import schema
+from gpuledger.units import MS_PER_DAY, PPM
+
+OWNER = ("cluster", "namespace", "workload")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device and when it was seen in the whole lake, whoever owned it; of its labels the latest."""
+
+    gpu_uuid: str
+    gpu_instance_id: str | None
+    gpu_model: str | None
+    cluster: str | None
+    region: str | None
+    first_ms: int
+    last_ms: int
+    host: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As an inventory names it."""
+        return f"{self.gpu_uuid}/{self.gpu_instance_id}" if self.gpu_instance_id else self.gpu_uuid
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a board's time that is priced alike; `number` ties its sums to its price.
+
+    With an instance it is of that MIG slice alone, which then has no part in those of its board.
+    """
+
+    number: int
+    gpu_uuid: str
+    gpu_instance_id: str | None
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The sums of one owner's lines on one device within one segment; `slice_ppm`: share of the board, None: unknown."""
+
+    segment: int
+    device: tuple[str, str | None]
+    slice_ppm: int | None
+    cluster: str | None
+    namespace: str | None
+    workload: str | None
+    wanted: bool
+    sums: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """All pieces; the models whose tensor pipe worked, with each precision; whether lines were cut in proportion."""
+
+    found: list[Piece]
+    worked: tuple[tuple[str | None, str | None], ...]
+    cut_by_share: bool
+
+
+_FACTS = ("gpu_model", "cluster", "region", "host")
+
+
+def read_devices(books: Books) -> list[Device]:
+    """Every device of the lake, in order."""
+    everything = Books(books.lake, Scope())
+    seen = Accumulator(most=("last_ms",), least=("first_ms",))
+    for _, rows in everything.blocks(_FACTS, ()):
+        seen.add([*(rows[c] for c in (*schema.DEVICE, *_FACTS))], {c: rows[c] for c in ("first_ms", "last_ms")})
+    keys, ends = seen.total()
+    if not keys:
+        return []
+    names = everything.names
+    places = [names[c].places()[k] for c, k in zip(schema.DEVICE, keys, strict=False)]
+    # The latest of a device's lines last; of equal ones the later in the alphabet, so that files' order cannot matter.
+    ties = [names[c].places()[k] for c, k in zip(_FACTS, keys[2:], strict=True)]
+    order = np.lexsort([*reversed(ties), ends["last_ms"], *reversed(places)])
+    keys, first, last = [k[order] for k in keys], ends["first_ms"][order], ends["last_ms"][order]
+    new = np.flatnonzero((np.diff(keys[0], prepend=-2) != 0) | (np.diff(keys[1], prepend=-2) != 0))
+    final = np.append(new[1:], len(first)) - 1
+    texts = [names[c].text(k[final]) for c, k in zip((*schema.DEVICE, *_FACTS), keys, strict=True)]
+    starts, ends_ms = np.minimum.reduceat(first, new).tolist(), last[final].tolist()
+    return [
+        Device(uuid or "", instance, model, cluster, region, start, end, host)
+        for uuid, instance, model, cluster, region, host, start, end in zip(*texts, starts, ends_ms, strict=True)
+    ]
+
+
+def read_pieces(books: Books, segments: Sequence[Segment], calibration: Calibration | None = None) -> Pieces:
+    """The sums of every owner within every segment, those not in scope marked so."""
+    cuts = _Cuts(segments)
+    sums = Accumulator()
+    worked: set[tuple[str | None, str | None]] = set()
+    models: dict[str | None, ModelFacts] = {}
+    labels = (*OWNER, "gpu_model", "tensor_precision", "state")
+    names = books.names
+    for _, rows in books.blocks(labels, NUMBERS, ("limit_mw", "slice_ppm"), hourly=cuts.days, owners=False):
+        rows = rows | pipe_sums(rows) | {"state": state_codes(names["state"], rows["state"])}
+        kinds = kinds_of_rows(rows, names)
+        for model, _precision in kinds.pairs:
+            models.setdefault(model, ModelFacts(model))
+        board = boards_of(kinds, models, rows["gpu_uuid"], names["gpu_uuid"].texts, calibration)
+        made = divide(rows, kinds, models, board)
+        tensor = rows["wanted"] & (np.maximum(rows["tensor_ppm_ms"], rows["matrix"]) > 0)
+        worked.update(kinds.pairs[i] for i in np.unique(kinds.of_row[tensor]).tolist())
+        segment, row, made = cuts.cut(rows, made, names["gpu_uuid"], names["gpu_instance_id"])
+        # An unknown share of the board is -1, a whole board one million.
+        share = np.where(np.isnan(rows["slice_ppm"]), -1, np.nan_to_num(rows["slice_ppm"])).astype(np.int64)
+        share[rows["gpu_instance_id"] < 0] = PPM
+        keys = [segment, *(rows[c][row] for c in (*schema.DEVICE, *OWNER)), share[row], rows["wanted"][row] + 0]
+        sums.add(keys, made)
+    return Pieces(_made(sums, names), tuple(sorted(worked, key=str)), books.cut_by_share)
+
+
+def kinds_of_rows(rows: Rows, names: Mapping[str, Names]) -> Kinds:
+    """The GPU model and tensor precision of each row."""
+    model, precision = rows["gpu_model"], rows["tensor_precision"]
+    wide = int(precision.max(initial=-1)) + 2
+    codes, of_row = np.unique((model + 1) * wide + precision + 1, return_inverse=True)
+    texts = (names["gpu_model"].text(codes // wide - 1), names["tensor_precision"].text(codes % wide - 1))
+    return Kinds(of_row.reshape(-1), list(zip(*texts, strict=True)))
+
+
+def _made(sums: Accumulator, names: Mapping[str, Names]) -> list[Piece]:
+    keys, columns = sums.total()
+    if not keys:
+        return []
+    segment, *labels, share, wanted = keys
+    text = [names[c].text(k) for c, k in zip((*schema.DEVICE, *OWNER), labels, strict=True)]
+    order = sorted(range(len(segment)), key=lambda i: (segment[i], *(t[i] or "" for t in text), share[i], wanted[i]))
+    whole = {c: v.astype(np.int64).tolist() for c, v in columns.items()}
+    uuid, instance, cluster, namespace, workload = text
+    return [
+        Piece(
+            int(segment[i]),
+            (uuid[i] or "", instance[i]),
+            None if share[i] < 0 else int(share[i]),
+            cluster[i],
+            namespace[i],
+            workload[i],
+            bool(wanted[i]),
+            {c: v[i] for c, v in whole.items()},
+        )
+        for i in order
+    ]
+
+
+class _Cuts:
+    """Which segment each row is in; a row that reaches over an edge is cut in proportion to time."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self._by_name: dict[tuple[str, str | None], list[Segment]] = {}
+        for segment in segments:
+            self._by_name.setdefault((segment.gpu_uuid, segment.gpu_instance_id), []).append(segment)
+
+    @property
+    def days(self) -> Collection[int]:
+        """The starts of days within which a segment meets another: there, hours are told apart."""
+        edges = set[int]()
+        for found in self._by_name.values():
+            ordered = sorted(found, key=lambda s: s.start_ms)
+            inner = [t for s in ordered for t in (s.start_ms, s.end_ms)][1:-1]
+            edges.update(t // MS_PER_DAY * MS_PER_DAY for t in inner if t % MS_PER_DAY)
+        return edges
+
+    def cut(
+        self, rows: Rows, made: Mapping[str, np.ndarray], uuids: Names, instances: Names
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+        """The segment of each part, its row, and its sums. Rows in no segment are left out."""
+        board, instance = rows["gpu_uuid"], rows["gpu_instance_id"]
+        wide = int(instance.max(initial=-1)) + 2
+        device, place = np.unique(board * wide + instance + 1, return_inverse=True)
+        place = place.reshape(-1)
+        spans = [self._of(int(d), wide, uuids, instances) for d in device.tolist()]
+        first, last = rows["first_ms"], rows["last_ms"]
+        one = np.array([s[0].number if len(s) == 1 else -1 for s in spans])
+        start = np.array([s[0].start_ms if len(s) == 1 else 0 for s in spans])[place]
+        end = np.array([s[0].end_ms if len(s) == 1 else -1 for s in spans])[place]
+        whole = (one[place] >= 0) & (start <= first) & (end >= last)
+        segment, row = [one[place][whole]], [np.flatnonzero(whole)]
+        parts = [{c: v[whole] for c, v in made.items()}]
+        for i in np.flatnonzero(~whole).tolist():
+            low, high, span = int(first[i]), int(last[i]), max(int(last[i] - first[i]), 1)
+            for s in spans[place[i]]:
+                a, b = max(s.start_ms, low) - low, min(s.end_ms, high) - low
+                if a < b or (low == high and s.start_ms <= low < s.end_ms):
+                    segment.append(np.array([s.number]))
+                    row.append(np.array([i]))
+                    cut = {c: int(v[i]) for c, v in made.items()}
+                    if a > 0 or b < high - low:
+                        cut = {c: v * b // span - v * a // span for c, v in cut.items()}
+                    parts.append({c: np.array([v]) for c, v in cut.items()})
+        joined = parts[0] if len(parts) == 1 else {c: np.concatenate([p[c] for p in parts]) for c in parts[0]}
+        return np.concatenate(segment), np.concatenate(row), joined
+
+    def _of(self, code: int, wide: int, uuids: Names, instances: Names) -> list[Segment]:
+        uuid, instance = code // wide, code % wide - 1
+        board = uuids.texts[uuid] or ""
+        part = None if instance < 0 else instances.texts[instance]
+        own = self._by_name.get((board, part)) if part else None
+        return own if own is not None else self._by_name.get((board, None), [])

@@ -1,0 +1,94 @@
+"""What does the catalog say of the GPU of each row?"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+import msgspec
+import numpy as np
+
+from gpuledger.catalog.gpus import find_gpu, load_gpus
+from gpuledger.lake.batch import Batch, as_dictionary
+from gpuledger.physics.evidence import PipeRates, pipe_rates
+from gpuledger.physics.pipes import pipe_facts
+from gpuledger.physics.states import RowFacts, state_rules
+from gpuledger.units import PPM, Unknown
+
+_PIPES = ("tensor", "hmma", "imma", "dfma", "fp32", "fp16", "fp64")
+_BUDGET = ("idle_w", "tensor_w", "dram_w", "vector_from_w")
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    board_w: float
+    rated_mhz: float
+    per_activity: dict[str, float]
+    budget: dict[str, float]
+
+
+@cache
+def _facts(model: str | None, precision: str | None) -> _Facts:
+    gpu = find_gpu(model) if model else Unknown("no model name")
+    if isinstance(gpu, Unknown):
+        return _Facts(np.nan, np.nan, {}, {})
+    rates = pipe_rates(gpu, precision)
+    # Shares per ppm and MHz; rows hold ratios, so a million times that.
+    worth = {p: float(r[1]) * PPM for p, r in rates.per_activity.items()} if isinstance(rates, PipeRates) else {}
+    budget = state_rules().budgets.get(gpu.key)
+    mhz = gpu.tensor_rated_mhz or gpu.fp32_rated_mhz
+    return _Facts(
+        gpu.board_power_w.value,
+        float("nan") if mhz is None else mhz.value,
+        {p: worth[_RATED.get(p, p)] for p in _PIPES if _RATED.get(p, p) in worth},
+        {} if budget is None else {n: getattr(budget, n) for n in _BUDGET},
+    )
+
+
+# Where the kinds of tensor work are not told apart, rates name the tensor pipe "matrix".
+_RATED = {"tensor": "matrix", "hmma": "matrix"}
+
+
+def row_facts(batch: Batch) -> RowFacts:
+    """The facts of each row's GPU model and tensor precision."""
+    codes, kinds = _kinds(batch)
+    facts = [_facts(*kind) for kind in kinds]
+
+    def by_row(values: list[float]) -> np.ndarray:
+        return np.full(batch.n, values[0]) if codes is None else np.array(values)[codes]
+
+    def named(maps: list[dict[str, float]], names: tuple[str, ...]) -> dict[str, np.ndarray]:
+        used = [n for n in names if any(n in m for m in maps)]
+        return {n: by_row([m.get(n, np.nan) for m in maps]) for n in used}
+
+    return RowFacts(
+        by_row([f.board_w for f in facts]),
+        by_row([f.rated_mhz for f in facts]),
+        named([f.per_activity for f in facts], _PIPES),
+        named([f.budget for f in facts], _BUDGET),
+    )
+
+
+def _kinds(batch: Batch) -> tuple[np.ndarray | None, list[tuple[str | None, str | None]]]:
+    """Each row's kind (None: all rows are of one), and the model and precision of each kind."""
+    code, texts = np.zeros(batch.n, dtype=np.int64), list[tuple[str | None, ...]]([()])
+    for name in ("gpu_model", "tensor_precision"):
+        column = batch.column(name)
+        if column is None:
+            texts = [(*t, None) for t in texts]
+            continue
+        words = [*as_dictionary(column).dictionary.to_pylist(), None]
+        numbers = batch.codes(name)
+        assert numbers is not None
+        code = code * len(words) + np.where(numbers < 0, len(words) - 1, numbers)
+        texts = [(*t, w) for t in texts for w in words]
+    used, place = (np.zeros(1, np.int64), None) if not code.any() else np.unique(code, return_inverse=True)
+    found = [(texts[i][0], texts[i][1]) for i in used.tolist()]
+    return (None if len(found) == 1 or place is None else place.reshape(-1)), found
+
+
+@cache
+def facts_fingerprint() -> str:
+    """16 hex digits that change when a fact changes by which samples are judged."""
+    known = {name.casefold(): _facts(name, None) for gpu in load_gpus().values() for name in gpu.spellings()}
+    content = msgspec.json.encode([known, state_rules(), pipe_facts()], order="sorted")
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -1,0 +1,197 @@
+"""Which lines stand in a window, of whom, and what do they hold?
+
+Every statement reads lines here, so one window means the same everywhere: time from `since` up to `until`. A line that
+reaches over an edge is posted again from its samples, within the window only; where the samples are gone it is cut in
+proportion to time, and `cut_by_share` says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.catalog.thresholds import Thresholds, load_thresholds
+from gpuledger.errors import LakeError
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger import lines
+from gpuledger.ledger.day import post_clipped
+from gpuledger.ledger.read.columns import Names, Rows, Wanted, joined, kept, read_files, read_groups, table_rows
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope, nothing_found, nothing_posted
+from gpuledger.ledger.spans import Clip
+from gpuledger.ledger.spells import GAP
+from gpuledger.ledger.store import DAYS, Ledger, PostedDay
+from gpuledger.telemetry import schema
+from gpuledger.units import MS_PER_DAY, day_start_ms
+
+OWNER = ("cluster", "namespace", "workload", "run_id")
+# With more columns than this, hours are read in pieces: there may be many of them.
+_WIDE = 24
+_EDGES = ("hour_ms", "grain_ms", "first_ms", "last_ms")
+
+
+class Books:
+    """The lines in scope, as one posting left them: what is posted meanwhile is not seen."""
+
+    def __init__(self, lake: Lake, scope: Scope, limits: Thresholds | None = None) -> None:
+        lake.require()
+        self.lake, self.scope = lake, scope
+        self._ledger, self._limits = Ledger(lake), limits
+        manifest = self._ledger.manifest()
+        if not manifest.days:
+            raise nothing_posted(lake)
+        first, last = scope.days() or ("", "9999")
+        self._posted = [d for d in manifest.days if first <= d.day <= last]
+        if not self._posted:
+            raise nothing_found(lake, scope)
+        self.names: dict[str, Names] = defaultdict(Names)
+        self.cut_by_share = False
+
+    @property
+    def days(self) -> list[PostedDay]:
+        """The posted days that can hold lines of the window."""
+        return self._posted
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            why = str(error).splitlines()[0]
+            where = self.lake.ledger_dir
+            raise LakeError(f"{where}: the ledger cannot be read: {why}", hint=self._ledger.way_out()) from error
+
+    def blocks(
+        self,
+        labels: Sequence[str],
+        numbers: Sequence[str],
+        maybe: Sequence[str] = (),
+        *,
+        hourly: Collection[int] | bool = False,
+        owners: bool = True,
+    ) -> Iterator[tuple[int, Rows]]:
+        """Rows of lines within the window, with the start of the day they were posted on.
+
+        `maybe`: numbers that may be NULL. `hourly`: read hours on these days (by their start) or on all; else lines
+        added up by day where no edge of the window falls within it. `owners`: leave out lines of owners not in scope;
+        without it they stay, and "wanted" tells them apart.
+        """
+        texts = dict.fromkeys((*labels, *schema.DEVICE, *(OWNER if self.scope.names_owners else ())))
+        wanted = Wanted(
+            {name: self.names[name] for name in texts}, tuple(dict.fromkeys((*_EDGES, *numbers))), tuple(maybe)
+        )
+        with self._reading():
+            for posted in self._posted:
+                for rows, whole in self._day(posted, wanted, hourly):
+                    found = self._owned(self._cut(posted, rows, wanted, whole), owners)
+                    if len(found["hour_ms"]):
+                        yield day_start_ms(posted.day), found
+
+    def _day(
+        self, posted: PostedDay, wanted: Wanted, hourly: Collection[int] | bool
+    ) -> Iterator[tuple[Rows, bool]]:
+        """The rows of one day, and whether they are added up by day."""
+        start = day_start_ms(posted.day)
+        fine = hourly if isinstance(hourly, bool) else start in hourly
+        edges = (self.scope.since_ms, self.scope.until_ms)
+        whole = not fine and posted.daily and not any(e is not None and start < e < start + MS_PER_DAY for e in edges)
+        files = [str(f) for f in self._ledger.files_of(posted, DAYS if whole else "lines")]
+        read = read_files if whole or len(wanted.columns) <= _WIDE else read_groups
+        for _, rows in read(files, wanted):
+            yield rows, whole
+
+    def _cut(self, posted: PostedDay, rows: Rows, wanted: Wanted, whole: bool) -> Rows:
+        """The rows within the window."""
+        since, until = self.scope.since_ms, self.scope.until_ms
+        if since is None and until is None:
+            return rows
+        first, last = rows["first_ms"], rows["last_ms"]
+        inside = np.ones(len(first), dtype=bool)
+        crossing = np.zeros(len(first), dtype=bool)
+        if since is not None:
+            inside &= (last > since) | (first >= since)
+            crossing |= (first < since) & (last > since)
+        if until is not None:
+            inside &= first < until
+            crossing |= (first < until) & (last > until)
+        crossing &= inside
+        if not crossing.any():
+            return kept(rows, inside)
+        starts = np.unique(rows["hour_ms"][crossing])
+        longest = MS_PER_DAY if whole else int(rows["grain_ms"][crossing].max())
+        again = self._posted_again(posted, [(int(t), longest) for t in starts]) if posted.samples_kept else None
+        if again is None:
+            self.cut_by_share = True
+            return _in_proportion(kept(rows, inside), wanted, since, until)
+        rest = kept(rows, inside & ~np.isin(rows["hour_ms"], starts))
+        # The devices of this piece only: other pieces of the day bring their own.
+        mine = table_rows(again, wanted)
+        keys = [self._device_key(r) for r in (rows, mine)]
+        return joined([rest, kept(mine, np.isin(keys[1], keys[0]))])
+
+    def _device_key(self, rows: Rows) -> np.ndarray:
+        board, instance = (rows[c] + 1 for c in schema.DEVICE)
+        return board * (1 << 31) + instance
+
+    def _posted_again(self, posted: PostedDay, periods: Sequence[tuple[int, int]]) -> pa.Table | None:
+        """The lines of some periods posted from their samples, within the window; None where that cannot be done."""
+        limits, scope = self._limits or load_thresholds(), self.scope
+        clips = [Clip(start, start + length).within(scope.since_ms, scope.until_ms) for start, length in periods]
+        return post_clipped(self.lake, posted, limits, clips)
+
+    def _owned(self, rows: Rows, only: bool) -> Rows:
+        if not self.scope.names_owners:
+            return rows if only else rows | {"wanted": np.ones(len(rows["hour_ms"]), dtype=bool)}
+        wanted = self._wanted(rows)
+        return kept(rows, wanted) if only else rows | {"wanted": wanted}
+
+    def _wanted(self, rows: Rows) -> np.ndarray:
+        """Which lines are of the owners asked for."""
+        scope, wanted = self.scope, np.ones(len(rows["hour_ms"]), dtype=bool)
+
+        def among(label: str, texts: Iterable[str], nameless: str | None = None) -> np.ndarray:
+            return self.names[label].among(frozenset(texts), nameless)[rows[label]]
+
+        if scope.clusters:
+            wanted &= among("cluster", scope.clusters)
+        if scope.namespaces:
+            wanted &= among("namespace", scope.namespaces, UNALLOCATED)
+        if scope.owners:
+            own = among("workload", scope.owners) | among("run_id", scope.owners)
+            for owner in scope.owners:
+                for cut in (i for i, letter in enumerate(owner) if letter == "/"):
+                    own |= among("namespace", [owner[:cut]]) & among("workload", [owner[cut + 1 :]])
+            wanted &= own
+        return wanted
+
+    def quiet_spells(self) -> Iterator[Rows]:
+        """Idle spells of all devices a file at a time: labels of the device, start and end."""
+        wanted = Wanted({name: self.names[name] for name in (*schema.DEVICE, "kind")}, ("start_ms", "end_ms"))
+        files = [str(f) for d in self._posted for f in self._ledger.files_of(d, "spells")]
+        with self._reading():
+            for _, rows in read_files(files, wanted):
+                yield kept(rows, ~self.names["kind"].among((GAP,))[rows["kind"]])
+
+    def nothing_found(self) -> LakeError:
+        """The error for a scope without a line."""
+        return nothing_found(self.lake, self.scope)
+
+
+def _in_proportion(rows: Rows, wanted: Wanted, since: int | None, until: int | None) -> Rows:
+    """Lines cut to the window, each sum in proportion to time; the parts of adjoining windows add up."""
+    first, last = rows["first_ms"], rows["last_ms"]
+    low = first if since is None else np.maximum(first, since)
+    high = last if until is None else np.minimum(last, until)
+    span = np.maximum(last - first, 1)
+    cut = (low > first) | (high < last)
+    out = dict(rows) | {"first_ms": low, "last_ms": high}
+    for name in wanted.numbers:
+        if name in _EDGES or lines.columns()[name].merge != "sum":
+            continue
+        value = rows[name].astype(np.float64)
+        part = np.floor(value * (high - first) / span) - np.floor(value * (low - first) / span)
+        out[name] = np.where(cut, part.astype(np.int64), rows[name])
+    return out

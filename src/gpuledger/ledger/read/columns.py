@@ -1,0 +1,207 @@
+"""Which labels and numbers stand in a file of the books, as plain arrays?
+
+Read from Arrow's buffers: Arrow's own ways to NumPy import pandas where it is installed, half a second of a statement.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+# A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
+Rows = dict[str, np.ndarray]
+_AHEAD = 2
+_DICTIONARIES = 256
+# What a column was called in files of version 1.
+_BEFORE = {"limit_mw": "board_mw"}
+
+
+class Names:
+    """The texts of one label over all files, numbered as they come."""
+
+    def __init__(self) -> None:
+        self.texts: list[str | None] = []
+        self._number: dict[str | None, int] = {}
+        self._seen: dict[tuple[int | bytes, ...], np.ndarray] = {}
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def numbered(self, column: pa.ChunkedArray) -> np.ndarray:
+        """The numbers of a column's texts."""
+        parts = [self._codes(chunk) for chunk in column.chunks if len(chunk)]
+        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+    def _codes(self, chunk: pa.DictionaryArray) -> np.ndarray:
+        if chunk.indices.null_count == len(chunk):
+            return np.full(len(chunk), -1)
+        return self._known(chunk.dictionary)[_numbers32(chunk.indices)]
+
+    def _known(self, words: pa.Array) -> np.ndarray:
+        """By place in a file's dictionary the number here; one place more for NULL."""
+        # Files of one lake mostly name the same things: to tell that takes a tenth of naming them again.
+        key = (words.offset, len(words), *(b.to_pybytes() for b in words.buffers() if b is not None))
+        if key not in self._seen:
+            if len(self._seen) >= _DICTIONARIES:
+                self._seen.clear()
+            self._seen[key] = np.array([*(self._take(w) for w in words.to_pylist()), -1], dtype=np.int64)
+        return self._seen[key]
+
+    def _take(self, text: str | None) -> int:
+        if text not in self._number:
+            self._number[text] = len(self.texts)
+            self.texts.append(text)
+        return self._number[text]
+
+    def places(self) -> np.ndarray:
+        """By number the place in alphabetical order, from 1; the last entry, which -1 takes, is 0: NULL comes first."""
+        found = np.zeros(len(self.texts) + 1, dtype=np.int64)
+        for place, text in enumerate(sorted(self._number, key=str)):
+            found[self._number[text]] = place + 1
+        return found
+
+    def among(self, wanted: Collection[str], nameless: str | None = None) -> np.ndarray:
+        """By number whether a text is one of those wanted; the last entry: whether `nameless` is."""
+        return np.array([*(t in wanted for t in self.texts), nameless in wanted], dtype=bool)
+
+    def numbers(self, texts: Iterable[str | None]) -> np.ndarray:
+        """The numbers of some texts, -1 where there is none."""
+        return np.array([self._number.get(text, -1) for text in texts], dtype=np.int64)
+
+    def text(self, numbers: np.ndarray) -> list[str | None]:
+        """The texts of some numbers."""
+        texts = [*self.texts, None]
+        return [texts[i] for i in numbers.tolist()]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Labels and numbers to read; `maybe` are numbers that may be NULL. What an older file lacks is 0 or NULL."""
+
+    labels: Mapping[str, Names]
+    numbers: Sequence[str]
+    maybe: Sequence[str] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """All of them, also by the names they had before."""
+        return [*self.labels, *self.numbers, *self.maybe, *(_BEFORE[n] for n in self.maybe if n in _BEFORE)]
+
+
+def read_files(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
+    """Whole files one after the other. The next ones are read while one is in use: reading needs little of Python."""
+    waiting = deque[_Reading]()
+    for file in files:
+        waiting.append(_Reading(file, wanted))
+        if len(waiting) > _AHEAD:
+            yield waiting.popleft().rows()
+    while waiting:
+        yield waiting.popleft().rows()
+
+
+def read_groups(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
+    """The same a row group at a time: bounded memory where most columns of many rows are read."""
+    for file in files:
+        with _opened(file, wanted) as part:
+            for group in range(part.num_row_groups):
+                table = part.read_row_group(group, columns=wanted.columns)
+                yield file, _labels(table, wanted) | _numbers(table, wanted)
+
+
+def _opened(file: str, wanted: Wanted) -> pq.ParquetFile:
+    """A file with its labels by number."""
+    try:
+        return pq.ParquetFile(file, read_dictionary=list(wanted.labels))
+    except KeyError:  # an older file lacks one
+        there = pq.read_schema(file).names
+        return pq.ParquetFile(file, read_dictionary=[name for name in wanted.labels if name in there])
+
+
+class _Reading(threading.Thread):
+    """One file on its way."""
+
+    def __init__(self, file: str, wanted: Wanted) -> None:
+        super().__init__(daemon=True)
+        self._file = file
+        self._wanted = wanted
+        self._table, self._rows = pa.table({}), Rows()
+        self._error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Read it; a file of few rows takes longer when each of its columns is a task of its own."""
+        try:
+            with _opened(self._file, self._wanted) as part:
+                table = part.read(columns=self._wanted.columns, use_threads=False)
+            self._table, self._rows = table, _numbers(table, self._wanted)
+        except Exception as error:  # noqa: BLE001  (raised again where the file is wanted)
+            self._error = error
+
+    def rows(self) -> tuple[str, Rows]:
+        """The file and its rows, or what went wrong. Labels are numbered here: two threads would count them twice."""
+        self.join()
+        if self._error:
+            raise self._error
+        return self._file, _labels(self._table, self._wanted) | self._rows
+
+
+def table_rows(table: pa.Table, wanted: Wanted) -> Rows:
+    """Lines that were just posted, as those of a file."""
+    table = table.unify_dictionaries()
+    return _labels(table, wanted) | _numbers(table, wanted)
+
+
+def joined(pieces: Sequence[Rows]) -> Rows:
+    """Pieces with the same columns made one."""
+    return {c: np.concatenate([piece[c] for piece in pieces]) for c in pieces[0]} if pieces else {}
+
+
+def kept(rows: Rows, wanted: np.ndarray) -> Rows:
+    """Some of the rows."""
+    return rows if wanted.all() else {c: values[wanted] for c, values in rows.items()}
+
+
+def _labels(table: pa.Table, wanted: Wanted) -> Rows:
+    there = set(table.column_names) if table.num_rows else set()
+    none = np.full(table.num_rows, -1)
+    return {name: names.numbered(table[name]) if name in there else none for name, names in wanted.labels.items()}
+
+
+def _numbers(table: pa.Table, wanted: Wanted) -> Rows:
+    size, there, rows = table.num_rows, set(table.column_names), Rows()
+    for name in (*wanted.numbers, *wanted.maybe):
+        found = name if name in there else _BEFORE.get(name, name)
+        if found in there and size:
+            parts = [_plain(chunk) for chunk in table[found].chunks if len(chunk)]
+            rows[name] = np.concatenate(parts) if len(parts) != 1 else parts[0]
+        else:
+            rows[name] = np.full(size, np.nan if name in wanted.maybe else 0)
+    return rows
+
+
+def _plain(values: pa.Array) -> np.ndarray:
+    """Whole numbers; as floats with NaN for NULL where there are any."""
+    if values.type != pa.int64():
+        raise pa.ArrowTypeError(f"a column of {values.type} where whole numbers are expected")
+    found = np.frombuffer(values.buffers()[1], np.int64, len(values), values.offset * 8)
+    return np.where(_present(values), found, np.nan) if values.null_count else found
+
+
+def _numbers32(codes: pa.Array) -> np.ndarray:
+    """The places in a dictionary, -1 for NULL."""
+    if codes.null_count == len(codes):
+        return np.full(len(codes), -1, np.int32)
+    found = np.frombuffer(codes.buffers()[1], np.int32, len(codes), codes.offset * 4)
+    return np.where(_present(codes), found, -1) if codes.null_count else found
+
+
+def _present(values: pa.Array) -> np.ndarray:
+    """Which values are not NULL."""
+    bits = np.unpackbits(np.frombuffer(values.buffers()[0], np.uint8), bitorder="little")
+    return bits[values.offset : values.offset + len(values)].astype(bool)

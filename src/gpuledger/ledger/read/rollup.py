@@ -1,0 +1,210 @@
+"""What do the lines in scope add up to, by device, owner and state?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuledger.ledger import lines
+from gpuledger.ledger.read.adding import Accumulator, runs
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.columns import Names, Rows, kept
+from gpuledger.physics.activity import COLUMNS as ACTIVITY
+from gpuledger.physics.activity import CONDITIONS, pipe_sums, recorded
+from gpuledger.physics.states import State
+from gpuledger.telemetry import schema
+from gpuledger.units import MS_PER_DAY
+
+# One account for each of these, and of power limit and slice, which may be NULL.
+LABELS = (*schema.DEVICE, "cluster", "namespace", "gpu_model", "tensor_precision", "state")
+OWN = ("limit_mw", "slice_ppm")
+HISTOGRAM = tuple(f"util_h{i:02d}" for i in range(lines.bins()))
+HEALTH = (
+    "xid_events", "rows_remapped", "row_remap_failures", "pcie_replays", "thermal_ms", "power_capped_ms", "throttle_ms",
+)  # fmt: skip
+HOTTEST = ("gpu_temp_max_c", "mem_temp_max_c")
+_SUMS = (
+    "samples", "observed_ms", "unstated_ms", "idle_ms", "idle_held_ms", "idle_unknown_ms", "util_ms", "util_ppm_ms",
+    "active_ms", "active_util_ppm_ms", "power_ms", "power_uj", "pif_ms", "pif_uj", "active_pif_ms", "active_pif_uj",
+    "energy_ms", "energy_mj", "class_idle_ms", "class_efficient_ms", "class_bottlenecked_ms", "class_moderate_ms",
+    "class_inefficient_ms", "bottleneck_ms", "phase_idle_ms", "phase_underutilized_ms", "phase_productive_ms",
+    "phase_compute_bound_ms", "pcie_rx_ms", "pcie_rx_bytes", "pcie_tx_ms", "pcie_tx_bytes", "nvlink_ms", "nvlink_bytes",
+    *HEALTH, *HISTOGRAM,
+)  # fmt: skip
+_DAY = ("active_ms", "bottleneck_ms", "active_pif_ms")
+
+
+@dataclass(frozen=True)
+class DeviceDays:
+    """By device: its latest host, active days, days bottlenecked for over half of their active time."""
+
+    host: list[str | None]
+    active: list[int]
+    bottlenecked: list[int]
+
+
+@dataclass(frozen=True)
+class AccountSums:
+    """Sums by device, owner and state, in order of device. `device` and `board` count up from 0.
+
+    `unobserved_ms`: by device the time between its first and last sample no sample stands for, whoever owned it.
+    `recorded`: the columns of pipe activity that hold anything.
+    """
+
+    labels: dict[str, list[str | None]]
+    sums: dict[str, np.ndarray]
+    limit_mw: np.ndarray
+    slice_ppm: np.ndarray
+    device: np.ndarray
+    board: np.ndarray
+    first_ms: np.ndarray
+    last_ms: np.ndarray
+    days: DeviceDays
+    unobserved_ms: list[int]
+    recorded: frozenset[str]
+    numbers: np.ndarray
+
+
+def state_codes(names: Names, codes: np.ndarray) -> np.ndarray:
+    """States as `State` numbers; -1 for lines of version 1, which have none."""
+    known = {s.label: int(s) for s in State}
+    return np.array([*(known.get(t or "", -1) for t in names.texts), -1], dtype=np.int64)[codes]
+
+
+def read_accounts(books: Books) -> AccountSums:
+    """The accounts of everyone in scope; an error where there is not one line."""
+    numbers = tuple(dict.fromkeys((*_SUMS, *ACTIVITY, *CONDITIONS)))
+    accounts = Accumulator(most=("last_ms", *HOTTEST), least=("first_ms",))
+    seen, days = Accumulator(most=("last_ms",), least=("first_ms",)), Accumulator(most=("last_ms",))
+    full: frozenset[str] = frozenset()
+    labels = (*LABELS, "host")
+    for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
+        device = [rows[c] for c in schema.DEVICE]
+        seen.add(device, {c: rows[c] for c in ("first_ms", "last_ms", "observed_ms")})
+        mine = {c: v[rows["wanted"]] for c, v in rows.items()} if not rows["wanted"].all() else rows
+        if not len(mine["hour_ms"]):
+            continue
+        full |= recorded(mine)
+        device = [mine[c] for c in schema.DEVICE]
+        day = mine["hour_ms"] // MS_PER_DAY
+        days.add([*device, day, mine["host"]], {c: mine[c] for c in (*_DAY, "last_ms")})
+        keys = [*(mine[c] for c in LABELS), *(_coded(mine[c]) for c in OWN)]
+        used = (*_SUMS, *CONDITIONS, "first_ms", "last_ms")
+        hottest = {c: np.nan_to_num(mine[c], nan=-1.0) for c in HOTTEST}
+        accounts.add(keys, {c: mine[c] for c in used} | hottest | pipe_sums(mine))
+    keys, sums = accounts.total()
+    if not keys:
+        raise books.nothing_found()
+    return _made(books, keys, sums, seen, days, full)
+
+
+def _coded(values: np.ndarray) -> np.ndarray:
+    """Figures as keys; -1 where there is none."""
+    return np.where(np.isnan(values), -1, values).astype(np.int64) if values.dtype.kind == "f" else values
+
+
+def _made(
+    books: Books, keys: list[np.ndarray], sums: dict[str, np.ndarray], seen: Accumulator, days: Accumulator, full: frozenset[str]
+) -> AccountSums:
+    names = books.names
+    places = [names[c].places()[codes] for c, codes in zip(LABELS, keys, strict=False)]
+    order = np.lexsort([*(k for k in reversed(keys[len(LABELS) :])), *reversed(places)])
+    keys, sums = [k[order] for k in keys], {c: v[order] for c, v in sums.items()}
+    board, instance = (_changes(k) for k in keys[:2])
+    device = np.cumsum(board | instance)
+    first = np.flatnonzero(np.diff(device, prepend=-1))
+    pairs = [k[first] for k in keys[:2]]
+    number = device_numbers(names, pairs)
+    limit, share = (np.where(k < 0, np.nan, k).astype(np.float64) for k in keys[len(LABELS) :])
+    sums["state"] = state_codes(names["state"], keys[LABELS.index("state")])
+    first_ms, last_ms = sums.pop("first_ms"), sums.pop("last_ms")
+    return AccountSums(
+        {c: names[c].text(codes) for c, codes in zip(LABELS, keys, strict=False)},
+        sums,
+        limit,
+        share,
+        device,
+        np.cumsum(board),
+        first_ms,
+        last_ms,
+        _device_days(days, number, names["host"], len(first)),
+        _unobserved(seen, number, len(first)),
+        full,
+        number,
+    )
+
+
+def device_numbers(names: dict[str, Names], pairs: list[np.ndarray]) -> np.ndarray:
+    """A table from the codes of a device's labels to its number; -1 for a device that is not in scope."""
+    boards, instances = (len(names[c]) for c in schema.DEVICE)
+    number = np.full((boards + 1, instances + 1), -1, dtype=np.int64)  # the last places are for no name, -1
+    number[tuple(pairs)] = np.arange(len(pairs[0]))
+    return number
+
+
+def numbered(rows: Rows, number: np.ndarray) -> np.ndarray:
+    """Each row's device as the accounts count it."""
+    board, instance = (rows[c] for c in schema.DEVICE)
+    inside = (board < number.shape[0] - 1) & (instance < number.shape[1] - 1)
+    if inside.all():
+        return number[board, instance]
+    found = np.full(len(board), -1, dtype=np.int64)
+    found[inside] = number[board[inside], instance[inside]]
+    return found
+
+
+def _changes(values: np.ndarray) -> np.ndarray:
+    """Where a value differs from the one before; the first does not."""
+    found = np.zeros(len(values), dtype=bool)
+    found[1:] = values[1:] != values[:-1]
+    return found
+
+
+def _unobserved(seen: Accumulator, number: np.ndarray, devices: int) -> list[int]:
+    keys, sums = seen.total()
+    device = number[tuple(keys)]
+    inside = device >= 0
+    left = np.zeros(devices, dtype=np.int64)
+    span = sums["last_ms"] - sums["first_ms"] - sums["observed_ms"].astype(np.int64)
+    left[device[inside]] = span[inside]
+    out: list[int] = np.maximum(left, 0).tolist()
+    return out
+
+
+def _device_days(days: Accumulator, number: np.ndarray, hosts: Names, devices: int) -> DeviceDays:
+    keys, sums = days.total()
+    device, place = number[keys[0], keys[1]], hosts.places()[keys[3]]
+    seen_ms = np.where(place > 0, sums["last_ms"], -1)
+    newest = np.full(devices, -1, dtype=np.int64)
+    np.maximum.at(newest, device, seen_ms)
+    latest = np.zeros(devices, dtype=np.int64)
+    np.maximum.at(latest, device, np.where(seen_ms == newest[device], place, 0))
+    texts = [None, *sorted(map(str, hosts.texts))]
+    order, starts = runs([device, keys[2] - keys[2].min()])
+    parts = (sums[c] if order is None else sums[c][order] for c in _DAY)
+    active, slow, judged = (np.add.reduceat(values, starts) for values in parts)
+    of = (device if order is None else device[order])[starts]
+    counts = (np.bincount(of, test, devices).astype(np.int64).tolist() for test in (active > 0, 2 * slow > judged))
+    return DeviceDays([texts[i] for i in latest.tolist()], *counts)
+
+
+_HOUR = ("samples", "observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "power_uj", "power_ms")
+
+
+def hour_lines(books: Books, accounts: AccountSums) -> Iterator[tuple[int, Rows]]:
+    """The lines in scope hour by hour, a file at a time, each with its device as the accounts count it."""
+    labels = ("namespace", "gpu_model", "tensor_precision", "state")
+    numbers = (*_HOUR, *(c for c in (*ACTIVITY, *CONDITIONS) if c in accounts.recorded))
+    for day_ms, rows in books.blocks(labels, numbers, ("limit_mw",), hourly=True):
+        rows["device"] = numbered(rows, accounts.numbers)
+        yield day_ms, rows | pipe_sums(rows)
+
+
+def quiet_spells(books: Books, accounts: AccountSums) -> Iterator[Rows]:
+    """Idle spells of the devices, a file at a time."""
+    for rows in books.quiet_spells():
+        device = numbered(rows, accounts.numbers)
+        spells = {"device": device, "start_ms": rows["start_ms"], "end_ms": rows["end_ms"]}
+        yield kept(spells, device >= 0)

@@ -1,0 +1,228 @@
+"""How much work does a reading prove, on this GPU model?
+
+    counters   activity x SM clock x SMs x FLOP per clock per SM, summed over pipes, over the dense peak
+    power      power over board power (PIF), and the same with the idle power taken off
+
+The tensor pipe does not tell its precision: a label does, else the figure is a range over what the GPU can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuledger.catalog.gpus import Gpu, find_gpu
+from gpuledger.physics.activity import PIPES
+from gpuledger.physics.pipes import Conditions, pipe_facts, pipe_worths, precision_name
+from gpuledger.physics.states import NOT_ALL_SEEN
+from gpuledger.units import Unknown
+
+Sums = Mapping[str, np.ndarray]
+
+_TERA = 1e12
+
+TENSOR_ONLY = "only the tensor pipe is recorded: a lower bound"
+NO_TENSOR = "the tensor pipe is not recorded: a lower bound"
+PART_VECTOR = "vector pipes are recorded for part of the time: a lower bound"
+NO_CLOCK = "the SM clock is not recorded: the rated clock is assumed"
+THIN = "memory busy and warp slots slim: taken as products of few rows, tiles half empty"
+
+
+@dataclass(frozen=True)
+class PipeRates:
+    """Share of the dense peak per ppm x MHz x ms of each pipe: low, middle, high. `notes` say what was assumed."""
+
+    per_activity: dict[str, tuple[Any, Any, Any]]
+    notes: tuple[str, ...]
+    thin: Any = False
+
+
+class ModelFacts:
+    """What the catalog knows of one GPU model, ready for sums."""
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name or "no model name"
+        self.gpu: Gpu | Unknown = find_gpu(name) if name else Unknown("the samples carry no model name")
+        self._rates: dict[str | None, PipeRates | Unknown] = {}
+
+    @property
+    def peak_tflops(self) -> float | Unknown:
+        """Dense peak at the reference precision."""
+        return self.gpu if isinstance(self.gpu, Unknown) else self.gpu.peak(self.gpu.reference_precision())
+
+    @property
+    def idle_mw(self) -> float | Unknown:
+        """Idle power of the board."""
+        if isinstance(self.gpu, Unknown):
+            return self.gpu
+        fact = self.gpu.idle_power_w
+        return fact.value * 1e3 if fact else Unknown(f"the catalog has no idle power for {self.gpu.name}")
+
+    @property
+    def link_bytes_per_s(self) -> float | Unknown:
+        """NVLink (or the like) of the board, both directions together."""
+        if isinstance(self.gpu, Unknown):
+            return self.gpu
+        link = self.gpu.link
+        if link is None or link.kind.startswith("PCIe"):
+            return Unknown(f"{self.gpu.name} has no link of its own beside PCIe")
+        return link.bytes_per_s.value
+
+    def achievable_tflops(self, source: str) -> float | Unknown:
+        """What this model can reach, by the named source."""
+        if isinstance(self.gpu, Unknown):
+            return self.gpu
+        return self.peak_tflops if source == "peak" else self.gpu.achievable_tflops(source)
+
+    def rates(self, precision: str | None) -> PipeRates | Unknown:
+        """What each pipe's activity is worth; `precision` is the owner's label, None where it says nothing."""
+        if precision not in self._rates:
+            self._rates[precision] = self.gpu if isinstance(self.gpu, Unknown) else pipe_rates(self.gpu, precision)
+        return self._rates[precision]
+
+
+def pipe_rates(gpu: Gpu, precision: str | None = None, seen: Conditions | None = None) -> PipeRates | Unknown:
+    """Every pipe's worth on one GPU; a pipe the catalog cannot rate is left out and named in the notes."""
+    peak = gpu.peak(gpu.reference_precision())
+    if isinstance(peak, Unknown):
+        return peak
+    if gpu.sm_count is None:
+        return Unknown(f"the catalog has no SM count for {gpu.name}")
+    worths = pipe_worths(gpu, precision, seen)
+    if isinstance(worths, Unknown):
+        return worths
+    # ppm x MHz is 1e-6 x 1e6: activity x clock in whole FLOP per second needs no further factor.
+    unit = gpu.sm_count.value / (peak * _TERA)
+    rates = {pipe: (low * unit, middle * unit, high * unit) for pipe, (low, middle, high) in worths.edges.items()}
+    return PipeRates({"matrix": rates.pop("tensor"), **rates}, worths.notes, worths.thin)
+
+
+def conditions(sums: Sums, rows: np.ndarray) -> Conditions:
+    """What decides how fully the tensor pipe works, of some rows of sums."""
+
+    def mean(name: str) -> np.ndarray:
+        return _over(sums[f"{name}_ppm_ms"][rows], sums[f"{name}_ms"][rows])
+
+    tensor, sm, engine = mean("tensor"), mean("sm"), mean("engine")
+    capped = _over(sums["tensor_capped_ppm_ms"][rows], sums["tensor_ppm_ms"][rows])
+    return Conditions(
+        np.where(sums["throttle_ms"][rows] > 0, capped, np.nan),
+        _over(tensor, sm),
+        _over(mean("occupancy"), sm),
+        _over(mean("dram"), engine),
+    )
+
+
+@dataclass(frozen=True)
+class Worked:
+    """Share of the dense peak x ms by row, low, middle and high, and the time it stands on; what was assumed of each.
+
+    `bound`: not all pipes that may work are recorded, so the figure is a lower bound; its high end says how much more.
+    """
+
+    ms: np.ndarray
+    low: np.ndarray
+    middle: np.ndarray
+    high: np.ndarray
+    bound: np.ndarray
+    notes: tuple[frozenset[str], ...]
+
+
+def kinds_of(
+    models: Sequence[str | None], precisions: Sequence[str | None]
+) -> tuple[np.ndarray, list[tuple[str | None, str | None]]]:
+    """The kind of each row, and each kind's model and precision."""
+    pairs = list(zip(models, precisions, strict=True))
+    found = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
+    return np.array([found[pair] for pair in pairs], dtype=np.int64), list(found)
+
+
+def work(
+    sums: Sums,
+    of_row: np.ndarray,
+    kinds: Sequence[tuple[str | None, str | None]],
+    models: Mapping[str | None, ModelFacts],
+    *,
+    with_notes: bool = True,
+) -> Worked:
+    """The work the pipes did in rows of sums of one state each; `kinds`: model and precision, `of_row` each row's."""
+    n = len(of_row)
+    ms, bound = np.zeros(n), np.zeros(n, dtype=bool)
+    edges, notes = np.zeros((3, n)), [frozenset[str]()] * (n if with_notes else 0)
+    for number, kind in enumerate(kinds):
+        rows = np.flatnonzero(of_row == number)
+        gpu = models[kind[0]].gpu
+        rates = gpu if isinstance(gpu, Unknown) else pipe_rates(gpu, kind[1], conditions(sums, rows))
+        if isinstance(rates, Unknown) or isinstance(gpu, Unknown):
+            continue
+        ms[rows] = sums["counters_ms"][rows]
+        hidden = np.isin(sums["state"][rows], NOT_ALL_SEEN)
+        edges[:, rows] = _edges(sums, rows, rates, gpu, known=bool(precision_name(kind[1])), hidden=hidden)
+        bound[rows] = hidden & (ms[rows] > 0)
+        if with_notes:
+            _note(notes, sums, rows, rates, hidden)
+    return Worked(ms, edges[0], edges[1], edges[2], bound, tuple(notes))
+
+
+def _edges(
+    sums: Sums, rows: np.ndarray, rates: PipeRates, gpu: Gpu, *, known: bool, hidden: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    facts = pipe_facts()
+    stands = np.maximum(sums["counters_ms"][rows], 1.0)
+    active = {p: sums[p][rows] for p in PIPES if p in rates.per_activity}
+    clock = np.maximum(_over(sums["clock_mhz_ms"][rows], sums["clock_ms"][rows], _rated_mhz(gpu)), 1.0)
+    # Activity below the noise is the driver's own housekeeping.
+    active = {p: np.where(v >= facts.noise_ratio * 1e6 * clock * stands, v, 0.0) for p, v in active.items()}
+    parts = [{p: v * rates.per_activity[p][place] for p, v in active.items()} for place in range(3)]
+    low, middle, high = (np.sum(list(p.values()), axis=0) if p else np.zeros(len(rows)) for p in parts)
+    # Plain vector kernels show some tensor activity that is not matrix work.
+    vector = sum((active[p] for p in ("fp32", "fp64", "fp16") if p in active), np.zeros(len(rows)))
+    if "matrix" in active:
+        stray = active["matrix"] <= facts.stray_tensor_per_vector_ratio * vector
+        low = np.where(stray, low - parts[0]["matrix"], low)
+    if not known:
+        # One issue ratio holds for the work of a state, whichever it is: only the precision spreads the range.
+        high = np.minimum(high, facts.spread * np.where(low > 0, low, np.inf))
+    middle = np.minimum(np.maximum(middle, low), np.maximum(high, low))
+    if hidden.any():
+        most = gpu.peak("fp32"), gpu.peak(gpu.reference_precision())
+        if not isinstance(most[0], Unknown) and not isinstance(most[1], Unknown):
+            # At most: vector work in all of the time that nothing else is seen in.
+            room = np.maximum(sums["busy_ppm_ms"][rows] / 1e6 - middle, 0.0)
+            high = np.where(hidden, np.maximum(high, middle + room * most[0] / most[1]), high)
+    return low, middle, np.maximum(high, middle)
+
+
+def _note(notes: list[frozenset[str]], sums: Sums, rows: np.ndarray, rates: PipeRates, hidden: np.ndarray) -> None:
+    thin = np.broadcast_to(np.asarray(rates.thin, dtype=bool), len(rows))
+    columns = (sums[name][rows] > 0 for name in ("counters_ms", "matrix_ms", "vector_ms", "unclocked_ms"))
+    cases = dict[tuple[bool, ...], frozenset[str]]()
+    for row, *case in zip(rows.tolist(), *(c.tolist() for c in (*columns, hidden, thin)), strict=True):
+        key = tuple(case)
+        if key not in cases:
+            cases[key] = _assumed(rates.notes, *key)
+        notes[row] = cases[key]
+
+
+def _assumed(
+    general: Sequence[str], recorded: bool, matrix: bool, vector: bool, unclocked: bool, hidden: bool, thin: bool
+) -> frozenset[str]:
+    if not recorded:
+        return frozenset()
+    said = [*general, *([THIN] if thin else []), *([NO_CLOCK] if unclocked else [])]
+    if hidden:
+        said.append(TENSOR_ONLY if matrix and not vector else NO_TENSOR if not matrix else PART_VECTOR)
+    return frozenset(said)
+
+
+def _rated_mhz(gpu: Gpu) -> float:
+    rated = gpu.tensor_rated_mhz or gpu.fp32_rated_mhz
+    return 1.0 if rated is None else rated.value
+
+
+def _over(part: np.ndarray, whole: np.ndarray, otherwise: float = np.nan) -> np.ndarray:
+    """part / whole; `otherwise` where there is no whole."""
+    return np.divide(part, whole, out=np.full(len(part), otherwise), where=np.asarray(whole) > 0)

@@ -1,0 +1,235 @@
+"""How many FLOPs ran, going by how active each pipe was?
+
+FLOP/s = activity x SM clock x SMs x FLOP per clock per SM, summed over the pipes. What an active pipe is worth is in
+data/pipes.toml: the tensor pipe's precision must be told or is a range, and how fully it issues depends on its state.
+Vector FLOPs are in the sum: they are work the hardware did. Beside tensor work they are a few percent.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from gpuledger.catalog.architectures import issue_ratio
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.gpu_facts import PEAK_TOLERANCE_RATIO
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.units import Unknown
+
+Values = Any  # a number or an array of them
+Edges = tuple[Values, Values, Values]
+# Which pipe a told precision runs on, where it is not the hmma pipe.
+_OWN_PIPE = {"int8": "imma", "fp64": "dfma"}
+
+
+class _Vector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    low_ratio: float
+    high_ratio: float
+    fp16_low_ratio: float
+    fp16_per_fp32: float
+
+
+class _Edges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    low_ratio: float
+    middle_ratio: float
+    high_ratio: float
+
+    def times(self, flop: float) -> Edges:
+        return self.low_ratio * flop, self.middle_ratio * flop, self.high_ratio * flop
+
+
+class _Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    capped_issue_ratio: float
+    capped_low_ratio: float
+    free_issue_ratio: float
+    free_low_ratio: float
+    saturated_from_ratio: float
+    slim_below_ratio: float
+    slim_low_ratio: float
+    full_low_ratio: float
+    fill_low_ratio: float
+    sparse_below_ratio: float
+    sparse_low_ratio: float
+
+
+class _Thin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    saturation_below_ratio: float
+    slots_below_ratio: float
+    dram_from_ratio: float
+    low_ratio: float
+    middle_ratio: float
+
+
+class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The data file."""
+
+    version: int
+    usual: tuple[str, ...]
+    spread: float
+    noise_ratio: float
+    stray_tensor_per_vector_ratio: float
+    names: dict[str, str]
+    vector: _Vector
+    emulated_fp32: _Edges
+    tensor: dict[str, _Tensor]
+    thin: dict[str, _Thin]
+    imma: dict[str, _Edges]
+    dfma: dict[str, _Edges]
+
+
+@cache
+def pipe_facts() -> PipeFacts:
+    """What is known of pipes."""
+    return load_toml(data_dir(__package__, "data", "pipes.toml"), PipeFacts)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What decides how fully an active tensor pipe works, as numbers or arrays; NaN where it is not known.
+
+    capped      share of the tensor activity with clocks held down by a power limit
+    saturation  tensor activity over SM activity
+    slots       warp slots filled, over SM activity
+    dram        memory interface activity while a kernel runs
+    """
+
+    capped: Values = math.nan
+    saturation: Values = math.nan
+    slots: Values = math.nan
+    dram: Values = math.nan
+
+
+@dataclass(frozen=True)
+class Worths:
+    """FLOP per clock per SM of each pipe at full activity: low, middle, high. `notes` say what was assumed.
+
+    `thin`: where the tensor pipe was taken to work on products of few rows.
+    """
+
+    edges: dict[str, Edges]
+    notes: tuple[str, ...]
+    thin: Values = False
+
+
+def precision_name(label: str | None) -> str | None:
+    """The catalog's name of a precision: bfloat16 is bf16."""
+    if not label or not label.strip():
+        return None
+    folded = label.strip().casefold().removeprefix("torch.")
+    return pipe_facts().names.get(folded, folded)
+
+
+def pipe_worths(gpu: Gpu, precision: str | None = None, seen: Conditions | None = None) -> Worths | Unknown:
+    """What each pipe is worth on this GPU; a pipe the catalog cannot rate is left out."""
+    known, notes = precision_name(precision), list[str]()
+    own = known in _OWN_PIPE
+    seen = seen or Conditions()
+    tensor = _float_tensor(gpu, None if own else known, seen, [] if own else notes)
+    if isinstance(tensor, Unknown):
+        return tensor
+    edges = {"hmma": tensor, "tensor": tensor} | _vector(gpu)
+    for pipe, kind in (("imma", "int8"), ("dfma", "fp64_tensor")):
+        flop = gpu.tensor_flop_per_clk_per_sm(kind)
+        if isinstance(flop, Unknown):
+            continue
+        facts = getattr(pipe_facts(), pipe).get(gpu.architecture)
+        edges[pipe] = facts.times(flop) if facts else (flop, flop, flop)
+        if _OWN_PIPE.get(known or "") == pipe:
+            edges["tensor"] = edges[pipe]
+    return Worths(edges, tuple(dict.fromkeys(notes)), False if own else _thin(gpu, seen))
+
+
+def _float_tensor(gpu: Gpu, known: str | None, seen: Conditions, notes: list[str]) -> Edges | Unknown:
+    """Floating-point tensor work."""
+    reference = gpu.tensor_flop_per_clk_per_sm(gpu.reference_precision())
+    if isinstance(reference, Unknown):
+        return reference
+    low, middle, high = _issue(gpu, seen, notes)
+    facts, flops = pipe_facts(), _usual_flops(gpu)
+    if known:
+        flop = gpu.tensor_flop_per_clk_per_sm("tf32" if known == "fp32" else known)
+        if not isinstance(flop, Unknown):
+            edges = low * flop, middle * flop, high * flop
+            if known != "fp32" or "tf32" not in flops:
+                return edges
+            notes.append("fp32 on the tensor pipe: taken as three tf32 products each")
+            full, emulated = _saturated(gpu, seen), facts.emulated_fp32.times(flops["tf32"])
+            low, middle, high = (np.where(full, e, m) for e, m in zip(edges, emulated, strict=True))
+            return low, middle, high
+        notes.append(f"label {known!r} is not a tensor precision of {gpu.name}, so not used")
+    slowest, fastest = min(flops, key=lambda p: flops[p]), max(flops, key=lambda p: flops[p])
+    if flops[slowest] == flops[fastest]:
+        return low * reference, middle * reference, high * reference
+    notes.append(f"tensor precision unknown: {slowest} to {fastest}, middle {gpu.reference_precision()}")
+    return _unknown_low(gpu, seen, low) * flops[slowest], middle * reference, high * flops[fastest]
+
+
+def _usual_flops(gpu: Gpu) -> dict[str, float]:
+    """FLOP per clock per SM of the usual tensor precisions this GPU has, slowest first."""
+    rated = {p: gpu.tensor_flop_per_clk_per_sm(p) for p in gpu.tensor_precisions() if p in pipe_facts().usual}
+    return {p: flop for p, flop in rated.items() if not isinstance(flop, Unknown)}
+
+
+def _saturated(gpu: Gpu, seen: Conditions) -> Values:
+    """Whether the tensor pipe fills the SMs' time; False where that is not known."""
+    own = pipe_facts().tensor.get(gpu.architecture)
+    return np.asarray(seen.saturation) >= own.saturated_from_ratio if own else False
+
+
+def _issue(gpu: Gpu, seen: Conditions, notes: list[str]) -> Edges:
+    """The share of its FLOPs a tensor pipe does while active."""
+    general, own = issue_ratio(gpu.architecture), pipe_facts().tensor.get(gpu.architecture)
+    if isinstance(general, Unknown):
+        notes.append(f"{general.why}: taken as 1, so tensor work may read high")
+        return 1.0, 1.0, 1.0
+    if own is None:
+        return general.low, general.middle, general.high
+    capped, saturation = np.asarray(seen.capped), np.asarray(seen.saturation)
+    no_cap = np.isnan(capped)
+    low = np.where(no_cap, general.low, capped * own.capped_low_ratio + (1 - capped) * own.free_low_ratio)
+    middle = np.where(no_cap, general.middle, capped * own.capped_issue_ratio + (1 - capped) * own.free_issue_ratio)
+    partly = ~np.isnan(saturation) & ~_saturated(gpu, seen)
+    filled = np.where(saturation < own.sparse_below_ratio, own.sparse_low_ratio, own.fill_low_ratio)
+    low = np.where(partly, filled, low)
+    if (thin := pipe_facts().thin.get(gpu.architecture)) is not None:
+        few = _thin(gpu, seen)
+        low, middle = np.where(few, thin.low_ratio, low), np.where(few, thin.middle_ratio, middle)
+    return low, middle, general.high
+
+
+def _thin(gpu: Gpu, seen: Conditions) -> Values:
+    """Whether the counters show products of few rows: memory busy, warp slots slim, the pipe half used."""
+    own = pipe_facts().thin.get(gpu.architecture)
+    if own is None:
+        return False
+    slim = (np.asarray(seen.saturation) < own.saturation_below_ratio) & (np.asarray(seen.slots) < own.slots_below_ratio)
+    return slim & (np.asarray(seen.dram) >= own.dram_from_ratio)
+
+
+def _unknown_low(gpu: Gpu, seen: Conditions, low: Values) -> Values:
+    """Where the range of an unknown precision begins: full warp slots mean the slowest precision, slim ones not."""
+    own, slots = pipe_facts().tensor.get(gpu.architecture), np.asarray(seen.slots)
+    if own is None:
+        return low
+    told = np.where(slots < own.slim_below_ratio, own.slim_low_ratio, own.full_low_ratio)
+    return np.where(~np.isnan(slots) & _saturated(gpu, seen), told, low)
+
+
+def _vector(gpu: Gpu) -> dict[str, Edges]:
+    """The vector pipes that can be rated."""
+    if gpu.fp32_flop_per_clk_sm is None:
+        return {}
+    fp32, v = gpu.fp32_flop_per_clk_sm.value, pipe_facts().vector
+    flops = {"fp32": fp32, "fp16": v.fp16_per_fp32 * fp32}
+    double, single = gpu.peak("fp64"), gpu.peak("fp32")
+    if not isinstance(double, Unknown) and not isinstance(single, Unknown):
+        # Peaks are printed rounded (34 and 67 on Hopper); the hardware has exactly half the lanes.
+        half = abs(double / single / 0.5 - 1) <= PEAK_TOLERANCE_RATIO
+        flops["fp64"] = fp32 * (0.5 if half else double / single)
+    low = {"fp16": v.fp16_low_ratio}
+    return {pipe: (low.get(pipe, v.low_ratio) * f, f, v.high_ratio * f) for pipe, f in flops.items()}

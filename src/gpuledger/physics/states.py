@@ -1,0 +1,258 @@
+"""What was a GPU doing in one sample?
+
+Judgment needs the state of each sample: a mean over an hour cannot be taken apart again. States are decided by sample
+when lines are posted; time, activity and energy are then summed by state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+
+import msgspec
+import numpy as np
+
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.thresholds import Idle
+from gpuledger.units import PPM
+
+TENSOR_KINDS = ("hmma", "imma", "dfma")
+VECTOR = ("fp32", "fp16", "fp64")
+POWER_CAP_BITS, THERMAL_BITS = 0x4 | 0x80, 0x20 | 0x40  # clock event reasons as NVML numbers them
+
+
+class State(IntEnum):
+    """The state of a device in one sample. `*_UNSEEN`: not all compute pipes are recorded, so more work may hide."""
+
+    IDLE = 0  # no work for 30 s and longer
+    WAIT = 1  # no work, between two pieces of work less than 30 s apart
+    LIGHT = 2  # works; neither the pipes nor the memory are used much
+    MATRIX = 3  # the tensor pipe does most
+    VECTOR = 4  # the vector pipes do most
+    MEMORY = 5  # the memory interface does most
+    CAPPED = 6  # at a power limit set below the board's own
+    PLAIN = 7  # works; no pipe is recorded
+    UNSTATED = 8  # neither activity nor utilization is known
+    LIGHT_UNSEEN = 9
+    MATRIX_UNSEEN = 10
+    VECTOR_UNSEEN = 11
+    MEMORY_UNSEEN = 12
+
+    @property
+    def label(self) -> str:
+        """As lines write it."""
+        return self.name.lower().replace("_", "-")
+
+
+LABELS = tuple(s.label for s in State)
+UNSEEN = State.LIGHT_UNSEEN - State.LIGHT
+RESTING = (State.IDLE, State.WAIT, State.UNSTATED)
+BY_MEMORY = (State.MEMORY, State.MEMORY_UNSEEN)
+BY_PIPES = tuple(s for s in State if s.label.split("-")[0] in ("light", "matrix", "vector"))
+NOT_ALL_SEEN = tuple(s for s in State if s >= State.LIGHT_UNSEEN)
+# How memory stands in a sample without work.
+FREE, HELD, NO_MEMORY = 0, 1, 2
+
+
+class _Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    limit_below_board_ratio: float
+    power_from_limit_ratio: float
+
+
+class _Light(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    share_below_ratio: float
+
+
+class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The power a GPU draws idle, for its tensor pipe and for its memory at full activity."""
+
+    idle_w: float
+    tensor_w: float
+    dram_w: float
+    vector_from_w: float
+
+
+class StateRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The data file."""
+
+    version: int
+    capped: _Capped
+    light: _Light
+    budgets: dict[str, Budget]
+
+
+@cache
+def state_rules() -> StateRules:
+    """The shipped rules."""
+    return load_toml(data_dir(__package__, "data", "states.toml"), StateRules)
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """What the catalog says of each row's GPU; NaN where it says nothing. Scalars where all rows share a model.
+
+    `per_activity`: share of the dense peak for each pipe at full activity, per MHz of the SM clock (middle estimate).
+    """
+
+    board_w: np.ndarray
+    rated_mhz: np.ndarray
+    per_activity: Mapping[str, np.ndarray]
+    budget: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """State by row, how memory stands, and the busy share of each row's time (NaN where it is not known)."""
+
+    state: np.ndarray
+    memory: np.ndarray
+    busy: np.ndarray | None
+    by_engine: np.ndarray | None
+
+
+Readings = Mapping[str, np.ndarray]
+
+
+def judge(readings: Readings, facts: RowFacts, idle: Idle, n: int) -> Judged:
+    """The state of each row by itself; which of the still ones are waits is decided by their neighbors."""
+    activity = _either(readings.get("engine_ratio"), readings.get("sm_ratio"))
+    util = readings.get("gpu_util_ratio")
+    busy = _either(activity, util)
+    if busy is None:
+        return Judged(np.full(n, State.UNSTATED, np.int8), np.zeros(n, np.int8), None, None)
+    if activity is None:
+        still = busy < idle.util_below_ratio
+    else:
+        still = activity < idle.activity_below_ratio
+        if util is not None:
+            still |= np.isnan(activity) & (util < idle.util_below_ratio)
+    state = _working(readings, facts, n)
+    state[still] = State.IDLE
+    state[np.isnan(busy)] = State.UNSTATED
+    return Judged(state, memory_of(readings, still, idle), busy, activity)
+
+
+def _either(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    """The first where it is known, else the second."""
+    if first is None or second is None:
+        return second if first is None else first
+    blank = np.isnan(first)
+    return np.where(blank, second, first) if blank.any() else first
+
+
+def memory_of(readings: Readings, still: np.ndarray, idle: Idle) -> np.ndarray:
+    """Whether memory is held, free or not recorded, in the rows without work."""
+    out = np.zeros(len(still), np.int8)
+    where = np.flatnonzero(still)
+    used = readings.get("fb_used_bytes")
+    if not len(where):
+        return out
+    if used is None:
+        out[where] = NO_MEMORY
+        return out
+    free, used = readings.get("fb_free_bytes"), used[where]
+    card = np.nan_to_num(used + free[where]) if free is not None else np.zeros(len(where))
+    limit = np.maximum(idle.held_above_bytes, idle.held_above_card_ratio * card)
+    out[where] = np.where(np.isnan(used), NO_MEMORY, np.where(used > limit, HELD, FREE))
+    return out
+
+
+def _working(readings: Readings, facts: RowFacts, n: int) -> np.ndarray:
+    """The state of each row as if it worked."""
+    known = {p: readings[f"{p}_ratio"] for p in ("tensor", *TENSOR_KINDS, *VECTOR) if f"{p}_ratio" in readings}
+    state = np.full(n, State.PLAIN, np.int8)
+    if known:
+        matrix, vector = _shares(known, readings, facts, n)
+        _by_share(state, matrix, vector, readings, facts)
+    capped = _capped(readings, facts)
+    if capped is not None:
+        state[capped] = State.CAPPED
+    return state
+
+
+def clock_mhz(readings: Readings, facts: RowFacts) -> np.ndarray:
+    """The SM clock; the rated one where none is recorded."""
+    clock = readings.get("sm_clock_mhz")
+    if clock is None:
+        return np.asarray(facts.rated_mhz, dtype=np.float64)
+    blank = np.isnan(clock)
+    return np.where(blank, facts.rated_mhz, clock) if blank.any() else clock
+
+
+def _shares(
+    known: Mapping[str, np.ndarray], readings: Readings, facts: RowFacts, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Share of the peak by tensor and by vector work; NaN where the pipe or its worth is not known."""
+    mhz = clock_mhz(readings, facts)
+
+    def share(pipe: str) -> np.ndarray | None:
+        return known[pipe] * mhz * facts.per_activity[pipe] if pipe in known and pipe in facts.per_activity else None
+
+    matrix = share("tensor")
+    kinds = [s for s in map(share, TENSOR_KINDS) if s is not None]
+    if "hmma" in known and kinds:
+        matrix = _either(np.sum(kinds, axis=0), matrix)
+    vector = share("fp32")
+    if vector is not None:
+        for pipe in ("fp16", "fp64"):
+            if (more := share(pipe)) is not None:
+                vector = vector + np.nan_to_num(more)
+    blank = np.full(n, np.nan)
+    return blank if matrix is None else matrix, blank if vector is None else vector
+
+
+def _by_share(
+    state: np.ndarray, matrix: np.ndarray, vector: np.ndarray, readings: Readings, facts: RowFacts
+) -> None:
+    """The larger of compute and memory decides; little of either is light."""
+    no_matrix, no_vector = np.isnan(matrix), np.isnan(vector)
+    some = ~(no_matrix & no_vector)
+    if not some.any():
+        return
+    matrix, vector = np.nan_to_num(matrix), np.nan_to_num(vector)
+    compute, dram = matrix + vector, readings.get("dram_ratio")
+    found = np.where(matrix >= vector, np.int8(State.MATRIX), np.int8(State.VECTOR))
+    top = compute
+    if dram is not None:
+        memory = np.nan_to_num(dram)
+        found[memory > compute] = State.MEMORY
+        top = np.maximum(compute, memory)
+    found[top < state_rules().light.share_below_ratio] = State.LIGHT
+    hidden = no_matrix | no_vector
+    if hidden.any():
+        ruled_out = _vector_ruled_out(readings, facts)
+        if ruled_out is not None:
+            hidden &= no_matrix | ~ruled_out
+        found[hidden] += UNSEEN
+    state[some] = found[some]
+
+
+def _vector_ruled_out(readings: Readings, facts: RowFacts) -> np.ndarray | None:
+    """Where the power leaves no room for vector work; None where that cannot be told of any row."""
+    power, tensor, dram = (readings.get(n) for n in ("power_w", "tensor_ratio", "dram_ratio"))
+    budget = facts.budget
+    if power is None or tensor is None or dram is None or not budget:
+        return None
+    left = power - budget["idle_w"] - budget["tensor_w"] * tensor - budget["dram_w"] * dram
+    return np.asarray(left < budget["vector_from_w"])  # NaN, not known, is not below
+
+
+def _capped(readings: Readings, facts: RowFacts) -> np.ndarray | None:
+    """Rows at a power limit that was set below the board's own; None where no limit is recorded."""
+    limit, power = readings.get("power_limit_w"), readings.get("power_w")
+    if limit is None or power is None:
+        return None
+    rule, bits = state_rules().capped, readings.get("throttle_bits")
+    low = ~(limit >= rule.limit_below_board_ratio * facts.board_w)
+    capped = low & (power >= rule.power_from_limit_ratio * limit)
+    if bits is not None:
+        said = ~np.isnan(bits)
+        capped &= ~said | ((np.where(said, bits, 0).astype(np.int64) & POWER_CAP_BITS) != 0)
+    return np.asarray(capped & ~np.isnan(limit))
+
+
+def ppm(values: np.ndarray) -> np.ndarray:
+    """Shares as whole parts per million."""
+    return np.rint(np.multiply(values, PPM, dtype=np.float64))

@@ -1,0 +1,74 @@
+"""Are whole numbers added up exactly, in whatever order and pieces they come?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuledger.ledger.read.adding import Sums, added, distinct, runs
+
+HUGE = (1 << 63) - 1
+ROWS = st.lists(
+    st.tuples(st.integers(-1, 3), st.integers(-1, 2), st.integers(0, 5) | st.integers(0, HUGE)), min_size=1, max_size=40
+)
+
+
+def expected(rows: list[tuple[int, int, int]]) -> dict[tuple[int, int], float]:
+    """Python's whole numbers have no limit, and round once."""
+    sums: dict[tuple[int, int], int] = defaultdict(int)
+    for a, b, value in rows:
+        sums[a, b] += value
+    return {key: float(total) for key, total in sums.items()}
+
+
+@given(ROWS)
+@settings(deadline=None)
+def test_runs_bring_equal_keys_together_and_their_sums_are_exact(rows: list[tuple[int, int, int]]) -> None:
+    a, b, values = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    order, starts = runs([a + 1, b + 1])
+    if order is not None:
+        a, b, values = a[order], b[order], values[order]
+    found = dict(
+        zip(zip(a[starts].tolist(), b[starts].tolist(), strict=True), added(values, starts).tolist(), strict=True)
+    )
+    assert found == expected(rows)
+    assert list(found) == sorted(found)
+
+
+@given(ROWS, st.integers(1, 40))
+@settings(deadline=None)
+def test_sums_do_not_depend_on_how_rows_are_cut(rows: list[tuple[int, int, int]], size: int) -> None:
+    sums = Sums()
+    for start in range(0, len(rows), size):
+        a, b, values = (np.array(c, dtype=np.int64) for c in zip(*rows[start : start + size], strict=True))
+        sums.add([a, b], {"x": values, "none": np.zeros(len(a), dtype=np.int64)})
+    (a, b), found = sums.total()
+    assert dict(zip(zip(a.tolist(), b.tolist(), strict=True), found["x"].tolist(), strict=True)) == expected(rows)
+    assert not found["none"].any()
+
+
+def test_nothing_was_added() -> None:
+    assert Sums().total() == ([], {})
+
+
+def test_keys_too_wide_for_one_number_are_counted_up_first() -> None:
+    wide = np.array([0, 1 << 40, 1 << 40, 0], dtype=np.int64)
+    order, starts = runs([wide, wide, np.array([0, 1, 1, 0], dtype=np.int64)])
+    assert order is not None
+    assert (order.tolist(), starts.tolist()) == ([0, 3, 1, 2], [0, 2])
+
+
+def test_rows_that_stand_in_order_are_left_alone() -> None:
+    order, starts = runs([np.array([0, 0, 2], dtype=np.int64)])
+    assert order is None
+    assert starts.tolist() == [0, 2]
+    assert runs([np.zeros(0, np.int64)])[1].tolist() == []
+    assert added(np.zeros(0, np.int64), np.zeros(0, np.int64)).tolist() == []
+
+
+@given(st.lists(st.integers(-5, 5)))
+def test_distinct_is_what_a_set_says(values: list[int]) -> None:
+    assert distinct(np.array(values, dtype=np.int64)).tolist() == sorted(set(values))

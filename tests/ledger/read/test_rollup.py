@@ -1,0 +1,107 @@
+"""Do lines add up to the same accounts, whatever order, pieces and days they come in?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpuledger.ledger.read.rollup import add_accounts, by_day
+from gpuledger.efficiency.encode import to_json
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.lake.layout import Lake
+from gpuledger.units import MS_PER_HOUR
+
+Make = Callable[..., Any]
+
+
+def test_a_devices_latest_host_and_its_slow_days(books: Callable[..., Lake], line: Make) -> None:
+    slow = {"util": 0.9, "pif": 0.3, "bottleneck_ms": MS_PER_HOUR}
+    fast = {"util": 0.9, "pif": 0.9, "bottleneck_ms": MS_PER_HOUR // 2}
+    given = [(0, "old", slow), (25, "new", slow), (26, None, slow), (50, None, fast)]
+    lake = books(*(line(hour, host=host, **how) for hour, host, how in given))
+    days = Books(lake, Scope()).accounts().days
+    assert (days.host, days.active, days.bottlenecked) == (["new"], [3], [2])
+
+
+def test_accounts_do_not_depend_on_the_order_of_lines(books: Callable[..., Lake], line: Make) -> None:
+    given = [
+        line(h, g, util=0.5, pif=0.4, namespace=n) for h in (0, 30) for g in ("GPU-b", "GPU-a") for n in ("n", None)
+    ]
+    first, last = (Books(books(*rows), Scope()).accounts() for rows in (given, given[::-1]))
+    assert first.labels == last.labels
+    assert first.labels["gpu_uuid"] == ["GPU-a", "GPU-a", "GPU-b", "GPU-b"]
+    assert first.labels["namespace"] == [None, "n", None, "n"]
+    assert first.device.tolist() == first.board.tolist() == [0, 0, 1, 1]
+    assert all((first.sums[c] == last.sums[c]).all() for c in first.sums)
+    assert first.sums["samples"].tolist() == [120, 120, 120, 120]
+
+
+def test_hours_of_a_day_are_made_one(books: Callable[..., Lake], line: Make) -> None:
+    lake = books(
+        *(line(h, g, util=0.5, slice_ppm=s) for h in range(4) for g, s in (("GPU-a", None), ("GPU-b", 500_000)))
+    )
+    reading = Books(lake, Scope(since_ms=line(1)["hour_ms"]))  # not at midnight: from hours
+    found = reading.accounts()
+    assert found.sums["samples"].tolist() == [180, 180]
+    assert np.isnan(found.slice_ppm[0])
+    assert found.slice_ppm[1] == 500_000
+    assert (found.last_ms - found.first_ms).tolist() == [3 * MS_PER_HOUR] * 2
+
+
+def test_a_board_and_its_instances_are_devices_of_their_own(
+    state: Callable[..., EfficiencyStatement], line: Make
+) -> None:
+    parts = [line(0, "GPU-a", util=u, gpu_instance_id=i, slice_ppm=142_857) for i, u in (("2", 0.2), ("1", 0.1))]
+    found = state(*parts, line(0, "GPU-b", util=0.3))
+    assert [(g.gpu_uuid, g.gpu_instance_id, g.means.gpu_util_pct) for g in found.per_gpu] == [
+        ("GPU-a", "1", pytest.approx(10)), ("GPU-a", "2", pytest.approx(20)), ("GPU-b", None, pytest.approx(30)),
+    ]  # fmt: skip
+    assert found.gpus == 2
+
+
+@pytest.mark.parametrize("owner", ["w/1", "n/w/1", "r"])
+def test_an_owner_is_a_workload_a_run_or_both_with_a_namespace(
+    books: Callable[..., Lake], line: Make, owner: str
+) -> None:
+    mine = line(0, "GPU-a", util=0.5, namespace="n", workload="w/1", run_id="r")
+    other = line(1, "GPU-a", util=0.5, namespace="n/w", workload="2", run_id=None)
+    found = Books(books(mine, other), Scope(owners=(owner,))).accounts()
+    assert found.sums["samples"].tolist() == [60]
+
+
+def test_time_without_an_owner_can_be_asked_for(state: Callable[..., EfficiencyStatement], line: Make) -> None:
+    found = state(line(0, util=0.5, namespace=None), line(1, util=0.5), namespaces=["unallocated"])
+    assert found.samples == 60
+    # The other owner's hour was observed, only not asked for.
+    assert to_json(found)["per_gpu"][0]["unobserved_h"] == 0
+
+
+def test_more_than_a_whole_number_holds_is_added_exactly(books: Callable[..., Lake], line: Make) -> None:
+    most = (1 << 62) + 1
+    lake = books(*(line(24 * d, util=0.5, tensor_ms=1, tensor_ppm_mhz_ms=most) for d in range(5)))
+    assert Books(lake, Scope()).accounts().sums["matrix"].tolist() == [float(5 * most)]
+
+
+def test_adding_up_twice_is_adding_up_once(books: Callable[..., Lake], line: Make) -> None:
+    lake = books(*(line(h, util=h / 10, pif=0.5, host=f"h{h % 2}") for h in range(9)))
+    reading = Books(lake, Scope())
+    whole = reading.accounts()
+    names = reading.names
+    rows = {c: np.zeros(2, np.int64) for c in ("samples", "active_ms", "bottleneck_ms", "active_pif_ms")}
+    rows |= {c: np.full(2, -1) for c in ("gpu_instance_id", "cluster", "namespace", "gpu_model", "tensor_precision")}
+    rows |= {"gpu_uuid": np.zeros(2, np.int64), "host": np.array([0, 1]), "day": np.array([3, 3])}
+    rows |= {"board_mw": np.full(2, np.nan), "slice_ppm": np.full(2, np.nan)}
+    rows |= {"first_ms": np.array([5, 7]), "last_ms": np.array([6, 9])}
+    once, twice = add_accounts(rows, names), add_accounts(by_day(rows), names)
+    assert once.days == twice.days
+    assert (
+        (once.first_ms.tolist(), once.last_ms.tolist())
+        == (twice.first_ms.tolist(), twice.last_ms.tolist())
+        == ([5], [9])
+    )
+    assert len(whole.device) == 1

@@ -1,0 +1,200 @@
+"""Is each kind of work called what it is, with the figures that show it?"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuledger.physics.behavior import (
+    NOT_KNOWN,
+    Behaviour,
+    Class,
+    check_rules,
+    classify,
+    figures_of,
+    load_rules,
+)
+from gpuledger.physics.signals import Signals
+from gpuledger.errors import FactError
+
+RECORDED = json.loads((Path(__file__).parents[1] / "data" / "h200_windows.json").read_text(encoding="utf-8"))
+ROWS = {f"{part}/{name}": row for part in ("h200_truth", "own") for name, row in RECORDED[part].items()}
+CLASSES = set(get_args(Class))
+COUNTERS = (
+    "engine_ratio", "sm_ratio", "occupancy_ratio", "tensor_ratio", "fp64_ratio", "fp32_ratio", "fp16_ratio",
+    "integer_ratio", "dram_ratio", "nvlink_ratio", "pcie_bytes_per_s",
+)  # fmt: skip
+
+
+def signals_of(row: dict[str, Any]) -> Signals:
+    given_ = dict(row["signals"])
+    if "util_bins" in given_:
+        given_["util_bins"] = tuple(given_["util_bins"])
+    return Signals(**given_)
+
+
+def bins(**at: float) -> tuple[float, ...]:
+    """A histogram of utilization: bins(h00=0.5, h19=0.5)."""
+    return tuple(at.get(f"h{i:02d}", 0.0) for i in range(20))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_recorded_workloads(name: str) -> None:
+    found = classify(signals_of(ROWS[name]))
+    assert found.klass in ROWS[name]["accepted_classes"], found.evidence
+    assert found.confidence == "counters"
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+@pytest.mark.parametrize("name", ROWS)
+def test_a_tenth_more_or_less_of_any_figure_changes_no_class(name: str, factor: float) -> None:
+    signals = signals_of(ROWS[name])
+    for field in signals.known() - {"util_bins"}:
+        value = getattr(signals, field) * factor
+        value = min(value, 1.0) if field.endswith("_ratio") and field != "held_ratio" else value
+        found = classify(dataclasses.replace(signals, **{field: value}))
+        assert found.klass in ROWS[name]["accepted_classes"], field
+
+
+def test_without_counters_what_can_be_told_is_told() -> None:
+    """By utilization and power alone: no class is wrong without saying what it cannot be told from."""
+    blind = dict.fromkeys(COUNTERS)
+    right = 0
+    shipped = RECORDED["h200_truth"]
+    for row in shipped.values():
+        found = classify(dataclasses.replace(signals_of(row), **blind))
+        assert found.confidence == "utilization"
+        if found.klass in row["accepted_classes"]:
+            right += 1
+        else:
+            assert any("cannot be told apart" in line for line in found.evidence)
+    assert right == len(shipped) - 1
+
+
+@pytest.mark.parametrize(
+    ("klass", "signals"),
+    [
+        ("idle", {"engine_ratio": 0.0}),
+        ("idle-held", {"engine_ratio": 0.0, "held_ratio": 2.0}),
+        ("starved", {"engine_ratio": 0.0, "pcie_bytes_per_s": 50e9, "util_ratio": 1.0}),
+        (
+            "sync-bound",
+            {"engine_ratio": 1.0, "sm_ratio": 0.3, "tensor_ratio": 0.1, "dram_ratio": 0.1, "nvlink_ratio": 0.4},
+        ),
+        ("spinning", {"engine_ratio": 1.0, "tensor_ratio": 0.0, "fp32_ratio": 0.0, "dram_ratio": 0.0}),
+        # Vector pipes not recorded: fp32 work may hide there, unless the power says there is none.
+        (
+            "steady-partial",
+            {"engine_ratio": 1.0, "tensor_ratio": 0.0, "dram_ratio": 0.0, "power_above_idle_ratio": 0.5},
+        ),
+        ("spinning", {"engine_ratio": 1.0, "tensor_ratio": 0.0, "dram_ratio": 0.0, "power_above_idle_ratio": 0.07}),
+        ("compute-bound", {"engine_ratio": 1.0, "tensor_ratio": 0.8, "dram_ratio": 0.2}),
+        ("starved", {"engine_ratio": 0.3, "tensor_ratio": 0.2, "dram_ratio": 0.05}),
+        # No engine counter: utilization stands in for it.
+        ("memory-bound", {"util_ratio": 1.0, "sm_ratio": 0.9, "dram_ratio": 0.8}),
+        # Utilization and power only.
+        ("starved", {"util_ratio": 0.5, "util_bins": bins(h00=0.5, h19=0.5)}),
+        ("steady-partial", {"util_ratio": 0.5, "util_bins": bins(h10=1.0), "power_above_idle_ratio": 0.5}),
+        ("starved", {"util_ratio": 0.2, "power_above_idle_ratio": 0.4}),
+        ("compute-bound", {"util_ratio": 1.0, "power_above_idle_ratio": 0.9}),
+        ("memory-bound", {"util_ratio": 1.0, "power_above_idle_ratio": 0.9, "mem_copy_ratio": 1.0}),
+        ("spinning", {"util_ratio": 1.0, "power_above_idle_ratio": 0.07}),
+        ("steady-partial", {"util_ratio": 1.0}),
+        ("idle", {"util_ratio": 0.02}),
+        ("idle-held", {"util_ratio": 0.02, "held_ratio": 1.5}),
+        # An engine that says it runs is utilization again: it does not say what it does.
+        ("steady-partial", {"engine_ratio": 0.95, "util_ratio": 0.95}),
+    ],
+)
+def test_by_hand(klass: str, signals: dict[str, Any]) -> None:
+    assert classify(Signals(**signals)).klass == klass
+
+
+def test_nothing_known_is_not_known() -> None:
+    assert classify(Signals()) == Behaviour(NOT_KNOWN, ("neither activity nor utilization is recorded",), "none")
+    assert classify(Signals(power_ratio=0.9)).klass == NOT_KNOWN
+
+
+def test_a_mean_of_a_tenth_is_three_different_things() -> None:
+    """The same 10 % utilization: starved, launch-bound, idle."""
+    mean = {"util_ratio": 0.1, "engine_ratio": 0.1}
+    assert classify(Signals(**mean, sm_ratio=0.08, tensor_ratio=0.07, dram_ratio=0.02)).klass == "starved"
+    assert classify(Signals(**mean, sm_ratio=0.03, tensor_ratio=0.001, dram_ratio=0.0)).klass == "launch-bound"
+    assert classify(Signals(util_ratio=0.1, engine_ratio=0.001, sm_ratio=0.0)).klass == "idle"
+
+
+def test_evidence_names_its_figures() -> None:
+    found = classify(signals_of(ROWS["h200_truth/data_starved_gemm"]))
+    text = "; ".join(found.evidence)
+    # 7.6 % tensor activity on 9.7 % engine activity is 78 % while a kernel runs.
+    assert "a kernel runs 9.7 % of the time" in text
+    assert "tensor pipe active 78 % of the engine's time" in text
+    spinning = classify(signals_of(ROWS["h200_truth/spin_one_block"]))
+    assert any("NVLink traffic is not recorded" in line for line in spinning.evidence)
+    rested = classify(Signals(engine_ratio=0.9, sm_ratio=0.8, tensor_ratio=0.7, dram_ratio=0.1, idle_ratio=0.4))
+    assert any("idle in long stretches for 40 %" in line for line in rested.evidence)
+
+
+shares = st.none() | st.floats(0, 1)
+anything = st.builds(
+    Signals,
+    **{
+        f.name: st.none() | st.floats(0, 1e12)
+        if f.name in ("held_ratio", "pcie_bytes_per_s", "bounces_per_min")
+        else shares
+        for f in dataclasses.fields(Signals)
+        if f.name != "util_bins"
+    },
+    util_bins=st.none() | st.lists(st.floats(0, 1), min_size=20, max_size=20).map(tuple),
+)
+
+
+@given(anything)
+def test_one_class_always_and_evidence_with_numbers(signals: Signals) -> None:
+    found = classify(signals)
+    known = signals.known() & {"engine_ratio", "util_ratio", "sm_ratio"}
+    assert found.klass in CLASSES if known else found.klass == NOT_KNOWN
+    assert found.confidence in ("counters", "utilization", "none")
+    if known:
+        assert any(c.isdigit() for line in found.evidence for c in line)
+
+
+@given(anything)
+def test_no_activity_at_all_is_idle(signals: Signals) -> None:
+    """Whatever else is said: no kernel, no traffic is idle, and held where memory is held."""
+    quiet = dataclasses.replace(signals, engine_ratio=0.0, pcie_bytes_per_s=0.0)
+    held = signals.held_ratio is not None and signals.held_ratio >= 1
+    assert classify(quiet).klass == ("idle-held" if held else "idle")
+
+
+@given(anything, st.floats(0, 1))
+def test_idle_needs_an_idle_engine(signals: Signals, engine: float) -> None:
+    found = classify(dataclasses.replace(signals, engine_ratio=engine, sm_ratio=engine))
+    if engine >= 0.01:
+        assert found.klass not in ("idle", "idle-held")
+
+
+def test_every_figure_is_used_and_every_class_has_a_rule() -> None:
+    rules = load_rules()
+    assert {r.klass for r in rules.rules} == CLASSES
+    used = {name for rule in rules.rules for name in rule.named()} | {"idle_ratio"}
+    assert used == set(rules.figures)
+    full = figures_of(signals_of(ROWS["h200_truth/lm_train_bf16_b16"]))
+    assert set(rules.figures) - set(full) == {"nvlink_ratio"}
+    assert set(full) <= set(rules.figures)
+
+
+def test_a_rule_with_a_figure_nobody_makes_is_refused() -> None:
+    rules = load_rules()
+    broken = msgspec.structs.replace(
+        rules, figures={k: v for k, v in rules.figures.items() if k != "dram_of_engine_ratio"}
+    )
+    with pytest.raises(FactError, match="dram_of_engine_ratio"):
+        check_rules(broken, "behaviours.toml")
