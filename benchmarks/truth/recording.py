@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def read_recording(folder: Path) -> Recording:
 
 
 def _row(cells: Mapping[str, str], limit_w: float | None) -> Row:
-    row = {name: float(cells[name]) for name in ("t", *FIELDS) if cells.get(name)}
+    row = {name: value for name in ("t", *FIELDS) if cells.get(name) and not isnan(value := float(cells[name]))}
     if limit_w is not None:
         row.setdefault("power_limit_w", float(limit_w))
     return row

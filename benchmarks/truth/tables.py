@@ -73,9 +73,7 @@ def update(path: Path, found: Found) -> None:
     pattern = r"(<!-- truth (summary|detail) (\S+) -->)\n.*?<!-- /truth -->"
     changed, count = re.subn(pattern, fresh, text, flags=re.DOTALL)
     if not count:
-        raise BadRecording(
-            f"{path}: no marks to replace; put <!-- truth summary RECORDING --> and <!-- /truth --> there"
-        )
+        raise BadRecording(f"{path}: no marks to replace; add <!-- truth summary RECORDING --> and <!-- /truth -->")
     path.write_text(changed, encoding="utf-8")
 
 
