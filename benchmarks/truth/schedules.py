@@ -4,8 +4,9 @@
 
 Each schedule of schedules/*.toml is built from recorded rows with new time stamps: no value is made up. The whole
 schedule is one job on one GPU; each of its parts, the very same rows, is also a job alone on a GPU of its own. Every
-bucket of the whole must come within 10 % or 2 points of the sum of its parts, and `audit --json` must be the same to the
-last digit after `tidy --fold-older-than`. FOLDER: recordings to take rows from. Exit code 1 where a schedule misses.
+bucket of the whole must come within 10 % or 2 points of the sum of its parts, and `audit --json` must be the same to
+the last digit after `tidy --fold-older-than`. FOLDER: recordings to take rows from. Exit code 1
+where a schedule misses.
 """
 
 from __future__ import annotations
