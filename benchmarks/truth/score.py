@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import tables
+import score_tables
 from answers import Answer, by_file, by_formula, by_gpuledger, precision_of, recorded, tracks
 from front_door import CommandFailed
 from recording import BadRecording, Recording, read_recording, write_telemetry
@@ -155,9 +155,9 @@ def main() -> int:
         if args.json:
             print(json.dumps({"recordings": found}, indent=1))
         else:
-            print(tables.markdown(found) if args.markdown else tables.terminal(found))
+            print(score_tables.markdown(found) if args.markdown else score_tables.terminal(found))
         for path in args.update:
-            tables.update(path, found)
+            score_tables.update(path, found)
     except (BadRecording, CommandFailed, OSError) as error:
         print(error, file=sys.stderr)
         return 2
