@@ -12,7 +12,7 @@ from recording import COUNTERS
 from schedules import pool_of
 
 LOAD = "lm_train_bf16_b16"
-# A cut through the whole grid (benchmarks/truth/grid.py): short and long waits, few and many, and the edge of resolving.
+# A part of the grid in benchmarks/truth/grid.py: short and long waits, few and many, resolved and not.
 GRID = {cell.name: cell for cell in cells([LOAD], periods=(0.4, 6.0, 60.0), duties=(0.2, 0.5, 0.9))}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_rows_are_the_recorded_ones_with_new_times(recorded: Path) -> None:
     again = [pool["memcopy"][i % len(pool["memcopy"])] for i in range(70)]
     assert copies == again, "a workload goes on where it stopped, and starts again at its end"
     at_times = stamped(copies)
-    assert [round(b["t"] - a["t"], 6) for a, b in zip(at_times, at_times[1:], strict=False)] == [0.1] * 69
+    assert [round(b["t"] - a["t"], 6) for a, b in pairwise(at_times)] == [0.1] * 69
     changed = {"t", "energy_j"}
     assert [{k: v for k, v in r.items() if k not in changed} for r in at_times] == [
         {k: v for k, v in r.items() if k not in changed} for r in copies
