@@ -1,4 +1,4 @@
-"""Does benchmarks/truth.py print what it promises, and say what is wrong with its input?"""
+"""Does benchmarks/truth/score.py score what it is given, and say what is wrong with its input?"""
 
 from __future__ import annotations
 
@@ -6,86 +6,141 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SAMPLES = ROOT / "tests" / "data" / "h200_replay.csv.gz"
-INFO = {"gpu": "NVIDIA H200", "power_limit_w": 700.0, "measured_bf16_gemm_tflops": 669}
-TRUTH = {
-    "bf16_gemm_8192": {"tflop_per_s": 668.8, "precision": "bf16", "accepted_classes": ["compute-bound"]},
-    "lm_train_bf16_b16": {"tflop_per_s": 477.8, "precision": "bfloat16"},
-    "memcopy": {"tflop_per_s": 0.0, "accepted_classes": ["memory-bound"]},
-    "spin_one_block": {"tflop_per_s": 0.0, "accepted_classes": ["spinning"]},
-    "idle": {"tflop_per_s": 0.0, "accepted_classes": ["idle"]},
-    "never_ran": {"tflop_per_s": 1.0},
-}
+SCORE = ROOT / "benchmarks" / "truth" / "score.py"
+HELD_OUT = ROOT / "benchmarks" / "truth" / "recordings" / "heldout_h200"
+ROWS = ROOT / "tests" / "data" / "truth_rows"
+FORMULAS = {"utilization x peak", "power / limit x peak", "SM active x peak", "tensor active x peak"}
 
 
-def truth(*args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "benchmarks" / "truth.py"), *args]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def score(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(SCORE), *map(str, args)], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("truth") / "truth.json"
-    path.write_text(json.dumps({"info": INFO, "workloads": TRUTH}), encoding="utf-8")
-    return str(path)
+def held_out() -> tuple[int, dict[str, Any]]:
+    ran = score(HELD_OUT, "--json")
+    assert ran.returncode in (0, 1), ran.stderr
+    return ran.returncode, json.loads(ran.stdout)["recordings"]["heldout_h200"]
 
 
-def test_json(told: str) -> None:
-    ran = truth(str(SAMPLES), told, "--json")
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)["workloads"]
-    assert set(found) == set(TRUTH) - {"never_ran"}
-    assert "never_ran" in ran.stderr
-    gemm = found["bf16_gemm_8192"]
-    promised = {"true_tflops", "power_tflops", "counters_tflops", "low_tflops", "high_tflops", "class"}
-    assert promised <= set(gemm)
-    assert gemm["counters_tflops"] == pytest.approx(668.8, rel=0.05)
-    assert gemm["power_tflops"] == pytest.approx(661, rel=0.02)
-    # Four of this row's counter windows were missed in the whole recording; they must not read as idle time.
-    assert found["lm_train_bf16_b16"]["counters_tflops"] == pytest.approx(477.8, rel=0.08)
+def test_the_held_out_recording_is_within_the_bars(held_out: tuple[int, dict[str, Any]]) -> None:
+    code, found = held_out
+    assert all(found["bars"].values()), (found["bars"], found["scores"]["gpuledger"])
+    assert code == 0
 
 
-def test_table_and_bars(told: str) -> None:
-    ran = truth(str(SAMPLES), told)
-    assert ran.returncode == 0, ran.stdout
-    assert "FAILS" not in ran.stdout
-    assert "holds  worst error within 15%" in ran.stdout
+def test_the_exit_code_follows_the_bars(held_out: tuple[int, dict[str, Any]]) -> None:
+    code, found = held_out
+    assert code == (0 if all(found["bars"].values()) else 1)
 
 
-def test_a_bar_that_is_missed_is_said(tmp_path: Path) -> None:
-    wrong = {"bf16_gemm_8192": {"tflop_per_s": 400.0, "precision": "bf16", "accepted_classes": ["idle"]}}
-    (tmp_path / "t.json").write_text(json.dumps({"info": INFO, "workloads": wrong}), encoding="utf-8")
-    ran = truth(str(SAMPLES), str(tmp_path / "t.json"))
+def test_the_formulas_of_the_field_are_scored_on_the_same_rows(held_out: tuple[int, dict[str, Any]]) -> None:
+    _, found = held_out
+    assert set(found["scores"]) == {"gpuledger", *FORMULAS}
+    assert len({s["rows"] for s in found["scores"].values()}) == 1
+    errors = found["workloads"]["fp32_gemm_10000"]["error_pct"]
+    assert errors["tensor active x peak"] == pytest.approx(-100, abs=0.1), "fp32 products do not use the tensor pipe"
+    assert errors["utilization x peak"] == pytest.approx(100 * (0.997 * 67.0 / 48.688 - 1), abs=1)
+    assert found["scores"]["utilization x peak"]["ranges_held"] is None
+
+
+def test_rows_that_only_have_a_class_or_a_range_count_there_only(held_out: tuple[int, dict[str, Any]]) -> None:
+    workloads = held_out[1]["workloads"]
+    assert not workloads["efficientnet_bf16_b128"]["error_pct"], "its FLOPs are not known"
+    assert not workloads["densenet_tf32_b64"]["error_pct"], "convolutions are held to the range"
+    assert workloads["tf32_gemm_6000"]["error_pct"]
+    assert held_out[1]["scores"]["gpuledger"]["ranges_held"][1] == len(workloads) - 2
+
+
+def answers(tmp_path: Path, factor: float, klass: str | None = None, leave_out: str = "") -> Path:
+    facts = json.loads((ROWS / "truth.json").read_text(encoding="utf-8"))["workloads"]
+    given = {
+        name: {
+            "tflops": factor * one["tflop_per_s"],
+            "low_tflops": 0.9 * factor * one["tflop_per_s"],
+            "high_tflops": 1.1 * factor * one["tflop_per_s"],
+            "class": klass or one["accepted_classes"][0],
+        }
+        for name, one in facts.items()
+        if name != leave_out
+    }
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps({"truth_rows": given}), encoding="utf-8")
+    return path
+
+
+def test_another_tool_that_is_right_passes(tmp_path: Path) -> None:
+    ran = score(ROWS, "--answers", answers(tmp_path, 1.0), "--json")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    found = json.loads(ran.stdout)["recordings"]["truth_rows"]["scores"]["other"]
+    assert found["worst_pct"] == pytest.approx(0)
+    assert found["ranges_held"] == [7, 7]
+    assert found["classes_accepted"] == [7, 7]
+
+
+def test_another_tool_that_is_wrong_fails(tmp_path: Path) -> None:
+    ran = score(ROWS, "--answers", answers(tmp_path, 1.2, "idle"))
     assert ran.returncode == 1
-    assert "FAILS  every class is an accepted one: bf16_gemm_8192" in ran.stdout
+    assert "FAILS  worst error within 15 %" in ran.stdout
+    assert "FAILS  at least 95 % of the ranges contain the truth" in ran.stdout
+    assert "0 of 7" in ran.stdout, "no class is accepted"
 
 
-def test_bad_input_in_words(tmp_path: Path, told: str) -> None:
-    (tmp_path / "s.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    for samples, truths in (
-        (str(tmp_path / "no.csv"), told),
-        (str(tmp_path / "s.csv"), told),
-        (str(SAMPLES), "no.json"),
-    ):
-        ran = truth(samples, truths)
-        assert ran.returncode == 2
+def test_no_answer_counts_as_a_miss(tmp_path: Path) -> None:
+    ran = score(ROWS, "--answers", answers(tmp_path, 1.0, leave_out="bf16_gemm_8192"), "--json")
+    assert ran.returncode == 1
+    found = json.loads(ran.stdout)["recordings"]["truth_rows"]["scores"]["other"]
+    assert (found["worst_workload"], found["worst_pct"]) == ("bf16_gemm_8192", -100)
+    assert found["ranges_missed"] == found["classes_missed"] == ["bf16_gemm_8192"]
+
+
+def test_tables_in_a_document_are_replaced(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "before\n<!-- truth summary truth_rows -->\nstale\n<!-- /truth -->\nbetween\n"
+        "<!-- truth detail truth_rows -->\nstale\n<!-- /truth -->\nafter\n",
+        encoding="utf-8",
+    )
+    given = answers(tmp_path, 1.0)
+    assert score(ROWS, "--answers", given, "--update", page).returncode == 0
+    text = page.read_text(encoding="utf-8")
+    assert "stale" not in text
+    assert "| other | +0.0 % |" in text.replace("-0.0 %", "+0.0 %")
+    assert "| bf16_gemm_8192 | bf16 | 668.8 | 668.8 |" in text
+    assert text.startswith("before\n")
+    assert text.endswith("<!-- /truth -->\nafter\n")
+    assert score(ROWS, "--answers", given, "--update", page).returncode == 0
+    assert page.read_text(encoding="utf-8") == text
+
+
+def test_the_rows_can_be_exported_for_another_tool(tmp_path: Path) -> None:
+    assert score(ROWS, "--export", tmp_path).returncode == 0
+    known, unknown = ((tmp_path / f"truth_rows{end}.csv").read_text("utf-8") for end in ("", "_no_precision"))
+    assert known.count("\n") == unknown.count("\n") > 280
+    assert ",bf16," in known
+    assert ",bf16," not in unknown
+
+
+def test_bad_input_in_words(tmp_path: Path) -> None:
+    (tmp_path / "samples.csv.gz").write_bytes(b"not gzipped")
+    (tmp_path / "truth.json").write_text('{"info": {}, "workloads": {}}', encoding="utf-8")
+    (tmp_path / "other.json").write_text("[]", encoding="utf-8")
+    page, sound = tmp_path / "page.md", tmp_path / "sound"
+    page.write_text("no marks", encoding="utf-8")
+    sound.mkdir()
+    cases: list[tuple[str | Path, ...]] = [
+        (tmp_path / "missing",),
+        (tmp_path,),
+        (ROWS, "--answers", tmp_path / "other.json"),
+        (ROWS, "--answers", answers(sound, 1.0), "--update", page),
+    ]
+    for args in cases:
+        ran = score(*args)
+        assert ran.returncode == 2, (args, ran.stdout)
         assert ran.stderr.strip()
         assert "Traceback" not in ran.stderr
-
-
-def test_the_held_out_recording_stays_within_the_bars() -> None:
-    """28 workloads; three classes written down beforehand were wrong guesses, and the page of results says so."""
-    held = ROOT / "benchmarks" / "data" / "heldout_h200"
-    ran = truth(str(held / "samples.csv.gz"), str(held / "truth.json"))
-    bars = [line for line in ran.stdout.splitlines() if line.startswith(("holds", "FAILS"))]
-    said = {line.split(": ")[0].split("  ")[1]: line for line in bars}
-    assert said["every range contains the truth"].startswith("holds"), ran.stdout
-    assert said["no range wider than 4 x"].startswith("holds")
-    assert said["worst error within 15%"].startswith("holds")
-    assert said["median error within 8%"].startswith("holds")
-    wrong = said["every class is an accepted one"].split(": ")[1].split(", ")
-    assert wrong == ["efficientnet_bf16_b128", "densenet_tf32_b64", "softmax_bf16"]

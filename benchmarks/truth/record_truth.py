@@ -1,6 +1,6 @@
-"""What do the counters say while a known number of FLOPs runs? Records SAMPLES and TRUTH for benchmarks/truth.py.
+"""What do the counters say while a known number of FLOPs runs? Records SAMPLES and TRUTH for benchmarks/truth/score.py.
 
-    python benchmarks/record_truth.py OUT_DIR [--seconds 8] [--only NAME...] [--workloads FILE.toml]
+    python benchmarks/truth/record_truth.py OUT_DIR [--seconds 8] [--only NAME...] [--workloads FILE.toml]
 
 Needs a GPU with activity counters (Hopper or later), torch and nvidia-ml-py. Writes OUT_DIR/samples.csv.gz and
 OUT_DIR/truth.json. A second process samples at 10 Hz, so that the workload's own Python does not delay it.
