@@ -90,10 +90,21 @@ def figures(report: Json) -> Table:
         ("joules a step", report["joules_per_step"], "{:,.1f}", "the board's own counter"),
         ("joules a token", report["joules_per_token"], "{:,.4f}", ""),
     )
+    if report["seen"]["precision"] is not None:
+        table.add_row("precision", report["seen"]["precision"], escape(_mix(report["seen"])))
     for name, value, form, said in rows:
         if value is not None:
             table.add_row(name, form.format(value), escape(said))
     return table
+
+
+def _mix(seen: Json) -> str:
+    """The shares of the FLOPs; reports of older versions took the precision from the weights and have none."""
+    ratios = seen.get("precision_ratios")
+    if not ratios:
+        return ""
+    said = ", ".join(f"{name} {100 * ratio:.1f} %" for name, ratio in ratios.items())
+    return f"of the matrix products, as observed: {said} of the FLOPs"
 
 
 def findings(report: Json) -> Iterator[RenderableType]:
