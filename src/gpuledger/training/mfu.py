@@ -109,7 +109,7 @@ def reference_peak(gpu: Gpu, precisions: Iterable[str] = (), above: str = CHECK)
         other = gpu.reference_precision()
         why = f"the {gpu.name} has no {REFERENCE}, so MFU has no denominator; see the share of its {other} peak instead"
         return Denominator(Unknown(why), words)
-    faster = [p for p in precisions if not isinstance(other := gpu.peak(p), Unknown) and other > tflops]
+    faster = [p for p in precisions if not isinstance(peak := gpu.peak(p), Unknown) and peak > tflops]
     if faster:
         above = f"{' and '.join(faster)} products run above it; see the share of the peak in use"
     return Denominator(tflops, f"{words}, {tflops:g} TFLOPS a GPU", above)

@@ -67,14 +67,13 @@ def most_of(ratios: Mapping[str, float] | Unknown) -> str | Unknown:
 def tf32_allowed(torch: Any, *, convolution: bool = False) -> bool:
     """Whether torch lets products of fp32 operands, or convolutions, run in TF32 on a GPU that has it."""
     backends = torch.backends
-    if convolution and backends.cudnn.enabled:
-        newer, older = getattr(backends.cudnn, "conv", None), backends.cudnn
-    else:
-        newer = older = backends.cuda.matmul
+    by_cudnn = convolution and backends.cudnn.enabled
     try:
         # From torch 2.9 on. The older switch cannot be read once this one has been set.
+        newer = backends.cudnn.conv if by_cudnn else backends.cuda.matmul
         return bool(newer.fp32_precision == "tf32")
     except AttributeError:
+        older = backends.cudnn if by_cudnn else backends.cuda.matmul
         return bool(older.allow_tf32)
 
 
