@@ -31,7 +31,9 @@ import torch
 BAR_PCT = 2.0
 PEAK_TFLOPS = 989.5  # dense bf16, as NVIDIA gives it for the H100 and H200 SXM
 CUDA = torch.cuda.is_available()
-LIGHTNING = next((m for m in ("lightning.pytorch", "pytorch_lightning") if importlib.util.find_spec(m.split(".")[0])), "")
+LIGHTNING = next(
+    (m for m in ("lightning.pytorch", "pytorch_lightning") if importlib.util.find_spec(m.split(".")[0])), ""
+)
 TERA = 1e12
 
 

@@ -247,6 +247,21 @@ def test_accelerate(mixed, precision):
     assert seen.precision_ratios == {precision: 1.0}
 
 
+def test_fully_sharded_weights(tmp_path):
+    """FSDP2 keeps fp32 weights and gathers them in bf16."""
+    fsdp = pytest.importorskip("torch.distributed.fsdp")
+    dist = torch.distributed
+    dist.init_process_group("gloo", store=dist.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
+    try:
+        mesh = dist.init_device_mesh("cpu", (1,))
+        policy = fsdp.MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        model = fsdp.fully_shard(plain(), mesh=mesh, mp_policy=policy)
+        assert next(model.parameters()).dtype == torch.float32
+        assert seen_of(model).precision_ratios == {"bf16": 1.0}
+    finally:
+        dist.destroy_process_group()
+
+
 @pytest.mark.parametrize(
     ("asked", "precision", "compiled"),
     [
