@@ -15,7 +15,7 @@ from gpuledger.training.findings.finding import TOPICS
 from gpuledger.training.meter_events import PHASES
 from gpuledger.training.meter_observed import LoaderFacts, MemoryFacts, Work
 from gpuledger.training.meter_sites import Site
-from gpuledger.units import GIB
+from gpuledger.units import GIB, Unknown
 
 SITE = Site("train.py", 17, ".item()", 50, 0.5)
 SLOW = Work(1e13, 1e13, 3e12, "counted")
@@ -100,6 +100,33 @@ def test_precision_is_capped_by_the_peaks_and_by_amdahl():
     found = by_topic(SHOWS["precision"])["precision"]
     assert found.high == pytest.approx(0.9 * (1 - 1 / 8))
     assert found.rule == "bf16"
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16", "fp8", Unknown("not observed")])
+def test_what_is_on_or_not_known_is_not_advised(precision):
+    assert "precision" not in by_topic(replace(SHOWS["precision"], precision=precision))
+
+
+def test_products_in_fp32_within_mixed_precision_are_not_told_to_switch_it_on():
+    part = replace(SHOWS["precision"], precision_ratios={"fp32": 0.6, "bf16": 0.4})
+    found = by_topic(part)["precision"]
+    assert "with torch.autocast" not in found.change
+    assert "40 % of the FLOPs run in 16 bits" in found.change
+    assert "60 % of the FLOPs were observed in fp32" in found.why
+    assert found.high == pytest.approx(0.6 * by_topic(SHOWS["precision"])["precision"].high)
+    compile(found.change, "change", "exec")
+    most = replace(part, precision="bf16", precision_ratios={"bf16": 0.6, "fp32": 0.4})
+    assert "precision" not in by_topic(most)
+
+
+@pytest.mark.parametrize(("precision", "shows"), [("bf16", True), ("tf32", True), ("fp32", False), ("fp64", False)])
+def test_sizes_matter_where_products_run_on_tensor_cores(precision, shows):
+    assert ("tensor_cores" in by_topic(replace(SHOWS["tensor_cores"], precision=precision))) is shows
+    assert "tensor_cores" not in by_topic(replace(SHOWS["tensor_cores"], precision=Unknown("not observed")))
+
+
+def test_copies_are_not_told_where_the_first_layer_was_not_seen():
+    assert "h2d" not in by_topic(observed(ms={"h2d": 60, "backward": 40}, batch_bytes=4e7))
 
 
 def test_a_gpu_without_bf16_is_told_of_fp16():

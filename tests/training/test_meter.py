@@ -359,7 +359,7 @@ def test_a_model_that_does_not_multiply_has_unknown_flops():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_precision_is_that_of_autocast_or_of_the_weights(dtype):
+def test_precision_is_that_of_the_products(dtype):
     model, optimizer, loader = job()
     meter = Meter(model)
     for inputs, targets in meter(loader):
@@ -370,8 +370,7 @@ def test_precision_is_that_of_autocast_or_of_the_weights(dtype):
     seen = meter.observed()
     meter.finish()
     assert seen.precision == {torch.bfloat16: "bf16", torch.float16: "fp16"}[dtype]
-    assert Meter(nn.Linear(2, 2).to(dtype)).observed().precision == seen.precision
-    assert Meter(nn.Linear(2, 2)).observed().precision == "fp32"
+    assert isinstance(Meter(nn.Linear(2, 2).to(dtype)).observed().precision, Unknown), "nothing was multiplied yet"
 
 
 def test_leaving_the_loop_early_is_no_failure():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 
 import pytest
 from loops import V100, observed, place
+from rich.console import Console
 
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product
 from gpuledger.efficiency.calibration_files import Spread as MeasuredSpread
 from gpuledger.training.meter_observed import Spread, Work
 from gpuledger.training.meter_report import make_report, price_of, to_json
+from gpuledger.training.meter_table import parts
 from gpuledger.units import Unknown
 
 
@@ -54,13 +57,14 @@ def test_flops_follow_the_tokens_where_batches_differ():
 
 
 def test_one_denominator_whatever_the_precision():
-    fast, slow = report(observed()), report(observed(precision="tf32"))
+    work = Work(2e13, 2e13, 7e12, "counted")
+    fast, slow = report(observed(work=work)), report(observed(work=work, precision="tf32"))
     assert fast.mfu_pct == slow.mfu_pct
     assert slow.mfu_of_precision_pct == pytest.approx(2 * slow.mfu_pct, rel=0.01)
 
 
 def test_a_gpu_without_bf16_says_so_and_has_the_share_of_its_own_precision():
-    made = report(observed(gpu=V100, precision="fp16"))
+    made = report(observed(gpu=V100, precision="fp16", work=Work(5e12, 5e12, 2e12, "counted")))
     assert "no bf16" in made.mfu_pct.why
     assert made.mfu_of_precision_pct > 0
     assert "dense fp16 peak" in made.denominator_of_precision
@@ -92,3 +96,65 @@ def test_json_is_plain_and_names_what_is_missing():
 
 def test_a_step_of_no_time_is_not_divided_by():
     assert isinstance(report(observed(step=Spread(0, 0, 0, 0))).tokens_per_s, Unknown)
+
+
+def test_the_share_of_the_precision_in_use_needs_the_precision():
+    made = report(observed(precision=Unknown("precision is observed in the second step, which did not come")))
+    assert made.mfu_pct == pytest.approx(50), "MFU does not rest on it"
+    for figure in (made.mfu_of_precision_pct, made.mfu_of_measured_pct):
+        assert "second step" in figure.why
+
+
+def test_a_share_above_all_is_refused_with_the_reason():
+    """494.75 TFLOPS are half the bf16 peak and more than seven times what fp32 products can do."""
+    made = report(observed(precision="fp32"))
+    assert made.mfu_pct == pytest.approx(50)
+    assert "% of the dense fp32 peak" in made.mfu_of_precision_pct.why
+    assert "cannot all run in fp32" in made.mfu_of_precision_pct.why
+    wrong = report(observed(work=Work(989.5e12 * 0.2, 989.5e12 * 0.2, 7e13, "counted")), boards=[board(700.0)])
+    for figure in (wrong.mfu_pct, wrong.hfu_pct, wrong.mfu_of_precision_pct, wrong.mfu_of_measured_pct):
+        assert isinstance(figure, Unknown)
+    assert "200.0 % of the dense bf16 peak" in wrong.mfu_pct.why
+
+
+def test_fp8_may_pass_the_bf16_peak_and_is_told_over_its_own():
+    made = report(observed(precision="fp8", work=Work(989.5e12 * 0.12, 989.5e12 * 0.12, 4e13, "counted")))
+    assert "fp8 products run above it" in made.mfu_pct.why
+    assert made.mfu_of_precision_pct == pytest.approx(60, rel=0.01)
+
+
+def test_several_precisions_share_the_time():
+    """Nine tenths of the FLOPs at the bf16 peak and one at the fp32 peak: the last takes most of the time."""
+    seen = observed(precision_ratios={"bf16": 0.9, "fp32": 0.1}, work=Work(2e13, 2e13, 7e12, "counted"))
+    made = report(seen)
+    fp32 = seen.place.gpu.peak("fp32")
+    together = 1 / (0.9 / 989.5 + 0.1 / fp32)
+    assert made.mfu_of_precision_pct == pytest.approx(100 * 200 / together)
+    assert "90.0 % of the FLOPs at the dense bf16 peak" in made.denominator_of_precision
+    assert "10.0 % of the FLOPs at the dense fp32 peak" in made.denominator_of_precision
+    assert isinstance(report(seen, boards=[board(700.0)]).mfu_of_measured_pct, Unknown), "fp32 was not measured"
+
+
+def test_fp64_products_run_on_the_tensor_cores_that_have_it():
+    made = report(observed(precision="fp64", work=Work(5e12, 5e12, 2e12, "counted")))
+    assert made.mfu_of_precision_pct == pytest.approx(100 * 50 / place().gpu.peak("fp64_tensor"))
+
+
+def shown(found):
+    console = Console(width=120, file=io.StringIO())
+    for part in parts(found):
+        console.print(part)
+    return console.file.getvalue()
+
+
+def test_no_share_above_all_is_printed_not_even_of_a_stored_report():
+    stored = to_json(report(observed())) | {"mfu_of_precision_pct": 116.6}
+    stored["seen"] = {k: v for k, v in stored["seen"].items() if k != "precision_ratios"}
+    text = shown(stored)
+    assert "MFU in use" not in text
+    assert "not known: mfu_of_precision_pct: 116.6 % cannot be" in " ".join(text.split())
+
+
+def test_the_precision_and_its_shares_are_shown():
+    text = shown(to_json(report(observed(precision_ratios={"bf16": 0.9, "fp32": 0.1}))))
+    assert "as observed: bf16 90.0 %, fp32 10.0 % of the FLOPs" in " ".join(text.split())

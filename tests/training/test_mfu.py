@@ -12,7 +12,7 @@ from gpuledger.catalog.gpus import find_gpu, get_gpu, load_gpus
 from gpuledger.catalog.models import get_model
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product, Spread
 from gpuledger.errors import InputError
-from gpuledger.training.mfu import measured_achievable, mfu_pct, training_utilization, utilization
+from gpuledger.training.mfu import AboveAll, measured_achievable, mfu_pct, training_utilization, utilization
 from gpuledger.training.mfu_encode import as_data
 from gpuledger.training.rates import rate_for, sequence_for
 from gpuledger.units import Unknown
@@ -38,7 +38,7 @@ def test_pencil_case():
 
 
 def test_the_denominator_stays_bf16_whatever_is_in_use():
-    found = {p: utilization(1e14, H100, p) for p in ("bf16", "fp8", "tf32", "fp32")}
+    found = {p: utilization(5e13, H100, p) for p in ("bf16", "fp8", "tf32", "fp32")}
     assert len({u.mfu_pct for u in found.values()}) == 1
     assert found["fp32"].mfu_in_use_pct > found["tf32"].mfu_in_use_pct > found["fp8"].mfu_in_use_pct
 
@@ -127,10 +127,13 @@ def test_no_gpus_no_share():
 def test_plain_data_say_what_is_not_known_and_what_cannot_be():
     found = training_utilization(LLAMA, H100, 60_000, count=1, sequence=4096)
     data = as_data(found, LLAMA, H100, 60_000, 4096, ["as given"])
-    assert data["warnings"]
-    assert data["mfu_pct"] > 100
+    shares = {"mfu_pct", "mfu_in_use_pct", "mfu_achievable_pct", "hfu_pct", "mfu_causal_pct"}
+    assert all(data[name] is None for name in shares), "nothing above 100 % is a figure"
+    assert "% of the dense bf16 peak" in data["not_known"]["mfu_pct"]
+    assert "check the rate" in data["not_known"]["mfu_pct"]
+    assert data["warnings"] == [data["not_known"]["mfu_in_use_pct"]]
     assert data["achievable_tflops"] is None
-    assert set(data["not_known"]) == {"achievable_tflops", "mfu_achievable_pct"}
+    assert set(data["not_known"]) == {"achievable_tflops", *shares}
     assert data["assumptions"][0] == "as given"
     gemma = get_model("gemma-3-4b")
     beside = as_data(training_utilization(gemma, H100, 1, sequence=64), gemma, H100, 1, 64, [])
@@ -167,10 +170,20 @@ def test_what_the_log_says_must_fit_the_model():
         sequence_for(LLAMA, 0, 4096)
 
 
-@given(st.sampled_from(sorted(load_gpus())), st.floats(1e9, 1e18), st.integers(1, 4096))
-def test_shares_scale_with_the_work_and_against_the_gpus(key, flop_per_s, count):
+@given(st.sampled_from(sorted(load_gpus())), st.floats(1.0001, 1e6), st.integers(1, 4096))
+def test_more_than_all_is_no_share(key, times, count):
     gpu = get_gpu(key)
     precision = gpu.reference_precision()
+    found = utilization(times * count * gpu.peak(precision) * 1e12, gpu, precision, count)
+    assert isinstance(found.mfu_in_use_pct, AboveAll)
+    assert isinstance(found.mfu_pct, Unknown)
+
+
+@given(st.sampled_from(sorted(load_gpus())), st.floats(1e-6, 0.499), st.integers(1, 4096))
+def test_shares_scale_with_the_work_and_against_the_gpus(key, share, count):
+    gpu = get_gpu(key)
+    precision = gpu.reference_precision()
+    flop_per_s = share * gpu.peak(precision) * 1e12
     one, more = (utilization(flop_per_s, gpu, precision, n) for n in (1, count))
     assert one.mfu_in_use_pct == pytest.approx(more.mfu_in_use_pct * count)
     twice = utilization(2 * flop_per_s, gpu, precision, count)

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from gpuledger.errors import FactError, InputError, MissingExtra, UnknownName
 from gpuledger.training.job import TrainingJob, load_job
 from gpuledger.training.tune.choices import Means, candidates, load_plan
+from gpuledger.training.tune.encode import figures
 from gpuledger.training.tune.feed import EndlessBatches
 from gpuledger.training.tune.settings import Settings, in_words
-from gpuledger.training.tune.statement import payback, usd
+from gpuledger.training.tune.statement import Climb, Reading, Step, payback, usd
+from gpuledger.training.tune.tuner import state
 from gpuledger.units import Unknown
 
 
@@ -168,3 +170,19 @@ def test_wrong_settings_are_named():
 
 def test_settings_in_words():
     assert in_words(Settings(batch=8, accumulate=4)) == "fp32, 0 workers, batch 8 x 4, loss read every step"
+
+
+def test_a_share_above_all_is_refused_on_every_rung():
+    """A job that switches autocast on by itself starts as fp32: half the bf16 peak is seven times that of fp32."""
+    start = Settings(precision="fp32")
+    reading = Reading(100.0, Unknown("not read"), Unknown("not read"))
+    rungs = tuple(Step("start", "start", having, "start", reading=reading) for having in (start, start))
+    climb = Climb(rungs, start, start, None, 60.0, 0.02, side_by_side=(100.0, 300.0))
+    job = TrainingJob(name="job", model=object, dataset=list, loss=len, settings=start)
+    told = figures(state(job, climb, "NVIDIA H100 80GB HBM3", 989.5e12 / 2 / 100, 1000, Unknown("none given")))
+    for rung in told["ladder"]:
+        assert rung["mfu_pct"] == pytest.approx(50)
+        assert rung["mfu_in_use_pct"] is None
+    assert "% of the dense fp32 peak" in told["not_known"]["mfu_in_use_pct"]
+    assert told["side_by_side"]["start_mfu_pct"] == pytest.approx(50)
+    assert told["side_by_side"]["winner_mfu_pct"] is None, "150 % cannot be"

@@ -10,10 +10,12 @@ A step is one update, with all the batches whose gradients it gathers.
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import Any
 
 from gpuledger.errors import MissingExtra
 from gpuledger.training.meter import Meter
+from gpuledger.training.meter_device import is_compiled
 from gpuledger.training.meter_report import MeterReport
 
 
@@ -39,7 +41,7 @@ class MeterCallback(_Callback):  # type: ignore[misc]
 
     def on_train_begin(self, *_: Any, model: Any = None, train_dataloader: Any = None, **__: Any) -> None:
         """The model is ready."""
-        self.meter = Meter(model, **self._options)
+        self.meter = Meter(_called(model), **self._options)
         self.meter.begin_loop(train_dataloader)
         self.meter.steps.begins("data_wait")
 
@@ -78,3 +80,18 @@ class MeterCallback(_Callback):  # type: ignore[misc]
             self.meter.steps.forgets()
             self.meter.finish()
             self.report = self.meter.report(show=self._show and self.meter.who.rank == 0)
+
+
+def _called(model: Any) -> Any:
+    """What the Trainer calls: with torch_compile=True that is a compiled model around its own, and callbacks are given
+    only its own, whose hooks then run while it is compiled and never again.
+    """
+    trainers: Any = importlib.import_module("transformers").Trainer
+    frame = inspect.currentframe()
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, trainers):
+            outer = getattr(caller, "model_wrapped", None)
+            return outer if is_compiled(outer) else model
+        frame = frame.f_back
+    return model

@@ -50,11 +50,11 @@ class MeterCallback(_Callback):  # type: ignore[misc]
         """Everything is on its device."""
         self.meter = meter = Meter(pl_module, **self._options)
         meter.begin_loop(trainer.train_dataloader)
-        steps = meter.steps
-        steps.hooks.autocast = _autocast(trainer, steps.torch)
+        # Lightning compiles the steps of the module it was given, not the module.
+        meter.steps.in_compiled = getattr(pl_module, "_compiler_ctx", None) is not None
         self._around(trainer.strategy, "batch_to_device", "h2d", "other")
         self._around(trainer.strategy, "training_step", "forward", "forward")
-        steps.begins("data_wait")
+        meter.steps.begins("data_wait")
 
     def _around(self, owner: Any, name: str, phase: str, after: str) -> None:
         """Mark a phase around what Lightning calls by this name."""
@@ -111,11 +111,3 @@ class MeterCallback(_Callback):  # type: ignore[misc]
                 self.meter.steps.forgets()
             self.meter.finish(error)
             self.report = self.meter.report(show=self._show and self.meter.who.rank == 0)
-
-
-def _autocast(trainer: Any, torch: Any) -> Any:
-    """What Lightning casts to: it does so within its own step, where no hook of the model sees it."""
-    said = str(getattr(trainer, "precision", ""))
-    if not said.endswith("-mixed"):
-        return None
-    return torch.bfloat16 if said.startswith("bf16") else torch.float16

@@ -28,7 +28,7 @@ from weakref import WeakKeyDictionary
 from gpuledger.errors import GpuledgerError
 from gpuledger.lake.layout import Lake
 from gpuledger.training.findings import find_all
-from gpuledger.training.meter_device import Energy, cpus, device_of, loader_facts, memory_of, place_of, precision_of
+from gpuledger.training.meter_device import Energy, cpus, device_of, loader_facts, memory_of, place_of
 from gpuledger.training.meter_formula import by_formula
 from gpuledger.training.meter_observed import LoaderFacts, Observed
 from gpuledger.training.meter_rank import Ranks, compare, gather, rank_and_size
@@ -36,6 +36,7 @@ from gpuledger.training.meter_record import boards_of, identify, store
 from gpuledger.training.meter_report import MeterReport, make_report, price_of
 from gpuledger.training.meter_steps import Steps
 from gpuledger.training.meter_units import SizeCache
+from gpuledger.training.product_precision import most_of
 from gpuledger.training.torch_bench import need_torch
 from gpuledger.units import Unknown
 
@@ -48,8 +49,8 @@ class Meter:
     """Measures a loop. `model` is the module whose forward pass is timed; all optimizers are seen by themselves.
 
     `lake`: where to keep what was counted; None keeps it nowhere. `model_name`: take FLOPs from the closed formula of
-    a model of the catalog instead of counting a step. `usd_per_gpu_h`: else the dated market median. `tokens` and
-    `samples`: what one batch holds on this rank, where its tensors do not show it.
+    a model of the catalog (a step is counted all the same: it shows the precision). `usd_per_gpu_h`: else the dated
+    market median. `tokens` and `samples`: what one batch holds on this rank, where its tensors do not show it.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Meter:
             model,
             device,
             warmup=max(warmup, 2 if count else 0),
-            count=count and self._formula is None,
+            count=count,  # with a formula too: the counted step shows the precision
             sizes=SizeCache(samples, tokens),
             energy=Energy(self._place.gpu_uuid),
         )
@@ -153,6 +154,7 @@ class Meter:
         totals, timed = steps.totals, steps.totals.timed
         joules = steps.energy.joules()
         after_warmup = max(totals.steps - steps.warmup, 0)
+        ratios = steps.counted.precision_ratios
         spans, share = totals.spans(Unknown("")), steps.turns.unslowed_ratio(totals.timed_s)
         return Observed(
             who=self.who,
@@ -166,7 +168,8 @@ class Meter:
             phases_s=totals.mean(totals.device_s, share),
             host_s=totals.mean(totals.host_s, share),
             step=totals.spread(share),
-            precision=self._precision(),
+            precision=most_of(ratios),
+            precision_ratios={} if isinstance(ratios, Unknown) else ratios,
             work=steps.work if self._formula is None else self._formula(totals),
             tokens_per_step=totals.tokens_per_step,
             samples_per_step=totals.samples_per_step,
@@ -177,19 +180,13 @@ class Meter:
             loader=self._loader,
             sites=(*steps.watch.sites.all(), *steps.debug.sites(max(steps.watched, 1))),
             watched_steps=steps.watched,
-            compiled=steps.compiled,
+            compiled=steps.compiled or steps.in_compiled or steps.counted.hooks_compiled,
             fused_optimizer=steps.hooks.fused,
             optimizer=steps.hooks.optimizer,
             cpus=cpus(),
             own_ratio=steps.own_ratio,
             notes=tuple(self._notes()),
         )
-
-    def _precision(self) -> str | Unknown:
-        model = self.steps.model_of()
-        if model is None and self._last is not None:  # it is gone: as it was last told
-            return self._last.seen.precision
-        return precision_of(self._torch, model, self.steps.hooks.autocast)
 
     def _notes(self) -> Iterator[str]:
         steps = self.steps
@@ -201,6 +198,11 @@ class Meter:
             yield f"the loss is not a number since step {steps.losses.not_finite_at}{before}"
         if steps.totals.steps and not steps.hooks.forwards:
             yield "the model's forward pass was not seen: it stands under other; give the meter the module you call"
+        if steps.counted.hooks_compiled:
+            yield (
+                "the model is called by a compiled one, so its forward pass was seen in one step only; give the meter "
+                "the module you call"
+            )
         if steps.totals.steps and not steps.hooks.backwards:
             yield "no backward pass was seen"
         if steps.marks.left_out:

@@ -3,7 +3,7 @@
 One step runs under torch's dispatcher, which shows every operation. FLOP formulas are torch's own (flop_counter).
 `model_flop` counts attention over the whole square and the backward pass at most twice the forward one, as MFU is
 published; `hardware_flop` is what the device does: recomputation too, and of causal attention the half that fused
-kernels do not skip.
+kernels do not skip. The same step shows the precision the products run in (product_precision.py).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from gpuledger.training.meter_observed import Work
 from gpuledger.training.meter_units import BatchSize
+from gpuledger.training.product_precision import Precisions
 from gpuledger.units import Unknown
 
 # Tensor cores want the sizes of 16-bit products in multiples of 8 (16 bytes).
@@ -57,7 +58,7 @@ class Counting:
 
     def __init__(self, torch: Any, phase: Callable[[], str]) -> None:
         self._torch, self._phase = torch, phase
-        self.count = StepCount()
+        self.count, self.precisions = StepCount(), Precisions(torch)
         self._stack = contextlib.ExitStack()
 
     def start(self) -> None:
@@ -84,6 +85,7 @@ class Counting:
                 self.count.unseen[f"{func.namespace}::{name}"] += 1
             return
         flop = float(formula(*args, **kwargs, out_val=out))
+        self.precisions.saw(name, args, flop)
         if self._phase() == "backward":
             self.count.backward_flop += flop
         else:
@@ -102,25 +104,29 @@ class Counting:
             self.count.odd_sizes[sizes] += 1
 
 
-def count_apart(torch: Any, model: Any, args: Any, kwargs: Any) -> StepCount:
+def count_apart(torch: Any, model: Any, args: Any, kwargs: Any) -> Counting:
     """The forward pass of a compiled model on tensors without data; backward is taken as twice it.
 
-    Nothing is computed or stored, so it can neither run out of memory nor move the random numbers of the job.
+    Nothing is computed or stored, so it can neither run out of memory nor move the random numbers of the job. The
+    backward pass runs in the precision of the forward pass: torch gives gradients the type of their tensors.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     counting = Counting(torch, lambda: "forward")
     plain = getattr(model, "_orig_mod", model)
+    if isinstance(plain, torch.nn.parallel.DistributedDataParallel):
+        plain = plain.module  # it would exchange buffers with the other ranks
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         counting.start()
         try:
             plain(*args, **kwargs)
         finally:
             count = counting.stop()
+            torch.clear_autocast_cache()  # it may hold converted weights without data, and the job would use them
     count.backward_flop = 2 * count.forward_flop
     count.hardware_flop *= 3
     count.kernels = 0  # a compiled model launches others than these
-    return count
+    return counting
 
 
 def _attention(*args: Any, **_: Any) -> int:
@@ -162,15 +168,18 @@ def _mode(torch: Any, saw: Callable[[Any, Any, Any, Any, Any], None]) -> Iterato
 class StepWork:
     """Counts one step as it runs; the forward pass of a compiled model apart, so that it stays compiled."""
 
-    def __init__(self, torch: Any, phase: Callable[[], str]) -> None:
-        self._torch, self._phase = torch, phase
-        self.work: Work | Unknown = Unknown("FLOPs are counted in the second step, which did not come")
+    def __init__(self, torch: Any, phase: Callable[[], str], forwards: Callable[[], int], *, wanted: bool) -> None:
+        self._torch, self._phase, self._forwards = torch, phase, forwards
+        why = "which did not come" if wanted else "and the meter was told not to count"
+        self.work: Work | Unknown = Unknown(f"FLOPs are counted in the second step, {why}")
+        self.precision_ratios: dict[str, float] | Unknown = Unknown(f"precision is observed in the second step, {why}")
+        self.wanted = wanted  # and not counted yet
         self._counting: Counting | None = None
-        self._apart = False
+        self._apart = self._unseen = self.hooks_compiled = False
 
     def start(self, *, compiled: bool) -> None:
         """The step to be counted begins."""
-        self._apart = compiled
+        self._apart, self._unseen = compiled, not self._forwards()
         if not compiled and self._counting is None:
             self._counting = Counting(self._torch, self._phase)
             self._counting.start()
@@ -181,19 +190,31 @@ class StepWork:
             return
         self._apart = False
         try:
-            self.work = _worked(count_apart(self._torch, model, args, kwargs), _APART, size)
+            self._keep(count_apart(self._torch, model, args, kwargs), _APART, size)
         except Exception as error:  # noqa: BLE001 - whatever a model does on tensors without data; the job goes on
             first = (str(error) or type(error).__name__).splitlines()[0][:120]
-            self.work = Unknown(f"a compiled model is counted apart, and this one cannot be: {first}")
+            self._give_up(f"a compiled model is counted apart, and this one cannot be: {first}")
 
     def stop(self, size: BatchSize, *, keep: bool) -> None:
         """The step is over; without `keep` it did not come to its end."""
+        if self._apart and keep:
+            self._give_up("a compiled model is counted when it is called, and its own forward pass was not called")
         self._apart = False
         counting, self._counting = self._counting, None
         if counting is not None:
-            count = counting.stop()
+            counting.stop()
             if keep:
-                self.work = _worked(count, _COUNTED, size)
+                self._keep(counting, _COUNTED, size)
+                # What is compiled around a model compiles its hooks too: they run in this uncompiled step only.
+                self.hooks_compiled = self._unseen and self._forwards() > 0
+
+    def _keep(self, counting: Counting, how: str, size: BatchSize) -> None:
+        self.work, self.precision_ratios = _worked(counting.count, how, size), counting.precisions.ratios()
+        self.wanted = False
+
+    def _give_up(self, why: str) -> None:
+        self.work = self.precision_ratios = Unknown(why)
+        self.wanted = False
 
 
 def _worked(count: StepCount, how: str, size: BatchSize) -> Work | Unknown:

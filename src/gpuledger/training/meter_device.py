@@ -1,4 +1,4 @@
-"""On which device does a loop run, in which precision, and what do torch and the driver say of it?"""
+"""On which device does a loop run, and what do torch and the driver say of it?"""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from gpuledger.catalog.gpus import find_gpu
 from gpuledger.telemetry.live.device import Device, Source
 from gpuledger.training.meter_observed import LoaderFacts, MemoryFacts, Place
 from gpuledger.units import Unknown
-
-# What torch calls a precision, and what the catalog does; fp32 depends on how products are done.
-_NAMES = {"bfloat16": "bf16", "float16": "fp16", "float64": "fp64", "float32": "fp32"}
 
 
 def device_of(torch: Any, model: Any | None) -> Any:
@@ -37,38 +34,12 @@ def place_of(torch: Any, device: Any) -> Place:
     return Place("cuda", facts.name, find_gpu(facts.name), uuid, None, int(facts.total_memory))
 
 
-def precision_of(torch: Any, model: Any | None, autocast: Any) -> str | Unknown:
-    """What the products run in: autocast's type, else that of most weights; fp32 products may run in TF32."""
-    if autocast:
-        return _name(autocast)
-    if model is None:
-        return Unknown("no model was given to the meter")
-    sizes: dict[str, int] = {}
-    for parameter in model.parameters():
-        if parameter.dtype.is_floating_point:
-            sizes[_name(parameter.dtype)] = sizes.get(_name(parameter.dtype), 0) + parameter.numel()
-    if not sizes:
-        return Unknown("the model has no floating-point weights")
-    most = max(sizes, key=lambda k: sizes[k])
-    return "tf32" if most == "fp32" and products_in_tf32(torch) else most
-
-
 def weakly(thing: Any) -> Callable[[], Any]:
     """A way to a thing that does not keep it: a model lives as long as its owner wants, not as long as its meter."""
     try:
         return weakref.ref(thing)
     except TypeError:  # None, and what takes no weak references
         return lambda: thing
-
-
-def products_in_tf32(torch: Any) -> bool:
-    """Whether fp32 matrix products may run on the tensor cores."""
-    return bool(torch.cuda.is_available() and torch.get_float32_matmul_precision() != "highest")
-
-
-def _name(dtype: Any) -> str:
-    text = str(dtype).removeprefix("torch.")
-    return _NAMES.get(text, text)
 
 
 def memory_of(torch: Any, device: Any, total: int | Unknown) -> MemoryFacts | Unknown:

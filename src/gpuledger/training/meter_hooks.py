@@ -34,7 +34,6 @@ class Hooks:
         self._updating = False  # some optimizers run the passes themselves, by a closure
         self.on_forward: Callable[[Any, Any], None] = lambda _args, _kwargs: None
         self.forwards = self.backwards = self.updates = 0
-        self.autocast: Any = None
         self.optimizer = ""
         self.fused: bool | None = None
 
@@ -91,23 +90,16 @@ class Hooks:
             _undone(self._undo_forward)
 
     def _forward_begins(self, _module: Any, args: Any, kwargs: Any) -> None:
-        torch = self._torch
         if self._compiling():
             return
         at = self._own.clock()
-        training = torch.is_grad_enabled()
+        training = self._torch.is_grad_enabled()
         if training:
             self.on_forward(args, kwargs)
         if not self._resting:
-            self._tell_forward(torch, training)
+            self.forwards += 1
+            self._mark("forward" if training else "other")
         self._own.seconds += self._own.clock() - at
-
-    def _tell_forward(self, torch: Any, training: bool) -> None:
-        self.forwards += 1
-        if training and self.autocast is None:
-            kind = "cuda" if torch.is_autocast_enabled("cuda") else "cpu"
-            self.autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else False
-        self._mark("forward" if training else "other")
 
     def _forward_ends(self, _module: Any, _args: Any, _out: Any) -> None:
         # With gradients the loss follows: it is part of the forward pass until the backward pass begins.

@@ -97,7 +97,8 @@ class Observed:
     """One rank's loop. Phases are mean seconds of a step on the device, `host_s` on the host.
 
     Rates stand on the steps that were timed; `steps` are all of them, the first ones too. Waits at `sites` are those of
-    `watched_steps`, which are all after the first ones, or some of them where steps are short.
+    `watched_steps`, which are all after the first ones, or some of them where steps are short. `precision` is the one
+    most FLOPs run in, as the products showed it; `precision_ratios` are the shares where there are several.
     """
 
     who: Identity
@@ -126,8 +127,14 @@ class Observed:
     fused_optimizer: bool | None = None
     optimizer: str = ""
     cpus: int = 1
+    precision_ratios: dict[str, float] = field(default_factory=dict)
     own_ratio: float = 0.0
     notes: tuple[str, ...] = ()
+
+    def flop_ratio(self, *precisions: str) -> float:
+        """The share of the FLOPs in some precisions; 0 where the precision is not known."""
+        ratios = self.precision_ratios or ({} if isinstance(self.precision, Unknown) else {self.precision: 1.0})
+        return sum(ratios.get(p, 0.0) for p in precisions)
 
     def share(self, *phases: str) -> float:
         """The share of the step in some phases."""

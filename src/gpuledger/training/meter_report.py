@@ -2,13 +2,14 @@
 
 MFU is what the model needs over the device's dense bf16 peak, so that a faster loop never scores lower; HFU is the same
 with all the device did. Beside them: over the peak of the precision in use, and over what matrix products were measured
-to reach (mfu.py holds the denominators). An unknown device has no MFU, and one without bf16 says so.
+to reach (mfu.py holds the denominators). An unknown device has no MFU, and one without bf16 says so. Where the
+precision was not observed, the shares that rest on it are not known; a share above 100 % is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -19,11 +20,12 @@ from gpuledger.catalog.prices import market_price
 from gpuledger.efficiency.calibration_files import BoardCalibration
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.meter_observed import Figure, Observed, Spread, Work
-from gpuledger.training.mfu import Denominator, measured_achievable, peak_in_use, reference_peak
+from gpuledger.training.mfu import Denominator, measured_achievable, mixed, peak_in_use, reference_peak
 from gpuledger.units import Unknown
 
 TERA, MEGA = 1e12, 1e6
 SECONDS_PER_HOUR = 3600
+CHECK = "more than the GPU can do; check the counted FLOPs of a step and the batches"
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,10 @@ def make_report(
         samples_per_s=samples,
         model_tflops=model,
         hardware_tflops=hardware,
-        mfu_pct=_pct(model, peak.tflops),
-        hfu_pct=_pct(hardware, peak.tflops),
-        mfu_of_precision_pct=_pct(model, in_use.tflops),
-        mfu_of_measured_pct=_pct(model, measured.tflops),
+        mfu_pct=_pct(model, peak),
+        hfu_pct=_pct(hardware, peak),
+        mfu_of_precision_pct=_pct(model, in_use),
+        mfu_of_measured_pct=_pct(model, measured),
         denominator=peak.words,
         denominator_of_precision=in_use.words,
         denominator_of_measured=measured.words,
@@ -136,16 +138,25 @@ def _denominators(seen: Observed, boards: Sequence[BoardCalibration]) -> tuple[D
         return none, none, none
     if isinstance(precision, Unknown):
         none = Denominator(precision, f"none: {precision.why}")
-        return reference_peak(gpu), none, none
-    lacks = gpu.peak(precision)
-    in_use = Denominator(lacks, f"none: {lacks.why}") if isinstance(lacks, Unknown) else peak_in_use(gpu, precision)
-    return reference_peak(gpu), in_use, measured_achievable(gpu, precision, boards)
+        return reference_peak(gpu, above=CHECK), none, none
+    ratios = seen.precision_ratios or {precision: 1.0}
+    in_use = mixed({p: _peak_in_use(gpu, p) for p in ratios}, ratios)
+    above = f"the products cannot all run in {' and '.join(ratios)}, so their precision is not known"
+    measured = mixed({p: measured_achievable(gpu, p, boards) for p in ratios}, ratios)
+    return reference_peak(gpu, ratios, CHECK), replace(in_use, above=above), measured
 
 
-def _pct(part: Figure, whole: Figure) -> Figure:
-    if isinstance(whole, Unknown):
-        return whole
-    return part if isinstance(part, Unknown) else 100 * part / whole
+def _peak_in_use(gpu: Gpu, precision: str) -> Denominator:
+    """As of the catalog; fp64 products run on the tensor cores where these have fp64."""
+    name = "fp64_tensor" if precision == "fp64" and "fp64_tensor" in gpu.peak_tflops else precision
+    lacks = gpu.peak(name)
+    return Denominator(lacks, f"none: {lacks.why}") if isinstance(lacks, Unknown) else peak_in_use(gpu, name)
+
+
+def _pct(tflops: Figure, whole: Denominator) -> Figure:
+    if isinstance(whole.tflops, Unknown):
+        return whole.tflops
+    return tflops if isinstance(tflops, Unknown) else whole.share_pct(tflops * TERA, 1)
 
 
 def _rate(amount: Figure, seconds: Figure) -> Figure:

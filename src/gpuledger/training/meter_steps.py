@@ -50,8 +50,8 @@ class Steps:
         self.watch = SyncWatch(torch, self.own, self.cuda, lambda: self.marks.phase, self._on_wait)
         self.debug = SyncDebug(torch.cuda, self.watch.skip, lambda: self.watch.inside)
         self.losses = LossWatch(torch, self.timer, self.cuda)
-        self._work = StepWork(torch, lambda: self.marks.phase)
-        self.compiled = False
+        self.counted = StepWork(torch, lambda: self.marks.phase, lambda: self.hooks.forwards, wanted=count)
+        self.compiled = self.in_compiled = False  # the model is; what calls it is
         self.index = 0
         self.every = 1
         self.watched = 0  # steps after the first ones, those that were left alone not among them
@@ -64,7 +64,7 @@ class Steps:
         self._first = warmup + (WINDOW_STEPS if self.cuda else 0)
         self._decide_at, self._row_at = self._first + FIRST_STEPS, -1
         self._own_before_s, self._own_from_s = 0.0, 0.0
-        self.warmup, self._count, self._sizes, self._passes = warmup, count, sizes, SizeCache()
+        self.warmup, self._sizes, self._passes = warmup, sizes, SizeCache()
         self._size = EMPTY
         self._begin_ns = 0
         self._updates_before = 0
@@ -86,7 +86,7 @@ class Steps:
         """A step that did not end is left out, unless it came as far as its update."""
         if self._in_step:
             self._in_step = False
-            self._work.stop(self._size, keep=False)
+            self.counted.stop(self._size, keep=False)
             self.marks.drop()
             if self.hooks.updates > self._updates_before:
                 self._passed()
@@ -140,8 +140,8 @@ class Steps:
             self._unlike(size)
         self._size = size
         self.marks.mark(after or ("h2d" if self.cuda and size.on_host else "other"))
-        if self._count and self.index == COUNTED_STEP and isinstance(self.work, Unknown):
-            self._work.start(compiled=self.compiled)
+        if self.index == COUNTED_STEP and self.counted.wanted:
+            self.counted.start(compiled=self.compiled)
         self.own.seconds += self.own.clock() - at
 
     def forgets(self) -> None:
@@ -205,7 +205,7 @@ class Steps:
 
     def _ends(self, at: float) -> None:
         timed = self.marks.active
-        self._work.stop(self._size, keep=True)
+        self.counted.stop(self._size, keep=True)
         if timed:
             self.totals.size(self.index, self._size)
         self.marks.end()
@@ -269,7 +269,7 @@ class Steps:
     @property
     def work(self) -> Work | Unknown:
         """What one step computes."""
-        return self._work.work
+        return self.counted.work
 
     @property
     def own_ratio(self) -> float:
@@ -287,7 +287,7 @@ class Steps:
             self._from_forward = True
             size = self._passes.of(kwargs or args)
             self._size = size if self._size.samples is None else together(self._size, size)
-        self._work.forward(self.model_of(), args, kwargs, self._size)
+        self.counted.forward(self.model_of(), args, kwargs, self._size)
 
     def _on_loss(self, loss: Any) -> None:
         self.losses.saw(self.index, loss)

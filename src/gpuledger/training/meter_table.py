@@ -13,6 +13,7 @@ from rich.text import Text
 
 from gpuledger.training.meter_rank import Ranks
 from gpuledger.training.meter_report import MeterReport, to_json
+from gpuledger.training.mfu import ALL_PCT
 
 Json = Mapping[str, Any]
 BAR = 30
@@ -90,10 +91,21 @@ def figures(report: Json) -> Table:
         ("joules a step", report["joules_per_step"], "{:,.1f}", "the board's own counter"),
         ("joules a token", report["joules_per_token"], "{:,.4f}", ""),
     )
+    if report["seen"]["precision"] is not None:
+        table.add_row("precision", report["seen"]["precision"], escape(_mix(report["seen"])))
     for name, value, form, said in rows:
-        if value is not None:
+        if value is not None and not (form.endswith("%") and value > ALL_PCT):
             table.add_row(name, form.format(value), escape(said))
     return table
+
+
+def _mix(seen: Json) -> str:
+    """The shares of the FLOPs; reports of older versions took the precision from the weights and have none."""
+    ratios = seen.get("precision_ratios")
+    if not ratios:
+        return ""
+    said = ", ".join(f"{name} {100 * ratio:.1f} %" for name, ratio in ratios.items())
+    return f"of the matrix products, as observed: {said} of the FLOPs"
 
 
 def findings(report: Json) -> Iterator[RenderableType]:
@@ -110,4 +122,8 @@ def shown_unknown(report: Json) -> list[str]:
     by_why: dict[str, list[str]] = {}
     for missing in report["not_known"]:
         by_why.setdefault(missing["why"], []).append(missing["figure"].rpartition(".")[2])
+    for name in ("mfu_pct", "hfu_pct", "mfu_of_precision_pct", "mfu_of_measured_pct"):
+        if (value := report[name]) is not None and value > ALL_PCT:
+            why = f"{value:,.1f} % cannot be; a version that did not observe the precision wrote this report"
+            by_why.setdefault(why, []).append(name)
     return [f"{', '.join(names)}: {why}" for why, names in by_why.items()]

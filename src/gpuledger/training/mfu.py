@@ -3,12 +3,13 @@
 MFU is the model's FLOP per second over the dense bf16 peak: one denominator before and after a change, so that a faster
 loop never scores lower. Beside it stand the same work over the peak of the precision in use, and over what was measured
 as achievable. HFU counts what the hardware did, recomputed activations included. A GPU that is not in the catalog has
-no peak, and so no MFU: never another GPU's.
+no peak, and so no MFU: never another GPU's. A share above 100 % is not a figure but a sign that something it rests on
+is wrong: it is refused, with the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -22,18 +23,32 @@ from gpuledger.units import Unknown
 TERA = 1e12
 REFERENCE = "bf16"
 MEASURED = "measured"
+ALL_PCT = 100.0
+CHECK = "more than the GPU can do; check the rate (all GPUs together), the GPU count, the precision and the model"
+
+
+@dataclass(frozen=True, slots=True)
+class AboveAll(Unknown):
+    """A share that is not known because what it was calculated from gives more than 100 %."""
 
 
 @dataclass(frozen=True)
 class Denominator:
-    """What work is held against: TFLOPS of one GPU, and which TFLOPS these are, in words."""
+    """What work is held against: TFLOPS of one GPU, and which TFLOPS these are, in words.
+
+    `above` says what it means when work comes out at more than this.
+    """
 
     tflops: float | Unknown
     words: str
+    above: str = CHECK
 
     def share_pct(self, flop_per_s: float, count: int) -> float | Unknown:
-        """Work per second of `count` GPUs over this, in percent."""
-        return self.tflops if isinstance(self.tflops, Unknown) else 100 * flop_per_s / (count * self.tflops * TERA)
+        """Work per second of `count` GPUs over this, in percent; refused above 100."""
+        if isinstance(self.tflops, Unknown):
+            return self.tflops
+        share = 100 * flop_per_s / (count * self.tflops * TERA)
+        return share if share <= ALL_PCT else AboveAll(f"{share:,.1f} % of the {self.words}: {self.above}")
 
 
 @dataclass(frozen=True)
@@ -65,7 +80,7 @@ def utilization(
         raise InputError(f"{count} GPUs do no work", hint="give how many GPUs share the work, at least 1")
     if not flop_per_s > 0:
         raise InputError(f"{flop_per_s:g} FLOP a second is no work", hint="give a rate above 0")
-    peak, in_use = reference_peak(gpu), peak_in_use(gpu, precision)
+    peak, in_use = reference_peak(gpu, [precision]), peak_in_use(gpu, precision)
     achievable = measured_achievable(gpu, precision, boards)
     return Utilization(
         achieved_tflops=flop_per_s / count / TERA,
@@ -86,15 +101,18 @@ def mfu_pct(flop_per_s: float, gpu: Gpu | Unknown, precision: str = REFERENCE, c
     return found if isinstance(found, Unknown) else found.mfu_pct
 
 
-def reference_peak(gpu: Gpu) -> Denominator:
-    """The dense bf16 peak."""
+def reference_peak(gpu: Gpu, precisions: Iterable[str] = (), above: str = CHECK) -> Denominator:
+    """The dense bf16 peak; `precisions` are those in use, where they are known."""
     words = f"dense {REFERENCE} peak of the {gpu.name}"
     tflops = gpu.peak(REFERENCE)
     if isinstance(tflops, Unknown):
         other = gpu.reference_precision()
         why = f"the {gpu.name} has no {REFERENCE}, so MFU has no denominator; see the share of its {other} peak instead"
         return Denominator(Unknown(why), words)
-    return Denominator(tflops, f"{words}, {tflops:g} TFLOPS a GPU")
+    faster = [p for p in precisions if not isinstance(peak := gpu.peak(p), Unknown) and peak > tflops]
+    if faster:
+        above = f"{' and '.join(faster)} products run above it; see the share of the peak in use"
+    return Denominator(tflops, f"{words}, {tflops:g} TFLOPS a GPU", above)
 
 
 def peak_in_use(gpu: Gpu, precision: str) -> Denominator:
@@ -108,20 +126,33 @@ def peak_in_use(gpu: Gpu, precision: str) -> Denominator:
 
 def measured_achievable(gpu: Gpu, precision: str, boards: Sequence[BoardCalibration]) -> Denominator:
     """What matrix products reached: on the user's own boards of this model, else as the catalog has it measured."""
+    above = f"more than {precision} matrix products were measured to reach; gpuledger calibrate measures this board"
     own = [b for b in boards if _model_key(b) == gpu.key and precision in b.tflops]
     if own:
         reached = median(b.tflops[precision].tflops.median for b in own)
         when = max(b.as_of for b in own)
         boards_said = "this board" if len(own) == 1 else f"the median of {len(own)} boards"
-        return Denominator(
-            reached, f"{precision} matrix products measured on {boards_said} ({when}), {reached:.0f} TFLOPS"
-        )
+        words = f"{precision} matrix products measured on {boards_said} ({when}), {reached:.0f} TFLOPS"
+        return Denominator(reached, words, above)
     for figure in gpu.achievable:
         if figure.name == MEASURED and figure.precision == precision:
             words = f"{precision} matrix products measured on one {gpu.name} ({figure.as_of}), {figure.tflops:g} TFLOPS"
-            return Denominator(figure.tflops, words)
+            return Denominator(figure.tflops, words, above)
     why = f"no {precision} matrix product was measured on the {gpu.name}; gpuledger calibrate measures it"
     return Denominator(Unknown(why), f"measured {precision} matrix products")
+
+
+def mixed(parts: Mapping[str, Denominator], ratios: Mapping[str, float]) -> Denominator:
+    """One denominator for work in several precisions: each part of the FLOPs takes its time at its own rate."""
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    seconds = 0.0
+    for name, part in parts.items():
+        if isinstance(part.tflops, Unknown):
+            return part
+        seconds += ratios[name] / part.tflops
+    said = " and ".join(f"{100 * ratios[name]:.1f} % of the FLOPs at the {part.words}" for name, part in parts.items())
+    return Denominator(1 / seconds, f"{1 / seconds:,.0f} TFLOPS: {said}")
 
 
 def _model_key(board: BoardCalibration) -> str | None:

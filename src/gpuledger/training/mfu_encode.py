@@ -7,8 +7,8 @@ from typing import Any
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model
-from gpuledger.training.mfu import TrainingUtilization
-from gpuledger.units import Unknown, known
+from gpuledger.training.mfu import AboveAll, TrainingUtilization
+from gpuledger.units import Unknown
 
 
 def as_data(
@@ -64,7 +64,5 @@ def _conventions(model: Model, unit: str) -> list[str]:
 
 
 def _warnings(found: TrainingUtilization) -> list[str]:
-    share = known(found.work.mfu_in_use_pct)
-    if share is None or share <= 100:
-        return []
-    return ["more than the peak cannot be: check the rate (all GPUs together), the count, the precision and the model"]
+    share = found.work.mfu_in_use_pct
+    return [share.why] if isinstance(share, AboveAll) else []

@@ -16,9 +16,9 @@ for batch in loader:
 
 @topic("h2d")
 def copies(seen: Observed) -> MeasuredFinding | None:
-    """Time between the batch's arrival and the first layer, on a GPU."""
+    """Time between the batch's arrival and the first layer, on a GPU; not told from it where that was not seen."""
     known, share = facts("h2d"), seen.share("h2d")
-    if seen.place.kind != "cuda" or share < known["copy_from_ratio"]:
+    if seen.place.kind != "cuda" or share < known["copy_from_ratio"] or not seen.phases_s["forward"]:
         return None
     ms, megabytes = 1000 * seen.phases_s["h2d"], seen.batch_bytes / 1e6
     pinned = isinstance(seen.loader, LoaderFacts) and bool(seen.loader.pinned)

@@ -6,6 +6,7 @@ from gpuledger.catalog.gpus import Gpu
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.findings.finding import COMPUTE, by_speedup, facts, finding, topic
 from gpuledger.training.meter_observed import Observed
+from gpuledger.units import Unknown
 
 BF16 = """
 with torch.autocast("cuda", dtype=torch.bfloat16):      # forward pass and loss only; weights stay in float32
@@ -21,19 +22,32 @@ scaler.scale(loss).backward()
 scaler.step(optimizer)
 scaler.update()
 """
+PART = """
+# Mixed precision is on: {narrow:.0f} % of the FLOPs run in 16 bits or fewer. The others stay in {now} by
+# autocast(enabled=False), by .float(), or because they are called outside of autocast. Which layers these are:
+for name, module in model.named_modules():
+    if isinstance(module, torch.nn.Linear):
+        module.register_forward_hook(lambda _module, _inputs, out, name=name: print(name, out.dtype))
+"""
 TF32 = """
 torch.set_float32_matmul_precision("high")              # fp32 products on the tensor cores
 """
 
 
+NARROW = ("bf16", "fp16", "fp8", "fp4")
+
+
 @topic("precision")
 def wide(seen: Observed) -> MeasuredFinding | None:
-    """fp32 or TF32 products on a GPU with 16-bit tensor cores."""
+    """fp32 or TF32 products on a GPU with 16-bit tensor cores; as observed, never by what the weights are."""
     gpu, now = seen.place.gpu, seen.precision
-    if not isinstance(gpu, Gpu) or now not in {"fp32", "tf32"}:
+    if not isinstance(gpu, Gpu) or isinstance(now, Unknown) or now not in {"fp32", "tf32"}:
         return None
-    known, share = facts("precision"), seen.share(*COMPUTE)
+    ratio = seen.flop_ratio(now)
+    known, share = facts("precision"), ratio * seen.share(*COMPUTE)
     to, rule, change = _target(gpu)
+    if seen.flop_ratio(*NARROW) >= known["mixed_from_ratio"]:
+        change = PART.format(narrow=100 * seen.flop_ratio(*NARROW), now=now)
     if to == now or not share:
         return None
     step = f"{now}_to_{'bf16' if to == 'fp16' else to}"
@@ -49,11 +63,13 @@ def wide(seen: Observed) -> MeasuredFinding | None:
         "precision",
         rule,
         f"Products run in {now}",
-        f"forward and backward take {100 * share:.0f} % of the step in {now}; {gpu.name} reaches {said}",
+        f"{100 * ratio:.0f} % of the FLOPs were observed in {now}, and forward and backward take "
+        f"{100 * seen.share(*COMPUTE):.0f} % of the step; {gpu.name} reaches {said}",
         change,
         by_speedup(share, *speedup),
         known["source"],
-        compute_ratio=share,
+        compute_ratio=seen.share(*COMPUTE),
+        flop_ratio=ratio,
         **{f"{p}_peak_tflops": tflops for p, tflops in peaks.items()},
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuledger.catalog.gpu_facts import VECTOR_PRECISIONS
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.findings.finding import COMPUTE, by_speedup, facts, finding, topic
 from gpuledger.training.meter_observed import Observed
@@ -16,8 +17,10 @@ loader = DataLoader(dataset, batch_size=batch_size // 8 * 8 or 8, drop_last=True
 
 @topic("tensor_cores")
 def odd_sizes(seen: Observed) -> MeasuredFinding | None:
-    """The share of the product FLOPs whose sizes are no multiples of 8."""
+    """The share of the product FLOPs whose sizes are no multiples of 8, where products run on tensor cores."""
     known, work = facts("tensor_cores"), seen.work
+    if isinstance(seen.precision, Unknown) or seen.precision in VECTOR_PRECISIONS:
+        return None
     if seen.place.kind != "cuda" or isinstance(work, Unknown) or work.odd_ratio < known["odd_from_ratio"]:
         return None
     sizes = ", ".join(" x ".join(map(str, size)) for size in work.odd_sizes)
