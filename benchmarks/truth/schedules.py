@@ -5,8 +5,9 @@
 Each schedule of schedules/*.toml is built from recorded rows with new time stamps: no value is made up. The whole
 schedule is one job on one GPU; each of its parts, the very same rows, is also a job alone on a GPU of its own. Every
 bucket of the whole must come within 10 % or 2 points of the sum of its parts, and `audit --json` must be the same to
-the last digit after `tidy --fold-older-than`. FOLDER: recordings to take rows from. Exit code 1
-where a schedule misses.
+the last digit after `tidy --fold-older-than`. A pause alone is idle time; between two pieces of work less than 30 s
+apart it is a wait, so it is due as underused time. FOLDER: recordings to take rows from. Exit code 1 where a schedule
+misses.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ STEP_S = 0.1
 # 3 March 2025, 15 s before the full hour: every schedule crosses an edge where the ledger cuts its lines.
 START_S = 1_741_000_000 // 3600 * 3600 + 3600 - 15
 WITHIN_PCT, WITHIN_POINTS = 10.0, 2.0
+# Recorded without any work, and how long a pause between work may be to count as a wait.
+PAUSES = ("idle", "idle_holding_memory")
+WAIT_BELOW_S = 30.0
 
 Pool = Mapping[str, Sequence[Row]]
 
@@ -128,12 +132,33 @@ def bucket_hours(audit: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     return {row["gpu_uuid"]: row["bucket_h"] for row in audit["by_gpu"]}
 
 
-def compare(whole: Mapping[str, float], parts: Sequence[Mapping[str, float]]) -> dict[str, dict[str, Any]]:
-    """Each bucket of the whole beside the sum of its parts, in percent of the whole."""
+def waits_h(parts: Sequence[Part]) -> float:
+    """Hours of pauses between two pieces of work that are short enough to be waits."""
+    total, runs = 0.0, [(k, list(v)) for k, v in itertools.groupby(parts, key=lambda p: p.workload in PAUSES)]
+    for number, (pause, members) in enumerate(runs):
+        length = sum(round(p.seconds / STEP_S) * STEP_S for p in members)
+        if pause and 0 < number < len(runs) - 1 and length < WAIT_BELOW_S:
+            total += length
+    return total / 3600
+
+
+def due_of(schedule: Schedule, parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The parts added up; what is a wait in the whole is underused time there."""
+    due = {bucket: sum(part.get(bucket, 0.0) for part in parts) for bucket in dict.fromkeys(b for p in parts for b in p)}
+    moving = waits_h(schedule.parts)
+    for bucket in ("idle_held", "idle"):
+        part = min(moving, due.get(bucket, 0.0))
+        due[bucket], due["underused"] = due.get(bucket, 0.0) - part, due.get("underused", 0.0) + part
+        moving -= part
+    return due
+
+
+def compare(whole: Mapping[str, float], parts: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Each bucket of the whole next to the sum of its parts, in percent of the whole."""
     total = sum(whole.values())
     found = {}
-    for bucket in dict.fromkeys([*whole, *(b for part in parts for b in part)]):
-        got, due = whole.get(bucket, 0.0), sum(part.get(bucket, 0.0) for part in parts)
+    for bucket in dict.fromkeys([*whole, *parts]):
+        got, due = whole.get(bucket, 0.0), parts.get(bucket, 0.0)
         near = abs(got - due) <= max(WITHIN_PCT / 100 * due, WITHIN_POINTS / 100 * total)
         found[bucket] = {"whole_pct": 100 * got / total, "parts_pct": 100 * due / total, "near": near}
     return found
@@ -149,7 +174,7 @@ def judge(schedules: Sequence[Schedule], pool: Pool, folder: Path) -> dict[str, 
     found = {}
     for schedule in schedules:
         one, alone = made[schedule.name]
-        buckets = compare(hours[one.uuid], [parts[track.uuid] for track in alone])
+        buckets = compare(hours[one.uuid], due_of(schedule, [parts[track.uuid] for track in alone]))
         found[schedule.name] = {
             "title": schedule.title,
             "class": classes[schedule.name]["class"],

@@ -21,6 +21,7 @@ _BUDGET = ("idle_w", "tensor_w", "dram_w", "vector_from_w")
 
 class _Facts(msgspec.Struct, frozen=True):
     board_w: float
+    idle_w: float
     rated_mhz: float
     per_activity: dict[str, float]
     budget: dict[str, float]
@@ -30,7 +31,7 @@ class _Facts(msgspec.Struct, frozen=True):
 def _facts(model: str | None, precision: str | None) -> _Facts:
     gpu = find_gpu(model) if model else Unknown("no model name")
     if isinstance(gpu, Unknown):
-        return _Facts(np.nan, np.nan, {}, {})
+        return _Facts(np.nan, np.nan, np.nan, {}, {})
     rates = pipe_rates(gpu, precision)
     # Shares per ppm and MHz; rows hold ratios, so a million times that.
     worth = {p: float(r[1]) * PPM for p, r in rates.per_activity.items()} if isinstance(rates, PipeRates) else {}
@@ -38,6 +39,7 @@ def _facts(model: str | None, precision: str | None) -> _Facts:
     mhz = gpu.tensor_rated_mhz or gpu.fp32_rated_mhz
     return _Facts(
         gpu.board_power_w.value,
+        float("nan") if gpu.idle_power_w is None else gpu.idle_power_w.value,
         float("nan") if mhz is None else mhz.value,
         {p: worth[_RATED.get(p, p)] for p in _PIPES if _RATED.get(p, p) in worth},
         {} if budget is None else {n: getattr(budget, n) for n in _BUDGET},
@@ -62,6 +64,7 @@ def row_facts(batch: Batch) -> RowFacts:
 
     return RowFacts(
         by_row([f.board_w for f in facts]),
+        by_row([f.idle_w for f in facts]),
         by_row([f.rated_mhz for f in facts]),
         named([f.per_activity for f in facts], _PIPES),
         named([f.budget for f in facts], _BUDGET),

@@ -65,6 +65,10 @@ class _Light(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     share_below_ratio: float
 
 
+class _Bursts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    power_above_idle_from_ratio: float
+
+
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The power a GPU draws idle, for its tensor pipe and for its memory at full activity."""
 
@@ -80,6 +84,7 @@ class StateRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     capped: _Capped
     light: _Light
+    bursts: _Bursts
     budgets: dict[str, Budget]
 
 
@@ -97,6 +102,7 @@ class RowFacts:
     """
 
     board_w: np.ndarray
+    idle_w: np.ndarray
     rated_mhz: np.ndarray
     per_activity: Mapping[str, np.ndarray]
     budget: Mapping[str, np.ndarray]
@@ -123,15 +129,26 @@ def judge(readings: Readings, facts: RowFacts, idle: Idle, n: int) -> Judged:
     if busy is None:
         return Judged(np.full(n, State.UNSTATED, np.int8), np.zeros(n, np.int8), None, None)
     if activity is None:
-        still = busy < idle.util_below_ratio
+        still = (busy < idle.util_below_ratio) & ~_draws_power(readings, facts, n)
     else:
         still = activity < idle.activity_below_ratio
-        if util is not None:
-            still |= np.isnan(activity) & (util < idle.util_below_ratio)
+        if util is not None and (blank := np.isnan(activity)).any():
+            still |= blank & (util < idle.util_below_ratio) & ~_draws_power(readings, facts, n)
     state = _working(readings, facts, n)
     state[still] = State.IDLE
     state[np.isnan(busy)] = State.UNSTATED
     return Judged(state, memory_of(readings, still, idle), busy, activity)
+
+
+def _draws_power(readings: Readings, facts: RowFacts, n: int) -> np.ndarray:
+    """Rows with more power than an idle board draws: utilization alone may look away while work comes in bursts."""
+    power = readings.get("power_w")
+    if power is None:
+        return np.zeros(n, dtype=bool)
+    limit = readings.get("power_limit_w")
+    most = facts.board_w if limit is None else np.where(np.isnan(limit), facts.board_w, limit)
+    share = state_rules().bursts.power_above_idle_from_ratio
+    return np.asarray(power >= facts.idle_w + share * (most - facts.idle_w))  # NaN, unknown, is not above
 
 
 def _either(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
