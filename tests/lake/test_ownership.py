@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -285,7 +286,7 @@ def test_looking_is_done_often_at_first_and_then_every_second(proc: Path) -> Non
         clock.now, before = tick / 10, device.looks
         made.look(clock.at_ms)
         looked += [clock.now] * (device.looks - before)
-    gaps = [b - a for a, b in zip(looked, looked[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(looked)]
     assert looked[0] == 0
     assert gaps[0] == pytest.approx(FIRST_LOOK_S)
     assert gaps[-20:] == pytest.approx([LOOK_EVERY_S] * 20)

@@ -21,8 +21,8 @@ FULL = Scenario(
             60.0, power_w=Ramp(650, 690), power_limit_w=700.0, gpu_util_ratio=0.99, mem_copy_util_ratio=0.25,
             sm_clock_mhz=1470.0, mem_clock_mhz=3201.0, fb_used_bytes=float(10 << 30), gpu_temp_c=60.0, mem_temp_c=48.0,
             throttle_bits=4.0, pcie_replays=3.0, remapped_correctable_rows=2.0, engine_ratio=0.989, sm_ratio=0.95,
-            occupancy_ratio=0.14, integer_ratio=0.01, tensor_ratio=0.929, dfma_ratio=0.0, hmma_ratio=0.929, imma_ratio=0.0,
-            dram_ratio=0.17, fp64_ratio=0.0, fp32_ratio=0.02, fp16_ratio=0.0, pcie_tx_bytes_per_s=5e6,
+            occupancy_ratio=0.14, integer_ratio=0.01, tensor_ratio=0.929, dfma_ratio=0.0, hmma_ratio=0.929,
+            imma_ratio=0.0, dram_ratio=0.17, fp64_ratio=0.0, fp32_ratio=0.02, fp16_ratio=0.0, pcie_tx_bytes_per_s=5e6,
             pcie_rx_bytes_per_s=1e7, nvlink_bytes_per_s=4e9,
         )
     ]
@@ -42,8 +42,8 @@ def test_every_reading_arrives_in_the_unit_of_its_column() -> None:
     found = read(FakeNvml([Board(FULL)], clock), clock)
     power = 650 + 40 / 60
     want = {
-        "gpu_util_ratio": 0.99, "mem_copy_util_ratio": 0.25, "power_w": round(power, 3), "power_limit_w": 700.0, "sm_clock_mhz": 1470,
-        "mem_clock_mhz": 3201, "fb_used_bytes": 10 << 30, "fb_free_bytes": (143_771 << 20) - (10 << 30),
+        "gpu_util_ratio": 0.99, "mem_copy_util_ratio": 0.25, "power_w": round(power, 3), "power_limit_w": 700.0,
+        "sm_clock_mhz": 1470, "mem_clock_mhz": 3201, "fb_used_bytes": 10 << 30, "fb_free_bytes": (143_771 << 20) - (10 << 30),
         "gpu_temp_c": 60, "mem_temp_c": 48, "throttle_bits": 4, "pcie_replays": 3, "remapped_correctable_rows": 2,
         "engine_ratio": 0.989,
         "tensor_ratio": 0.929, "dram_ratio": 0.17, "pcie_rx_bytes_per_s": 1e7, "nvlink_bytes_per_s": 4e9,

@@ -22,7 +22,9 @@ from gpuledger.telemetry.live.process_tree import (
 from gpuledger.testing.clock import HUNG_S
 
 
-def put(root: Path, pid: int, parent: int, *, group: int = 1, session: int = 1, started: int = 5, env: str = "") -> None:
+def put(
+    root: Path, pid: int, parent: int, *, group: int = 1, session: int = 1, started: int = 5, env: str = ""
+) -> None:
     folder = root / str(pid)
     folder.mkdir(exist_ok=True)
     middle = " ".join(["0"] * 15)
@@ -103,11 +105,8 @@ def test_the_runs_variable_tells_who_was_never_seen_before(tmp_path: Path) -> No
 
 def test_a_real_orphan_in_a_session_of_its_own_is_recognized(tmp_path: Path) -> None:
     """A daemon: forked twice, its parents gone, its session its own; only what it inherited tells whose it is."""
-    code = f"""
-import os, subprocess, sys
-subprocess.Popen([sys.executable, "-c", "import os, time; open({str(tmp_path / 'pid')!r} + str(os.getpid()), 'w'); time.sleep(60)"],
-                 start_new_session=True)
-"""
+    daemon = f"import os, time; open({str(tmp_path / 'pid')!r} + str(os.getpid()), 'w'); time.sleep(60)"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {daemon!r}], start_new_session=True)"
     parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, RUN_VARIABLE: "mine"})
     tree, stranger = ProcessTree(parent.pid, "mine"), ProcessTree(parent.pid, "another")
     parent.wait()
