@@ -43,9 +43,9 @@ def test_every_reading_arrives_in_the_unit_of_its_column() -> None:
     power = 650 + 40 / 60
     want = {
         "gpu_util_ratio": 0.99, "mem_copy_util_ratio": 0.25, "power_w": round(power, 3), "power_limit_w": 700.0,
-        "sm_clock_mhz": 1470, "mem_clock_mhz": 3201, "fb_used_bytes": 10 << 30, "fb_free_bytes": (143_771 << 20) - (10 << 30),
-        "gpu_temp_c": 60, "mem_temp_c": 48, "throttle_bits": 4, "pcie_replays": 3, "remapped_correctable_rows": 2,
-        "engine_ratio": 0.989,
+        "sm_clock_mhz": 1470, "mem_clock_mhz": 3201, "fb_used_bytes": 10 << 30,
+        "fb_free_bytes": (143_771 << 20) - (10 << 30), "gpu_temp_c": 60, "mem_temp_c": 48, "throttle_bits": 4,
+        "pcie_replays": 3, "remapped_correctable_rows": 2, "engine_ratio": 0.989,
         "tensor_ratio": 0.929, "dram_ratio": 0.17, "pcie_rx_bytes_per_s": 1e7, "nvlink_bytes_per_s": 4e9,
     }  # fmt: skip
     for column, value in want.items():
