@@ -89,7 +89,7 @@ def booked_s(lake: str) -> dict[str, float]:
 
 
 def judge(run: dict[str, Any], booked: dict[str, float], other_pid: int) -> tuple[bool | None, list[str]]:
-    """Whether the books are right (None: the driver does not say who holds the GPU), and what was found."""
+    """Whether the books are right (None: it cannot be known here who holds the GPU), and what was found."""
     if "problem" in run:
         return False, [f"there is no audit of the run: {run['problem']}"]
     device = next((d for d in run["recording"]["devices"] if d["held_by"]), None)
@@ -97,11 +97,16 @@ def judge(run: dict[str, Any], booked: dict[str, float], other_pid: int) -> tupl
         return None, ["the driver lists no processes here, so who shares the GPU cannot be found out"]
     seconds, shared_s, run_s = run["recording"]["seconds"], device["shared_s"], device["run_s"]
     mine = 3600 * run["paid_h"]
+    if not any(h["matched"] for h in device["held_by"]):
+        said = any("cannot be matched" in words for words in run["recording"]["notes"])
+        good = said and device["owned"] and abs(mine - seconds) <= LOOK_S
+        words = f"the driver's process numbers match nobody here; reported: {said}; the run has {mine:.1f} s"
+        return (None if good else False), [words]
     others = [h for h in device["held_by"] if h["matched"] and not h["ours"]]
     right = run_s - shared_s / 2
     checks = {
         "the run has a part of the GPU's time": device["owned"] and mine > 0,
-        "exactly one other process is named": len(others) == 1,
+        "the background process is named, and nobody else": [h["pid"] for h in others] == [other_pid],
         f"the run has {right:.1f} s, half of what was shared (booked: {mine:.1f} s)": abs(mine - right) <= LOOK_S,
         f"all owners together have the {seconds:.1f} s recorded (booked: {sum(booked.values()):.1f} s)": abs(
             sum(booked.values()) - seconds
@@ -109,10 +114,6 @@ def judge(run: dict[str, Any], booked: dict[str, float], other_pid: int) -> tupl
         <= LOOK_S,
     }
     found = [f"{'ok' if good else 'WRONG'}: {what}" for what, good in checks.items()]
-    known = [h["pid"] for h in others] == [other_pid]
-    found.append(
-        "the driver's process numbers match those seen here" if known else "the driver numbers processes differently"
-    )
     return all(checks.values()), found
 
 

@@ -183,7 +183,8 @@ def test_numbers_that_match_nobody_make_no_claim_and_that_is_said(proc: Path) ->
     assert {h.matched for h in found.holders(device.facts)} == {False}
     (words,) = notes(found, device).who_held_it(3.0)
     assert words.startswith("GPU 0: the driver lists processes 4242, 4243, which cannot be matched")
-    assert words.endswith("counted as this run's")
+    assert words.endswith("its whole time is counted as this run's")
+    assert "before" not in words
 
 
 def test_a_number_that_happens_to_exist_here_is_not_taken_for_the_holder(proc: Path) -> None:
@@ -198,19 +199,20 @@ def test_a_number_that_happens_to_exist_here_is_not_taken_for_the_holder(proc: P
     assert found.labels(device.facts) == [BENCH]
 
 
-def test_who_was_there_before_the_command_is_not_the_command(proc: Path) -> None:
-    """Also where the numbers match nobody: the process listed before is another's, the one that came may be ours."""
+def test_a_number_that_was_there_before_the_command_makes_no_claim_but_is_said(proc: Path) -> None:
+    """One number may stand for all processes of a container: it may be the command's as well."""
     device = Fake(0, 4242)
     found = Ownership((device,), JOB, {}, {}, lambda: 0.0, around_command=True, proc=proc)
     found.look(0)
     found.follow(501, 100)
-    other = {"workload": "other: not visible here (pid 4242)", "host": "h", "cluster": "c"}
-    assert found.labels(device.facts) == [other]
-    assert not found.owned(device.facts)
     device.pids = [4242, 4300]
     found.look(1000, force=True)
-    assert found.labels(device.facts) == [JOB, other]
+    assert found.labels(device.facts) == [JOB]
     assert found.owned(device.facts)
+    assert [(h.pid, h.here_before) for h in found.holders(device.facts)] == [(4242, True), (4300, False)]
+    (words,) = notes(found, device).who_held_it(1.0)
+    assert "processes 4242, 4300, which cannot be matched" in words
+    assert "; 4242 held it before the command started, so it may be shared; its whole time" in words
 
 
 def test_around_a_command_the_recorder_itself_is_another(proc: Path) -> None:

@@ -50,7 +50,7 @@ def run_command(
     """Run a command with the GPUs recorded; output, signals and exit code pass through.
 
     127: there is no such command; 126: it cannot be run; 125: we cannot record where we were told to. Without a GPU or
-    a driver the command still runs, and that nothing is recorded is said aloud.
+    a driver the command still runs, and a message says that nothing is recorded.
     """
     if not argv:
         raise InputError("no command was given", hint="gpuledger record -- COMMAND ...")

@@ -1,8 +1,9 @@
 """Which processes hold the devices under recording, and does each belong to the run?
 
 The driver lists processes by number. A number that exists here, of a process that has the driver's files open, is that
-process; any other number is of a process that cannot be seen from here, as in a container with process numbers of its
-own. Of those only one thing is certain: a process that was listed before the command was started is not the command's.
+process; any other number proves nothing: in a container the driver may list the numbers of the machine, or one number
+for all processes of the container. Where the run's own process was recognized the numbers do match, and one that is
+not visible is of another's process.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ class Belongs(Enum):
 
 @dataclass
 class Process:
-    """A process on a device; `visible` where it is one of those we can see."""
+    """A process on a device.
+
+    `visible`: it is one of those we can see. `here_before`: its number was listed before the command was started.
+    """
 
     pid: int
     started: int
@@ -45,6 +49,7 @@ class Process:
     user: str
     belongs: Belongs
     visible: bool
+    here_before: bool = False
     labels: Labels = field(default_factory=dict)
     named_s: float = 0.0
 
@@ -86,12 +91,13 @@ class Processes:
             process = Process(pid, here.started, program(pid, self._proc), user(pid, self._proc), belongs, visible=True)
         if process.belongs is Belongs.OTHER:
             self._name(process, now_s)
+        process.here_before = pid in self._before
         self._known[pid] = process
         return process
 
     def _hidden(self, pid: int) -> Process:
         self._unseen[pid] = self._unseen.get(pid, 0) + 1
-        strange = pid in self._before or (self._numbers_match and self._unseen[pid] >= _LISTED_AGAIN)
+        strange = self._numbers_match and self._unseen[pid] >= _LISTED_AGAIN
         return Process(pid, 0, "", "", Belongs.OTHER if strange else Belongs.UNKNOWN, visible=False)
 
     def _name(self, process: Process, now_s: float) -> None:
@@ -119,6 +125,7 @@ class Stay:
             program=who.program or HIDDEN,
             ours=who.belongs is Belongs.RUN,
             matched=who.belongs is not Belongs.UNKNOWN,
+            here_before=who.here_before,
             first_ms=self.first_ms,
             last_ms=self.last_ms,
             memory_bytes=self.memory_bytes,

@@ -28,6 +28,7 @@ class Holder(msgspec.Struct, frozen=True):
     """A process that held a device: whether it belongs to the run, and when it was seen.
 
     `matched`: whether the driver's number could be matched with a process; one that could not may be the run's.
+    `here_before`: whether it was listed before the run's command was started.
     `shared_s`: for how long it shared the device with the run. `memory_bytes`: the most it held.
     """
 
@@ -36,6 +37,7 @@ class Holder(msgspec.Struct, frozen=True):
     program: str
     ours: bool
     matched: bool = True
+    here_before: bool = False
     first_ms: int | None = None
     last_ms: int | None = None
     memory_bytes: int | None = None
@@ -98,11 +100,13 @@ class DeviceNotes(msgspec.Struct, frozen=True):
         if shared := [h for h in others if h.shared_s > 0]:
             parts = [f"{h.name} for {_percent(h.shared_s, seconds)} of the run" for h in shared]
             out.append(f"{self.name} was shared with {_listed(parts)}; its time is split evenly")
-        if unmatched := [str(h.pid) for h in self.held_by if not h.matched]:
-            numbers = f"process{'es' * (len(unmatched) > 1)} {_listed(unmatched)}"
+        if unmatched := [h for h in self.held_by if not h.matched]:
+            numbers = f"process{'es' * (len(unmatched) > 1)} {_listed([str(h.pid) for h in unmatched])}"
+            before = _listed([str(h.pid) for h in unmatched if h.here_before])
+            maybe = f"; {before} held it before the command started, so it may be shared" if before else ""
             out.append(
                 f"{self.name}: the driver lists {numbers}, which cannot be matched with the processes visible here "
-                "(a container has its own numbers); counted as this run's"
+                f"(a container has its own numbers){maybe}; its whole time is counted as this run's"
             )
         if self.holders_unknown:
             out.append(f"{self.name}: it is not known which processes held it ({self.holders_unknown})")
