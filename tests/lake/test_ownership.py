@@ -234,6 +234,7 @@ def test_where_our_own_numbers_match_a_hidden_one_is_another(proc: Path) -> None
     assert found.labels(device.facts) == [JOB]
     found.look(1000, force=True)
     assert [o["workload"] for o in found.labels(device.facts)] == ["train", "other: not visible here (pid 4242)"]
+    assert [h.name for h in found.holders(device.facts)] == ["child (pid 501)", "a process not visible here (pid 4242)"]
 
 
 def test_another_process_of_the_same_job_is_the_jobs(proc: Path) -> None:

@@ -197,6 +197,7 @@ def test_a_command_shorter_than_a_second_has_its_time(tmp_path: Path, gpu: Path)
         done = record_command(tmp_path, gpu, clock, f"hold({str(gpu)!r}); wait({str(end)!r})")
     assert done.notes is not None
     assert done.notes.devices[0].owned
+    assert any(len(who) == 2 for who in owners(tmp_path / "lake").values())
     assert booked_ms(tmp_path / "lake")["mine"] > 0
 
 

@@ -126,6 +126,7 @@ class Stay:
             ours=who.belongs is Belongs.RUN,
             matched=who.belongs is not Belongs.UNKNOWN,
             here_before=who.here_before,
+            visible=who.visible,
             first_ms=self.first_ms,
             last_ms=self.last_ms,
             memory_bytes=self.memory_bytes,

@@ -38,6 +38,7 @@ class Holder(msgspec.Struct, frozen=True):
     ours: bool
     matched: bool = True
     here_before: bool = False
+    visible: bool = True
     first_ms: int | None = None
     last_ms: int | None = None
     memory_bytes: int | None = None
@@ -46,8 +47,7 @@ class Holder(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """What to call it."""
-        hidden = self.program.startswith("not known")
-        return f"{'a process not visible here' if hidden else self.program} (pid {self.pid})"
+        return f"{self.program if self.visible else 'a process not visible here'} (pid {self.pid})"
 
 
 class DeviceNotes(msgspec.Struct, frozen=True):
