@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from gpuledger.lake.layout import Lake
 
 DATA = Path(__file__).parents[1] / "data" / "h200_replay.csv.gz"
@@ -74,6 +76,15 @@ def test_options_of_the_command_are_the_commands(cli) -> None:
         "x",
     )
     assert ended.out == "['--hz', 'x']\n"
+
+
+@pytest.mark.parametrize("wrong", ["nan", "inf", "0", "-1"])
+def test_a_duration_that_is_no_length_of_time_is_refused(cli, wrong: str) -> None:
+    ended = cli("record", "--lake", "lake", "--duration", wrong, "--device", REPLAY)
+    assert ended.code == 2
+    assert f"cannot record for {wrong} s" in ended.err
+    assert "seconds above 0" in ended.err
+    assert not Path("lake").exists()
 
 
 def test_bad_input(cli) -> None:

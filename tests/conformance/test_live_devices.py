@@ -24,16 +24,16 @@ from gpuledger.testing.script import Board
 SCRIPT = Scenario(
     [
         Segment(
-            30.0, power_w=Ramp(100, 700), gpu_util_ratio=Square(1.0, 0.2, period_s=4.0), mem_copy_util_ratio=0.3,
-            sm_clock_mhz=1600.0, mem_clock_mhz=2000.0, fb_used_bytes=float(8 << 30), gpu_temp_c=55.0, mem_temp_c=60.0,
-            engine_ratio=0.6, sm_ratio=0.5, tensor_ratio=0.4, dram_ratio=0.2,
+            30.0, power_w=Ramp(100, 700), power_limit_w=700.0, gpu_util_ratio=Square(1.0, 0.2, period_s=4.0),
+            mem_copy_util_ratio=0.3, sm_clock_mhz=1600.0, mem_clock_mhz=2000.0, fb_used_bytes=float(8 << 30),
+            gpu_temp_c=55.0, mem_temp_c=60.0, engine_ratio=0.6, sm_ratio=0.5, tensor_ratio=0.4, dram_ratio=0.2,
         )
     ]
 )  # fmt: skip
 # The readings any kind of device must give where its script has them.
 COMMON = {
-    "at_ms", "gpu_util_ratio", "mem_copy_util_ratio", "power_w", "energy_mj", "sm_clock_mhz", "mem_clock_mhz",
-    "gpu_temp_c", "mem_temp_c", "fb_used_bytes", "fb_free_bytes",
+    "at_ms", "gpu_util_ratio", "mem_copy_util_ratio", "power_w", "power_limit_w", "energy_mj", "sm_clock_mhz",
+    "mem_clock_mhz", "gpu_temp_c", "mem_temp_c", "fb_used_bytes", "fb_free_bytes",
 }  # fmt: skip
 
 
@@ -73,6 +73,16 @@ class Run:
     source: Source
 
 
+def rows_of(source: Source, seconds: float, clock: VirtualClock) -> tuple[list[dict[str, Value]], Sampler]:
+    """The rows of a source's devices, and the sampler that read them."""
+    rows: list[dict[str, Value]] = []
+    sampler = Sampler(
+        source.devices, lambda _f, c, found: rows.extend(dict(zip(c, r, strict=True)) for r in found), clock=clock
+    )
+    sampler.run(seconds)
+    return rows, sampler
+
+
 def sample(maker: Maker, seconds: float, *faults: Fault, gpus: int = 1) -> Run:
     clock = VirtualClock()
     source = maker.make([Board(SCRIPT, uuid=f"dev-{i}") for i in range(gpus)], clock, faults)
@@ -105,6 +115,34 @@ def test_what_it_fills_and_what_it_lacks_are_apart_and_in_the_schema(maker: Make
     assert not filled & set(missing)
     assert set(missing) <= set(schema.columns())
     assert all(len(why) > 10 for why in missing.values())
+
+
+def test_a_limit_or_a_reason_the_device_does_not_give_is_null_and_never_0(maker: Maker) -> None:
+    script = Scenario([Segment(30.0, power_w=400.0, gpu_util_ratio=0.5, sm_clock_mhz=1600.0)])
+    clock = VirtualClock()
+    rows, sampler = rows_of(maker.make([Board(script)], clock, ()), 3.0, clock)
+    assert len(rows) == 30
+    (missing,) = sampler.missing().values()
+    for column in ("power_limit_w", "throttle_bits"):
+        assert {row.get(column) for row in rows} == {None}
+        assert len(missing[column]) > 10
+
+
+def test_the_power_limit_is_read_as_it_is_set(maker: Maker) -> None:
+    same = {"power_w": 400.0, "gpu_util_ratio": 0.5, "sm_clock_mhz": 1600.0}
+    script = Scenario([Segment(3.0, power_limit_w=700.0, **same), Segment(7.0, power_limit_w=450.0, **same)])
+    clock = VirtualClock()
+    rows, _ = rows_of(maker.make([Board(script)], clock, ()), 8.0, clock)
+    limits = [row["power_limit_w"] for row in rows]
+    assert limits[:20] == [700.0] * 20
+    assert limits[-40:] == [450.0] * 40
+
+
+def test_the_processes_that_hold_it(maker: Maker) -> None:
+    source = maker.make([Board(SCRIPT, pids={31: 5 << 30, 32: None})], VirtualClock(), ())
+    (device,) = source.devices
+    assert [(h.pid, h.memory_bytes) for h in device.holders()] == [(31, 5 << 30), (32, None)]
+    assert list(device.processes()) == [31, 32]
 
 
 def test_time_and_energy_only_grow(maker: Maker) -> None:

@@ -67,6 +67,22 @@ def test_the_command_has_an_ordinary_signal_mask() -> None:
     assert run("import signal, sys; sys.exit(len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))") == 0
 
 
+@pytest.mark.parametrize("code", ["pass", "import time; time.sleep(0.2)", "import os; os.kill(os.getpid(), 9)"])
+def test_it_tells_when_the_command_starts_and_has_ended_and_its_number_is_still_its_own(code: str) -> None:
+    seen: list[tuple[str, int]] = []
+
+    def ending() -> None:
+        (_, pid), *_ = seen
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        seen.append((state, pid))
+
+    with Relay() as relay:
+        relay.run([sys.executable, "-c", code], started=lambda pid: seen.append(("started", pid)), ending=ending)
+    assert [what for what, _ in seen] == ["started", "Z"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(seen[0][1], 0)
+
+
 def test_outside_the_main_thread_it_just_runs() -> None:
     codes: list[int] = []
     thread = threading.Thread(target=lambda: codes.append(run("raise SystemExit(5)")))

@@ -101,6 +101,18 @@ def test_a_device_several_share_has_a_row_for_each(tmp_path: Path) -> None:
     assert stamps(lake) == [START, START, START + 100, START + 100]
 
 
+def test_rows_that_come_with_their_owners_keep_them(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    recorder = Recorder(lake, lambda _f: [{"workload": "later"}])
+    recorder.take(GPU, COLUMNS, [(START, 1.0)], [{"workload": "a"}, {"workload": "b"}])
+    recorder.take(GPU, COLUMNS, [(START + 100, 1.0)])
+    recorder.close()
+    (part,) = lake.manifest().parts
+    with open_part(lake.path(part)) as file:
+        rows = file.read(columns=["at_ms", "workload"]).to_pylist()
+    assert sorted((r["at_ms"] - START, r["workload"]) for r in rows) == [(0, "a"), (0, "b"), (100, "later")]
+
+
 def test_the_writer_waits_for_others_at_the_lake_and_the_sampler_does_not(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     recorder = Recorder(lake, lambda _f: [{}])
@@ -122,9 +134,9 @@ from gpuledger.testing.clock import QuickClock
 take, flush, log = Recorder.take, Recorder.flush, os.open(sys.argv[3], os.O_WRONLY | os.O_APPEND)
 def say(*words):
     os.write(log, (" ".join(map(str, words)) + "\\n").encode())
-def told_take(self, facts, columns, rows):
+def told_take(self, facts, columns, rows, owners):
     say("offered", *(row[0] for row in rows))
-    take(self, facts, columns, rows)
+    take(self, facts, columns, rows, owners)
     say("taken", *(row[0] for row in rows))
 def told_flush(self):
     say("begins")

@@ -91,3 +91,19 @@ def test_a_file_that_is_no_recording_is_refused_with_the_next_step(tmp_path: Pat
     broken.write_bytes(b"not gzip")
     with pytest.raises(FileFault):
         load_tapes(broken)
+
+
+def test_a_recording_may_have_the_power_limit(tmp_path: Path) -> None:
+    with gzip.open(RECORDING, "rt") as file:
+        rows = list(csv.DictReader(file))
+    assert "power_limit_w" not in rows[0]
+    ((_, without),) = load_tapes(RECORDING).items()
+    assert without.level("power_limit_w", 1.0) is None
+    file = tmp_path / "limited.csv"
+    with file.open("w", newline="") as out:
+        writer = csv.DictWriter(out, [*rows[0], "power_limit_w"])
+        writer.writeheader()
+        writer.writerows({**row, "power_limit_w": 450.0} for row in rows)
+    ((_, tape),) = load_tapes(file).items()
+    assert tape.level("power_limit_w", 1.0) == 450.0
+    assert tape.level("power_w", 1.0) == without.level("power_w", 1.0)

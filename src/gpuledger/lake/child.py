@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -87,8 +87,16 @@ class Relay:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def run(self, argv: Sequence[str], environ: Mapping[str, str] | None = None) -> int:
-        """Run the command to its end; its exit code."""
+    def run(
+        self,
+        argv: Sequence[str],
+        environ: Mapping[str, str] | None = None,
+        started: Callable[[int], None] = lambda _pid: None,
+        ending: Callable[[], None] = lambda: None,
+    ) -> int:
+        """Run the command to its end; its exit code. `started` is called with its process number, `ending` when it has
+        ended and its process number is still its own.
+        """
         try:
             process = subprocess.Popen(list(argv), env=environ)  # noqa: S603 - the user's own command
         except FileNotFoundError as error:
@@ -98,15 +106,14 @@ class Relay:
             hint = f"name what runs it: python {argv[0]}, or sh {argv[0]}"
             raise CannotStart(CANNOT_RUN, f"cannot run {argv[0]}: {error.strerror}", hint) from error
         with self.held_back():
-            while process.poll() is None:
+            started(process.pid)
+            while not _ended(process, wait=not self._works):
                 self._listen(process)
-        code = process.returncode
+            ending()
+        code = process.wait()
         return 128 - code if code < 0 else code
 
     def _listen(self, process: subprocess.Popen[bytes]) -> None:
-        if not self._works:
-            process.wait()
-            return
         while self._early:
             self._pass_on(process, self._early.pop(0))
         heard = signal.sigtimedwait(_HEARD, _LOOK_EVERY_S)
@@ -117,6 +124,15 @@ class Relay:
     def _pass_on(process: subprocess.Popen[bytes], number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, number)
+
+
+def _ended(process: subprocess.Popen[bytes], *, wait: bool) -> bool:
+    """Whether the command has ended, without collecting its exit code."""
+    options = os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG)
+    try:
+        return os.waitid(os.P_PID, process.pid, options) is not None
+    except ChildProcessError:  # somebody else has collected it
+        return True
 
 
 def wait_for_end(seconds: float | None) -> None:

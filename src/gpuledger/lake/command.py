@@ -15,6 +15,7 @@ from gpuledger.lake.runs import RunNotes
 from gpuledger.telemetry.live.attribution import command_name
 from gpuledger.telemetry.live.clock import Clock
 from gpuledger.telemetry.live.device import Source
+from gpuledger.telemetry.live.process_tree import RUN_VARIABLE
 
 Say = Callable[[str], None]
 
@@ -49,7 +50,7 @@ def run_command(
     """Run a command with the GPUs recorded; output, signals and exit code pass through.
 
     127: there is no such command; 126: it cannot be run; 125: we cannot record where we were told to. Without a GPU or
-    a driver the command still runs, and that nothing is recorded is said aloud.
+    a driver the command still runs, and a message says that nothing is recorded.
     """
     if not argv:
         raise InputError("no command was given", hint="gpuledger record -- COMMAND ...")
@@ -70,6 +71,7 @@ def run_command(
                 program=command_name(argv),
                 environ=surroundings,
                 clock=clock,
+                around_command=True,
             )
             with relay.held_back():
                 recording.start()
@@ -79,11 +81,19 @@ def run_command(
         except GpuledgerError as error:
             return _failed(OUR_FAILURE, f"{error}\n  the command was not started", say)
         try:
-            code = relay.run(argv, environ)
+            code = _run(relay, argv, surroundings, recording)
         except CannotStart as error:
             _finish(recording, error.exit_code, say)
             return _failed(error.exit_code, str(error), say)
         return CommandRun(code, _finish(recording, code, say), problem)
+
+
+def _run(relay: Relay, argv: Sequence[str], surroundings: dict[str, str], recording: Recording | None) -> int:
+    """Run the command, and look who holds the GPUs as it starts and as it ends."""
+    if recording is None:
+        return relay.run(argv, surroundings)
+    marked = {**surroundings, RUN_VARIABLE: recording.run_id}
+    return relay.run(argv, marked, started=recording.follow, ending=recording.look)
 
 
 def _failed(code: int, problem: str, say: Say) -> CommandRun:

@@ -26,17 +26,17 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from gpuledger.errors import GpuledgerError, InputError, UnknownName
 from gpuledger.lake.layout import Lake
+from gpuledger.lake.live_parts import Row
 from gpuledger.lake.ownership import Ownership
 from gpuledger.lake.recording import Recorder
-from gpuledger.lake.runs import RunNotes, claim, device_notes, steps_of, write_notes
+from gpuledger.lake.runs import NOTES_EVERY_S, RunNotes, claim, device_notes, labels_of_run, steps_of, write_notes
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.live.attribution import attribute, command_name, own_rank_only
 from gpuledger.telemetry.live.clock import Clock, SystemClock
-from gpuledger.telemetry.live.device import Source
+from gpuledger.telemetry.live.device import Facts, Source
 from gpuledger.telemetry.live.sampler import Sampler, check_rates, spread_s
 
 DEFAULT_LAKE = "gpuledger-data"
-NOTES_EVERY_S = 60.0
 DEVICES = ("nvml", "amd", "replay:FILE")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,7 +65,8 @@ class Recording:
 
     `device`: nvml, amd, replay:FILE or a source. `labels` win over what the surroundings say. What costs more is read
     every `slow_s`, rows are safe in the lake after `flush_s`. `of_job`: the devices' time belongs to this program
-    (named `program`) and its children; otherwise to whichever processes hold them.
+    (named `program`) and its children; otherwise to whichever processes hold them. `around_command`: not to this
+    program but to a command that is started after us; `follow` says which process it is.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Recording:
         flush_s: float = 10.0,
         program: str = "",
         of_job: bool = True,
+        around_command: bool = False,
         environ: Mapping[str, str] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -99,17 +101,27 @@ class Recording:
         self._source = open_device(device, self._clock) if isinstance(device, str) else device
         self.devices = devices = own_rank_only(self._environ, self._source.devices) if of_job else self._source.devices
         now = self._clock.monotonic
-        self.ownership = Ownership(devices, self.labels, given, self._environ, now, of_job=of_job)
-        self.recorder = Recorder(self.lake, self.ownership.labels, self._look_around)
+        self.ownership = Ownership(
+            devices,
+            self.labels,
+            given,
+            self._environ,
+            now,
+            of_job=of_job,
+            around_command=around_command,
+            other_run=lambda pid: labels_of_run(self.lake, pid, self.labels.get("host", ""), besides=self.run_id),
+        )
+        self.recorder = Recorder(self.lake, self.ownership.labels, self._renew_notes)
         self.sampler = Sampler(
             devices,
-            self.recorder.take,
+            self._take,
             hz=hz,
             slow_s=slow_s,
             # Where many devices take turns, the first ones' rows wait for the last ones'.
             release_s=flush_s - spread_s(len(devices), hz, slow_s),
             clock=self._clock,
             on_release=self.recorder.released,
+            on_tick=self.ownership.look,
         )
         self._noted_s = self._clock.monotonic()
         self._state = "new"
@@ -121,6 +133,7 @@ class Recording:
         try:
             self.notes_file = claim(self.lake, self.run_id)
             self._state = "running"
+            self.look()
             self._write_notes()
         except BaseException:
             self._source.close()
@@ -136,17 +149,30 @@ class Recording:
         if self._state == "running":
             self._state, self._exit_code = "done", exit_code
             atexit.unregister(self.stop)
+            if exit_code is None:  # a command was looked at while it was still there
+                self.look()
             self.sampler.stop()
-            self.ownership.look(force=True)
+            self.ownership.end(self.sampler.stamp())
             problems = [p for step in (self.recorder.close, self._write_notes) if (p := _problem(step))]
             self._source.close()
             if problems:
                 raise problems[0]
         return self.notes()
 
-    def _look_around(self) -> None:
-        """Done by the writer before it writes: who holds the devices, and now and then the notes."""
-        self.ownership.look()
+    def follow(self, pid: int) -> None:
+        """The command around which we record has been started as this process."""
+        self.ownership.follow(pid, self.sampler.stamp())
+
+    def look(self) -> None:
+        """See right now who holds the devices."""
+        self.ownership.look(self.sampler.stamp(), force=True)
+
+    def _take(self, facts: Facts, columns: tuple[str, ...], rows: list[Row]) -> None:
+        for owners, some in self.ownership.split(facts, rows):
+            self.recorder.take(facts, columns, some, owners)
+
+    def _renew_notes(self) -> None:
+        """Done by the writer before it writes: now and then the notes."""
         if self._clock.monotonic() - self._noted_s >= NOTES_EVERY_S:
             self._noted_s = self._clock.monotonic()
             self._write_notes()
@@ -159,7 +185,10 @@ class Recording:
         """What is known about the recording so far."""
         report = self.sampler.report()
         own = self.ownership
-        found = [device_notes(d, owned=own.owned(d.facts), held_by=own.holders(d.facts)) for d in report.devices]
+        found = [
+            device_notes(d, owned=own.owned(d.facts), held_by=own.holders(d.facts), times=own.times(d.facts))
+            for d in report.devices
+        ]
         return RunNotes(
             run_id=self.run_id,
             state=self._state,
@@ -185,6 +214,7 @@ class Recording:
             writer_cpu_s=round(self.recorder.cpu_s, 4),
             faults=(*self._source.notes, *report.faults),
             problem=self.recorder.problem,
+            pid=os.getpid(),
         )
 
     def __enter__(self) -> Recording:

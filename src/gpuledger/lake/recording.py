@@ -24,7 +24,8 @@ MAX_HELD_ROWS = 1_000_000
 class Recorder:
     """Takes rows from a sampler and appends them to a lake whenever it says that some were released.
 
-    `labels_of` names the owners of a device's time; `before_flush` is done in the writer's thread.
+    `labels_of` names the owners of a device's time where its rows come without; `before_flush` is done in the writer's
+    thread.
     """
 
     def __init__(
@@ -50,13 +51,16 @@ class Recorder:
         """How many rows are in the lake."""
         return self._parts.rows
 
-    def take(self, facts: Facts, columns: tuple[str, ...], rows: list[Row]) -> None:
-        """Keep finished rows of a device until the next flush; called by the sampler."""
+    def take(
+        self, facts: Facts, columns: tuple[str, ...], rows: list[Row], owners: Sequence[Labels] | None = None
+    ) -> None:
+        """Keep finished rows of a device, of these owners, until the next flush; called by the sampler."""
         with self._lock:
             if self._held_rows + len(rows) > MAX_HELD_ROWS:
                 self.rows_dropped += len(rows)
                 return
-            self._held.extend(Batch(facts, owner, columns, rows) for owner in self._labels_of(facts))
+            found = self._labels_of(facts) if owners is None else owners
+            self._held.extend(Batch(facts, owner, columns, rows) for owner in found)
             self._held_rows += len(rows)
 
     def released(self) -> None:

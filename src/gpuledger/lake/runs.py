@@ -6,31 +6,56 @@ minute and at the end; a recording that was killed still says `running`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import time
 from pathlib import Path
 
 import msgspec
 
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.layout import Lake, write_atomically
+from gpuledger.telemetry.live.process_tree import RUN_VARIABLE, environment, lineage
 from gpuledger.telemetry.live.report import DeviceReport, SamplerReport
 
 NOTES_VERSION = 1
+NOTES_EVERY_S = 60.0
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """A process that held a device: whether it belongs to the run."""
+    """A process that held a device: whether it belongs to the run, and when it was seen.
+
+    `matched`: whether the driver's number could be matched with a process; one that could not may be the run's.
+    `here_before`: whether it was listed before the run's command was started.
+    `shared_s`: for how long it shared the device with the run. `memory_bytes`: the most it held.
+    """
 
     pid: int
     user: str
     program: str
     ours: bool
+    matched: bool = True
+    here_before: bool = False
+    visible: bool = True
+    first_ms: int | None = None
+    last_ms: int | None = None
+    memory_bytes: int | None = None
+    shared_s: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return f"{self.program if self.visible else 'a process not visible here'} (pid {self.pid})"
 
 
 class DeviceNotes(msgspec.Struct, frozen=True):
-    """One device of a recording. `owned`: whether its time was given to the run."""
+    """One device of a recording. `owned`: whether any of its time was given to the run.
+
+    `run_s`: for how long it was the run's, `shared_s` of that together with others; `holders_unknown`: why it is not
+    known who held it.
+    """
 
     device: str
     gpu_uuid: str
@@ -51,6 +76,41 @@ class DeviceNotes(msgspec.Struct, frozen=True):
     lost_at_ms: int | None = None
     lost_why: str = ""
     held_by: tuple[Holder, ...] = ()
+    index: int | None = None
+    run_s: float = 0.0
+    shared_s: float = 0.0
+    holders_unknown: str = ""
+
+    @property
+    def name(self) -> str:
+        """What to call it: the driver's number, where it is known."""
+        if self.index is None:
+            return self.device
+        return f"GPU {self.index}" + (f" instance {self.gpu_instance_id}" if self.gpu_instance_id else "")
+
+    def who_held_it(self, seconds: float) -> list[str]:
+        """With whom the run shared the device, and what could not be found out."""
+        others = sorted((h for h in self.held_by if h.matched and not h.ours), key=lambda h: -h.shared_s)
+        if not self.owned:
+            if not others:
+                return [f"{self.name} does not belong to this run and has no owner"]
+            names = _listed([h.name for h in others])
+            return [f"{self.name} was held only by {names}; none of its time is counted as this run's"]
+        out = []
+        if shared := [h for h in others if h.shared_s > 0]:
+            parts = [f"{h.name} for {_percent(h.shared_s, seconds)} of the run" for h in shared]
+            out.append(f"{self.name} was shared with {_listed(parts)}; its time is split evenly")
+        if unmatched := [h for h in self.held_by if not h.matched]:
+            numbers = f"process{'es' * (len(unmatched) > 1)} {_listed([str(h.pid) for h in unmatched])}"
+            before = _listed([str(h.pid) for h in unmatched if h.here_before])
+            maybe = f"; {before} held it before the command started, so it may be shared" if before else ""
+            out.append(
+                f"{self.name}: the driver lists {numbers}, which cannot be matched with the processes visible here "
+                f"(a container has its own numbers){maybe}; its whole time is counted as this run's"
+            )
+        if self.holders_unknown:
+            out.append(f"{self.name}: it is not known which processes held it ({self.holders_unknown})")
+        return out
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -88,6 +148,7 @@ class RunNotes(msgspec.Struct, frozen=True, kw_only=True):
     writer_cpu_s: float = 0.0
     faults: tuple[str, ...] = ()
     problem: str = ""
+    pid: int = 0
 
     @property
     def seconds(self) -> float:
@@ -97,7 +158,7 @@ class RunNotes(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> list[str]:
         """What the user should hear about it."""
         out = [f"{d.device} was lost: {d.lost_why}" for d in self.devices if d.lost_at_ms is not None]
-        out += [f"{d.device} does not belong to this run and has no owner" for d in self.devices if not d.owned]
+        out += [words for d in self.devices for words in d.who_held_it(self.seconds)]
         if self.skipped_ticks:
             out.append(f"{self.skipped_ticks} of {self.ticks + self.skipped_ticks} ticks were skipped: a call was slow")
         out += [f"the clock was set by {s.step_s:+g} s; later samples follow it" for s in self.clock_steps]
@@ -106,9 +167,22 @@ class RunNotes(msgspec.Struct, frozen=True, kw_only=True):
         return [*out, *self.faults, *([self.problem] if self.problem else [])]
 
 
-def device_notes(report: DeviceReport, *, owned: bool, held_by: tuple[Holder, ...]) -> DeviceNotes:
-    """The sampler's report of a device as notes."""
+def _listed(names: list[str]) -> str:
+    """Names as a reader takes them in: three, and how many more."""
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{min(100.0, 100 * part / whole):.0f} %" if whole > 0 else "all"
+
+
+def device_notes(
+    report: DeviceReport, *, owned: bool, held_by: tuple[Holder, ...], times: tuple[float, float, str]
+) -> DeviceNotes:
+    """The sampler's report of a device as notes; `times` as Ownership gives them."""
     facts = report.facts
+    run_s, shared_s, holders_unknown = times
     return DeviceNotes(
         device=facts.name,
         gpu_uuid=facts.gpu_uuid,
@@ -129,6 +203,10 @@ def device_notes(report: DeviceReport, *, owned: bool, held_by: tuple[Holder, ..
         lost_at_ms=report.lost_at_ms,
         lost_why=report.lost_why,
         held_by=held_by,
+        index=facts.index,
+        run_s=run_s,
+        shared_s=shared_s,
+        holders_unknown=holders_unknown,
     )
 
 
@@ -162,6 +240,22 @@ def write_notes(file: Path, notes: RunNotes) -> None:
         write_atomically(file, msgspec.json.format(msgspec.json.encode(notes), indent=1))
     except OSError as error:
         raise map_os_error(error, file, "write the notes of the recording") from error
+
+
+def labels_of_run(lake: Lake, pid: int, host: str, besides: str) -> dict[str, str] | None:
+    """The labels of a recording of this host that goes on now, other than `besides`, to which a process belongs."""
+    newest = time.time() - 3 * NOTES_EVERY_S
+    ancestors, marked = {s.pid for s in lineage(pid)}, environment(pid).get(RUN_VARIABLE)
+    for file in (lake.root / "runs").glob("*.json"):
+        # Notes that are gone or still empty are of no recording that goes on.
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            if file.stat().st_mtime < newest:
+                continue
+            notes = msgspec.json.decode(file.read_bytes(), type=RunNotes)
+            here = notes.state == "running" and notes.host == host and "run_id" in notes.labels
+            if here and notes.run_id != besides and (notes.run_id == marked or notes.pid in ancestors):
+                return notes.labels
+    return None
 
 
 def read_runs(lake: Lake) -> list[RunNotes]:

@@ -107,6 +107,13 @@ class FakeAmd:
         power = self._said("amdsmi_get_power_info", handle, "power_w")
         return {"current_socket_power": power if power == _NA else round(power), "average_socket_power": _NA}
 
+    def amdsmi_get_power_cap_info(self, handle: int) -> dict[str, Any]:
+        """Microwatts; a board whose script has no limit does not have the sensor."""
+        cap = self._said("amdsmi_get_power_cap_info", handle, "power_limit_w")
+        if cap == _NA:
+            raise _Error(_CODES.unsupported)
+        return {"power_cap": round(cap * 1e6), "default_power_cap": _NA}
+
     def amdsmi_get_clock_info(self, handle: int, kind: int) -> dict[str, Any]:
         """MHz."""
         column = "mem_clock_mhz" if kind == _Clocks.MEM else "sm_clock_mhz"
@@ -133,4 +140,5 @@ class FakeAmd:
 
     def amdsmi_get_gpu_process_list(self, handle: int) -> list[dict[str, Any]]:
         """Who holds the GPU."""
-        return [{"pid": pid} for pid in self._boards[handle].pids]
+        found = self._boards[handle].holders().items()
+        return [{"pid": pid, "memory_usage": {"vram_mem": _NA if m is None else m}} for pid, m in found]

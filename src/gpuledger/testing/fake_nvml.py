@@ -145,6 +145,9 @@ class FakeNvml:
     def nvmlDeviceGetPowerUsage(self, handle: _Handle) -> int:
         return round(1000 * self._level("nvmlDeviceGetPowerUsage", handle, "power_w"))
 
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle: _Handle) -> int:
+        return round(1000 * self._level("nvmlDeviceGetEnforcedPowerLimit", handle, "power_limit_w"))
+
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: _Handle) -> int:
         _, script = self._enter("nvmlDeviceGetTotalEnergyConsumption", handle)
         energy = script.energy_mj(self._now())
@@ -191,7 +194,7 @@ class FakeNvml:
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: _Handle) -> list[Any]:
         board, _ = self._enter("nvmlDeviceGetComputeRunningProcesses", handle)
-        return [SimpleNamespace(pid=pid) for pid in board.pids]
+        return [SimpleNamespace(pid=pid, usedGpuMemory=memory) for pid, memory in board.holders().items()]
 
     def nvmlGpmQueryDeviceSupport(self, handle: _Handle) -> Any:
         board, _ = self._enter("nvmlGpmQueryDeviceSupport", handle)

@@ -5,8 +5,12 @@ Columns and units are the schema's; times are seconds since the device was opene
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
+
+# Processes on a board, with the bytes of memory each holds where that is known.
+Pids = tuple[int, ...] | Mapping[int, int | None]
 
 
 class Script(Protocol):
@@ -76,6 +80,7 @@ class Board:
 
     `util_period_s`: how often the utilization counter is refreshed (0: the script has its repeats already).
     `instances`: MIG instances as (number, slices, script); `slices` is how many the board has.
+    `pids`: the processes on it, or a function that answers who is on it now.
     """
 
     script: Script
@@ -86,4 +91,9 @@ class Board:
     util_period_s: float = 0.0
     instances: tuple[tuple[int, int, Script], ...] = ()
     slices: int = 7
-    pids: tuple[int, ...] = ()
+    pids: Pids | Callable[[], Pids] = ()
+
+    def holders(self) -> Mapping[int, int | None]:
+        """The processes on the board now, with their memory."""
+        found = self.pids() if callable(self.pids) else self.pids
+        return found if isinstance(found, Mapping) else dict.fromkeys(found)

@@ -29,6 +29,7 @@ class _Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     column: str
     multiply: float = 1.0
+    optional: bool = False
 
 
 class Layout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,7 +120,7 @@ def load_tapes(path: str | Path) -> dict[tuple[str, str], Tape]:
             raise map_os_error(error, path, "read the recording") from error
         raise FileFault(path, f"not a recording: {error}", hint="give a CSV file, plain or gzipped") from error
     names = set(rows[0]) if rows else set()
-    layout = next((x for x in layouts() if {x.time, *(c.name for c in x.columns)} <= names), None)
+    layout = next((x for x in layouts() if {x.time, *(c.name for c in x.columns if not c.optional)} <= names), None)
     if layout is None and not {_OWN, "gpu_uuid"} <= names:
         known = ", ".join(x.name for x in layouts())
         hint = f"give one of the layouts known ({known}) or the schema's own columns (at_ms, gpu_uuid, ...)"
@@ -143,7 +144,7 @@ def _tape(rows: list[dict[str, str]], layout: Layout | None) -> Tape:
         ]
         times = [float(r[_OWN]) / 1000 for r in rows]
     else:
-        wanted = list(layout.columns)
+        wanted = [c for c in layout.columns if c.name in rows[0]]
         times = [float(r[layout.time]) * layout.time_s for r in rows]
     order = sorted(range(len(rows)), key=times.__getitem__)
     columns = {c.column: list(_cells(rows, order, c)) for c in wanted}

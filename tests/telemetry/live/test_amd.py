@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
 from gpuledger.errors import DeviceError, MissingExtra
 from gpuledger.telemetry.live.amd import AmdSource
+from gpuledger.telemetry.live.device import Held
 from gpuledger.testing.clock import VirtualClock
 from gpuledger.testing.fake_amd import FakeAmd
 from gpuledger.testing.scenario import Scenario, Segment
@@ -16,7 +18,7 @@ from gpuledger.testing.script import Board
 MI300 = Scenario(
     [
         Segment(
-            60.0, power_w=612.0, gpu_util_ratio=0.83, mem_copy_util_ratio=0.4, sm_clock_mhz=2050.0,
+            60.0, power_w=612.0, power_limit_w=750.0, gpu_util_ratio=0.83, mem_copy_util_ratio=0.4, sm_clock_mhz=2050.0,
             mem_clock_mhz=1300.0, fb_used_bytes=float(90 << 30), gpu_temp_c=71.0, mem_temp_c=64.0,
         )
     ]
@@ -32,6 +34,7 @@ def test_readings_arrive_in_the_units_of_the_schema() -> None:
     assert found["gpu_util_ratio"] == 0.83
     assert found["mem_copy_util_ratio"] == 0.4
     assert found["power_w"] == 612.0
+    assert found["power_limit_w"] == 750.0
     assert found["fb_used_bytes"] == 90 << 30
     assert found["fb_free_bytes"] == 102 << 30
     assert (found["sm_clock_mhz"], found["mem_clock_mhz"]) == (2050, 1300)
@@ -54,6 +57,31 @@ def test_the_second_die_of_a_package_has_no_power_of_its_own() -> None:
         with pytest.raises(Exception) as caught:  # noqa: PT011
             fields[name].read()
         assert device.judge(caught.value).judgement == "unsupported"
+
+
+def test_a_power_cap_is_read_in_either_unit_and_a_missing_one_is_not_known() -> None:
+    class Host(FakeAmd):
+        """The host of virtual machines reports watts."""
+
+        def amdsmi_get_power_cap_info(self, handle):
+            return {"power_cap": 750}
+
+    class Without(FakeAmd):
+        def amdsmi_get_power_cap_info(self, handle):
+            return {"power_cap": 0}
+
+    (device,) = AmdSource(Host([BOARD])).devices
+    assert next(f for f in device.fields if f.columns == ("power_limit_w",)).read() == (750.0,)
+    (device,) = AmdSource(Without([BOARD])).devices
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        next(f for f in device.fields if f.columns == ("power_limit_w",)).read()
+    assert device.judge(caught.value).judgement == "unsupported"
+
+
+def test_the_processes_on_a_device_and_their_memory() -> None:
+    (device,) = AmdSource(FakeAmd([replace(BOARD, pids={31: 5 << 30, 32: None})])).devices
+    assert device.holders() == [Held(31, 5 << 30), Held(32)]
+    assert device.processes() == [31, 32]
 
 
 def test_older_releases_name_things_differently() -> None:

@@ -12,9 +12,7 @@ from gpuledger.telemetry.live.attribution import (
     attribute,
     command_name,
     container_id,
-    family,
     own_rank_only,
-    strangers_only,
     visible_devices,
 )
 from gpuledger.telemetry.live.device import Facts
@@ -140,25 +138,6 @@ def test_one_of_several_ranks_records_its_own_device() -> None:
     assert own_rank_only({**ranks, "CUDA_VISIBLE_DEVICES": "0"}, devices) == devices
     assert own_rank_only({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}, devices) == devices
     assert own_rank_only({}, devices) == devices
-
-
-def make_proc(root: Path, parents: dict[int, int]) -> None:
-    for pid, parent in parents.items():
-        (root / str(pid)).mkdir(parents=True)
-        (root / str(pid) / "stat").write_text(f"{pid} (a b) c) S {parent} 1 1 0")
-
-
-def test_a_family_is_a_process_and_all_that_came_of_it(tmp_path: Path) -> None:
-    make_proc(tmp_path, {10: 1, 11: 10, 12: 11, 20: 1})
-    assert family(10, tmp_path) == {10, 11, 12}
-
-
-def test_strangers_are_processes_we_can_see_and_none_of_ours(tmp_path: Path) -> None:
-    make_proc(tmp_path, {10: 1, 20: 1})
-    assert strangers_only([20], {10}, tmp_path)
-    assert not strangers_only([10, 20], {10}, tmp_path)
-    assert not strangers_only([], {10}, tmp_path)
-    assert not strangers_only([99], {10}, tmp_path)  # of another pid namespace: proves nothing
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from gpuledger.testing.script import Board
 FULL = Scenario(
     [
         Segment(
-            60.0, power_w=Ramp(650, 690), gpu_util_ratio=0.99, mem_copy_util_ratio=0.25, sm_clock_mhz=1470.0,
-            mem_clock_mhz=3201.0, fb_used_bytes=float(10 << 30), gpu_temp_c=60.0, mem_temp_c=48.0, throttle_bits=4.0,
-            pcie_replays=3.0, remapped_correctable_rows=2.0, engine_ratio=0.989, sm_ratio=0.95, occupancy_ratio=0.14,
-            integer_ratio=0.01, tensor_ratio=0.929, dfma_ratio=0.0, hmma_ratio=0.929, imma_ratio=0.0, dram_ratio=0.17,
-            fp64_ratio=0.0, fp32_ratio=0.02, fp16_ratio=0.0, pcie_tx_bytes_per_s=5e6, pcie_rx_bytes_per_s=1e7,
-            nvlink_bytes_per_s=4e9,
+            60.0, power_w=Ramp(650, 690), power_limit_w=700.0, gpu_util_ratio=0.99, mem_copy_util_ratio=0.25,
+            sm_clock_mhz=1470.0, mem_clock_mhz=3201.0, fb_used_bytes=float(10 << 30), gpu_temp_c=60.0, mem_temp_c=48.0,
+            throttle_bits=4.0, pcie_replays=3.0, remapped_correctable_rows=2.0, engine_ratio=0.989, sm_ratio=0.95,
+            occupancy_ratio=0.14, integer_ratio=0.01, tensor_ratio=0.929, dfma_ratio=0.0, hmma_ratio=0.929,
+            imma_ratio=0.0, dram_ratio=0.17, fp64_ratio=0.0, fp32_ratio=0.02, fp16_ratio=0.0, pcie_tx_bytes_per_s=5e6,
+            pcie_rx_bytes_per_s=1e7, nvlink_bytes_per_s=4e9,
         )
     ]
 )  # fmt: skip
@@ -42,10 +42,10 @@ def test_every_reading_arrives_in_the_unit_of_its_column() -> None:
     found = read(FakeNvml([Board(FULL)], clock), clock)
     power = 650 + 40 / 60
     want = {
-        "gpu_util_ratio": 0.99, "mem_copy_util_ratio": 0.25, "power_w": round(power, 3), "sm_clock_mhz": 1470,
-        "mem_clock_mhz": 3201, "fb_used_bytes": 10 << 30, "fb_free_bytes": (143_771 << 20) - (10 << 30),
-        "gpu_temp_c": 60, "mem_temp_c": 48, "throttle_bits": 4, "pcie_replays": 3, "remapped_correctable_rows": 2,
-        "engine_ratio": 0.989,
+        "gpu_util_ratio": 0.99, "mem_copy_util_ratio": 0.25, "power_w": round(power, 3), "power_limit_w": 700.0,
+        "sm_clock_mhz": 1470, "mem_clock_mhz": 3201, "fb_used_bytes": 10 << 30,
+        "fb_free_bytes": (143_771 << 20) - (10 << 30), "gpu_temp_c": 60, "mem_temp_c": 48, "throttle_bits": 4,
+        "pcie_replays": 3, "remapped_correctable_rows": 2, "engine_ratio": 0.989,
         "tensor_ratio": 0.929, "dram_ratio": 0.17, "pcie_rx_bytes_per_s": 1e7, "nvlink_bytes_per_s": 4e9,
     }  # fmt: skip
     for column, value in want.items():
@@ -68,6 +68,37 @@ def test_an_older_gpu_has_no_activity_counters_and_says_so() -> None:
     assert set(gpm.columns()) <= set(device.absent)
     assert "Hopper" in device.absent["tensor_ratio"]
     assert not any(f.kind == "mean" for f in device.fields)
+
+
+def test_a_gpu_that_can_report_no_throttle_reason_is_not_said_to_be_free_of_them() -> None:
+    class Mute(FakeNvml):
+        """Answers 0 whatever happens, and says that it knows no reasons."""
+
+        def nvmlDeviceGetSupportedClocksEventReasons(self, *_args: object) -> int:  # noqa: N802
+            return 0
+
+        def nvmlDeviceGetCurrentClocksEventReasons(self, *_args: object) -> int:  # noqa: N802
+            return 0
+
+    (device,) = NvmlSource(Mute([Board(FULL)])).devices
+    assert not any("throttle_bits" in f.columns for f in device.fields)
+    assert "no clock event reasons" in device.absent["throttle_bits"]
+
+    class Speaking(Mute):
+        def nvmlDeviceGetSupportedClocksEventReasons(self, *_args: object) -> int:  # noqa: N802
+            return 0x1FF
+
+    (device,) = NvmlSource(Speaking([Board(FULL)])).devices
+    assert next(f for f in device.fields if "throttle_bits" in f.columns).read() == (0,)
+
+
+def test_a_power_limit_of_0_is_not_known() -> None:
+    class Zero(FakeNvml):
+        def nvmlDeviceGetEnforcedPowerLimit(self, *_args: object) -> int:  # noqa: N802
+            return 0
+
+    (device,) = NvmlSource(Zero([Board(FULL)])).devices
+    assert next(f for f in device.fields if "power_limit_w" in f.columns).read() == (None,)
 
 
 def test_mig_instances_are_devices_of_their_own() -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpuledger.advice.statement import AuditStatement
     from gpuledger.cli.auditing import Wanted
     from gpuledger.lake.command import CommandRun
+    from gpuledger.lake.runs import RunNotes
 
 EVERYTHING = Chosen(None, None, None, (), (), ())
 FAILED = 1
@@ -157,7 +158,18 @@ def _run(done: CommandRun) -> dict[str, Any]:
         "run_id": done.notes.run_id,
         "recorded": True,
         "samples_recorded": done.notes.rows,
+        "recording": _recording(done.notes),
     }
+
+
+def _recording(notes: RunNotes) -> dict[str, Any]:
+    """How long the run had each GPU, who else held it, and what the user should know about it."""
+    import msgspec
+
+    kept = ("device", "index", "owned", "run_s", "shared_s", "held_by", "holders_unknown")
+    devices = [msgspec.to_builtins(d) for d in notes.devices]
+    found = [{name: value for name, value in d.items() if name in kept} for d in devices]
+    return {"seconds": notes.seconds, "devices": found, "notes": notes.words()}
 
 
 def _tell(screen: Screen, audit: AuditStatement, files: dict[str, str], more: dict[str, Any], *, err: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @click.command("record", context_settings={"allow_interspersed_args": False})
 @lake_option
 @hz_option
-@click.option("--duration", type=float, metavar="SECONDS", help="Stop after so long; without it Ctrl-C stops.")
+@click.option("--duration", type=float, metavar="SECONDS", help="Stop after this long; without it Ctrl-C stops.")
 @label_option
 @device_option
 @click.argument("argv", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
@@ -43,8 +44,9 @@ def command(
     from gpuledger.lake.child import wait_for_end
     from gpuledger.lake.record import Recording
 
-    if duration is not None and duration <= 0:
-        raise InputError(f"cannot record for {duration:g} s", hint="give a number of seconds above 0")
+    if duration is not None and not 0 < duration < math.inf:
+        hint = "give a number of seconds above 0; without --duration, Ctrl-C stops the recording"
+        raise InputError(f"cannot record for {duration:g} s", hint=hint)
     with Recording(lake_dir, hz=hz, labels=labels_of(labels), device=device, of_job=False) as run:
         if screen.talks:
             length = f"for {duration:g} s" if duration else "until Ctrl-C"

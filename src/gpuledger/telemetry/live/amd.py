@@ -14,13 +14,16 @@ from typing import Any
 
 from gpuledger.errors import DeviceError, MissingExtra
 from gpuledger.telemetry.live import gpm
-from gpuledger.telemetry.live.device import Facts, Field, Value, Verdict
+from gpuledger.telemetry.live.device import Facts, Field, Held, Value, Verdict
 from gpuledger.units import MIB
 
 # Status codes of amdsmi.h.
 _NEVER = frozenset({2, 3, 10, 31})  # not supported, not yet implemented, no permission, not found
 _GONE = frozenset({32, 34})  # library not initialised, driver not loaded
 _TRY_REPLAY = "to try gpuledger without a GPU: --device replay:FILE"
+_FILES = ("/dev/kfd",)
+MICROWATTS = 1_000_000
+LEAST_MICROWATTS = 100_000
 _NO_PIPES = "amdsmi counts no activity of single pipes; rocprofiler does, with a daemon"
 
 
@@ -31,8 +34,9 @@ class NotSaid(Exception):
 class AmdDevice:
     """One AMD GPU, or one partition of it."""
 
-    def __init__(self, api: Any, facts: Facts, handle: Any) -> None:
+    def __init__(self, api: Any, facts: Facts, handle: Any, files: tuple[str, ...] = ()) -> None:
         self._api, self._handle = api, handle
+        self.files = files
         self.facts = facts
         self.absent: dict[str, str] = dict.fromkeys(gpm.columns(), _NO_PIPES)
         self.absent["throttle_bits"] = "AMD numbers the reasons differently from NVML"
@@ -42,6 +46,7 @@ class AmdDevice:
         clocks, heat = self._api.AmdSmiClkType, self._api.AmdSmiTemperatureType
         yield Field(("gpu_util_ratio", "mem_copy_util_ratio"), self._activity, "fast")
         yield Field(("power_w",), self._power, "fast")
+        yield Field(("power_limit_w",), self._power_limit, "slow")
         yield Field(("sm_clock_mhz",), lambda: (self._clock(clocks.GFX),), "fast")
         yield Field(("mem_clock_mhz",), lambda: (self._clock(clocks.MEM),), "slow")
         yield Field(("fb_used_bytes", "fb_free_bytes"), self._memory, "slow")
@@ -63,6 +68,14 @@ class AmdDevice:
             if found := _number(said, name):
                 return (float(found),)
         raise NotSaid
+
+    def _power_limit(self) -> tuple[Value, ...]:
+        """The power cap in force."""
+        found = _number(self._api.amdsmi_get_power_cap_info(self._handle), "power_cap")
+        if not found:
+            raise NotSaid  # the second die of a package has no cap of its own
+        # Microwatts on a Linux machine, watts on the host of virtual ones.
+        return (found / MICROWATTS if found >= LEAST_MICROWATTS else float(found),)
 
     def _clock(self, kind: Any) -> Value:
         said = self._api.amdsmi_get_clock_info(self._handle, kind)
@@ -103,16 +116,21 @@ class AmdDevice:
             return Verdict("unsupported", f"this device or driver does not have it (amdsmi: {said})")
         return Verdict("passing", f"{type(error).__name__}: {said}")
 
-    def processes(self) -> list[int]:
+    def holders(self) -> list[Held]:
         """The processes that hold the device now."""
         found = self._api.amdsmi_get_gpu_process_list(self._handle)
-        return [int(p["pid"]) for p in found if isinstance(p, dict) and "pid" in p]
+        return [Held(int(p["pid"]), _vram(p)) for p in found if isinstance(p, dict) and "pid" in p]
+
+    def processes(self) -> list[int]:
+        """Their numbers alone."""
+        return [h.pid for h in self.holders()]
 
 
 class AmdSource:
     """The AMD driver of this host and all its devices; `api` is amdsmi or something that answers like it."""
 
     def __init__(self, api: Any = None) -> None:
+        self._files = _FILES if api is None else ()
         self._api = api = _load() if api is None else api
         self.notes: list[str] = []
         try:
@@ -132,7 +150,8 @@ class AmdSource:
     def _device(self, index: int, handle: Any) -> AmdDevice:
         uuid = self._api.amdsmi_get_gpu_device_uuid(handle)
         model = self._api.amdsmi_get_gpu_asic_info(handle).get("market_name")
-        return AmdDevice(self._api, Facts(index, uuid, model if model and model != "N/A" else None), handle)
+        facts = Facts(index, uuid, model if model and model != "N/A" else None)
+        return AmdDevice(self._api, facts, handle, self._files)
 
     def _driver(self, handle: Any) -> str:
         try:
@@ -153,6 +172,13 @@ def _number(said: dict[str, Any], *names: str) -> float | int | None:
         if isinstance(found, (int, float)) and not isinstance(found, bool):
             return found
     return None
+
+
+def _vram(process: dict[str, Any]) -> int | None:
+    """Bytes of GPU memory a process holds."""
+    memory = process.get("memory_usage")
+    found = _number(memory if isinstance(memory, dict) else process, "vram_mem", "mem")
+    return None if found is None else int(found)
 
 
 def _load() -> Any:

@@ -1,14 +1,13 @@
 """Who does the time of a live recording belong to?
 
 Labels come from what the surroundings say: Kubernetes, Slurm, the container, the process (attribution.toml). Labels
-given by the user win. Which devices are a job's own is told by the visible-devices variables, else by the processes
-that hold them.
+given by the user win. The visible-devices variables name the devices a job was given.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -129,36 +128,6 @@ def own_rank_only(environ: Mapping[str, str], devices: Sequence[D]) -> Sequence[
     visible = visible_devices(environ, [d.facts for d in devices])
     mine = [d for d in devices if visible is None or d.facts.name in visible]
     return [mine[int(rank)]] if int(rank) < len(mine) else devices
-
-
-def family(pid: int, root: Path = Path("/proc")) -> set[int]:
-    """A process and all its descendants."""
-    children: dict[int, list[int]] = {}
-    for folder in root.iterdir():
-        if folder.name.isdigit() and (parent := _parent(folder)) is not None:
-            children.setdefault(parent, []).append(int(folder.name))
-    found, waiting = {pid}, [pid]
-    while waiting:
-        for child in children.get(waiting.pop(), []):
-            if child not in found:
-                found.add(child)
-                waiting.append(child)
-    return found
-
-
-def _parent(folder: Path) -> int | None:
-    # The command in brackets may hold spaces and brackets itself: fields count from the last one.
-    _, _, rest = _text(folder / "stat").rpartition(")")
-    fields = rest.split()
-    return int(fields[1]) if len(fields) > 1 else None
-
-
-def strangers_only(holders: Iterable[int], ours: set[int], root: Path = Path("/proc")) -> bool:
-    """Whether a device is held by processes we can see, none of them ours. Unseen ones prove nothing."""
-    holders = list(holders)
-    if any(pid in ours for pid in holders):
-        return False
-    return bool(holders) and all((root / str(pid)).is_dir() for pid in holders)
 
 
 def command_name(argv: Sequence[str]) -> str:

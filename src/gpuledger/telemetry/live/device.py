@@ -55,6 +55,14 @@ class Verdict:
     why: str
 
 
+@dataclass(frozen=True)
+class Held:
+    """A process that holds a device, by the number the driver knows it by; the memory is None where not known."""
+
+    pid: int
+    memory_bytes: int | None = None
+
+
 class Device(Protocol):
     """One GPU or MIG instance."""
 
@@ -77,8 +85,17 @@ class Device(Protocol):
         """What an error raised by a reading means."""
         ...
 
-    def processes(self) -> Sequence[int]:
+    @property
+    def files(self) -> Sequence[str]:
+        """How the paths of the files begin that every process on the device has open; empty where not known."""
+        ...
+
+    def holders(self) -> Sequence[Held]:
         """The processes that hold the device now."""
+        ...
+
+    def processes(self) -> Sequence[int]:
+        """Their numbers alone."""
         ...
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuledger.errors import DeviceError
 from gpuledger.telemetry.live import gpm
-from gpuledger.telemetry.live.device import Facts, Field, Value, Verdict
+from gpuledger.telemetry.live.device import Facts, Field, Held, Value, Verdict
 
 TRY_REPLAY = "to try gpuledger without a GPU: --device replay:FILE"
 
@@ -19,8 +19,9 @@ TRY_REPLAY = "to try gpuledger without a GPU: --device replay:FILE"
 class NvmlDevice:
     """One NVIDIA board, or one MIG instance of it (then `mig` is its own handle)."""
 
-    def __init__(self, api: Any, facts: Facts, handle: Any, mig: Any = None) -> None:
+    def __init__(self, api: Any, facts: Facts, handle: Any, mig: Any = None, files: tuple[str, ...] = ()) -> None:
         self._api, self._handle, self._mig = api, handle, mig
+        self.files = files
         self.facts = facts
         self.absent: dict[str, str] = {"xid": "NVML tells driver errors as events only; see dmesg"}
         self._gpm: gpm.GpmReader | None = None
@@ -32,19 +33,24 @@ class NvmlDevice:
             yield Field(("gpu_util_ratio", "mem_copy_util_ratio"), self._utilization, "fast")
             yield Field(("power_w",), lambda: (api.nvmlDeviceGetPowerUsage(board) / 1000,), "fast")
             yield Field(("energy_mj",), lambda: (api.nvmlDeviceGetTotalEnergyConsumption(board),), "slow", "counter")
+            yield Field(("power_limit_w",), self._power_limit, "slow")
         else:
             self.absent |= {
                 "gpu_util_ratio": "NVML has no utilization of a MIG instance; engine_ratio is its activity",
                 "mem_copy_util_ratio": "NVML has no utilization of a MIG instance; dram_ratio is its activity",
                 "power_w": "power is measured for the whole board and cannot be split among MIG instances",
                 "energy_mj": "energy is counted for the whole board and cannot be split among MIG instances",
+                "power_limit_w": "the power limit holds for the whole board and cannot be split among MIG instances",
             }
         yield Field(("sm_clock_mhz",), lambda: (api.nvmlDeviceGetClockInfo(board, api.NVML_CLOCK_SM),), "fast")
         yield Field(("mem_clock_mhz",), lambda: (api.nvmlDeviceGetClockInfo(board, api.NVML_CLOCK_MEM),), "slow")
         yield Field(("fb_used_bytes", "fb_free_bytes"), lambda: self._memory(own), "slow")
         yield Field(("gpu_temp_c",), lambda: (self._either(_TEMPERATURE, board, api.NVML_TEMPERATURE_GPU),), "slow")
         yield Field(("mem_temp_c",), self._memory_temperature, "slow")
-        yield Field(("throttle_bits",), lambda: (self._either(_THROTTLE, board),), "slow")
+        if self._has_throttle_reasons():
+            yield Field(("throttle_bits",), lambda: (self._either(_THROTTLE, board),), "slow")
+        else:
+            self.absent["throttle_bits"] = "this GPU or driver reports no clock event reasons"
         yield Field(("pcie_replays",), lambda: (api.nvmlDeviceGetPcieReplayCounter(board),), "rare")
         remapped = ("remapped_correctable_rows", "remapped_uncorrectable_rows", "row_remap_failures")
         yield Field(remapped, self._remapped, "rare")
@@ -64,6 +70,20 @@ class NvmlDevice:
     def _utilization(self) -> tuple[Value, ...]:
         rates = self._api.nvmlDeviceGetUtilizationRates(self._handle)
         return rates.gpu / 100, rates.memory / 100
+
+    def _power_limit(self) -> tuple[Value, ...]:
+        """The limit in force: the lowest of what the user, the board and the rack set."""
+        found = self._api.nvmlDeviceGetEnforcedPowerLimit(self._handle)
+        return (found / 1000 if found else None,)
+
+    def _has_throttle_reasons(self) -> bool:
+        """Whether any reason can ever be reported: a GPU that reports none would read as never throttled."""
+        if not any(hasattr(self._api, name) for name in _THROTTLE):
+            return False
+        try:
+            return self._either(_THROTTLE_KNOWN, self._handle) != 0
+        except self._api.NVMLError:
+            return True  # which ones there are is not known; the reading itself will show
 
     def _memory(self, handle: Any) -> tuple[Value, ...]:
         memory = self._api.nvmlDeviceGetMemoryInfo(handle)
@@ -102,10 +122,15 @@ class NvmlDevice:
             return Verdict("unsupported", f"this device or driver does not have it (NVML: {error})")
         return Verdict("passing", f"{type(error).__name__}: {error}")
 
-    def processes(self) -> list[int]:
+    def holders(self) -> list[Held]:
         """The processes that compute on the device now."""
         handle = self._handle if self._mig is None else self._mig
-        return [int(p.pid) for p in self._api.nvmlDeviceGetComputeRunningProcesses(handle)]
+        found = self._api.nvmlDeviceGetComputeRunningProcesses(handle)
+        return [Held(int(p.pid), None if p.usedGpuMemory is None else int(p.usedGpuMemory)) for p in found]
+
+    def processes(self) -> list[int]:
+        """Their numbers alone."""
+        return [h.pid for h in self.holders()]
 
     def close(self) -> None:
         """Give back what the driver lent."""
@@ -115,12 +140,16 @@ class NvmlDevice:
 
 _TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")
 _THROTTLE = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+_THROTTLE_KNOWN = ("nvmlDeviceGetSupportedClocksEventReasons", "nvmlDeviceGetSupportedClocksThrottleReasons")
+# Native Linux, and WSL.
+_FILES = ("/dev/nvidia", "/dev/dxg")
 
 
 class NvmlSource:
     """The NVIDIA driver of this host and all its devices; `api` is pynvml or something that answers like it."""
 
     def __init__(self, api: Any = None) -> None:
+        self._files = _FILES if api is None else ()
         self._api = api = _load() if api is None else api
         self.notes: list[str] = []
         try:
@@ -156,7 +185,7 @@ class NvmlSource:
         uuid, model = self._text(api.nvmlDeviceGetUUID(handle)), self._text(api.nvmlDeviceGetName(handle))
         instances = list(self._instances(handle))
         if not instances:
-            yield NvmlDevice(api, Facts(index, uuid, model), handle)
+            yield NvmlDevice(api, Facts(index, uuid, model), handle, files=self._files)
             return
         slices = self._slices(handle)
         for number, mig in instances:
@@ -164,7 +193,7 @@ class NvmlSource:
             if share is None:
                 self.notes.append(f"GPU {index}: the driver does not say how many MIG slices instance {number} has")
             names = (self._text(api.nvmlDeviceGetUUID(mig)),)
-            yield NvmlDevice(api, Facts(index, uuid, model, str(number), share, names), handle, mig)
+            yield NvmlDevice(api, Facts(index, uuid, model, str(number), share, names), handle, mig, self._files)
 
     def _share(self, mig: Any, slices: int) -> float | None:
         try:

@@ -43,7 +43,10 @@ def spread_s(devices: int, hz: float, slow_s: float) -> float:
 
 
 class Sampler:
-    """Reads devices until stopped; every `release_s` finished rows go to `sink`, then `on_release` is called."""
+    """Reads devices until stopped; every `release_s` finished rows go to `sink`, then `on_release` is called.
+
+    `on_tick` is called at the start of every tick with its stamp.
+    """
 
     def __init__(
         self,
@@ -55,11 +58,12 @@ class Sampler:
         release_s: float = 2.0,
         clock: Clock | None = None,
         on_release: Callable[[], None] = lambda: None,
+        on_tick: Callable[[int], None] = lambda _at_ms: None,
     ) -> None:
         check_rates(hz, slow_s)
         self.hz, self.slow_s = hz, slow_s
         self._clock = clock or SystemClock()
-        self._devices, self._sink, self._on_release = devices, sink, on_release
+        self._devices, self._sink, self._on_release, self._on_tick = devices, sink, on_release, on_tick
         self._tick_s = 1.0 / hz
         self._slow_every = max(1, round(slow_s * hz))
         self._release_every = self._slow_every * max(1, int(release_s / (self._slow_every * self._tick_s) + 0.05))
@@ -78,6 +82,10 @@ class Sampler:
         self._thread = threading.Thread(target=self.run, name="gpuledger-sampler", daemon=True)
         self._thread.start()
 
+    def stamp(self) -> int:
+        """What a sample taken now would be stamped with."""
+        return self._stamper.stamp(self._clock.monotonic())
+
     def stop(self) -> SamplerReport:
         """End sampling; every row read so far has gone to the sink when this returns."""
         self._stop.set()
@@ -91,6 +99,7 @@ class Sampler:
         self._open()
         start, index = self._clock.monotonic(), 0
         while index == 0 or not self._stop.is_set():  # what ends before we got going has one reading all the same
+            self._guarded(self._on_tick, self.stamp())
             self._guarded(self._tick, index)
             self._cpu_s = time.thread_time() - cpu
             now = self._clock.monotonic()
