@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +110,36 @@ def test_without_memory_readings_servers_are_not_put_together(cli, dcgm_csv):
     (held,) = told["namespaces"][0]["holdings"]
     assert held["move"] is None
     assert {r["kind"]: r["reason"] for r in held["refused"]}["fewer"] == "not measured"
+
+
+def test_gpus_without_a_price_cost_an_unknown_amount_not_zero(cli, dcgm_csv):
+    assert cli("import", dcgm_csv("f.csv", model="Mystery 9000")).code == 0
+    ended = cli("plan", "migrate", "--lake", "gpuledger-data", "--out", "plan")
+    assert ended.code == 0, ended.err
+    assert "$0" not in ended.out
+    assert "unknown" in ended.out
+    told = cli("plan", "migrate", "--lake", "gpuledger-data", "--json").json()
+    (space,) = told["namespaces"]
+    for part in (told, space):
+        for figure in ("month_now_usd", "month_after_usd", "saving_month", "saving_pct"):
+            assert part[figure] is None
+        assert part["unpriced_gpus"] == 2
+    assert "Mystery 9000" in space["not_known"]["month_now_usd"]
+    for name in ("migrate.html", "migrate.md"):
+        assert "$0" not in Path("plan", name).read_text(encoding="utf-8")
+
+
+def test_totals_leave_out_what_has_no_price_and_count_it(cli, dcgm_csv):
+    """Two A100 at $3 and four of an unknown GPU, 4 h: a month of 720 h is $4,320 for the two, and four are left out."""
+    assert cli("import", dcgm_csv("a.csv"), dcgm_csv("b.csv", model="Mystery 9000", gpus=4, uuid="GPU-m")).code == 0
+    args = ("plan", "migrate", "--lake", "gpuledger-data", "--price", "A100-SXM4-40GB=3")
+    told = cli(*args, "--json").json()
+    (space,) = told["namespaces"]
+    assert (told["unpriced_gpus"], space["unpriced_gpus"], space["gpus"]) == (4, 4, 6)
+    assert Decimal(told["month_now_usd"]) == Decimal(space["month_now_usd"]) == Decimal("4320.00")
+    assert [h["month_now_usd"] for h in space["holdings"]] == ["4320", None]
+    assert "4 GPUs without a price not included" in told["headline"]
+    assert "4 GPUs have no known price" in " ".join(cli(*args).out.split())
 
 
 def test_your_rates_are_used_first(cli, dcgm_csv, tmp_path):

@@ -33,7 +33,8 @@ ROUNDING = 1e-9
 class Holding:
     """A namespace's GPUs of one model: their loads, and what was paid for each device by bucket (time, unpriced).
 
-    `by_market`: what they cost is the market's median, not what was really paid.
+    `by_market`: what they cost is the market's median, not what was really paid. `unpriced`: devices without a price;
+    where others have one, these are in no dollar and in no load.
     """
 
     namespace: str
@@ -46,6 +47,7 @@ class Holding:
     by_market: bool = False
     cases: tuple[Case, ...] = ()
     purposes: frozenset[str | None] = field(default_factory=frozenset)
+    unpriced: int = 0
 
     @property
     def serves(self) -> bool:

@@ -86,6 +86,7 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
         runners_up=tuple(m for m in moves if m is not best)[: settings_file().runners_up],
         refused=tuple(refused),
         spot_pct=_stay_on_spot(holding, limits),
+        unpriced_gpus=holding.unpriced,
         cheaper_host=host[0] if host else None,
         cheaper_host_pct=host[1] if host else None,
     )
