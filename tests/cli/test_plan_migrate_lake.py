@@ -142,6 +142,22 @@ def test_totals_leave_out_what_has_no_price_and_count_it(cli, dcgm_csv):
     assert "4 GPUs have no known price" in " ".join(cli(*args).out.split())
 
 
+def test_the_plan_and_the_audit_say_how_their_savings_relate(cli, dcgm_csv):
+    """Both draw on the same dollars: on the screen, in both files and in the JSON of both commands."""
+    assert cli("import", dcgm_csv("f.csv", gpus=4, util=30, engine=0.3)).code == 0
+    for command, files in ((("plan", "migrate"), "migrate"), (("audit",), "audit")):
+        args = (*command, "--lake", "gpuledger-data", "--price", "3")
+        ended = cli(*args, "--out", files)
+        assert ended.code == 0, ended.err
+        texts = [ended.out, json.dumps(cli(*args, "--json").json())]
+        texts += [Path(files, f"{files}.{kind}").read_text(encoding="utf-8") for kind in ("html", "md", "json")]
+        for text in texts:
+            words = " ".join(text.split())
+            assert "they overlap and must not be added" in words
+            assert "changing GPUs alone saves" in words
+            assert "fixing the work on the present GPUs could" in words
+
+
 def test_your_rates_are_used_first(cli, dcgm_csv, tmp_path):
     assert cli("import", dcgm_csv("f.csv", util=60)).code == 0
     lake = "gpuledger-data"

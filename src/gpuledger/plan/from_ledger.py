@@ -34,7 +34,7 @@ from gpuledger.plan.from_ledger_market import Market
 from gpuledger.plan.from_ledger_moves import Holding
 from gpuledger.plan.from_ledger_statement import HoldingPlan, LakePlan, MonthRange, NamespacePlan
 from gpuledger.plan.from_ledger_verdict import plan_holding
-from gpuledger.plan.from_ledger_words import assumptions, headline, namespace_verdict, not_known
+from gpuledger.plan.from_ledger_words import BESIDE_AUDIT, assumptions, headline, namespace_verdict, not_known
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 Key = tuple[str, str | None]
@@ -170,6 +170,7 @@ def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, as
         saving_month=saving,
         saving_pct=_saved_pct(now, after),
         headline=headline(spaces, now, after, saving, unpriced),
+        beside_audit=BESIDE_AUDIT,
         namespaces=tuple(spaces),
         not_known=tuple(not_known(plans)),
         assumptions=tuple(assumed),

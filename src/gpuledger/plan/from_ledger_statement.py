@@ -170,6 +170,7 @@ class LakePlan:
     saving_month: MonthRange | Unknown
     saving_pct: Decimal | Unknown
     headline: str
+    beside_audit: str
     namespaces: tuple[NamespacePlan, ...]
     not_known: tuple[tuple[str, str], ...]
     assumptions: tuple[str, ...]

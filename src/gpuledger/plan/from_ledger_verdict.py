@@ -15,7 +15,7 @@ from gpuledger.advice.rules.spot import when as can_be_spot
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.money import CENT, ZERO, usd
-from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
+from gpuledger.cost.savings import WASTE, Bill, Lever, Savings, Spread, combine
 from gpuledger.cost.statement import BUCKETS, Bucket
 from gpuledger.efficiency.scope import UNALLOCATED
 from gpuledger.plan.from_ledger_carry import works_together
@@ -34,7 +34,6 @@ from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
 
 NO_SAVING = Spread(ZERO, ZERO, ZERO)
-WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
 
 
 class _MoveFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

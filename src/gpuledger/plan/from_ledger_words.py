@@ -13,6 +13,11 @@ from gpuledger.plan.from_ledger_statement import WELL_OPTIMIZED, HoldingPlan, Mo
 from gpuledger.plan.from_ledger_verdict import settings_file
 from gpuledger.units import Unknown
 
+BESIDE_AUDIT = (
+    "This is what changing GPUs alone saves. The saving of an audit is what fixing the work on the present GPUs could "
+    "free. Both come out of the same idle, underused and stalled dollars: they overlap and must not be added."
+)
+
 
 def headline(
     spaces: Sequence[NamespacePlan],

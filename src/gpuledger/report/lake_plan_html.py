@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from gpuledger.plan.from_ledger_statement import LakePlan
 from gpuledger.report.lake_plan_tables import (
     measured_table,
@@ -38,7 +40,7 @@ def render_lake_plan_html(plan: LakePlan) -> str:
             headline=plan.headline,
             facts=[days, f"{plan.gpus} GPUs", f"ages of prices counted to {plan.today}", plan.price_source],
             cards=html_cards(cards(plan)),
-            top=html_table(namespaces_table(plan)),
+            top=f"<p>{escape(plan.beside_audit)}</p>{html_table(namespaces_table(plan))}",
             contents=[*((id_, title) for id_, (title, _) in sections.items()), ("assumptions", "Assumptions")],
             sections=[_section(id_, title, body) for id_, (title, body) in sections.items()],
             closing=closing,
