@@ -25,7 +25,7 @@ from gpuledger.cost.charges import Charge
 from gpuledger.cost.inventory import Inventory, read_inventory
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.pricing import Price
-from gpuledger.cost.projections import DAYS_PER_MONTH, HOURS_PER_DAY
+from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
 from gpuledger.efficiency.scope import UNALLOCATED, Scope
 from gpuledger.lake.layout import Lake
@@ -73,16 +73,10 @@ def migrate_from_lake(
     where = market or Market(
         today, own=own, clouds=clouds, regions=regions, clouds_from=rules.smaller.clouds_from
     )  # fmt: skip
-    month = _month(cost)
+    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
     holdings = _holdings(bill.charges, read_loads(books, wanted), made.cases)
     plans = [plan_holding(h, rules, where if anywhere else where.within(_clouds(h)), month) for h in holdings]
     return _whole(cost, plans, today, assumptions(cost, rules, where, anywhere=anywhere))
-
-
-def _month(cost: CostStatement) -> Fraction:
-    """How many times the window fits into a month of 30 days."""
-    length = cost.end_ms - cost.start_ms
-    return Fraction(HOURS_PER_DAY * DAYS_PER_MONTH * MS_PER_HOUR, length) if length > 0 else Fraction(0)
 
 
 def _holdings(charges: Sequence[Charge], loads: Sequence[Load], cases: Sequence[Case]) -> list[Holding]:

@@ -70,6 +70,8 @@ def not_known(plans: Sequence[HoldingPlan]) -> Iterator[tuple[str, str]]:
 def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere: bool) -> Iterator[str]:
     """Every choice that moves a figure."""
     fill, smaller = limits.fill, limits.smaller
+    if not isinstance(cost.projection, Unknown) and cost.projection.projection_basis.sparse:
+        yield f"dollars per month: {cost.projection.projection_basis.words}"
     yield "a plan carries each GPU's busy hours (95th percentile over its hours), its peak memory at all times"
     yield (
         f"a shared GPU is planned {100 * fill.cautious_ratio:.0f}, {100 * fill.middle_ratio:.0f} and "
