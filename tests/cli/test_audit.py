@@ -392,3 +392,16 @@ def test_the_next_quarter_follows_the_newest_sample_in_the_command_and_in_python
     assert made.cost.projection.quarter.name == told["quarter"]["name"]
     assert made.cost.projection.quarter.usd == Decimal(told["quarter"]["usd"])
     assert "Next quarter after 2026-01-20: 2026-Q2" in cli("audit", "--price", "1").out
+
+
+def test_a_gpu_of_several_owners_is_counted_once(cli, dcgm_csv):
+    """Two GPUs, each used by three namespaces in turn: no recommendation is for more than two GPUs."""
+    lines = dcgm_csv("f.csv", minutes=24 * 60, step_min=5, util=20, engine=0.2).read_text(encoding="utf-8").splitlines()
+    shared = [lines[0], *(r.replace(",serving,", f",team-{int(r[11:13]) // 8},") for r in lines[1:])]
+    Path("shared.csv").write_text("\n".join(shared) + "\n", encoding="utf-8")
+    assert cli("import", "shared.csv").code == 0
+    told = cli("audit", "--price", "1", "--json").json()
+    wide = [r for r in told["recommendations"] if len(r["targets"]) >= 3]
+    assert wide
+    assert {r["gpus"] for r in wide} == {2}
+    assert sum(t["gpus"] for t in wide[0]["targets"]) == 6
