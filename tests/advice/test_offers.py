@@ -7,6 +7,7 @@ from case_table import TABLE
 
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.offers import smaller_gpu, spot_discount
+from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.prices import find_offers
 from gpuledger.units import Unknown
 
@@ -68,3 +69,28 @@ def test_headroom_that_is_not_measured_is_unknown():
     found = smaller_gpu(replace(one, demand=replace(one.demand, tflops=Unknown("no counters"))), LIMITS)
     assert isinstance(found, Unknown)
     assert "not measured" in found.why
+
+
+@pytest.mark.parametrize(("pipe", "ratio"), [("fp32", 1.0), ("fp64", 0.3)])
+def test_vector_work_needs_the_vector_peak_of_the_smaller_gpu(pipe, ratio):
+    """An RTX 6000 Ada has 364 bf16 TFLOPS and 91.1 of fp32: 67 are more than the 70 % it is planned with."""
+    one, _ = TABLE["steady and partial"]
+    quiet = replace(one, gpu=get_gpu("h100-sxm5-80gb"), gpu_model="NVIDIA H100 80GB HBM3")
+    first = smaller_gpu(quiet, LIMITS)
+    assert not isinstance(first, Unknown)
+    assert first.gpu.key == "rtx-6000-ada"
+    busy = replace(quiet, signals=replace(one.signals, **{f"{pipe}_ratio": ratio}))
+    found = smaller_gpu(busy, LIMITS)
+    if not isinstance(found, Unknown):
+        peak = found.gpu.peak(pipe)
+        assert not isinstance(peak, Unknown)
+        assert 0.7 * peak >= ratio * quiet.gpu.peak(pipe)
+        assert pipe in found.fits
+
+
+def test_a_precision_the_smaller_gpu_lacks_refuses_it():
+    one, _ = TABLE["steady and partial"]
+    b200 = replace(one, gpu=get_gpu("b200-sxm"), demand=replace(one.demand, tflops=50.0))
+    assert not isinstance(smaller_gpu(b200, LIMITS), Unknown)
+    found = smaller_gpu(replace(b200, precision="fp4"), LIMITS)
+    assert isinstance(found, Unknown) or "fp4" in found.gpu.peak_tflops

@@ -13,8 +13,9 @@ from gpuledger.advice.findings import Finding, find, find_all
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.rule import RULES
 from gpuledger.advice.statement import AuditSavings, MonthlyUsd
-from gpuledger.advice.totals import combine_cases, total
+from gpuledger.advice.totals import BESIDE_MOVES, combine_cases, total
 from gpuledger.cost.statement import Times
+from gpuledger.report.audit_rows import savings_rows
 from gpuledger.units import Unknown
 
 LIMITS = load_limits()
@@ -69,6 +70,29 @@ def test_the_order_does_not_matter(findings, random):
     mixed = list(findings)
     random.shuffle(mixed)
     assert summed(mixed) == summed(findings)
+
+
+def test_both_ways_to_combine_are_shown_where_they_differ():
+    """20, 25 and 10 % on a case of 80 % waste: 46 % as one bucket, 43.9 % by bucket."""
+    one = case("starved", money={"productive": 0.2, "stalled": 0.8})
+    levers = [_lever(one, n, "throughput", f) for n, f in (("dali", "0.2"), ("prefetch", "0.25"), ("amp", "0.1"))]
+    made = summed(levers, Decimal(1000))
+    assert made.one_bucket_pct == 46
+    assert round(made.combined_pct, 1) == Decimal("43.9")
+    assert "46.0 %, not 43.9 %" in made.words[0]
+    rows = savings_rows(made)
+    assert [r.name for r in rows][:2] == ["Naive sum", "Compounded as one bucket"]
+    alone = summed(levers[:1], Decimal(1000))
+    assert alone.one_bucket_pct == alone.combined_pct == 20
+    assert not any("one bucket" in w for w in alone.words)
+    assert "Compounded as one bucket" not in [r.name for r in savings_rows(alone)]
+
+
+def test_it_says_that_a_migration_plan_draws_on_the_same_dollars():
+    one = case("starved", money={"productive": 0.6, "underused": 0.4})
+    assert BESIDE_MOVES in summed([_lever(one, "dali", "throughput", "0.4")], Decimal(1000)).words
+    assert "must not be added" in BESIDE_MOVES
+    assert summed([], Decimal(1000)).words == ()
 
 
 def test_sixty_percent_spot_and_a_forty_percent_fix_are_seventy_six():

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuledger.advice.build import audit_statement
 from gpuledger.cli.auditing import price_of
 from gpuledger.cli.fail_on import FailOn
 from gpuledger.errors import InputError, UnknownName
@@ -358,3 +359,49 @@ def test_a_run_too_short_to_audit_says_so(cli, monkeypatch):
     problem = done.json()["problem"]
     assert "the run left 1 sample in" in problem
     assert "too short to audit" in problem
+
+
+def test_gpus_seen_for_minutes_are_not_a_few_dollars_a_month(cli, dcgm_csv):
+    """16 GPUs, two minutes each, hours apart: the projection says what it assumes, and gives the rate while seen."""
+    head, *rows = dcgm_csv("f.csv", gpus=16, minutes=60 * 16, step_min=1).read_text(encoding="utf-8").splitlines()
+    # GPU n is seen in the first two minutes of hour n only.
+    minutes = {"00", "01", "02"}
+    kept = [r for r in rows if int(r[11:13]) == int(r.split(",")[1].removeprefix("GPU-")) and r[14:16] in minutes]
+    Path("few.csv").write_text("\n".join([head, *kept]) + "\n", encoding="utf-8")
+    assert cli("import", "few.csv").code == 0
+    told = cli("audit", "--price", "1", "--json").json()
+    assert told["monthly_usd"] == "11520"
+    basis = told["projection_basis"]
+    assert basis["sparse"] is True
+    assert (basis["gpus"], basis["usd_per_gpu_h"]) == (16, "1")
+    assert Decimal(basis["seen_monthly_usd"]) < 50
+    assert "16 x 720 h" in told["headline"][0]
+    assert any("no inventory says when they are paid for" in words for words in told["assumptions"])
+    # What could be saved is a share of the same month.
+    saved = Decimal(told["savings"]["combined_month"]["middle_usd"])
+    assert float(saved) == pytest.approx(11520 * told["savings"]["combined_pct"] / 100, rel=1e-3)
+
+
+def test_the_next_quarter_follows_the_newest_sample_in_the_command_and_in_python(cli, dcgm_csv):
+    assert cli("import", dcgm_csv("f.csv")).code == 0
+    told = cli("audit", "--price", "1", "--json").json()
+    assert told["quarter"]["name"] == "2026-Q2"
+    assert told["quarter"]["as_of"] == "2026-01-20"
+    made = audit_statement("gpuledger-data", price=1)
+    assert not isinstance(made.cost.projection, Unknown)
+    assert made.cost.projection.quarter.name == told["quarter"]["name"]
+    assert made.cost.projection.quarter.usd == Decimal(told["quarter"]["usd"])
+    assert "Next quarter after 2026-01-20: 2026-Q2" in cli("audit", "--price", "1").out
+
+
+def test_a_gpu_of_several_owners_is_counted_once(cli, dcgm_csv):
+    """Two GPUs, each used by three namespaces in turn: no recommendation is for more than two GPUs."""
+    lines = dcgm_csv("f.csv", minutes=24 * 60, step_min=5, util=20, engine=0.2).read_text(encoding="utf-8").splitlines()
+    shared = [lines[0], *(r.replace(",serving,", f",team-{int(r[11:13]) // 8},") for r in lines[1:])]
+    Path("shared.csv").write_text("\n".join(shared) + "\n", encoding="utf-8")
+    assert cli("import", "shared.csv").code == 0
+    told = cli("audit", "--price", "1", "--json").json()
+    wide = [r for r in told["recommendations"] if len(r["targets"]) >= 3]
+    assert wide
+    assert {r["gpus"] for r in wide} == {2}
+    assert sum(t["gpus"] for t in wide[0]["targets"]) == 6

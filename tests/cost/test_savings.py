@@ -54,6 +54,34 @@ def test_levers_on_different_buckets_add() -> None:
     assert any("add up" in w for w in found.words)
 
 
+def test_the_one_bucket_rule_and_ours_by_pencil() -> None:
+    """20, 25 and 10 % on 80 % waste: 1 - .8 x .75 x .9 = 46 %; ours keeps 1 - 2/8, 1 - 2.5/8 and 1 - 1/8 of the 80."""
+    levers = [lever(n, "throughput", f) for n, f in (("a", "0.2"), ("b", "0.25"), ("c", "0.1"))]
+    found = together(bill(productive=20, stalled=80), *levers)
+    assert found.one_bucket_pct == 46
+    assert found.combined_pct == 80 * (1 - Decimal("0.75") * Decimal("0.6875") * Decimal("0.875"))
+    assert round(found.combined_pct, 1) == Decimal("43.9")
+
+
+def test_in_different_buckets_ours_is_more_than_the_one_bucket_rule() -> None:
+    found = together(
+        bill(productive=50, idle=20, stalled=30), lever("off", "hours", "0.1"), lever("amp", "throughput", "0.2")
+    )
+    assert (found.one_bucket_pct, found.combined_pct) == (28, 30)
+
+
+def test_the_one_bucket_rule_is_capped_by_the_waste_and_leaves_prices_out() -> None:
+    of = bill(productive=70, unobserved=10, idle=20)
+    found = together(of, lever("off", "hours", "0.5"), lever("spot", "rate", "0.6"))
+    assert found.one_bucket_pct == 20
+
+
+def test_one_lever_is_the_same_by_both_rules_and_excluded_ones_are_in_neither() -> None:
+    of = bill(productive=50, idle=50)
+    found = together(of, lever("mig", "hours", "0.3", "share"), lever("mps", "hours", "0.2", "share"))
+    assert found.one_bucket_pct == found.combined_pct == 30
+
+
 def test_a_lever_never_saves_more_than_its_buckets_hold() -> None:
     found = together(bill(productive=90, idle=10), lever("off", "hours", "0.5"))
     assert (found.combined_pct, found.cap_pct, found.naive_pct) == (10, 10, 50)

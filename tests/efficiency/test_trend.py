@@ -78,6 +78,51 @@ def test_hours_that_follow_each_other_are_not_independent() -> None:
     assert "168 hours worth 1" not in trend(60 + autocorrelated(1, 0.9)).note.replace("worth 1 ", "")
 
 
+def daily(seed: int, slope: float, n: int = HOURS, swing: float = 15.0, r: float = 0.5) -> np.ndarray:
+    """A level of 60, so many points a day, a daily cycle, and noise that lasts for some hours."""
+    t = np.arange(n)
+    return 60 + slope * t / 24 + swing * np.sin(2 * np.pi * t / 24) + 2 * autocorrelated(seed, r, n)
+
+
+@pytest.mark.parametrize(("hours", "least"), [(HOURS, 0.99), (120, 0.99), (72, 0.95)])
+def test_a_fall_shows_under_a_daily_cycle(hours: int, least: float) -> None:
+    """4 points a day under a cycle of 15 points up and down."""
+    found = [trend(daily(s, -4.0, hours)) for s in range(100)]
+    assert sum(f.direction == "falling" for f in found) >= least * 100
+    inside = sum(f.slope_low <= -4 <= f.slope_high for f in found)  # type: ignore[operator]
+    assert inside >= 90
+    assert "hour of the day taken out" in found[0].note
+
+
+@pytest.mark.parametrize(("swing", "r"), [(0.0, 0.0), (0.0, 0.5), (15.0, 0.0), (15.0, 0.5), (15.0, 0.9)])
+@pytest.mark.parametrize("hours", [96, HOURS])
+def test_a_daily_cycle_alone_is_no_trend(hours: int, swing: float, r: float) -> None:
+    """Chance allows 5 of 100; with 200 series more than 18 would come by chance once in 200 times."""
+    wrong = sum(trend(daily(s, 0.0, hours, swing, r)).direction in {"rising", "falling"} for s in range(200))
+    assert wrong <= 18
+
+
+def test_missing_hours_hide_neither_trend_nor_cycle() -> None:
+    """40 % of the hours lost at random, and one whole day: the slope is still found, and none is made up."""
+
+    def thinned(seed: int, slope: float) -> Trend:
+        rng = np.random.default_rng(1000 + seed)
+        keep = (rng.random(HOURS) > 0.4) & (np.arange(HOURS) // 24 != 3)
+        at = (np.arange(HOURS) + 0.5)[keep] * MS_PER_HOUR
+        return trend_of("rfu_power_pct", at.tolist(), daily(seed, slope)[keep].tolist())
+
+    assert sum(thinned(s, -4.0).direction == "falling" for s in range(100)) >= 97
+    assert sum(thinned(s, 0.0).direction in {"rising", "falling"} for s in range(200)) <= 18
+
+
+def test_hours_that_never_come_back_have_no_cycle_to_take_out() -> None:
+    """One reading a day, each at another hour: a plain line."""
+    at = [(25 * i + 0.5) * MS_PER_HOUR for i in range(24)]
+    found = trend_of("rfu_power_pct", at, (60 - np.arange(24) * 25 / 24 + 0.1 * noise(7, 24)).tolist())
+    assert found.direction == "falling"
+    assert found.slope_per_day == pytest.approx(-1.0, abs=0.05)
+
+
 def test_a_series_that_does_not_vary() -> None:
     found = trend(np.full(HOURS, 60.0))
     assert (found.direction, found.slope_per_day) == ("flat", pytest.approx(0))

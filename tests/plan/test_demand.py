@@ -7,6 +7,8 @@ from gpuledger.ledger.read.scope import Scope
 from gpuledger.plan.demand import read_loads
 from gpuledger.units import Unknown
 
+A100 = "NVIDIA A100-SXM4-40GB"
+
 
 def test_a_load_is_its_mean_and_its_busy_hours(books, hour) -> None:
     # Nineteen quiet hours and one busy one: the mean is 0.145, the 95th percentile lies near the top.
@@ -30,8 +32,47 @@ def test_work_by_counters_is_activity_times_clock_times_rate(books, hour) -> Non
     # How fully an active pipe issues is a fact of the architecture, up to 1.
     assert 0.8 * flop <= middle <= flop
     assert low < middle <= high
-    # Half of the time busy: while it works it goes twice as fast as on average.
-    assert load.working_tflops == pytest.approx(2 * load.busy_hours_tflops)  # type: ignore[operator]
+    # Half of the time busy: while it works it goes twice as fast as on average. Nobody labelled the precision.
+    (need,) = load.needs  # type: ignore[misc]
+    assert (need.precision, need.known, need.pipe) == ("bf16", False, "tensor")
+    assert 0.8 * 2 * flop <= need.tflops <= 2 * flop * (1 + 1e-9)
+
+
+def test_each_pipe_needs_its_own_precision(books, hour) -> None:
+    """Activity x 1 GHz x SMs x FLOP per clock per SM of each pipe, over half of the time busy, by pencil."""
+
+    def mhz(ratio: float) -> int:
+        return int(ratio * 1e6) * 1000 * 3_600_000
+
+    pipes = {"fp32_ppm_mhz_ms": mhz(0.3), "fp64_ms": 3_600_000, "fp64_ppm_mhz_ms": mhz(0.1),
+             "fp64_ppm_ms": 100_000 * 3_600_000, "tensor_precision": "bfloat16"}  # fmt: skip
+    rows = [hour(n, model=A100, busy=0.5, tensor=0.2, **pipes) for n in range(4)]
+    (load,) = read_loads(books(*rows), Scope())
+    found = {n.precision: n for n in load.needs}  # type: ignore[union-attr]
+    assert set(found) == {"bf16", "fp32", "fp64"}
+    assert found["fp32"].tflops == pytest.approx(2 * 0.3 * 108 * 128 * 1e9 / 1e12, rel=0.05)
+    assert found["fp64"].tflops == pytest.approx(2 * 0.1 * 108 * 64 * 1e9 / 1e12, rel=0.05)
+    assert found["bf16"].tflops == pytest.approx(2 * 0.2 * 108 * 2048 * 1e9 / 1e12, rel=0.15)
+    assert all(n.known for n in found.values())
+    assert load.unrecorded == ("fp16",)
+
+
+def test_a_tensor_pipe_alone_is_a_lower_bound_so_the_demand_is_unknown(books, hour) -> None:
+    (load,) = read_loads(books(*(hour(n, fp32_ms=0, tensor=0.0) for n in range(4))), Scope())
+    assert isinstance(load.needs, Unknown)
+    assert "DCGM_FI_PROF_PIPE_FP32_ACTIVE" in load.needs.why
+    assert load.evidence == "power"
+
+
+def test_tensor_work_labelled_fp32_runs_as_tf32(books, hour) -> None:
+    (load,) = read_loads(books(*(hour(n, model=A100, tensor_precision="float32") for n in range(4))), Scope())
+    assert [n.precision for n in load.needs] == ["tf32"]  # type: ignore[union-attr]
+
+
+def test_a_label_that_names_no_precision_is_not_used(books, hour) -> None:
+    (load,) = read_loads(books(*(hour(n, tensor_precision="mixed") for n in range(4))), Scope())
+    assert [(n.precision, n.known) for n in load.needs] == [("bf16", False)]  # type: ignore[union-attr]
+    assert load.precision is None
 
 
 def test_memory_traffic_is_a_share_of_the_bandwidth(books, hour) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuledger.advice.limits import load_limits
+from gpuledger.advice.needs import Need
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.offers import Offer
 from gpuledger.catalog.own_rates import Rate
@@ -224,7 +225,7 @@ def made(loads: list[tuple[float, float]], buckets: list[list[int]], usd: Decima
         Load(
             device=str(n), board=str(n), sliced=False, namespace="n", gpu_model=gpu.name, gpu=gpu, hours=24,
             observed_h=24.0, busy_ratio=busy, busy_hours_ratio=busy, evidence="counters", tflops=(1.0, 2.0, 3.0),
-            busy_hours_tflops=3.0, working_tflops=20.0, busy_hours_dram_bytes_per_s=1e10,
+            busy_hours_tflops=3.0, needs=(Need("bf16", 20.0),), busy_hours_dram_bytes_per_s=1e10,
             working_dram_bytes_per_s=5e10, memory_max_bytes=memory * 4e10, nvlink_bytes_per_s=0.0, phases_ms={},
         )
         for n, (busy, memory) in enumerate(loads)

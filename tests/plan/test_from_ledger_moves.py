@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpuledger.advice.limits import load_limits
+from gpuledger.advice.needs import PIPES_NOT_RECORDED, Need
 from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.offers import Offer
 from gpuledger.cost.statement import BUCKETS
@@ -26,7 +27,8 @@ def load(device: str = "a", gpu: str = "a100-sxm4-40gb", **given: Any) -> Load:
     fields: dict[str, Any] = {
         "device": device, "board": device, "sliced": False, "namespace": "n", "gpu_model": get_gpu(gpu).name,
         "gpu": get_gpu(gpu), "hours": 100, "observed_h": 100.0, "busy_ratio": 0.08, "busy_hours_ratio": 0.1,
-        "evidence": "counters", "tflops": (1.0, 2.0, 2.0), "busy_hours_tflops": 3.0, "working_tflops": 30.0,
+        "evidence": "counters", "tflops": (1.0, 2.0, 2.0), "busy_hours_tflops": 3.0,
+        "needs": (Need("bf16", 30.0, known=False),),
         "busy_hours_dram_bytes_per_s": 1e10, "working_dram_bytes_per_s": 1e11, "memory_max_bytes": 4e9,
         "nvlink_bytes_per_s": 0.0, "phases_ms": {},
     }  # fmt: skip
@@ -123,7 +125,7 @@ def test_only_the_loads_that_fit_move() -> None:
     ("given", "reason"),
     [
         ({"memory_max_bytes": 22e9}, "memory"),
-        ({"busy_hours_ratio": 0.9, "working_tflops": 250.0}, "compute"),
+        ({"busy_hours_ratio": 0.9, "needs": (Need("bf16", 250.0),)}, "compute"),
         ({"busy_hours_ratio": 0.9, "working_dram_bytes_per_s": 1.2e12}, "bandwidth"),
         ({"nvlink_bytes_per_s": 5e10}, "link"),
         ({"precision": "fp4"}, "precision"),
@@ -168,11 +170,46 @@ def test_cautiously_a_load_slows_down_with_the_gpu() -> None:
     assert careful.reason in {"compute", "bandwidth"}
 
 
-def test_power_alone_or_a_slower_gpu_is_a_strain() -> None:
-    by_power = load("a", evidence="power", busy_hours_ratio=0.3)
-    found = claims(holding(by_power, load("b", busy_hours_ratio=0.3)), market(l40s=0.5))["l40s"]
+def test_power_alone_does_not_tell_which_pipes_another_gpu_needs() -> None:
+    by_power = load("a", evidence="power", needs=PIPES_NOT_RECORDED)
+    assert reasons(holding(by_power), market(l40s=0.5))["L40S"] == "not measured"
+
+
+def test_a_slower_gpu_is_a_strain() -> None:
+    # 150 of 181 bf16 TFLOPS (L40): more than the 70 % it is planned with, and the busy hours have the time.
+    one = load("a", needs=(Need("bf16", 150.0),), busy_hours_ratio=0.3)
+    found = claims(holding(one), market(l40=0.5))["l40"]
     assert found.strained
-    assert any("power" in words for words in found.reasons)
+    assert "150 of 181 bf16 TFLOPS" in found.fits
+    assert not claims(holding(load("a", busy_hours_ratio=0.3)), market(l40=0.5))["l40"].strained
+
+
+def test_a_pipe_nobody_recorded_is_named_with_the_move() -> None:
+    found = claims(holding(load("a", unrecorded=("fp64",))), market(l40=0.5))["l40"]
+    assert any("fp64" in words for words in found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("needs", "gpu", "reason"),
+    [
+        ((Need("fp32", 43.0),), "a100-sxm4-80gb", "compute"),
+        ((Need("fp32", 43.0),), "l40s", None),
+        ((Need("fp64", 5.0),), "a100-sxm4-80gb", None),
+        ((Need("fp64", 5.0),), "l40s", "precision"),
+        ((Need("int8", 50.0),), "v100-sxm2-32gb", "precision"),
+        ((Need("fp8", 50.0),), "a100-sxm4-80gb", "precision"),
+        ((Need("bf16", 50.0),), "v100-sxm2-32gb", "precision"),
+        # Nobody labelled it: the reference precision of V100 is fp16.
+        ((Need("bf16", 20.0, known=False),), "v100-sxm2-32gb", None),
+        # Precisions share the tensor pipe: 150 of 312 and 80 of 156 are each below 70 %, together 99 %.
+        ((Need("bf16", 150.0), Need("tf32", 80.0)), "a100-sxm4-80gb", "compute"),
+        ((Need("bf16", 150.0),), "a100-sxm4-80gb", None),
+    ],
+)
+def test_each_pipe_is_compared_with_its_own_peak(needs: tuple[Need, ...], gpu: str, reason: str | None) -> None:
+    one = load(gpu="h100-sxm5-80gb", needs=needs, busy_hours_ratio=0.9, working_dram_bytes_per_s=1e11)
+    found = other_gpu(one, get_gpu(gpu), LIMITS, 0.7, cautious=False)
+    assert (found.reason if isinstance(found, Misfit) else None) == reason
 
 
 def test_a_load_that_nearly_fills_its_card_is_alone_not_refused() -> None:

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 from gpuledger.catalog.files import Fact
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.plan.migrate import Terms, plan_migration
+from gpuledger.plan.migrate_encode import plan_json
 from gpuledger.plan.migrate_facts import migrate_facts
 from gpuledger.plan.migrate_schema import Priority, Weights, WorkloadType
 from gpuledger.plan.migrate_statement import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.plan.placing import place
 from gpuledger.plan.size_shapes import dense_model
+from gpuledger.report.migrate_tables import measures_table
 from gpuledger.units import Unknown
 
 WEIGHTS = {
@@ -136,9 +138,10 @@ def oracle(job: Job, given_: list[Candidate], toy: Toy) -> tuple[dict[str, float
         performance = 0.6 * min(1, rates[id_] / most)
         performance += 0.2 * min(1, (1 - there.per_gpu_bytes / there.capacity_bytes) / 0.5)
         performance += 0.2 * (1 if c.gpus == 1 else links[id_] / max(links.values()))
-        available = 0.5 if c.zones is None else min(1, c.zones / 12)
-        reliability = 0.4 * available + 0.3 * (1 - risk_points(job, c, there, speed, serving) / 8)
+        reliability = 0.3 * (1 - risk_points(job, c, there, speed, serving) / 8)
         reliability += 0.3 * (1 - hours_of_work(now, c) / 160)
+        # Where no price list says how widely it is offered, the other two measures share the whole.
+        reliability = reliability / 0.6 if c.zones is None else reliability + 0.4 * min(1, c.zones / 12)
         w = WEIGHTS[job.priority]
         scores[id_] = w[0] * float(least / price[id_]) + w[1] * performance + w[2] * max(0, reliability)
     return scores, refused, dollars
@@ -191,6 +194,23 @@ def test_brute_force_finds_nothing_better_and_nothing_refused_for_no_reason(job,
         assert plan.options[0].speed_ratio < 1.1
     assert (plan.verdict == "already well optimized") == plan.chosen.current
     assert plan.cheapest.monthly_usd == min(dollars.values())
+
+
+def test_what_is_not_known_is_not_scored_and_the_plan_says_so():
+    """Two equal options, one in no price list: its reliability is made of risk and effort alone, both of them 1."""
+    listed, unlisted = (replace(priced("l40s", 2), id=name, zones=zones) for name, zones in (("a", 3), ("b", None)))
+    plan = planned(replace(JOB, priority="balanced"), [listed, unlisted], Toy(10))
+    found = {o.candidate.id: o for o in plan.options}
+    assert "availability" not in found["b"].measures
+    assert found["b"].not_scored == ("availability",)
+    assert found["b"].reliability_score == pytest.approx(1.0)
+    # 3 of 12 zones, and so few are a point of risk of eight.
+    assert found["a"].reliability_score == pytest.approx(0.4 * 3 / 12 + 0.3 * 7 / 8 + 0.3)
+    assert found["a"].not_scored == ()
+    assert any("availability is not known for 1 of 2 options" in words for words in plan.assumptions)
+    told = plan_json(plan)
+    assert {o["id"]: o["not_scored"] for o in told["options"]} == {"a": [], "b": ["availability"]}
+    assert "unknown" in {c.text for row in measures_table(plan).rows for c in row}
 
 
 @QUICK

@@ -364,8 +364,9 @@ def make_audit() -> AuditStatement:
         cases=(),
         recommendations=advice,
         savings=AuditSavings(
-            "the bill", Decimal("113.8"), Decimal(40), Decimal("68.3"), Decimal("44.9"), Decimal("66.9"), spread,
-            dearer, month, month, ("rule-2 and rule-3 overlap in underused time", "rule-1 compounds with all the rest"),
+            "the bill", Decimal("113.8"), Decimal("46.0"), Decimal(40), Decimal("68.3"), Decimal("44.9"),
+            Decimal("66.9"), spread, dearer, month, month,
+            ("rule-2 and rule-3 overlap in underused time", "rule-1 compounds with all the rest"),
         ),
         roi_priced=(RoiPriced(RoiRow(70.0, 3.93, 94.4, 2831.0), Decimal("3.826"), Decimal("10828.69")),),
         first=advice[2],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 
 from gpuledger.advice.case import Case
@@ -25,7 +24,7 @@ from gpuledger.catalog.offers import Offer
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Money, statement_and_bill
 from gpuledger.cost.inventory import Inventory, read_inventory
-from gpuledger.cost.projections import DAYS_PER_MONTH, HOURS_PER_DAY
+from gpuledger.cost.projections import months_of
 from gpuledger.cost.showback import Config
 from gpuledger.cost.statement import CostStatement
 from gpuledger.physics.calibration import Calibration
@@ -33,7 +32,7 @@ from gpuledger.ledger.read.scope import Scope
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.lake.counted import read_counted
 from gpuledger.lake.layout import Lake
-from gpuledger.units import MS_PER_HOUR, Unknown
+from gpuledger.units import Unknown
 
 
 def audit_statement(
@@ -79,7 +78,7 @@ def audit_statement(
     cases = with_measured(_with_hours(books, wanted, made, limits), read_counted(books), wanted)
     findings = find_all(cases, limits)
     combined = combine_cases(findings)
-    month = _months(cost)
+    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
     scale = Scale(cost.paid_usd, cost.times.paid_ms, month)
     recommendations = recommend(findings, combined, scale)
     savings = total(combined, cost.paid_usd, cost.times.paid_ms, month)
@@ -96,12 +95,6 @@ def audit_statement(
         not_known=tuple(_not_known(cost, cases)),
         assumptions=tuple(_assumptions(cost, limits)),
     )
-
-
-def _months(cost: CostStatement) -> Fraction:
-    """How many times the window fits into a month of 30 days."""
-    length = cost.end_ms - cost.start_ms
-    return Fraction(HOURS_PER_DAY * DAYS_PER_MONTH * MS_PER_HOUR, length) if length > 0 else Fraction(0)
 
 
 def _with_hours(lake: Lake, scope: Scope, made: Made, limits: Limits) -> tuple[Case, ...]:
@@ -133,6 +126,8 @@ def _not_known(cost: CostStatement, cases: Sequence[Case]) -> Iterator[NotKnown]
 
 
 def _assumptions(cost: CostStatement, limits: Limits) -> Iterator[str]:
+    if not isinstance(cost.projection, Unknown):
+        yield f"projection: {cost.projection.projection_basis.words}"
     yield "each device is judged once per day for each owner, by the time it worked or waited; idle time is set apart"
     yield f"idle-heavy: {100 * limits.idle.idle_heavy_from_ratio:.0f} % of the time or more ({limits.idle.source})"
     yield f"low memory: under {100 * limits.memory.low_below_ratio:.0f} % of the card ({limits.memory.source})"

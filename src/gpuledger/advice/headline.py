@@ -34,6 +34,9 @@ def _money(cost: CostStatement, savings: AuditSavings | Unknown) -> str:
         f"${rate.monthly_usd:,.2f} a month for {_priced(cost, gpus)} (${rate.hourly_usd:,.2f} an hour), "
         f"{used:.0f} % of it put to use"
     )
+    if rate.projection_basis.sparse:
+        # A rate that rests on an assumption must not stand without it.
+        head = f"{rate.projection_basis.words}; {used:.0f} % of what was seen put to use"
     if isinstance(savings, Unknown) or isinstance(savings.combined_month, Unknown):
         return f"{head}."
     month, spread = savings.combined_month, savings.combined

@@ -8,6 +8,7 @@ from functools import cache
 from gpuledger.advice.case import Case
 from gpuledger.advice.gains import Range
 from gpuledger.advice.limits import Limits
+from gpuledger.advice.needs import MATTERS_FROM_RATIO, Filled, Need, filled
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.catalog.offers import load_offers
 from gpuledger.catalog.price_spread import quantile, spot_cuts
@@ -98,20 +99,49 @@ def _candidate(case: Case, gpu: Gpu, other: Gpu, now: MarketPrice, limits: Limit
 def _fits(case: Case, other: Gpu, limits: Limits) -> str | None:
     """What the case needs of what the other GPU has, where it fits."""
     demand, full, links = case.demand, limits.fill.middle_ratio, case.demand.nvlink_bytes_per_s
-    memory, tflops, traffic = demand.memory_max_bytes, demand.tflops, demand.dram_bytes_per_s
-    peak, bandwidth = other.peak(other.reference_precision()), other.memory_bandwidth_bytes_per_s.value
-    if isinstance(memory, Unknown) or isinstance(tflops, Unknown) or isinstance(traffic, Unknown):
+    memory, traffic, pipes = demand.memory_max_bytes, demand.dram_bytes_per_s, _pipes(case, other)
+    bandwidth = other.memory_bandwidth_bytes_per_s.value
+    if isinstance(memory, Unknown) or isinstance(traffic, Unknown) or isinstance(pipes, Unknown):
         return None
-    if isinstance(peak, Unknown) or tflops > full * peak or traffic > full * bandwidth:
+    if any(p.ratio > full for p in pipes) or traffic > full * bandwidth:
         return None
     if memory > other.memory_bytes.value * (1 - limits.smaller.memory_margin_ratio):
         return None
     if not isinstance(links, Unknown) and links >= limits.traffic.links_from_bytes_per_s and _no_link(other):
         return None
     return (
-        f"{memory / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB, {tflops:.0f} of {peak:.0f} TFLOPS, "
+        f"{memory / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB, {', '.join(p.words for p in pipes)}, "
         f"{traffic / 1e9:.0f} of {bandwidth / 1e9:.0f} GB/s"
     )
+
+
+def _pipes(case: Case, other: Gpu) -> tuple[Filled, ...] | Unknown:
+    """How full the other GPU's pipes would be; Unknown where the demand or a peak is not known.
+
+    All measured work must fit the tensor pipe, and what the vector pipes do must fit the vector pipes as well.
+    """
+    gpu, tflops, signals = case.gpu, case.demand.tflops, case.signals
+    if isinstance(gpu, Unknown):
+        return gpu
+    if isinstance(tflops, Unknown):
+        return tflops
+    precision = _tensor_precision(case, gpu)
+    needs = [Need(precision or gpu.reference_precision(), tflops, known=precision is not None)]
+    for vector, ratio in (("fp32", signals.fp32_ratio), ("fp64", signals.fp64_ratio)):
+        if ratio is None or ratio < MATTERS_FROM_RATIO:
+            continue
+        peak = gpu.peak(vector)
+        if isinstance(peak, Unknown):
+            return peak
+        needs.append(Need(vector, min(ratio, 1.0) * peak))
+    return filled(needs, other)
+
+
+def _tensor_precision(case: Case, gpu: Gpu) -> str | None:
+    """The tensor precision of the case, by its counters or its label; None where neither tells."""
+    told = case.tensor_kind or case.precision
+    name = {"fp32": "tf32", "fp64": "fp64_tensor"}.get(told or "", told)
+    return name if name and not isinstance(gpu.tensor_flop_per_clk_per_sm(name), Unknown) else None
 
 
 def is_smaller(gpu: Gpu, other: Gpu, limits: Limits) -> bool:

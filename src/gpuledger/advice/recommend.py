@@ -73,12 +73,17 @@ def _one(members: Sequence[Finding], combined: Mapping[str, Combined], scale: Sc
         basis=top.gain.basis,
         source="; ".join((top.gain.source, *words)),
         namespaces=tuple(sorted({f.case.namespace or UNALLOCATED for f in ordered})),
-        gpus=sum(f.case.gpus for f in ordered),
+        gpus=_boards(ordered),
         month=_sum(months) if rule.lever else Unknown("it claims no dollars of the bill"),
         saving=Spread(*(usd(s) for s in shares)),
         energy=_energy(ordered, scale),
         targets=tuple(_target(f, m, combined.get(f.case.name)) for f, m in zip(ordered, months, strict=True)),
     )
+
+
+def _boards(findings: Sequence[Finding]) -> int:
+    """How many GPUs: one that several owners share, or that is cut into slices, is one."""
+    return len({device.partition("/")[0] for f in findings for device in f.case.devices})
 
 
 def _sum(months: Sequence[MonthlyUsd | Unknown]) -> MonthlyUsd | Unknown:

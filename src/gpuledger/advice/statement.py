@@ -107,10 +107,14 @@ class GroupBehaviour:
 
 @dataclass(frozen=True)
 class AuditSavings:
-    """All levers together, the honest figure beside the naive sum. Single figures are the middle case."""
+    """All levers together, the honest figure beside the naive sum. Single figures are the middle case.
+
+    `one_bucket_pct`: 1 - prod(1 - f) for each case, all of its waste taken as one bucket, added up over the cases.
+    """
 
     of: str
     naive_pct: Decimal
+    one_bucket_pct: Decimal
     combined_pct: Decimal
     cap_pct: Decimal
     rate_pct: Decimal

@@ -21,6 +21,10 @@ from gpuledger.cost.statement import Bucket
 from gpuledger.units import Unknown
 
 CENT_PLACES = 2
+BESIDE_MOVES = (
+    "this is what fixing the work on the present GPUs could free; a migration plan shows what changing GPUs alone "
+    "saves. Both come out of the same idle, underused and stalled dollars: they overlap and must not be added"
+)
 NO_PRICE = Unknown("no device has a price")
 _WORDS: Mapping[Bucket, str] = {
     "idle": "idle", "idle_held": "idle-held", "underused": "underused", "stalled": "stalled",
@@ -80,6 +84,7 @@ def total(combined: Mapping[str, Combined], paid: Decimal | Unknown, paid_ms: in
     return AuditSavings(
         of="the bill" if priced else "the paid GPU-hours",
         naive_pct=_over(add("naive_pct"), whole),
+        one_bucket_pct=_over(add("one_bucket_pct"), whole),
         combined_pct=_over(combined_sum, whole),
         cap_pct=_over(add("cap_pct"), whole),
         rate_pct=_over((final - combined_sum) * 100, rest) if rest else Decimal(0),
@@ -88,8 +93,25 @@ def total(combined: Mapping[str, Combined], paid: Decimal | Unknown, paid_ms: in
         with_rate=Spread(*(_over(x, whole) for x in spreads[1])),
         combined_month=_month(spreads[0], month) if priced else NO_PRICE,
         with_rate_month=_month(spreads[1], month) if priced else NO_PRICE,
-        words=tuple(_words(used)),
+        words=(*_relations(_over(add("one_bucket_pct"), whole), _over(combined_sum, whole)), *_words(used)),
     )
+
+
+def differs(one_bucket_pct: Decimal, combined_pct: Decimal) -> bool:
+    """Whether the two ways to combine levers show as two figures."""
+    return round(one_bucket_pct, 1) != round(combined_pct, 1)
+
+
+def _relations(one_bucket_pct: Decimal, combined_pct: Decimal) -> Iterator[str]:
+    """How the combined figure relates to the other figures a reader may hold against it."""
+    if differs(one_bucket_pct, combined_pct):
+        yield (
+            f"compounded as one bucket, 1 - (1 - f1)(1 - f2)..., the changes come to {one_bucket_pct:.1f} %, not "
+            f"{combined_pct:.1f} %: that rule takes each share of the whole bill that is left, ours only of the idle, "
+            "underused or stalled dollars the change acts on, and adds up what lies in different buckets"
+        )
+    if combined_pct:
+        yield BESIDE_MOVES
 
 
 def _over(part: Fraction, whole: Fraction) -> Decimal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -142,7 +141,6 @@ def _audit(lake: Lake, scope: Scope, asked: Wanted) -> AuditStatement:
         instance=asked.instance,
         region=asked.region,
         teams=asked.teams,
-        as_of_ms=time.time_ns() // 1_000_000,
         previous=asked.previous,
         usd_per_kwh=asked.usd_per_kwh,
         calibration=load_calibration(lake),

@@ -18,6 +18,7 @@ from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.projections import Projection, Quarter, project
 from gpuledger.cost.savings import Bill
 from gpuledger.cost.showback import Config
+from gpuledger.cost.spending import paid_boards
 from gpuledger.cost.statement import NOT_ASKED, WASTE, Bucket, Comparison, CostStatement, Dollars
 from gpuledger.physics.calibration import Calibration
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
@@ -115,7 +116,7 @@ def _statement(
         dollars=fleet.dollars,
         paid_low_usd=figures.paid_at(charges, "low_usd"),
         paid_high_usd=figures.paid_at(charges, "high_usd"),
-        projection=_projection(fleet.dollars, bill, today_ms),
+        projection=_projection(fleet.dollars, bill, asked, today_ms),
         phases_pct=figures.phases_pct(charges),
         evidence_pct=figures.evidence_pct(charges),
         work=figures.work(charges),
@@ -135,10 +136,10 @@ def _statement(
     )
 
 
-def _projection(dollars: Dollars | Unknown, bill: Charged, today_ms: int) -> Projection | Unknown:
+def _projection(dollars: Dollars | Unknown, bill: Charged, asked: Asked, today_ms: int) -> Projection | Unknown:
     if isinstance(dollars, Unknown):
         return dollars
-    return project(dollars.paid_usd, bill.window.end_ms - bill.window.start_ms, today_ms)
+    return project(dollars.paid_usd, bill.window.end_ms - bill.window.start_ms, today_ms, paid_boards(bill, asked))
 
 
 def _previous(lake: Lake, asked: Asked, now: Charged) -> Comparison | Unknown:

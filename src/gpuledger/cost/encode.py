@@ -35,6 +35,7 @@ def to_json(statement: CostStatement) -> Json:
         "monthly_usd": None,
         "yearly_usd": None,
         "quarter": None,
+        "projection_basis": None,
     }
     if not isinstance(s.projection, Unknown):
         out |= plain(s.projection)

@@ -33,6 +33,7 @@ ACTS_ON: Mapping[Kind, tuple[Bucket, ...]] = {
     "sku": ("idle", "idle_held", "underused", "stalled"),
     "rate": (),
 }
+WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,14 @@ class LeverSaving:
 
 @dataclass(frozen=True)
 class Savings:
-    """The honest figure beside the naive one; percentages are of the bill. Single figures are the middle case."""
+    """The honest figure beside the naive one; percentages are of the bill. Single figures are the middle case.
+
+    `one_bucket_pct` is the common rule, 1 - prod(1 - f) of the whole bill: all waste is one bucket and is its cap. It
+    differs from `combined_pct`, where a lever acts only on the dollars of its own buckets.
+    """
 
     naive_pct: Decimal
+    one_bucket_pct: Decimal
     combined_pct: Decimal
     cap_pct: Decimal
     rate_pct: Decimal
@@ -148,6 +154,15 @@ class _Reach:
             limits.append(max(Fraction(lever.headroom_usd), Fraction(0)))
         return dict.fromkeys(cells, min(limits) / reach) if reach else {}
 
+    def one_bucket(self, levers: Sequence[Lever]) -> Fraction:
+        """Dollars by the rule that takes each fraction of all that is left of the bill, up to all of the waste."""
+        kept = Fraction(1)
+        for lever in levers:
+            if lever.kind != "rate":
+                kept *= 1 - self.wanted(lever, "middle") / self.paid
+        waste = sum((v for (_, bucket), v in self.cells.items() if bucket in WASTE), Fraction(0))
+        return min((1 - kept) * self.paid, waste)
+
     def outcome(self, levers: Sequence[Lever], case: Case) -> _Outcome:
         """What a choice of levers saves: within buckets, over buckets, then by price."""
         kept: dict[Cell, Fraction] = {}
@@ -180,6 +195,7 @@ def combine(bill: Bill, levers: Iterable[Lever]) -> Savings | Unknown:
     left = paid - middle.combined
     return Savings(
         naive_pct=_pct(sum((reach.wanted(lever, "middle") for lever in given), Fraction(0)), paid),
+        one_bucket_pct=_pct(reach.one_bucket(chosen), paid),
         combined_pct=_pct(middle.combined, paid),
         cap_pct=_pct(middle.cap, paid),
         rate_pct=_pct(middle.final - middle.combined, left) if left else Decimal(0),

@@ -1,7 +1,9 @@
 """Is the fleet getting better or worse, and did it change at some moment?
 
-Neighbouring hours resemble each other, so n hours tell less than n independent readings would: the interval uses
-n (1 - r) / (1 + r) readings, r being the correlation of a residual with the next one.
+From two days on, the mean of each hour of the day is fitted together with the slope, so that a daily cycle is neither
+taken for a trend nor hides one. The interval comes from the scatter of the hours; as neighbouring hours resemble each
+other, n of them count as n (1 - r) / (1 + r) readings, r being the correlation of a residual with the next one. From
+five days on it is at least as wide as the scatter of whole days around the line makes it (Student's t).
 """
 
 from __future__ import annotations
@@ -20,8 +22,15 @@ CONFIDENCE_P = 0.05
 # A slope over less than a day is the time of day; a step needs some hours on both sides to be one.
 MIN_POINTS = 24
 MIN_SIDE = 6
+# A daily cycle shows in hours that come back; the scatter of days needs some days.
+CYCLE_FROM_DAYS = 2
+DAYS_TELL_FROM = 5
+# A block with fewer hours than this is not a day.
+DAY_FROM_HOURS = 6
+HOURS_PER_DAY = 24
 # Below this share of the level, a difference is rounding and no finding.
 FLAT_RATIO = 1e-9
+MIN_FREEDOM = 2
 MAX_CORRELATION = 0.99
 
 
@@ -49,27 +58,68 @@ def trend_of(series: str, at_ms: Sequence[float], values: Sequence[float]) -> Tr
     if len(values) < MIN_POINTS:
         why = Unknown(f"{len(values)} hours are too few, {MIN_POINTS} are needed")
         return Trend(series, why, why, why, "not known", why, why, why, "")
-    days = (np.array(at_ms) - at_ms[0]) / MS_PER_DAY
-    y = np.array(values)
+    at, y = np.array(at_ms), np.array(values)
+    days = (at - at[0]) / MS_PER_DAY
     x = days - days.mean()
-    slope = float(x @ (y - y.mean()) / (x @ x))
-    line = _fit(y - y.mean() - slope * x)
+    plain = float(x @ (y - y.mean()) / (x @ x))
+    line = _fit(y - y.mean() - plain * x)
     change, before, after = _change(at_ms, y, line)
-    note = f"{len(values)} hours worth {line.independent:.0f} independent readings"
-    if days[-1] < 2:
-        note += "; under two days, so a slope may be the time of day"
-    if _is_flat(y, line.residual_ss + slope * slope * float(x @ x)):
-        return Trend(series, slope, slope, slope, "flat", change, before, after, "the series does not vary")
-    if line.independent < 4:
-        why = Unknown(f"{note}: too few for an interval")
-        return Trend(series, slope, why, why, "not known", change, before, after, note)
-    freedom = int(line.independent - 2)
-    # As if that many readings had been spread over the same time, each with the same scatter.
-    error = float(np.sqrt(line.residual_ss / ((line.independent - 2) * (x @ x))))
-    reach = critical(freedom, CONFIDENCE_P) * error
+    if _is_flat(y, line.residual_ss + plain * plain * float(x @ x)):
+        return Trend(series, plain, plain, plain, "flat", change, before, after, "the series does not vary")
+    slope, reach, note = _slope(at, days, y)
+    if isinstance(reach, Unknown):
+        return Trend(series, slope, reach, reach, "not known", change, before, after, note)
     low, high = slope - reach, slope + reach
     direction = "rising" if low > 0 else "falling" if high < 0 else "flat"
     return Trend(series, slope, low, high, direction, change, before, after, note)
+
+
+def _slope(at: np.ndarray, days: np.ndarray, y: np.ndarray) -> tuple[float, float | Unknown, str]:
+    """The slope per day, how far it may be off, and what both rest on."""
+    cyclic = days[-1] >= CYCLE_FROM_DAYS
+    hour = (at // MS_PER_HOUR % HOURS_PER_DAY).astype(np.int64) if cyclic else np.zeros(len(y), dtype=np.int64)
+    x, left = _within(days, hour), _within(y, hour)
+    if not x @ x > 0:  # no hour of the day comes back
+        hour = np.zeros(len(y), dtype=np.int64)
+        x, left, cyclic = _within(days, hour), _within(y, hour), False
+    slope = float(x @ left / (x @ x))
+    fit, groups = _fit(left - slope * x), len(set(hour.tolist()))
+    # Each hour of the day takes a reading's worth of what the residuals tell.
+    freedom = fit.independent * (len(y) - groups + 1) / len(y) - 2
+    # As if that many readings had been spread over the same time, each with the same scatter.
+    error = float(np.sqrt(fit.residual_ss / (freedom * (x @ x)))) if freedom >= MIN_FREEDOM else 0.0
+    reach = critical(int(freedom), CONFIDENCE_P) * error if freedom >= MIN_FREEDOM else 0.0
+    block = days.astype(np.int64)
+    whole = np.isin(block, np.flatnonzero(np.bincount(block) >= DAY_FROM_HOURS))
+    if cyclic and len(set(block[whole].tolist())) >= DAYS_TELL_FROM:
+        cycle = y - slope * days - (left - slope * x)
+        level, by_days, note = _by_days(days[whole], (y - cycle)[whole], block[whole])
+        return level, max(by_days, reach), note
+    note = f"{len(y)} hours worth {fit.independent:.0f} independent readings"
+    note += "; the mean of each hour of the day taken out" if cyclic else ""
+    if days[-1] < CYCLE_FROM_DAYS:
+        note += "; under two days, so a slope may be the time of day"
+    return slope, reach if freedom >= MIN_FREEDOM else Unknown(f"{note}: too few for an interval"), note
+
+
+def _within(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Values less the mean of their group."""
+    return values - (np.bincount(group, weights=values) / np.maximum(np.bincount(group), 1))[group]
+
+
+def _by_days(days: np.ndarray, y: np.ndarray, block: np.ndarray) -> tuple[float, float, str]:
+    """The line through the means of whole days, each weighing as many hours as it has."""
+    _, place = np.unique(block, return_inverse=True)
+    weight = np.bincount(place).astype(np.float64)
+    at, mean = (np.bincount(place, weights=v) / weight for v in (days, y))
+    x = at - weight @ at / weight.sum()
+    spread = float(weight @ (x * x))
+    slope = float(weight @ (x * mean) / spread)
+    residual = mean - weight @ mean / weight.sum() - slope * x
+    freedom = len(weight) - 2
+    error = float(np.sqrt(weight @ (residual * residual) / freedom / spread))
+    note = f"{len(y)} hours of {len(weight)} days, the mean of each hour of the day taken out"
+    return slope, critical(freedom, CONFIDENCE_P) * error, note
 
 
 def _is_flat(y: np.ndarray, total_ss: float) -> bool:

@@ -25,7 +25,7 @@ from gpuledger.cost.charges import Charge
 from gpuledger.cost.inventory import Inventory, read_inventory
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.pricing import Price
-from gpuledger.cost.projections import DAYS_PER_MONTH, HOURS_PER_DAY
+from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.lake.layout import Lake
@@ -34,10 +34,11 @@ from gpuledger.plan.from_ledger_market import Market
 from gpuledger.plan.from_ledger_moves import Holding
 from gpuledger.plan.from_ledger_statement import HoldingPlan, LakePlan, MonthRange, NamespacePlan
 from gpuledger.plan.from_ledger_verdict import plan_holding
-from gpuledger.plan.from_ledger_words import assumptions, headline, namespace_verdict, not_known
+from gpuledger.plan.from_ledger_words import BESIDE_AUDIT, assumptions, headline, namespace_verdict, not_known
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 Key = tuple[str, str | None]
+NOTHING_PAID = Unknown("nothing was paid")
 
 
 def migrate_from_lake(
@@ -72,16 +73,10 @@ def migrate_from_lake(
     where = market or Market(
         today, own=own, clouds=clouds, regions=regions, clouds_from=rules.smaller.clouds_from
     )  # fmt: skip
-    month = _month(cost)
+    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
     holdings = _holdings(bill.charges, read_loads(books, wanted), made.cases)
     plans = [plan_holding(h, rules, where if anywhere else where.within(_clouds(h)), month) for h in holdings]
     return _whole(cost, plans, today, assumptions(cost, rules, where, anywhere=anywhere))
-
-
-def _month(cost: CostStatement) -> Fraction:
-    """How many times the window fits into a month of 30 days."""
-    length = cost.end_ms - cost.start_ms
-    return Fraction(HOURS_PER_DAY * DAYS_PER_MONTH * MS_PER_HOUR, length) if length > 0 else Fraction(0)
 
 
 def _holdings(charges: Sequence[Charge], loads: Sequence[Load], cases: Sequence[Case]) -> list[Holding]:
@@ -118,7 +113,14 @@ def _holding(key: Key, charges: Sequence[Charge], loads: Sequence[Load], cases: 
         by_market=all(isinstance(c.price, Price) and c.price.basis == "market" for c in priced),
         cases=tuple(mine),
         purposes=frozenset(c.purpose for c in mine),
+        unpriced=_unpriced(charges),
     )
+
+
+def _unpriced(charges: Sequence[Charge]) -> int:
+    """Devices none of whose time has a price, though it is paid for."""
+    priced = {c.device.name for c in charges if c.dollars is not None}
+    return len({c.device.name for c in charges if isinstance(c.price, Unknown)} - priced)
 
 
 def _clouds(holding: Holding) -> frozenset[str]:
@@ -135,32 +137,34 @@ def _rate(priced: Sequence[Charge], charges: Sequence[Charge]) -> Decimal | Unkn
     """What one GPU-hour of the holding costs now."""
     if not priced:
         whys = (c.price.why for c in charges if isinstance(c.price, Unknown))
-        return Unknown(next(whys, "nothing was paid"))
+        return next((Unknown(why) for why in whys), NOTHING_PAID)
     ms = sum(c.times.paid_ms for c in priced)
     paid = sum((c.dollars.paid_usd for c in priced if c.dollars is not None), ZERO)
-    return usd(Fraction(paid) * MS_PER_HOUR / ms) if ms else Unknown("nothing was paid")
+    return usd(Fraction(paid) * MS_PER_HOUR / ms) if ms else NOTHING_PAID
 
 
 def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, assumed: Iterable[str]) -> LakePlan:
     grouped: dict[str, list[HoldingPlan]] = {}
     for plan in plans:
         grouped.setdefault(plan.namespace, []).append(plan)
-    spaces = sorted((_namespace(n, members) for n, members in grouped.items()), key=_dearest)
-    now = sum((s.month_now_usd for s in spaces), ZERO)
-    after = sum((s.month_after_usd for s in spaces), ZERO)
-    dollars = cost.dollars
+    spaces = sorted((_namespace(n, members) for n, members in grouped.items()), key=_most_expensive)
+    now, after = _add_known(s.month_now_usd for s in spaces), _add_known(s.month_after_usd for s in spaces)
+    saving, dollars = _add([s.saving_month for s in spaces]), cost.dollars
+    unpriced = sum(s.unpriced_gpus for s in spaces)
     return LakePlan(
         start_ms=cost.start_ms,
         end_ms=cost.end_ms,
         today=today,
         gpus=cost.gpus,
+        unpriced_gpus=unpriced,
         paid_usd=cost.paid_usd,
         waste_usd=dollars if isinstance(dollars, Unknown) else dollars.waste_usd,
         month_now_usd=now,
         month_after_usd=after,
-        saving_month=_add([s.saving_month for s in spaces]),
-        saving_pct=_pct(now - after, now),
-        headline=headline(spaces, now, after, _add([s.saving_month for s in spaces])),
+        saving_month=saving,
+        saving_pct=_saved_pct(now, after),
+        headline=headline(spaces, now, after, saving, unpriced),
+        beside_audit=BESIDE_AUDIT,
         namespaces=tuple(spaces),
         not_known=tuple(not_known(plans)),
         assumptions=tuple(assumed),
@@ -168,39 +172,56 @@ def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, as
     )
 
 
-def _dearest(space: NamespacePlan) -> tuple[Decimal, str]:
-    return -space.paid_usd, space.namespace
+def _most_expensive(space: NamespacePlan) -> tuple[bool, Decimal, str]:
+    paid = space.paid_usd
+    return isinstance(paid, Unknown), ZERO if isinstance(paid, Unknown) else -paid, space.namespace
 
 
 def _namespace(name: str, plans: Sequence[HoldingPlan]) -> NamespacePlan:
-    def add(figure: str) -> Decimal:
-        found = (getattr(p, figure) for p in plans)
-        return sum((v for v in found if not isinstance(v, Unknown)), ZERO)
-
-    now, after = add("month_now_usd"), add("month_after_usd")
-    months = [p.move.saving_month for p in plans if p.move is not None]
+    now, after = _add_known(p.month_now_usd for p in plans), _add_known(p.month_after_usd for p in plans)
+    stays = MonthRange(ZERO, ZERO, ZERO)
+    months = [
+        p.month_now_usd if isinstance(p.month_now_usd, Unknown) else p.move.saving_month if p.move else stays
+        for p in plans
+    ]
     return NamespacePlan(
         namespace=name,
         gpus=sum(p.measured.gpus for p in plans),
-        paid_usd=add("paid_usd"),
-        waste_usd=add("waste_usd"),
+        unpriced_gpus=sum(p.unpriced_gpus for p in plans),
+        paid_usd=_add_known(p.paid_usd for p in plans),
+        waste_usd=_add_known(p.waste_usd for p in plans),
         month_now_usd=now,
         month_after_usd=after,
-        saving_month=_add([m for m in months if not isinstance(m, Unknown)]),
-        saving_pct=_pct(now - after, now),
+        saving_month=_add(months),
+        saving_pct=_saved_pct(now, after),
         verdict=namespace_verdict(plans),
-        holdings=tuple(sorted(plans, key=_dearest_holding)),
+        holdings=tuple(sorted(plans, key=_most_expensive_holding)),
     )
 
 
-def _dearest_holding(plan: HoldingPlan) -> tuple[Decimal, str]:
-    return (ZERO if isinstance(plan.paid_usd, Unknown) else -plan.paid_usd), str(plan.gpu_model)
+def _most_expensive_holding(plan: HoldingPlan) -> tuple[bool, Decimal, str]:
+    paid = plan.paid_usd
+    return isinstance(paid, Unknown), ZERO if isinstance(paid, Unknown) else -paid, str(plan.gpu_model)
 
 
-def _add(months: Sequence[MonthRange]) -> MonthRange:
+def _add_known(amounts: Iterable[Decimal | Unknown]) -> Decimal | Unknown:
+    """The sum of what is known; the first reason where nothing is."""
+    given = list(amounts)
+    known = [a for a in given if not isinstance(a, Unknown)]
+    return sum(known, ZERO) if known else next((a for a in given if isinstance(a, Unknown)), NOTHING_PAID)
+
+
+def _add(months: Sequence[MonthRange | Unknown]) -> MonthRange | Unknown:
+    known = [m for m in months if not isinstance(m, Unknown)]
+    if not known:
+        return next((m for m in months if isinstance(m, Unknown)), NOTHING_PAID)
     names = ("low_usd", "middle_usd", "high_usd")
-    return MonthRange(*(sum((getattr(m, n) for m in months), ZERO) for n in names))
+    return MonthRange(*(sum((getattr(m, n) for m in known), ZERO) for n in names))
 
 
-def _pct(part: Decimal, whole: Decimal) -> Decimal:
-    return usd(Fraction(part * 100) / Fraction(whole)) if whole else ZERO
+def _saved_pct(now: Decimal | Unknown, after: Decimal | Unknown) -> Decimal | Unknown:
+    if isinstance(now, Unknown):
+        return now
+    if isinstance(after, Unknown):
+        return after
+    return usd(Fraction((now - after) * 100) / Fraction(now)) if now else NOTHING_PAID

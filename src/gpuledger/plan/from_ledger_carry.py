@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from gpuledger.advice.limits import Limits
+from gpuledger.advice.needs import Filled, filled
 from gpuledger.advice.slices import Slice, slices_of, smallest_slice
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.plan.demand import Load
@@ -23,6 +24,11 @@ class Misfit:
     remedy: str
 
 
+NOT_BUSY = Misfit(
+    "not measured",
+    "neither engine activity nor utilization is recorded, so how busy it is is not known",
+    "record DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+)
 # A bridge joins two cards; a switch joins all GPUs of a board.
 BRIDGED = 2
 
@@ -37,6 +43,8 @@ def same_gpu(load: Load, limits: Limits) -> Parcel | Misfit:
     """The load on the GPU it has, beside others."""
     if isinstance(load.memory_max_bytes, Unknown):
         return Misfit("not measured", load.memory_max_bytes.why, "record framebuffer memory (DCGM_FI_DEV_FB_USED)")
+    if not load.busy_known:
+        return NOT_BUSY
     room = _memory_bytes(load) * (1 - limits.smaller.memory_margin_ratio)
     memory = load.memory_max_bytes / room
     alone = works_together(load, limits) or load.sliced or memory > 1
@@ -49,8 +57,9 @@ def _memory_bytes(load: Load) -> float:
 
 def slice_for(load: Load, limits: Limits, full_ratio: float) -> Slice | Misfit:
     """The smallest slice of the same GPU that holds the load."""
-    if isinstance(load.gpu, Unknown) or isinstance(load.memory_max_bytes, Unknown):
-        return Misfit("not measured", "GPU or memory use is not known", "record the GPU's name and its memory use")
+    if isinstance(load.gpu, Unknown) or isinstance(load.memory_max_bytes, Unknown) or not load.busy_known:
+        why = "the GPU, its memory use or how busy it is is not known"
+        return Misfit("not measured", why, "record the GPU's name, its memory use and its utilization")
     if load.sliced:
         return Misfit("sliced", "it is a slice already", "")
     if works_together(load, limits):
@@ -70,25 +79,24 @@ def other_gpu(
 ) -> Parcel | Misfit:
     """The load on another GPU: memory with room to spare, and its busy hours as long as they get there.
 
-    Cautiously it slows down as the GPU's peak or bandwidth falls, whichever falls more; else only as far as what was
-    measured exceeds what the other GPU can be planned with. `linked`: so many GPUs may work together with this one.
+    Cautiously it slows down as the peak of a pipe it uses or the bandwidth falls, whichever falls more; else only as
+    far as what was measured exceeds what the other GPU can be planned with. `linked`: so many GPUs may work together
+    with this one.
     """
     wrong = next(chain(_refuses(load, other, limits), _unlinked(load, other, limits, full_ratio, linked)), None)
     if wrong is not None:
         return wrong
-    memory, tflops, traffic = load.memory_max_bytes, load.working_tflops, load.working_dram_bytes_per_s
-    peak = other.peak(other.reference_precision())
+    memory, traffic, pipes = load.memory_max_bytes, load.working_dram_bytes_per_s, pipes_filled(load, other)
     assert isinstance(memory, float)
-    assert isinstance(tflops, float)
     assert isinstance(traffic, float)
-    assert isinstance(peak, float)
     slower = _slower(load, other) if cautious else 1.0
     wide = other.memory_bandwidth_bytes_per_s.value
-    slower = max(slower, tflops / (full_ratio * peak), traffic / (full_ratio * wide))
+    fullest = pipes[0].ratio if pipes else 0.0
+    slower = max(slower, fullest / full_ratio, traffic / (full_ratio * wide))
     time = load.busy_hours_ratio * max(slower, 1.0)
     if time > 1:
-        compute = tflops / peak >= traffic / wide
-        need = f"{tflops:.0f} of {peak:.0f} TFLOPS" if compute else f"{_gbs(traffic)} of {_gbs(wide)}"
+        compute = fullest >= traffic / wide
+        need = pipes[0].words if pipes and compute else f"{_gbs(traffic)} of {_gbs(wide)}"
         what = "compute" if compute else "bandwidth"
         why = f"at work it needs up to {need}: its busy hours would take {time:.1f} times as long as they have"
         return Misfit(
@@ -98,25 +106,34 @@ def other_gpu(
     return Parcel(memory / room, time, works_together(load, limits))
 
 
+def pipes_filled(load: Load, other: Gpu) -> tuple[Filled, ...]:
+    """How full each pipe the load uses would be on another GPU, the fullest first; empty where that is not known."""
+    found = () if isinstance(load.needs, Unknown) else filled(load.needs, other)
+    return () if isinstance(found, Unknown) else found
+
+
+RECORD_THEM = "record pipe, DRAM and framebuffer counters (DCGM PROF fields or GPM)"
 MORE_BANDWIDTH = "choose a GPU with more memory bandwidth, or use larger batches"
 
 
 def _refuses(load: Load, other: Gpu, limits: Limits) -> Iterator[Misfit]:
     """What rules the other GPU out whatever its speed, the plainest reason first."""
-    gpu, peak = load.gpu, other.peak(other.reference_precision())
+    gpu, needs = load.gpu, load.needs
     if isinstance(gpu, Unknown):
         yield Misfit("not known", gpu.why, "add the GPU to the catalog")
     elif other.vendor != gpu.vendor:
         yield Misfit("vendor", f"{other.vendor} instead of {gpu.vendor}", "port and test the job there first")
     if load.sliced:
         yield Misfit("sliced", "it runs on a slice, whose demand is not that of a board", "plan with whole GPUs")
-    for figure in (load.memory_max_bytes, load.working_tflops, load.working_dram_bytes_per_s):
+    if not load.busy_known:
+        yield NOT_BUSY
+    for figure in (load.memory_max_bytes, needs, load.working_dram_bytes_per_s):
         if isinstance(figure, Unknown):
-            yield Misfit("not measured", figure.why, "record pipe, DRAM and memory counters (DCGM PROF or GPM)")
-    if isinstance(peak, Unknown):
-        yield Misfit("not known", peak.why, "add the peak to the catalog")
+            yield Misfit("not measured", figure.why, RECORD_THEM)
     if load.precision and load.precision not in other.peak_tflops:
         yield Misfit("precision", f"{other.name} has no {load.precision}", "choose a newer GPU, or another precision")
+    if not isinstance(needs, Unknown) and isinstance(pipes := filled(needs, other), Unknown):
+        yield Misfit("precision", pipes.why, "choose a GPU that has it, or another precision")
     memory, has = load.memory_max_bytes, other.memory_bytes.value * (1 - limits.smaller.memory_margin_ratio)
     if not isinstance(memory, Unknown) and memory > has:
         kept = f"{100 * limits.smaller.memory_margin_ratio:.0f} % kept free"
@@ -139,12 +156,18 @@ def _unlinked(load: Load, other: Gpu, limits: Limits, full_ratio: float, linked:
 
 
 def _slower(load: Load, other: Gpu) -> float:
-    """How much slower at worst: the fall of the peak or of the bandwidth, whichever is more."""
+    """How much slower at worst: the fall of the peak of a pipe it uses, or of the bandwidth, whichever is more."""
     assert isinstance(load.gpu, Gpu)
-    now, then = (g.peak(g.reference_precision()) for g in (load.gpu, other))
-    peaks = 1.0 if isinstance(now, Unknown) or isinstance(then, Unknown) else now / then
-    wide = load.gpu.memory_bandwidth_bytes_per_s.value / other.memory_bandwidth_bytes_per_s.value
-    return max(1.0, peaks, wide)
+    assert not isinstance(load.needs, Unknown)
+    falls = [load.gpu.memory_bandwidth_bytes_per_s.value / other.memory_bandwidth_bytes_per_s.value]
+    for need in load.needs:
+        now, then = (
+            load.gpu.peak(need.precision),
+            other.peak(need.precision if need.known else other.reference_precision()),
+        )
+        if not isinstance(now, Unknown) and not isinstance(then, Unknown):
+            falls.append(now / then)
+    return max(1.0, *falls)
 
 
 def _gbs(bytes_per_s: float | Unknown) -> str:

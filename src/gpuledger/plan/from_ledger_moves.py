@@ -12,12 +12,13 @@ from functools import partial
 from gpuledger.advice.case import Case
 from gpuledger.advice.gains import Range
 from gpuledger.advice.limits import Limits
+from gpuledger.advice.needs import Filled
 from gpuledger.advice.offers import is_smaller
 from gpuledger.advice.slices import Slice, slices_of
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.cost.statement import Bucket
 from gpuledger.plan.demand import Load
-from gpuledger.plan.from_ledger_carry import Misfit, other_gpu, same_gpu, slice_for, works_together
+from gpuledger.plan.from_ledger_carry import Misfit, other_gpu, pipes_filled, same_gpu, slice_for, works_together
 from gpuledger.plan.from_ledger_market import Market
 from gpuledger.plan.from_ledger_statement import Kind, PriceBasis, RefusedMove
 from gpuledger.plan.packing import Parcel, bins
@@ -32,7 +33,8 @@ ROUNDING = 1e-9
 class Holding:
     """A namespace's GPUs of one model: their loads, and what was paid for each device by bucket (time, unpriced).
 
-    `by_market`: what they cost is the market's median, not what was really paid.
+    `by_market`: what they cost is the market's median, not what was really paid. `unpriced`: devices without a price;
+    where others have one, these are in no dollar and in no load.
     """
 
     namespace: str
@@ -45,6 +47,7 @@ class Holding:
     by_market: bool = False
     cases: tuple[Case, ...] = ()
     purposes: frozenset[str | None] = field(default_factory=frozenset)
+    unpriced: int = 0
 
     @property
     def serves(self) -> bool:
@@ -117,7 +120,7 @@ def _fewer(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | RefusedMove:
     if n < 2:
         return refuse("one GPU", "there is only one GPU", "put it together with another namespace's load")
     packed = _pack(holding.loads, lambda load, _: same_gpu(load, limits), fulls)
-    if packed.misfits and not holding.serves:
+    if packed.misfits:
         return refuse(packed.wrong.reason, packed.wrong.why, packed.wrong.remedy)
     if holding.serves:
         packed = _copies(holding.loads, packed, limits, fulls)
@@ -138,8 +141,9 @@ def _copies(loads: Sequence[Load], packed: _Packed, limits: Limits, fulls: Setti
     together = [load for load in loads if not works_together(load, limits) and not load.sliced]
     busy, alone = sum(load.busy_hours_ratio for load in together), len(loads) - len(together)
     middle, bold = (min(len(together), max(1, math.ceil(busy / full))) + alone for full in fulls[1:])
-    cautious = len(loads) if packed.misfits else packed.gpus[0]
-    return _Packed(tuple(loads), (cautious, middle if together else alone, bold if together else alone), (0, 0, 0), ())
+    return _Packed(
+        tuple(loads), (packed.gpus[0], middle if together else alone, bold if together else alone), (0, 0, 0), ()
+    )
 
 
 def _no_room(holding: Holding, limits: Limits) -> tuple[str, str, str]:
@@ -218,28 +222,36 @@ def _claim(
 ) -> Claim:
     moved = packed.moved
     most = max(load.memory_max_bytes for load in moved if isinstance(load.memory_max_bytes, float))
-    speed = max(load.working_tflops for load in moved if isinstance(load.working_tflops, float))
     traffic = max(load.working_dram_bytes_per_s for load in moved if isinstance(load.working_dram_bytes_per_s, float))
-    peak, wide = other.peak(other.reference_precision()), other.memory_bandwidth_bytes_per_s.value
-    full, strained = settings(limits)[1], False
+    pipes = _fullest(moved, other)
+    wide, full, strained = other.memory_bandwidth_bytes_per_s.value, settings(limits)[1], False
     reasons = []
-    if not isinstance(peak, Unknown) and max(speed / peak, traffic / wide) > full:
+    if max(traffic / wide, *(p.ratio for p in pipes), 0.0) > full:
         strained = True
         reasons.append("while it works it will be slower than now; its busy hours still have the time for it")
-    if any(load.evidence == "power" for load in moved):
-        strained = True
-        reasons.append("its work is judged by power, which is a ceiling and no count")
+    if unrecorded := sorted({pipe for load in moved for pipe in load.unrecorded}):
+        reasons.append(f"the {' and '.join(unrecorded)} pipe is not recorded: work it does is not in the demand")
     if holding.serves:
         reasons.append("a server: compare its latency on one GPU before the rest is moved")
     if isinstance(holding.gpu, Gpu) and not is_smaller(holding.gpu, other, limits):
         reasons.append("it is no smaller GPU than the present one: what it saves is a difference of price")
     if price.stale:
         reasons.append(f"the price is {price.age_days} days old")
+    compute = ", ".join(p.words for p in pipes) or "hardly any compute"
     fits = (
-        f"at most {most / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB; at work up to {speed:.0f} of "
-        f"{peak:.0f} TFLOPS and {traffic / 1e9:,.0f} of {wide / 1e9:,.0f} GB/s"
+        f"at most {most / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB; at work up to {compute} "
+        f"and {traffic / 1e9:,.0f} of {wide / 1e9:,.0f} GB/s"
     )
     devices = tuple(load.device for load in moved)
     return Claim(
         "other", other, devices, packed.gpus, Range.of(*gains), fits, tuple(reasons), strained, price=price
     )  # fmt: skip
+
+
+def _fullest(moved: Sequence[Load], other: Gpu) -> list[Filled]:
+    """Each pipe of the other GPU as full as the load that needs it most would make it."""
+    best: dict[str, Filled] = {}
+    for one in (p for load in moved for p in pipes_filled(load, other)):
+        if one.pipe not in best or one.ratio > best[one.pipe].ratio:
+            best[one.pipe] = one
+    return sorted(best.values(), key=lambda p: -p.ratio)

@@ -132,41 +132,45 @@ class HoldingPlan:
     runners_up: tuple[Move, ...]
     refused: tuple[RefusedMove, ...]
     spot_pct: Spread | Unknown
+    unpriced_gpus: int = 0
     cheaper_host: MarketOption | None = None
     cheaper_host_pct: Decimal | None = None
 
 
 @dataclass(frozen=True)
 class NamespacePlan:
-    """All GPUs of a namespace; its dollars are the sums of its holdings that have a price."""
+    """All GPUs of a namespace. Dollars are the sums over GPUs with a price; `unpriced_gpus` are in none of them."""
 
     namespace: str
     gpus: int
-    paid_usd: Decimal
-    waste_usd: Decimal
-    month_now_usd: Decimal
-    month_after_usd: Decimal
-    saving_month: MonthRange
-    saving_pct: Decimal
+    unpriced_gpus: int
+    paid_usd: Decimal | Unknown
+    waste_usd: Decimal | Unknown
+    month_now_usd: Decimal | Unknown
+    month_after_usd: Decimal | Unknown
+    saving_month: MonthRange | Unknown
+    saving_pct: Decimal | Unknown
     verdict: str
     holdings: tuple[HoldingPlan, ...]
 
 
 @dataclass(frozen=True)
 class LakePlan:
-    """The whole plan; every total is the sum of its namespaces."""
+    """The whole plan; every total is the sum of its namespaces, as far as they have a price."""
 
     start_ms: int
     end_ms: int
     today: dt.date
     gpus: int
+    unpriced_gpus: int
     paid_usd: Decimal | Unknown
     waste_usd: Decimal | Unknown
-    month_now_usd: Decimal
-    month_after_usd: Decimal
-    saving_month: MonthRange
-    saving_pct: Decimal
+    month_now_usd: Decimal | Unknown
+    month_after_usd: Decimal | Unknown
+    saving_month: MonthRange | Unknown
+    saving_pct: Decimal | Unknown
     headline: str
+    beside_audit: str
     namespaces: tuple[NamespacePlan, ...]
     not_known: tuple[tuple[str, str], ...]
     assumptions: tuple[str, ...]

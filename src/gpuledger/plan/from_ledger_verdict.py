@@ -15,7 +15,7 @@ from gpuledger.advice.rules.spot import when as can_be_spot
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.money import CENT, ZERO, usd
-from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
+from gpuledger.cost.savings import WASTE, Bill, Lever, Savings, Spread, combine
 from gpuledger.cost.statement import BUCKETS, Bucket
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plan.from_ledger_carry import works_together
@@ -34,7 +34,6 @@ from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
 
 NO_SAVING = Spread(ZERO, ZERO, ZERO)
-WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
 
 
 class _MoveFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,6 +85,7 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
         runners_up=tuple(m for m in moves if m is not best)[: settings_file().runners_up],
         refused=tuple(refused),
         spot_pct=_stay_on_spot(holding, limits),
+        unpriced_gpus=holding.unpriced,
         cheaper_host=host[0] if host else None,
         cheaper_host_pct=host[1] if host else None,
     )

@@ -13,19 +13,33 @@ from gpuledger.plan.from_ledger_statement import WELL_OPTIMIZED, HoldingPlan, Mo
 from gpuledger.plan.from_ledger_verdict import settings_file
 from gpuledger.units import Unknown
 
+BESIDE_AUDIT = (
+    "This is what changing GPUs alone saves. The saving of an audit is what fixing the work on the present GPUs could "
+    "free. Both come out of the same idle, underused and stalled dollars: they overlap and must not be added."
+)
 
-def headline(spaces: Sequence[NamespacePlan], now: Decimal, after: Decimal, saving: MonthRange) -> str:
+
+def headline(
+    spaces: Sequence[NamespacePlan],
+    now: Decimal | Unknown,
+    after: Decimal | Unknown,
+    saving: MonthRange | Unknown,
+    unpriced: int,
+) -> str:
     """What it costs, what it could cost, and where to begin."""
-    if not now:
-        return "What the GPUs cost is not known, so no saving is given in dollars: add --inventory or --price."
-    moving = [s for s in spaces if s.month_after_usd < s.month_now_usd]
-    if not moving:
-        return f"${now:,.0f} a month: {WELL_OPTIMIZED}, or no move carries the demand for less."
-    first = max(moving, key=lambda s: (s.saving_month.middle_usd, s.namespace))
+    if isinstance(now, Unknown) or isinstance(after, Unknown) or isinstance(saving, Unknown):
+        why = next(x.why for x in (now, after, saving) if isinstance(x, Unknown))
+        return f"What the GPUs cost is unknown ({why}), so no saving is given in dollars: give a price or an inventory."
+    left_out = f" {unpriced} GPU{'s' * (unpriced != 1)} without a price not included." if unpriced else ""
+    moving = [(s.saving_month.middle_usd, s) for s in spaces if not isinstance(s.saving_month, Unknown)]
+    worth = [(amount, s) for amount, s in moving if amount > 0]
+    if not worth:
+        return f"${now:,.0f} per month: {WELL_OPTIMIZED}, or no move carries the demand for less.{left_out}"
+    first = max(worth, key=lambda pair: (pair[0], pair[1].namespace))[1]
     share = 100 * (now - after) / now
     return (
-        f"${now:,.0f} a month could be ${after:,.0f}: {share:.0f} % less (${saving.low_usd:,.0f} to "
-        f"${saving.high_usd:,.0f} saved). First: {first.namespace}, {first.verdict}."
+        f"${now:,.0f} per month could be ${after:,.0f}: {share:.0f} % less (${saving.low_usd:,.0f} to "
+        f"${saving.high_usd:,.0f} saved). First: {first.namespace}, {first.verdict}.{left_out}"
     )
 
 
@@ -56,6 +70,8 @@ def not_known(plans: Sequence[HoldingPlan]) -> Iterator[tuple[str, str]]:
 def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere: bool) -> Iterator[str]:
     """Every choice that moves a figure."""
     fill, smaller = limits.fill, limits.smaller
+    if not isinstance(cost.projection, Unknown) and cost.projection.projection_basis.sparse:
+        yield f"dollars per month: {cost.projection.projection_basis.words}"
     yield "a plan carries each GPU's busy hours (95th percentile over its hours), its peak memory at all times"
     yield (
         f"a shared GPU is planned {100 * fill.cautious_ratio:.0f}, {100 * fill.middle_ratio:.0f} and "
@@ -63,6 +79,10 @@ def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere
         "of the memory stays free"
     )
     yield "work by counters is taken at the high end of what they can mean; by power it is a ceiling"
+    yield (
+        "each pipe and precision is compared with its own peak on the other GPU; tensor work without a precision label "
+        "is taken as the reference precision (bf16, or fp16 on older GPUs)"
+    )
     yield "a saving comes out of idle, underused and stalled time of the GPUs that move, never out of time put to use"
     yield "a GPU that exchanges data over its links shares with nobody and moves only to GPUs with links"
     yield "the range of a move to another GPU is that of its price (p10 to p90) and of how full it is planned"

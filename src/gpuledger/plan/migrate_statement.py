@@ -146,7 +146,8 @@ class Verdict:
 @dataclass(frozen=True)
 class Option:
     """A candidate that can do the job, with all that is known of it. Dollars are of a month; low and high come from
-    the range of the price and, where faster means cheaper, of the speed."""
+    the range of the price and, where faster means cheaper, of the speed. `not_scored`: measures that are not known
+    and so not in the score."""
 
     candidate: Candidate
     placement: Placement
@@ -164,10 +165,11 @@ class Option:
     effort: Judged
     guidelines: tuple[Verdict, ...]
     measures: Mapping[str, float]
-    cost_score: float
-    performance_score: float
-    reliability_score: float
+    cost_score: float | Unknown
+    performance_score: float | Unknown
+    reliability_score: float | Unknown
     score: float
+    not_scored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

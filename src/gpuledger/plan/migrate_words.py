@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
 
 from gpuledger.plan.links import network
@@ -137,6 +138,12 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
             found.append(f"GPUs of several instances exchange over {network()}")
     if not plan.current.candidate.whole:
         found.append("GPUs of an instance that the job does not use are paid by whoever uses them")
+    missing = Counter(name for option in plan.options for name in option.not_scored)
+    found += [
+        f"{name} is not known for {without} of {len(plan.options)} options: their scores are made of the other "
+        "measures, whose shares are scaled up to 1"
+        for name, without in missing.items()
+    ]
     found.append(
         f"risk, effort and the shares of the seven measures are judgements of {migrate_facts().as_of}, written down in "
         "plan/data/migrate.toml"

@@ -1,7 +1,8 @@
 """How good is each option, measured on seven things and weighed by what the reader cares about?
 
 Each measure lies between 0 and 1, 1 the best. Dollars and throughput are ratios to the best option there is, so that a
-price list in another currency, or a unit of work of another size, ranks the same.
+price list in another currency, or a unit of work of another size, ranks the same. A measure that is not known is no
+number: the score is the mean of the others, their shares scaled up to 1.
 """
 
 from __future__ import annotations
@@ -10,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from gpuledger.plan.migrate_facts import Measure, migrate_facts
+from gpuledger.plan.migrate_facts import MEASURES, Measure, migrate_facts
 from gpuledger.plan.migrate_schema import Weights
 from gpuledger.plan.migrate_statement import Option
 from gpuledger.units import Unknown
-
-NOT_LISTED = 0.5  # where the price lists do not say how widely an instance is offered
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,15 @@ def scored(options: Sequence[Option], weights: Weights, *, serves: bool, enough:
         return []
     best = Best(
         min(price(o, serves=serves) for o in options),
-        min(max(_rate(o) for o in options), float("inf") if enough is None else enough),
+        min(max((r for o in options if (r := _rate(o)) is not None), default=0.0), _most(enough)),
         max(link_bytes_per_s(o) for o in options),
     )
     made = [_score(option, measures(option, best, serves=serves), weights) for option in options]
     return sorted(made, key=lambda o: (-o.score, o.monthly_usd, o.candidate.id))
+
+
+def _most(enough: float | None) -> float:
+    return float("inf") if enough is None else enough
 
 
 def price(option: Option, *, serves: bool) -> Decimal:
@@ -52,21 +55,23 @@ def price(option: Option, *, serves: bool) -> Decimal:
 
 
 def measures(option: Option, best: Best, *, serves: bool) -> dict[Measure, float]:
-    """The seven measures of one option."""
+    """The measures of one option that are known, of seven."""
     facts, zones, own = migrate_facts(), option.candidate.zones, price(option, serves=serves)
-    return {
+    rate = _rate(option)
+    found: dict[Measure, float | None] = {
         "dollars": float(best.price_usd / own) if own else 1.0,
-        "throughput": min(1.0, _rate(option) / best.rate) if best.rate else 0.0,
+        "throughput": min(1.0, rate / best.rate) if rate is not None and best.rate else None,
         "headroom": min(1.0, max(0.0, option.placement.headroom_ratio) / facts.limits.headroom_full_ratio),
         "interconnect": _interconnect(option, best),
-        "availability": NOT_LISTED if zones is None else min(1.0, zones / facts.limits.zones_wide),
+        "availability": None if zones is None else min(1.0, zones / facts.limits.zones_wide),
         "risk": max(0.0, 1 - option.risk.amount / facts.risks.most_points),
         "effort": max(0.0, 1 - option.effort.amount / facts.efforts.most_hours),
     }
+    return {name: value for name, value in found.items() if value is not None}
 
 
-def _rate(option: Option) -> float:
-    return 0.0 if isinstance(option.placement.rate, Unknown) else option.placement.rate.middle
+def _rate(option: Option) -> float | None:
+    return None if isinstance(option.placement.rate, Unknown) else option.placement.rate.middle
 
 
 def link_bytes_per_s(option: Option) -> float:
@@ -83,21 +88,28 @@ def _interconnect(option: Option, best: Best) -> float:
     return link_bytes_per_s(option) / best.link_bytes_per_s if best.link_bytes_per_s else 0.0
 
 
-def mean(found: Mapping[Measure, float], shares: Mapping[Measure, float]) -> float:
-    """The mean of some measures by their shares."""
-    return sum(found[name] * share for name, share in shares.items()) / sum(shares.values())
+def mean(found: Mapping[Measure, float], shares: Mapping[Measure, float]) -> float | None:
+    """The mean of some measures by their shares, over those that are known; None where none is."""
+    weight = sum(share for name, share in shares.items() if name in found)
+    return sum(found[name] * share for name, share in shares.items() if name in found) / weight if weight else None
 
 
 def _score(option: Option, found: dict[Measure, float], weights: Weights) -> Option:
     scores = migrate_facts().scores
-    cost, performance = mean(found, scores.cost), mean(found, scores.performance)
-    reliability = mean(found, scores.reliability)
-    total = weights.cost * cost + weights.performance * performance + weights.reliability * reliability
+    parts = {name: mean(found, getattr(scores, name)) for name in ("cost", "performance", "reliability")}
+    known = {name: value for name, value in parts.items() if value is not None}
+    weight = sum(getattr(weights, name) for name in known)
+    total = sum(getattr(weights, name) * value for name, value in known.items())
     return replace(
         option,
         measures={str(name): value for name, value in found.items()},
-        cost_score=cost,
-        performance_score=performance,
-        reliability_score=reliability,
-        score=total,
+        not_scored=tuple(name for name in MEASURES if name not in found),
+        cost_score=_or_unknown(parts["cost"]),
+        performance_score=_or_unknown(parts["performance"]),
+        reliability_score=_or_unknown(parts["reliability"]),
+        score=total / weight if weight else 0.0,
     )
+
+
+def _or_unknown(value: float | None) -> float | Unknown:
+    return Unknown("none of its measures is known") if value is None else value

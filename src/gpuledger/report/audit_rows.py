@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from gpuledger.advice.statement import AuditSavings, AuditStatement, GroupBehaviour, MonthlyUsd, Recommendation
+from gpuledger.advice.totals import differs
 from gpuledger.cost.savings import Spread
 from gpuledger.cost.statement import Effect
 from gpuledger.ledger.read.scope import UNALLOCATED
@@ -148,10 +149,15 @@ def savings_rows(s: AuditSavings) -> tuple[SavingsRow, ...]:
         low, middle, high = (float(p) for p in (found.low_pct, found.middle_pct, found.high_pct))
         return SavingsRow(name, low, middle, high, _three(month)[1], words)
 
+    one_bucket = SavingsRow(
+        "Compounded as one bucket", "", float(s.one_bucket_pct), "", "",
+        "1 - (1 - f1)(1 - f2)..., whichever dollars each acts on, up to all waste: for comparison.",
+    )  # fmt: skip
     return (
         SavingsRow(
             "Naive sum", "", float(s.naive_pct), "", "", "Every percentage added up: wrong, for comparison only."
         ),
+        *((one_bucket,) if differs(s.one_bucket_pct, s.combined_pct) else ()),
         SavingsRow("Most there is to act on", "", float(s.cap_pct), "", "", "The buckets the changes act on, in full."),
         spread("Saved together", s.combined, s.combined_month, f"Of {s.of}, no dollar counted twice."),
         spread(

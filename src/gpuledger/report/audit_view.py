@@ -87,7 +87,8 @@ class AuditView:
         rate = self.cost.projection
         if isinstance(rate, Unknown):
             return ()
-        quarter = f"Next quarter, {rate.quarter.name} ({rate.quarter.days} days)"
+        q = rate.quarter
+        quarter = f"Next quarter after {q.as_of}: {q.name} ({q.days} days)"
         amounts = (rate.hourly_usd, rate.monthly_usd, rate.quarter.usd, rate.yearly_usd)
         return tuple(Over(*pair) for pair in zip(("An hour", "A month", quarter, "A year"), amounts, strict=True))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from gpuledger.plan.from_ledger_statement import LakePlan
 from gpuledger.report.lake_plan_tables import (
     measured_table,
@@ -9,11 +11,14 @@ from gpuledger.report.lake_plan_tables import (
     namespaces_table,
     refused_table,
     risks,
+    saved,
+    share,
     span,
+    usd,
 )
 from gpuledger.report.outline import Card
 from gpuledger.report.page import Page, html_cards, html_list, html_table, render_page
-from gpuledger.units import utc
+from gpuledger.units import Unknown, utc
 
 
 def render_lake_plan_html(plan: LakePlan) -> str:
@@ -35,7 +40,7 @@ def render_lake_plan_html(plan: LakePlan) -> str:
             headline=plan.headline,
             facts=[days, f"{plan.gpus} GPUs", f"ages of prices counted to {plan.today}", plan.price_source],
             cards=html_cards(cards(plan)),
-            top=html_table(namespaces_table(plan)),
+            top=f"<p>{escape(plan.beside_audit)}</p>{html_table(namespaces_table(plan))}",
             contents=[*((id_, title) for id_, (title, _) in sections.items()), ("assumptions", "Assumptions")],
             sections=[_section(id_, title, body) for id_, (title, body) in sections.items()],
             closing=closing,
@@ -53,13 +58,13 @@ def cards(plan: LakePlan) -> list[Card]:
     moving = sum(h.move is not None for s in plan.namespaces for h in s.holdings)
     whole = sum(len(s.holdings) for s in plan.namespaces)
     return [
-        Card("Now", f"${plan.month_now_usd:,.0f}", "", "dollars a month", False),
-        Card("As proposed", f"${plan.month_after_usd:,.0f}", "", "dollars a month", False),
+        Card("Now", usd(plan.month_now_usd).text, "", "dollars per month", False),
+        Card("As proposed", usd(plan.month_after_usd).text, "", "dollars per month", False),
         Card(
             "Saving",
-            f"${plan.saving_month.middle_usd:,.0f}",
-            span(plan.saving_month),
-            f"{plan.saving_pct:.0f} % of now",
+            saved(plan.saving_month).text,
+            "" if isinstance(plan.saving_month, Unknown) else span(plan.saving_month),
+            f"{share(plan.saving_pct).text} of now",
             False,
         ),
         Card("Moves", f"{moving} of {whole}", "", "groups of GPUs by namespace and model", False),

@@ -21,6 +21,7 @@ def render_lake_plan_markdown(plan: LakePlan) -> str:
     unknown = [f"{figure}: {why}" for figure, why in plan.not_known]
     out = [
         f"# {safe(plan.headline)}",
+        safe(plan.beside_audit),
         "\n".join(["| Key figure | Value | Meaning |", "| --- | ---: | --- |", *figures]),
         md_table(namespaces_table(plan)),
         "## Moves",

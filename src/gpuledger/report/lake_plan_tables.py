@@ -25,6 +25,16 @@ def span(month: MonthRange | Unknown) -> str:
     return NOT_KNOWN if isinstance(month, Unknown) else f"${month.low_usd:,.0f} to ${month.high_usd:,.0f}"
 
 
+def share(pct: Decimal | Unknown) -> Cell:
+    """A saving as a share of what is paid."""
+    return cell(NOT_KNOWN if isinstance(pct, Unknown) else f"{pct:.0f} %", pct)
+
+
+def saved(month: MonthRange | Unknown) -> Cell:
+    """The middle of a saving."""
+    return usd(month if isinstance(month, Unknown) else month.middle_usd)
+
+
 def holdings(plan: LakePlan) -> Iterator[HoldingPlan]:
     """All of them, namespace by namespace."""
     for space in plan.namespaces:
@@ -36,16 +46,19 @@ def namespaces_table(plan: LakePlan) -> Table:
     rows = [
         [
             cell(s.namespace), cell(str(s.gpus), s.gpus), usd(s.month_now_usd), usd(s.month_after_usd),
-            usd(s.saving_month.middle_usd), cell(span(s.saving_month), s.saving_month.high_usd),
-            cell(f"{s.saving_pct:.0f} %", s.saving_pct), cell(s.verdict),
+            saved(s.saving_month), cell(span(s.saving_month)), share(s.saving_pct), cell(s.verdict),
         ]
         for s in plan.namespaces
     ]  # fmt: skip
     heads = ("Namespace", "GPUs", "Now", "After", "Saved", "Range", "Share", "Proposal")
-    made = table("namespaces", "What to do, dollars a month", heads, "wnnnnnnw", rows)
+    note = ""
+    if plan.unpriced_gpus:
+        one = "1 GPU has" if plan.unpriced_gpus == 1 else f"{plan.unpriced_gpus} GPUs have"
+        note = f"{one} no known price: in none of the dollars. Reasons are listed under not known."
+    made = table("namespaces", "What to do, dollars per month", heads, "wnnnnnnw", rows, note=note)
     total = (
         cell("all"), cell(str(plan.gpus), plan.gpus), usd(plan.month_now_usd), usd(plan.month_after_usd),
-        usd(plan.saving_month.middle_usd), cell(span(plan.saving_month)), cell(f"{plan.saving_pct:.0f} %"), cell(""),
+        saved(plan.saving_month), cell(span(plan.saving_month)), share(plan.saving_pct), cell(""),
     )  # fmt: skip
     return replace(made, total=total)
 

@@ -137,6 +137,10 @@ def ranges_table(plan: MigrationPlan) -> Table:
     return table("ranges", "Where each is placed, and its range", heads, "wwnnnnnw", rows, note=note)
 
 
+def _measure(value: float | Unknown | None) -> Cell:
+    return cell("unknown") if value is None or isinstance(value, Unknown) else cell(f"{value:.2f}", value)
+
+
 def measures_table(plan: MigrationPlan) -> Table:
     """The seven measures behind the scores."""
     names = ("dollars", "throughput", "headroom", "interconnect", "availability", "risk", "effort")
@@ -144,8 +148,8 @@ def measures_table(plan: MigrationPlan) -> Table:
     rows = [
         (
             cell(o.candidate.name),
-            *(cell(f"{o.measures[n]:.2f}", o.measures[n]) for n in names),
-            *(cell(f"{v:.2f}", v) for v in (o.cost_score, o.performance_score, o.reliability_score)),
+            *(_measure(o.measures.get(n)) for n in names),
+            *(_measure(v) for v in (o.cost_score, o.performance_score, o.reliability_score)),
         )
         for o in shown(plan)
     ]

@@ -22,7 +22,7 @@ ASSUMED_SHOWN = 6
 
 def parts(plan: LakePlan, width: int) -> list[RenderableType]:
     """The proposals first, then moves, risks, what was refused and what is assumed."""
-    out: list[RenderableType] = [f"[bold]{escape(plan.headline)}[/]", ""]
+    out: list[RenderableType] = [f"[bold]{escape(plan.headline)}[/]", escape(plan.beside_audit), ""]
     out += _table(namespaces_table(plan), width)
     out += _table(moves_table(plan), width)
     if told := risks(plan):
