@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from rich.markup import escape
 from rich.table import Table
 
 from gpuledger.catalog.models import Model, TransformerShape
 from gpuledger.cli.figures import number
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import plain_table
 
 _BILLION = 1e9

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from gpuledger.cli.figures import NOT_KNOWN, count, instant, number, percent
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, GroupRow, Means, Range
 from gpuledger.report.adding import shares_adding_up

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gpuledger.cli.failures import BAD_INPUT
+from gpuledger.cli.failures import BAD_INPUT, tell
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.screen import Screen
 
@@ -27,7 +27,7 @@ def command(screen: Screen, folder: Path | None) -> int:
     where = str(folder or "the shipped reference")
     screen.answer({"where": where, "sound": not faults, "faults": found, "notes": notes})
     for fault in faults if not screen.as_json else ():
-        click.echo(f"error: {fault.message}\nnext: {fault.hint}", err=True)
+        tell(fault.message, fault.hint)
     if config is not None:
         counted = (
             f"{len(config.instances)} instances, {len(config.sizes)} model sizes, {len(config.workloads)} workloads"
