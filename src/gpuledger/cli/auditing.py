@@ -11,7 +11,7 @@ from pathlib import Path
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.catalog.offers import Offer
+from gpuledger.catalog.offers import PRICE_RANGE, Offer, plausible_usd_per_h
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.analysis import post, since_ms
 from gpuledger.cli.drawing import with_charts
@@ -99,8 +99,9 @@ def _usd(text: str, option: str) -> Decimal:
         value = Decimal(text.strip().removeprefix("$"))
     except InvalidOperation:
         value = Decimal("NaN")
-    if not value.is_finite() or value < 0:
-        raise InputError(f"{option} {text!r} is not a price", hint="give dollars as a plain number, for example 2.50")
+    if value != 0 and not plausible_usd_per_h(value):
+        hint = f"give dollars {PRICE_RANGE.removesuffix(' per hour')} as a plain number, for example 2.50"
+        raise InputError(f"{option} {text!r} is not a price", hint=hint)
     return value
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from gpuledger.lake.runs import RunNotes
 
 
+MOST_S = 366 * 86_400
+
+
 @click.command("record", context_settings={"allow_interspersed_args": False})
 @lake_option
 @hz_option
@@ -43,8 +46,9 @@ def command(
     from gpuledger.lake.child import wait_for_end
     from gpuledger.lake.record import Recording
 
-    if duration is not None and duration <= 0:
-        raise InputError(f"cannot record for {duration:g} s", hint="give a number of seconds above 0")
+    if duration is not None and not 0 < duration <= MOST_S:
+        hint = "give seconds above 0 and up to a year; without --duration Ctrl-C stops"
+        raise InputError(f"cannot record for {duration:g} s", hint=hint)
     with Recording(lake_dir, hz=hz, labels=labels_of(labels), device=device, of_job=False) as run:
         if screen.talks:
             length = f"for {duration:g} s" if duration else "until Ctrl-C"
