@@ -37,6 +37,7 @@ class Ready(msgspec.Struct, tag=True):
     facts: dict[str, Any]
     machine: dict[str, Any]
     problem: str = ""
+    unreachable: str = ""
 
 
 class Records(msgspec.Struct, tag=True):
