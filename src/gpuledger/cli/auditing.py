@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from gpuledger.catalog.offers import PRICE_RANGE, Offer, plausible_usd_per_h
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.analysis import post, since_ms
 from gpuledger.cli.drawing import with_charts
+from gpuledger.cli.figures import count
 from gpuledger.cli.options import Chosen
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.inventory import Inventory, read_inventory
@@ -126,7 +127,7 @@ def audit_run(lake: Lake, notes: RunNotes, asked: Wanted, stages: Stages) -> Aud
 def _enough(notes: RunNotes) -> None:
     if notes.devices and not any(d.owned for d in notes.devices):
         raise InputError(
-            f"run {notes.run_id} held none of the {len(notes.devices)} GPUs, so none of their time is its own",
+            f"run {notes.run_id} held no GPU (of {len(notes.devices)} recorded), so no GPU time is its own",
             hint="was the GPU hidden from it (CUDA_VISIBLE_DEVICES)? audit the whole lake: gpuledger audit",
         )
     if notes.rows < LEAST_SAMPLES:
@@ -135,7 +136,7 @@ def _enough(notes: RunNotes) -> None:
 
 
 def _audit(lake: Lake, scope: Scope, asked: Wanted) -> AuditStatement:
-    return audit_statement(
+    made = audit_statement(
         lake,
         scope,
         inventory=asked.inventory,
@@ -150,6 +151,23 @@ def _audit(lake: Lake, scope: Scope, asked: Wanted) -> AuditStatement:
         thresholds=asked.limits,
         own=asked.own,
     )
+    note = _price_note(made, asked)
+    return replace(made, assumptions=(*made.assumptions, note)) if note else made
+
+
+def _price_note(made: AuditStatement, asked: Wanted) -> str:
+    """What became of a price on the command line beside an inventory, which comes first; empty without the two."""
+    option, basis = ("--price", "given") if asked.price is not None else ("--instance", "instance")
+    if asked.inventory is None or (asked.price is None and asked.instance is None):
+        return ""
+    listed = asked.inventory.by_device
+    names = ({r.gpu_uuid, f"{r.gpu_uuid}/{r.gpu_instance_id}"} for r in made.cost.by_gpu)
+    others = sum(listed.keys().isdisjoint(either) for either in names)
+    if not others:
+        return f"{option} has no effect: every GPU is in the inventory, whose prices come first."
+    used = any(p.basis == basis for p in made.cost.prices)
+    what = "prices only" if used else "could price only"
+    return f"{option} {what} the {count(others, 'GPU')} that the inventory does not list."
 
 
 def write_files(audit: AuditStatement, out: Path, stages: Stages) -> dict[str, str]:

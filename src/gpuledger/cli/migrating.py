@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpuledger.catalog.offers import load_offers
 from gpuledger.cli.failures import BAD_INPUT, tell
+from gpuledger.cli.figures import count
 from gpuledger.cost.own_prices import load_own
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.migrate_asking import plan_configured
@@ -165,5 +166,5 @@ def told_what_fits_nowhere(found: MigrationSet) -> int:
         first = next((r for r in plan.refused if r.remedies), None)
         why = f": {first.why}" if first else ""
         hint = first.remedies[0] if first else "look at more regions or instances"
-        tell(f"{plan.job.model.name} runs on none of {len(plan.refused)} options{why}", hint)
+        tell(f"{plan.job.model.name} runs on none of {count(len(plan.refused), 'option')}{why}", hint)
     return BAD_INPUT if lost else 0

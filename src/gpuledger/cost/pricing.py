@@ -56,7 +56,7 @@ class PriceChoice:
         prices = given.values() if given else [self.price] if isinstance(self.price, Decimal) else []
         for price in prices:
             if not plausible_usd_per_h(price):
-                raise InputError(f"{price} is not a price for a GPU", hint=f"give dollars {PRICE_RANGE}, such as 2.50")
+                raise InputError(f"{price} is not a price for a GPU", hint=f"give dollars above 0, {PRICE_RANGE}: 2.50")
         object.__setattr__(self, "by_key", {get_gpu(name).key: price for name, price in given.items()})
         if self.region and not self.instance:
             raise InputError(f"region {self.region!r} needs an instance", hint="add --instance, or leave --region out")

@@ -78,10 +78,11 @@ class _Running:
     def open(self) -> None:
         """Start the workers and bring them to the barrier; who does not come in time is left out."""
         bench = self._bench
+        shared = secrets.token_hex(16)  # names what workers share on their machine: nobody else may guess it
         tasks = [
             Task(
                 node=s.name, target=bench.target, settings=dict(s.settings), phases=self.plans[s.name],
-                timeout_s=bench.timeout_s, seed=f"{bench.load.seed}/{s.name}", run=self.run_id,
+                timeout_s=bench.timeout_s, seed=f"{bench.load.seed}/{s.name}", run=shared,
                 device=bench.device if bench.elsewhere else "", hz=bench.hz,
             )
             for s in bench.stations
