@@ -156,7 +156,7 @@ def test_a_nested_field_is_named_with_its_place(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"{", "broken JSON at line 1"), (b"[]", "no JSON object"), (b"\xff\xfe", "not text")],
+    [(b"{", "broken JSON at line 1"), (b"[]", "not hold a JSON object"), (b"\xff\xfe", "not text")],
 )
 def test_a_broken_file_is_named(tmp_path, content, words):
     file = tmp_path / "config.json"

@@ -100,7 +100,7 @@ def test_a_wrong_field_is_named_with_file_row_value_and_what_is_allowed(
     [
         ("r.json", '{"rates": [', "broken JSON"),
         ("r.toml", "[[rates]\n", "broken TOML"),
-        ("r.json", '{"price": 3}', "no list of rates"),
+        ("r.json", '{"price": 3}', "not a list of rates"),
         ("r.json", "[]", "no rates"),
         ("r.csv", HEAD + "\n", "no rates"),
         ("r.csv", "gpu,usd\nl4,1\n", "'usd' is not known"),

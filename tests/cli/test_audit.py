@@ -405,3 +405,18 @@ def test_a_gpu_of_several_owners_is_counted_once(cli, dcgm_csv):
     assert wide
     assert {r["gpus"] for r in wide} == {2}
     assert sum(t["gpus"] for t in wide[0]["targets"]) == 6
+
+
+def test_a_price_beside_an_inventory_says_what_it_does(cli, lake, inventory):
+    alone = audit(cli, "--inventory", inventory)
+    assert not any("--price" in words for words in alone["assumptions"])
+    beside = audit(cli, "--inventory", inventory, "--price", "9")
+    assert beside["paid_usd"] == alone["paid_usd"]
+    assert "--price has no effect: every GPU is in the inventory, whose prices come first." in beside["assumptions"]
+    lines = Path(inventory).read_text().splitlines()
+    Path("two.csv").write_text("\n".join(lines[:-1]) + "\n")
+    some = audit(cli, "--inventory", "two.csv", "--price", "9")
+    assert "--price prices only the 1 GPU that the inventory does not list." in some["assumptions"]
+    assert "--price has no effect" in " ".join(
+        cli("audit", "--lake", lake, "--inventory", inventory, "--price", "9").out.split()
+    )

@@ -46,9 +46,10 @@ def test_endpoints_one_of_them_down(cli):
 
 def test_failures_are_an_exit_code_where_asked(cli):
     asked = ("bench", "http://127.0.0.1:1", "--requests", 3, "--device", "none", "--json")
-    assert cli(*asked, "--out", "a.jsonl").code == 0
-    assert cli(*asked, "--out", "b.jsonl", "--fail-on", "failures").code == 1
     with OpenAiServer("quick") as server:
+        both = ("bench", server.url, *asked[1:])
+        assert cli(*both, "--out", "a.jsonl").code == 0
+        assert cli(*both, "--out", "b.jsonl", "--fail-on", "failures").code == 1
         fine = cli("bench", server.url, *asked[2:], "--out", "c.jsonl", "--fail-on", "failures")
     assert (fine.code, fine.json()["ok"]) == (0, 3)
 
@@ -85,7 +86,7 @@ def test_a_function_in_this_folder(cli):
     [
         ((), "nothing to benchmark was named", "http://HOST:PORT"),
         (("http://a:1", "--callable", "a:b"), "several things to benchmark", "endpoints"),
-        (("example.com",), "'example.com' is no endpoint", "http://HOST:PORT"),
+        (("example.com",), "'example.com' is not an endpoint", "http://HOST:PORT"),
         (("http://a:1", "http://a:1"), "two nodes are called 'a:1'", "name them"),
         (("http://a:1", "--requests", "0"), "--requests is 0", "from 1 up"),
         (("http://a:1", "--batches", "1,x"), "--batches '1,x' is not a list", "commas"),

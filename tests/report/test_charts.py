@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,10 @@ from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.errors import MissingExtra, UnknownName
 from gpuledger.report.charts import Drawing, chart_names, drawing, need_charts
 from gpuledger.report.charts.bottlenecked import LABELS, SINGLE_LIMIT
-from gpuledger.report.render import compose
+from gpuledger.report.render import compose, to_svg
 from gpuledger.report.theme import load_theme
 from gpuledger.report.written import NARROW
+from gpuledger.units import MS_PER_HOUR
 
 NAMES = ["utilization_vs_power", "fleet_over_time", "gpu_models", "bottlenecked_gpus", "roi", "namespaces"]
 HOSTILE = '</script><script>alert("x")</script>&<b>'
@@ -191,3 +193,20 @@ def test_without_a_target_left_roi_says_so(
 ) -> None:
     assert draw("roi", one_gpu).title == "No target is above the present RFU"
     assert draw("roi", unknown_statement).title.endswith("is not known: the source was silent")
+
+
+def test_lines_are_broken_where_hours_are_missing(statement: EfficiencyStatement) -> None:
+    """Days without data are not bridged, and an hour by itself is a point."""
+    first, alone, later = statement.hours[:5], statement.hours[30], statement.hours[40:46]
+    sparse = dataclasses.replace(statement, hours=(*first, alone, *later))
+    made = spec("fleet_over_time", sparse)
+    util = next(d for d in rows(made, "at", "value", "role") if d[0]["role"] == "utilization")
+    util = [r for r in util if r["role"] == "utilization"]
+    assert len(util) == len(sparse.hours) + 2
+    holes = [r["at"] for r in util if r["value"] is None]
+    assert holes == [h.start_ms + MS_PER_HOUR for h in (first[-1], alone)]
+    assert [r["at"] for r in util if r["alone"]] == [alone.start_ms]
+    colour = load_theme().colour("utilization")
+    svg = to_svg(compose(draw("fleet_over_time", sparse), load_theme()))
+    drawn = re.findall(rf'd="([^"]*)"[^>]* stroke="{colour}"', svg)
+    assert [line.count("M") for line in drawn] == [3]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpuledger.efficiency.statement import Range
 from gpuledger.errors import UnknownName
-from gpuledger.report.written import MINUS, NARROW, STYLES, device, number, shares, sort_key, tie, write
+from gpuledger.report.written import MINUS, NARROW, STYLES, amount, device, number, shares, sort_key, tie, write
 from gpuledger.units import Unknown
 
 
@@ -79,3 +79,10 @@ def test_device_is_short_and_tie_keeps_the_sign() -> None:
     assert device("GPU-c195f12f-f2a7-5b50-b391-9ce8d061eb39") == "c195f12f"
     assert device("rack7/gpu0") == "rack7/gpu0"
     assert tie("30 % of 5 GPUs") == f"30{NARROW}% of 5 GPUs"
+
+
+@pytest.mark.parametrize(
+    ("written", "words"), [("1", "1 GPU-hour"), ("0", "0 GPU-hours"), ("1.0", "1.0 GPU-hours"), ("2", "2 GPU-hours")]
+)
+def test_one_is_not_many(written: str, words: str) -> None:
+    assert amount(written, "GPU-hour") == words

@@ -54,7 +54,7 @@ def test_a_trace_is_dealt_out_in_turn(tmp_path):
     assert [o.due_s for o in a.orders] == pytest.approx([0.0, (51 - 46.68059) / 2], abs=1e-5)
     assert b.orders[0].due_s == pytest.approx(4.314579 / 2, abs=1e-5)
     file.write_text("start_s,input_tokens,output_tokens\n5,1,2\n6.5,3,four\n")
-    with pytest.raises(FileFault, match="line 3 is no request"):
+    with pytest.raises(FileFault, match="line 3 is not a request"):
         plan(Load(trace=str(file)), 1)
     file.write_text("a,b\n1,2\n")
     with pytest.raises(FileFault, match="it has the columns a, b"):

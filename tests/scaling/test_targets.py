@@ -151,7 +151,7 @@ def test_no_endpoint_there():
     assert "connection refused" in opened.problem
     assert answer.error == "cannot connect: connection refused"
     for url in ("127.0.0.1:80", "ftp://a", "http://", "http://a:b"):
-        with pytest.raises(InputError, match="is no endpoint"):
+        with pytest.raises(InputError, match="is not an endpoint"):
             TARGETS.get("openai_http")({"url": url}, "0", 1.0)
     with pytest.raises(UnknownName):
         TARGETS.get("openai_htpp")

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuledger.catalog.files import parse_json
 from gpuledger.errors import FactError, FileFault, map_os_error
 
+MOST = 10**9
 _OWN = "give the config.json the model came with, or add the field to it"
 
 
 def read_json(file: Path) -> dict[str, Any]:
     """The file as one JSON object."""
     try:
-        raw = json.loads(file.read_text(encoding="utf-8"))
+        raw = parse_json(file.read_text(encoding="utf-8"), str(file))
     except OSError as error:
         raise map_os_error(error, file, "read the model's configuration") from error
     except UnicodeDecodeError as error:
         raise FileFault(file, "not text, so not a config.json", hint="give the model's config.json") from error
-    except json.JSONDecodeError as error:
-        problem = f"broken JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-        raise FileFault(file, problem, hint="mend that line, or fetch the file again") from error
     if not isinstance(raw, dict):
-        raise FileFault(file, "holds no JSON object", hint="give the model's config.json")
+        raise FileFault(file, "does not hold a JSON object", hint="give the model's config.json")
     return raw
+
+
+def _short(value: int) -> str:
+    text = str(value)
+    return text if len(text) <= 20 else f"a number of {len(text)} digits"
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class Fields:
         """Whether the file, or its type's defaults, hold anything under this name."""
         return self._value(name) is not None
 
-    def whole(self, name: str, default: int | None = None, *, least: int = 1) -> int:
-        """A whole number of at least `least`."""
+    def whole(self, name: str, default: int | None = None, *, least: int = 1, most: int = MOST) -> int:
+        """A whole number from `least` to `most`."""
         value = self._value(name)
         value = default if value is None else value
         if value is None:
@@ -57,6 +60,8 @@ class Fields:
             raise self._wrong(name, f"{value!r} is not a whole number")
         if value < least:
             raise self._wrong(name, f"{value} is less than {least}")
+        if value > most:
+            raise self._wrong(name, f"{_short(value)} is more than any model has; at most {most:,} is read")
         return value
 
     def yes(self, name: str, *, default: bool | None = None) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
+from collections.abc import Callable
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from gpuledger.errors import FactError, map_os_error
+from gpuledger.errors import FactError, FileFault, map_os_error
 
 T = TypeVar("T")
+NESTED = "lists or tables are nested too deeply"
 
 
 class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,11 +39,32 @@ def load_toml(file: Traversable | Path, kind: type[T]) -> T:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise map_os_error(error, str(file), "read facts") from error
+    except UnicodeDecodeError as error:
+        raise FileFault(str(file), f"not UTF-8 text: {error.reason}", hint="save the file as UTF-8") from error
+    return convert(parse_toml(text, str(file)), kind, str(file))
+
+
+def parse_toml(text: str, path: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """TOML text as plain data."""
     try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise FactError(str(file), "syntax", str(error), hint="fix the TOML at the line named above") from error
-    return convert(raw, kind, str(file))
+        return tomllib.loads(text, parse_float=parse_float)
+    except ValueError as error:  # bad TOML, or a whole number of thousands of digits
+        raise FactError(path, "syntax", f"broken TOML: {error}", hint="fix the TOML at the line named above") from error
+    except RecursionError as error:
+        raise FactError(path, "syntax", NESTED, hint="remove the brackets that only hold brackets") from error
+
+
+def parse_json(text: str, path: str, parse_float: Callable[[str], Any] = float) -> Any:
+    """JSON text as plain data."""
+    try:
+        return json.loads(text, parse_float=parse_float)
+    except json.JSONDecodeError as error:
+        problem = f"broken JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+        raise FileFault(path, problem, hint="fix that line, or fetch the file again") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise FileFault(path, f"broken JSON: {error}", hint="write a smaller number") from error
+    except RecursionError as error:
+        raise FactError(path, "syntax", NESTED, hint="remove the brackets that only hold brackets") from error
 
 
 def convert(raw: object, kind: type[T], path: str) -> T:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from gpuledger.catalog.config_fields import Fields, read_json
+from gpuledger.catalog.config_fields import MOST, Fields, read_json
 from gpuledger.catalog.files import convert, data_dir, load_toml
 from gpuledger.catalog.model_shapes import (
     CnnShape,
@@ -57,6 +57,9 @@ def model_types() -> list[str]:
     return sorted(_rules().types)
 
 
+_MOST = {"layers": 10_000, "hidden": MOST, "heads": MOST}
+
+
 def model_from_config(path: Path, *, image: int = USUAL_IMAGE) -> Model:
     """The model a config.json (or the folder that holds one) describes; `image` is for files that do not say."""
     file = path / "config.json" if path.is_dir() else path
@@ -87,7 +90,7 @@ def model_from_config(path: Path, *, image: int = USUAL_IMAGE) -> Model:
 
 def _kind_of(model_type: Any, path: str, nested: str) -> _Type:
     known = _rules().types
-    if model_type in known:
+    if isinstance(model_type, str) and model_type in known:
         return known[model_type]
     near = nearest(str(model_type), known)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
@@ -96,7 +99,7 @@ def _kind_of(model_type: Any, path: str, nested: str) -> _Type:
 
 
 def _decoder(fields: Fields, kind: _Type, _image: int) -> Shape:
-    layers, hidden, heads = (fields.whole(name) for name in ("layers", "hidden", "heads"))
+    layers, hidden, heads = (fields.whole(name, most=most) for name, most in _MOST.items())
     moe = _moe(fields, kind, layers)
     window, sliding = _windows(fields, kind, layers)
     mla = _latent(fields) if kind.latent else None

@@ -29,6 +29,16 @@ Purchase = Literal["on_demand", "spot"]
 PriceScope = Literal["instance", "gpu", "accelerator"]
 
 
+# Outside of this a price is a typing error, and sums of it would not keep their cents.
+LEAST_USD_PER_H, MOST_USD_PER_H = Decimal("0.000001"), Decimal(1_000_000)
+PRICE_RANGE = f"between ${LEAST_USD_PER_H} and ${MOST_USD_PER_H:,} per hour"
+
+
+def plausible_usd_per_h(price: Decimal) -> bool:
+    """Whether a price above 0 is one that anybody pays."""
+    return price.is_finite() and LEAST_USD_PER_H <= price <= MOST_USD_PER_H
+
+
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """One instance type in one zone under one purchase option; `usd_per_h` is for the whole instance, host included."""
 

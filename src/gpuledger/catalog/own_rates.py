@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -17,8 +15,9 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from gpuledger.catalog.files import parse_json, parse_toml
 from gpuledger.catalog.gpus import get_gpu, load_gpus
-from gpuledger.catalog.offers import Offer, Purchase, load_offers
+from gpuledger.catalog.offers import PRICE_RANGE, Offer, Purchase, load_offers, plausible_usd_per_h
 from gpuledger.errors import FactError, FileFault, UnknownName, map_os_error, nearest
 from gpuledger.units import Unknown
 
@@ -29,6 +28,7 @@ NEEDED = ("usd_per_h", "price_scope", "as_of")
 SCOPES = ("gpu", "instance")
 PURCHASES: Mapping[str, Purchase] = {"on-demand": "on_demand", "on_demand": "on_demand", "spot": "spot"}
 OWN_CLOUD = "yours"
+COUNT_DIGITS = 5
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,7 +101,14 @@ def _rows(path: Path) -> list[tuple[str, dict[str, str]]]:
         return _tables(path, text, kind)
     if kind != ".csv":
         raise FileFault(path, f"found a name ending in {kind!r}", hint="name the file .csv, .toml or .json")
-    lines = csv.DictReader(text.splitlines())
+    try:
+        return _lines(path, csv.DictReader(text.splitlines()))
+    except csv.Error as error:
+        hint = "shorten the value, or close its quote"
+        raise FileFault(path, f"cannot be read as CSV: {error}", hint=hint) from error
+
+
+def _lines(path: Path, lines: csv.DictReader[str]) -> list[tuple[str, dict[str, str]]]:
     heads = [name.strip() for name in lines.fieldnames or []]
     _check_names(path, "row 1", heads)
     for name in NEEDED:
@@ -119,19 +126,18 @@ def _rows(path: Path) -> list[tuple[str, dict[str, str]]]:
 
 
 def _tables(path: Path, text: str, kind: str) -> list[tuple[str, dict[str, str]]]:
-    try:
-        # Numbers are kept as written: a float would change 2.10 into another price.
-        raw: Any = tomllib.loads(text, parse_float=str) if kind == ".toml" else json.loads(text, parse_float=str)
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
-        problem = f"broken {kind[1:].upper()}: {error}"
-        raise FileFault(path, problem, hint="mend it at the place named above; nothing was changed") from error
+    # Numbers are kept as written: a float would change 2.10 into another price.
+    raw: Any = (parse_toml if kind == ".toml" else parse_json)(text, str(path), parse_float=str)
     if isinstance(raw, dict):
         raw = raw.get("rates")
     if not isinstance(raw, list) or not all(isinstance(row, dict) for row in raw):
-        raise FactError(path, "rates", "is no list of rates", hint="write [[rates]] tables, or a list of objects")
+        raise FactError(path, "rates", "is not a list of rates", hint="write [[rates]] tables, or a list of objects")
     found = []
     for number, row in enumerate(cast("list[dict[str, Any]]", raw), start=1):
         _check_names(path, f"rate {number}", row)
+        for name, value in row.items():
+            if isinstance(value, (list, dict)):
+                raise FactError(path, f"rate {number}, {name}", "found a list or a table", hint="write one value")
         found.append((f"rate {number}", {name: "" if v is None else str(v).strip() for name, v in row.items()}))
     return found
 
@@ -213,8 +219,8 @@ class _Row:
             if scope == "gpu":
                 return 1
             raise self.fault("count", "say how many GPUs the instance has: usd_per_h is for all of them")
-        if not text.isdecimal() or int(text) < 1:
-            raise self.fault("count", "give the number of GPUs as a whole number from 1 on")
+        if not text.isdecimal() or len(text) > COUNT_DIGITS or int(text) < 1:
+            raise self.fault("count", "give the number of GPUs as a whole number from 1 on, up to 99,999")
         if sold and int(text) not in sold:
             count = " or ".join(map(str, sorted(sold)))
             raise self.fault("count", f"{listed[0].instance} has {count}; leave it out to take that")
@@ -226,8 +232,8 @@ class _Row:
             price = Decimal(text)
         except InvalidOperation:
             raise self.fault("usd_per_h", "write dollars an hour as a plain number, for example 2.10") from None
-        if not price.is_finite() or price <= 0:
-            raise self.fault("usd_per_h", "give a price above 0")
+        if not plausible_usd_per_h(price):
+            raise self.fault("usd_per_h", f"give a price above 0: {PRICE_RANGE}")
         return price
 
     def _date(self) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from gpuledger.errors import map_os_error
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.store import Ledger
+from gpuledger.plain_text import csv_text
 from gpuledger.report.outline import Comparison
 from gpuledger.report.write import write_report, write_whole
 from gpuledger.units import MS_PER_DAY, day_start_ms
@@ -81,16 +80,12 @@ def write_files(
             limits=limits,
         )
         for name, make in makers.items():
-            files[name] = write_whole(out / name, _csv(make(statement)))
+            files[name] = write_whole(out / name, csv_text(_with_head(make(statement))))
     except OSError as error:
         raise map_os_error(error, out, "write the report") from error
     return files
 
 
-def _csv(table: Table) -> str:
+def _with_head(table: Table) -> Sequence[Sequence[Any]]:
     header, rows = table
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
+    return [header, *rows]

@@ -9,6 +9,7 @@ from pathlib import Path
 from gpuledger.cli.analyzer_report import MigrationReport
 from gpuledger.cli.failures import explain
 from gpuledger.errors import GpuledgerError
+from gpuledger.plain_text import visible
 from gpuledger.plan.config_faults import pick
 from gpuledger.plan.migrate_asking import plan_configured
 from gpuledger.plan.migrate_config import load_config
@@ -90,7 +91,7 @@ class AWSGPUMigrationAnalyzer:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(f"{visible(text, lines=True)}\n")
 
 
 def main(kind: type[AWSGPUMigrationAnalyzer] = AWSGPUMigrationAnalyzer, arguments: Sequence[str] | None = None) -> int:
@@ -99,9 +100,6 @@ def main(kind: type[AWSGPUMigrationAnalyzer] = AWSGPUMigrationAnalyzer, argument
     try:
         kind(given[1] if len(given) > 1 else None).run_workload_set(given[0] if given else "basic_demos")
         sys.stdout.flush()
-    except GpuledgerError as error:
-        sys.stderr.write(f"error: {error.message}\nnext: {error.hint}\n")
-        return error.exit_code
-    except BrokenPipeError as error:  # whoever reads has enough of it, as `| head` does
+    except (GpuledgerError, BrokenPipeError) as error:  # the pipe breaks where the reader stops early: `| head`
         return explain(error, as_json=False)
     return 0

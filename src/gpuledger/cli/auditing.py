@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.catalog.offers import Offer
+from gpuledger.catalog.offers import PRICE_RANGE, Offer, plausible_usd_per_h
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.analysis import post, since_ms
 from gpuledger.cli.drawing import with_charts
+from gpuledger.cli.figures import count
 from gpuledger.cli.options import Chosen
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.inventory import Inventory, read_inventory
@@ -98,8 +99,9 @@ def _usd(text: str, option: str) -> Decimal:
         value = Decimal(text.strip().removeprefix("$"))
     except InvalidOperation:
         value = Decimal("NaN")
-    if not value.is_finite() or value < 0:
-        raise InputError(f"{option} {text!r} is not a price", hint="give dollars as a plain number, for example 2.50")
+    if value != 0 and not plausible_usd_per_h(value):
+        hint = f"give dollars {PRICE_RANGE.removesuffix(' per hour')} as a plain number, for example 2.50"
+        raise InputError(f"{option} {text!r} is not a price", hint=hint)
     return value
 
 
@@ -124,7 +126,7 @@ def audit_run(lake: Lake, notes: RunNotes, asked: Wanted, stages: Stages) -> Aud
 def _enough(notes: RunNotes) -> None:
     if notes.devices and not any(d.owned for d in notes.devices):
         raise InputError(
-            f"run {notes.run_id} held none of the {len(notes.devices)} GPUs, so none of their time is its own",
+            f"run {notes.run_id} held no GPU (of {len(notes.devices)} recorded), so no GPU time is its own",
             hint="was the GPU hidden from it (CUDA_VISIBLE_DEVICES)? audit the whole lake: gpuledger audit",
         )
     if notes.rows < LEAST_SAMPLES:
@@ -133,7 +135,7 @@ def _enough(notes: RunNotes) -> None:
 
 
 def _audit(lake: Lake, scope: Scope, asked: Wanted) -> AuditStatement:
-    return audit_statement(
+    made = audit_statement(
         lake,
         scope,
         inventory=asked.inventory,
@@ -147,6 +149,23 @@ def _audit(lake: Lake, scope: Scope, asked: Wanted) -> AuditStatement:
         thresholds=asked.limits,
         own=asked.own,
     )
+    note = _price_note(made, asked)
+    return replace(made, assumptions=(*made.assumptions, note)) if note else made
+
+
+def _price_note(made: AuditStatement, asked: Wanted) -> str:
+    """What became of a price on the command line beside an inventory, which comes first; empty without the two."""
+    option, basis = ("--price", "given") if asked.price is not None else ("--instance", "instance")
+    if asked.inventory is None or (asked.price is None and asked.instance is None):
+        return ""
+    listed = asked.inventory.by_device
+    names = ({r.gpu_uuid, f"{r.gpu_uuid}/{r.gpu_instance_id}"} for r in made.cost.by_gpu)
+    others = sum(listed.keys().isdisjoint(either) for either in names)
+    if not others:
+        return f"{option} has no effect: every GPU is in the inventory, whose prices come first."
+    used = any(p.basis == basis for p in made.cost.prices)
+    what = "prices only" if used else "could price only"
+    return f"{option} {what} the {count(others, 'GPU')} that the inventory does not list."
 
 
 def write_files(audit: AuditStatement, out: Path, stages: Stages) -> dict[str, str]:

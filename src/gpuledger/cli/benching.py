@@ -161,22 +161,24 @@ def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
 def _endpoint(asked: Asked, text: str) -> tuple[str, dict[str, Any]]:
     import json
 
-    from gpuledger.scaling.targets.openai_http import APIS, check_url
+    from gpuledger.scaling.targets.address import address_of, authorization
+    from gpuledger.scaling.targets.openai_http import APIS
 
     name, equals, url = text.partition("=")
     if not equals or "/" in name:
         name, url = "", text
-    at = check_url(url)
+    at = address_of(url)
+    authorization(at, asked.key_env)  # a key that cannot be sent is refused before anything runs
     if asked.api not in APIS:
         raise InputError(f"--api {asked.api!r} is not known", hint=f"one of {', '.join(APIS)}")
     try:
         extra = json.loads(asked.extra) if asked.extra else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"--extra is not JSON: {error}", hint="""write --extra '{"ignore_eos": true}'""") from error
     if not isinstance(extra, dict):
         raise InputError("--extra is not a JSON object", hint="""write --extra '{"ignore_eos": true}'""")
     settings = {"url": url, "model": asked.model, "api": asked.api, "stream": asked.stream, "extra": extra}
-    return name or at.netloc, settings | {"key_env": asked.key_env}
+    return name or at.host, settings | {"key_env": asked.key_env}
 
 
 def _cards(told: tuple[str, ...], names: list[str]) -> dict[str, Gpus]:

@@ -31,9 +31,6 @@ def main(kind: type[ConfigViewer] = ConfigViewer, arguments: Sequence[str] | Non
     try:
         sys.stdout.write(str(kind(given[0] if given else None)))
         sys.stdout.flush()
-    except GpuledgerError as error:
-        sys.stderr.write(f"error: {error.message}\nnext: {error.hint}\n")
-        return error.exit_code
-    except BrokenPipeError as error:  # whoever reads has enough of it, as `| head` does
+    except (GpuledgerError, BrokenPipeError) as error:  # the pipe breaks where the reader stops early: `| head`
         return explain(error, as_json=False)
     return 0

@@ -7,11 +7,13 @@ stderr, so that stdout is either one whole answer or empty. GPULEDGER_DEBUG=1 ad
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 import click
 
 from gpuledger.errors import GpuledgerError, map_os_error
+from gpuledger.plain_text import json_text, visible
 
 BAD_INPUT = 2
 BUG = 70
@@ -30,19 +32,28 @@ def explain(error: BaseException, *, as_json: bool) -> int:
     if isinstance(error, SystemExit) and isinstance(error.code, int | None):
         return error.code or 0
     message, hint, code = _words(error)
-    message, hint = " ".join(message.split()), " ".join(hint.split())  # libraries wrap theirs over lines
     if os.environ.get("GPULEDGER_DEBUG"):
         import traceback
 
         traceback.print_exception(error, file=sys.stderr)
     if as_json:
-        import json
-
-        said = json.dumps({"error": message, "next": hint, "exit_code": code}, ensure_ascii=False)
+        said = {"error": _one_line(message), "next": _one_line(hint), "exit_code": code}
+        click.echo(json_text(said), err=True)
     else:
-        said = f"error: {message}\nnext: {hint}" if hint else f"error: {message}"
-    click.echo(said, err=True)
+        tell(message, hint)
     return code
+
+
+def tell(message: str, hint: str = "") -> None:
+    """What happened and the next step, on stderr; control characters in them are written out."""
+    click.echo(f"error: {visible(_one_line(message))}", err=True)
+    if hint:
+        click.echo(f"next: {visible(_one_line(hint))}", err=True)
+
+
+def _one_line(text: str) -> str:
+    """The text without the line breaks of the library it came from."""
+    return " ".join(part for part in re.split(r"[ \n]+", text) if part)
 
 
 def _words(error: BaseException) -> tuple[str, str, int]:

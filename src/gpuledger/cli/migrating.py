@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from gpuledger.catalog.offers import load_offers
-from gpuledger.cli.failures import BAD_INPUT
+from gpuledger.cli.failures import BAD_INPUT, tell
+from gpuledger.cli.figures import count
 from gpuledger.cost.own_prices import load_own
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.migrate_asking import plan_configured
@@ -166,6 +165,6 @@ def told_what_fits_nowhere(found: MigrationSet) -> int:
     for plan in lost:
         first = next((r for r in plan.refused if r.remedies), None)
         why = f": {first.why}" if first else ""
-        click.echo(f"error: {plan.job.model.name} runs on none of {len(plan.refused)} options{why}", err=True)
-        click.echo(f"next: {first.remedies[0] if first else 'look at more regions or instances'}", err=True)
+        hint = first.remedies[0] if first else "look at more regions or instances"
+        tell(f"{plan.job.model.name} runs on none of {count(len(plan.refused), 'option')}{why}", hint)
     return BAD_INPUT if lost else 0

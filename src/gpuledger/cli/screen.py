@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuledger.plain_text import json_text, visible
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress
@@ -25,18 +27,14 @@ class Screen:
 
     def console(self, *, err: bool = False) -> Console:
         """The terminal, or whatever stdout is; stderr where stdout is another command's."""
-        from rich.console import Console
+        from gpuledger.cli.terminal import Terminal
 
-        class Terminal(Console):
-            def on_broken_pipe(self) -> None:
-                raise BrokenPipeError  # rich would end the program with 1, which means something else here
-
-        return Terminal(highlight=False, emoji=False, stderr=err)
+        return Terminal(stderr=err)
 
     def say(self, *lines: str, err: bool = False) -> None:
         """Plain lines for a reader; a path stays whole, whatever is in it."""
         for line in lines if self.talks else ():
-            click.echo(line, err=err)
+            click.echo(visible(line), err=err)
 
     def show(self, *parts: RenderableType, err: bool = False) -> None:
         """Tables for a reader, and text with markup."""
@@ -47,11 +45,9 @@ class Screen:
                 console.print(part, soft_wrap=isinstance(part, str))
 
     def answer(self, figures: Mapping[str, Any]) -> None:
-        """The whole answer as one JSON object, where asked for. Not-a-number is refused: it is no JSON."""
+        """The whole answer as one JSON object, where asked for. Not-a-number is refused: JSON has none."""
         if self.as_json:
-            import json
-
-            click.echo(json.dumps(figures, ensure_ascii=False, allow_nan=False, indent=1))
+            click.echo(json_text(figures, indent=1))
 
     @contextmanager
     def stages(self) -> Iterator[Stages]:
@@ -59,12 +55,13 @@ class Screen:
         if not (self.talks and sys.stderr.isatty()):
             yield Stages(None)
             return
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from gpuledger.cli.terminal import Terminal
 
         done = TextColumn("{task.completed:>11,.0f}")
         columns = (TextColumn("{task.description:<18}"), BarColumn(24), done, TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        with Progress(*columns, console=Terminal(stderr=True), transient=True) as progress:
             yield Stages(progress)
 
 

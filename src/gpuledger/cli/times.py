@@ -9,6 +9,7 @@ from gpuledger.errors import InputError
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
 
 _UNIT_MS = {"w": 7 * MS_PER_DAY, "d": MS_PER_DAY, "h": MS_PER_HOUR, "m": 60 * MS_PER_S, "s": MS_PER_S}
+MOST_MS = 365_250 * MS_PER_DAY
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms])")
 
 
@@ -21,18 +22,29 @@ def instant_ms(text: str) -> int:
             f"{text!r} is not a time", hint="write 2026-01-20, 2026-01-20T08:30 or 2026-01-20T08:30+01:00"
         ) from None
     when = when if when.tzinfo else when.replace(tzinfo=dt.UTC)
+    if not 1970 < when.year < 9999:
+        hint = "give a year from 1971 to 9998, or leave the option out"
+        raise InputError(f"{text!r} is not a time when GPUs were measured", hint=hint)
     return round(when.timestamp() * MS_PER_S)
 
 
 def length_ms(text: str) -> int:
     """A length such as 7d, 12h or 90m in milliseconds."""
     found = _LENGTH.fullmatch(text.strip().lower())
-    length = round(float(found[1]) * _UNIT_MS[found[2]]) if found else 0
+    amount = float(found[1]) * _UNIT_MS[found[2]] if found else 0.0
+    if amount > MOST_MS:
+        hint = "give a shorter length, or leave the option out"
+        raise InputError(f"{_cut(text)!r} is longer than a thousand years", hint=hint)
+    length = round(amount)
     if not length:
         raise InputError(
             f"{text!r} is not a length of time", hint="write a number and w, d, h, m or s: 7d, 12h, 90m, 60s"
         )
     return length
+
+
+def _cut(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def today() -> dt.date:

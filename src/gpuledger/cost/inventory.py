@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from gpuledger.catalog.files import data_dir
+from gpuledger.catalog.offers import PRICE_RANGE, plausible_usd_per_h
 from gpuledger.errors import FactError, FileFault, map_os_error, nearest
 from gpuledger.units import MS_PER_S, utc
 
@@ -82,8 +83,12 @@ def read_inventory(file: str | Path | Traversable) -> Inventory:
     except UnicodeDecodeError as error:
         raise FileFault(str(source), f"not text: {error.reason}", hint="save the inventory as CSV in UTF-8") from error
     reader = csv.DictReader(text.splitlines())
-    _check_header(str(source), [name.strip() for name in reader.fieldnames or []])
-    rows = [_row(str(source), i, line) for i, line in enumerate(reader, start=2) if any(line.values())]
+    try:
+        _check_header(str(source), [name.strip() for name in reader.fieldnames or []])
+        rows = [_row(str(source), i, line) for i, line in enumerate(reader, start=2) if any(line.values())]
+    except csv.Error as error:
+        where = f"line {reader.line_num + 1}: cannot be read as CSV: {error}"
+        raise FileFault(str(source), where, hint="shorten the value, or close its quote") from error
     if not rows:
         raise FileFault(str(source), "no rows", hint=f"write a line a device under: {','.join(COLUMNS)}")
     inventory = Inventory(str(source), tuple(rows))
@@ -145,6 +150,8 @@ class _Fault:
         except ValueError:
             raise self(field, "write the time as 2026-01-20 or 2026-01-20T08:00:00+00:00") from None
         at = at if at.tzinfo else at.replace(tzinfo=dt.UTC)
+        if not 1970 < at.year < 9999:
+            raise self(field, "give a year from 1971 to 9998, or leave it empty for an open end")
         return round(at.timestamp() * MS_PER_S)
 
     def price(self, field: str) -> Decimal | None:
@@ -156,8 +163,9 @@ class _Fault:
             price = Decimal(text)
         except InvalidOperation:
             raise self(field, "write the price as a plain number, for example 6.88") from None
-        if not price.is_finite() or price < 0 or (price == 0 and self.values.get("purchase_option") != "owned"):
-            raise self(field, "give a price above 0; 0 is for purchase_option owned")
+        owned = price == 0 and self.values.get("purchase_option") == "owned"
+        if not owned and not plausible_usd_per_h(price):
+            raise self(field, f"give a price above 0, {PRICE_RANGE}; 0 is for purchase_option owned")
         return price
 
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuledger.catalog.gpus import find_gpu, get_gpu
-from gpuledger.catalog.offers import Offer, Purchase
+from gpuledger.catalog.offers import PRICE_RANGE, Offer, Purchase, plausible_usd_per_h
 from gpuledger.catalog.prices import MarketPrice, find_offers, instance_price, market_price, price_over
 from gpuledger.cost.inventory import Paid
 from gpuledger.errors import InputError, UnknownName
@@ -55,8 +55,8 @@ class PriceChoice:
         given = self.price if isinstance(self.price, Mapping) else {}
         prices = given.values() if given else [self.price] if isinstance(self.price, Decimal) else []
         for price in prices:
-            if not (price.is_finite() and price > 0):
-                raise InputError(f"{price} is not a price", hint="give dollars a GPU-hour above 0, for example 2.50")
+            if not plausible_usd_per_h(price):
+                raise InputError(f"{price} is not a price for a GPU", hint=f"give dollars above 0, {PRICE_RANGE}: 2.50")
         object.__setattr__(self, "by_key", {get_gpu(name).key: price for name, price in given.items()})
         if self.region and not self.instance:
             raise InputError(f"region {self.region!r} needs an instance", hint="add --instance, or leave --region out")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gpuledger import __version__
 from gpuledger.advice.statement import AuditStatement, Recommendation
+from gpuledger.plain_text import visible
 from gpuledger.report.audit_rows import mark, rests_on, where, worth
 from gpuledger.report.audit_view import TABLES, AuditView
 from gpuledger.report.buckets import bucket_kinds
@@ -22,7 +23,7 @@ def fenced(language: str, text: str) -> str:
     fence = "```"
     while fence in text:
         fence += "`"
-    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+    return f"{fence}{language}\n{visible(text.rstrip(), lines=True)}\n{fence}"
 
 
 def _recommendation(rank: int, r: Recommendation, marked: str) -> list[str]:

@@ -24,7 +24,7 @@ from gpuledger.report.audit_rows import (
 )
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.outline import Card, Outline, Section, card, load_outline
-from gpuledger.report.written import gpus, loose, percent, period
+from gpuledger.report.written import amount, gpus, loose, percent, period
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 OUTLINE = "audit_outline.toml"
@@ -153,5 +153,5 @@ class AuditView:
         """The size of what was looked at."""
         c = self.cost
         owners = sum(row.name != UNALLOCATED for row in c.by_owner)
-        counted = f"{owners} owner{'s' * (owners != 1)}"
-        return [period(c.start_ms, c.end_ms), gpus(c.gpus), f"{loose(c.times.paid_h)} paid GPU-hours", counted]
+        paid = amount(loose(c.times.paid_h), "paid GPU-hour")
+        return [period(c.start_ms, c.end_ms), gpus(c.gpus), paid, amount(str(owners), "owner")]

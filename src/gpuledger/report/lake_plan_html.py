@@ -18,6 +18,7 @@ from gpuledger.report.lake_plan_tables import (
 )
 from gpuledger.report.outline import Card
 from gpuledger.report.page import Page, html_cards, html_list, html_table, render_page
+from gpuledger.report.written import gpus
 from gpuledger.units import Unknown, utc
 
 
@@ -38,7 +39,7 @@ def render_lake_plan_html(plan: LakePlan) -> str:
             title="Migration plan from the ledger",
             kind="Migration plan",
             headline=plan.headline,
-            facts=[days, f"{plan.gpus} GPUs", f"ages of prices counted to {plan.today}", plan.price_source],
+            facts=[days, gpus(plan.gpus), f"ages of prices counted to {plan.today}", plan.price_source],
             cards=html_cards(cards(plan)),
             top=f"<p>{escape(plan.beside_audit)}</p>{html_table(namespaces_table(plan))}",
             contents=[*((id_, title) for id_, (title, _) in sections.items()), ("assumptions", "Assumptions")],

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from gpuledger import __version__
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.plain_text import visible
 from gpuledger.report.charts import Drawing, drawings
 from gpuledger.report.outline import Comparison, Section, cards, compared, evidence, facts, headline, load_outline
 from gpuledger.report.tables import Cell, Table, build_table
@@ -18,7 +19,8 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
 
 def safe(text: str) -> str:
     """Words as words: nothing in a label is taken for markup, and a line stays one line."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split("\n"))).replace("&", "&amp;").replace("\r", " ")
+    one_line = visible(text.replace("\n", " ").replace("\r", " "))
+    return _SPECIAL.sub(r"\\\1", one_line).replace("&", "&amp;")
 
 
 def md_table(table: Table) -> str:

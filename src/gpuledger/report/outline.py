@@ -11,7 +11,7 @@ import msgspec
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.efficiency.statement import EfficiencyStatement, Range, RoiRow
 from gpuledger.report.tables import field_of
-from gpuledger.report.written import percent, period, round_percent, tenth, whole, write
+from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
 from gpuledger.units import Unknown
 
 Comparison = Sequence[tuple[str, object, object]]
@@ -102,8 +102,8 @@ def cards(s: EfficiencyStatement) -> list[Card]:
     target = next_target(s)
     if target:
         label = f"Worth at {round_percent(target.target_rfu_pct)} RFU"
-        note = f"{tenth(target.gpu_hours_per_day)} GPU-hours a day, by the published method"
-        out.append(Card(label, f"{tenth(target.equivalent_gpus)} GPUs", "", note, False))
+        note = f"{amount(tenth(target.gpu_hours_per_day), 'GPU-hour')} a day, by the published method"
+        out.append(Card(label, amount(tenth(target.equivalent_gpus), "GPU"), "", note, False))
     else:
         rfu = s.fleet.rfu_power_pct
         missing = isinstance(rfu, Unknown)
@@ -124,13 +124,8 @@ def headline(s: EfficiencyStatement) -> str:
 
 def facts(s: EfficiencyStatement) -> list[str]:
     """The size of what was looked at."""
-    counted = (
-        (s.gpus, "GPU", "GPUs"),
-        (s.clusters, "cluster", "clusters"),
-        (s.namespaces, "namespace", "namespaces"),
-        (s.samples, "sample", "samples"),
-    )
-    words = [f"{whole(n)} {one if n == 1 else many}" for n, one, many in counted]
+    sizes = ((s.gpus, "GPU"), (s.clusters, "cluster"), (s.namespaces, "namespace"), (s.samples, "sample"))
+    words = [amount(whole(n), one) for n, one in sizes]
     return [period(s.start_ms, s.end_ms), *words]
 
 
@@ -147,8 +142,8 @@ def evidence(s: EfficiencyStatement) -> list[str]:
     sources = sorted({c.achievable_source for c in (s.capacity.fleet, *s.capacity.by_model) if c.achievable_source})
     out.append(f"Achievable TFLOPS come from: {', '.join(sources) or 'no source'}.")
     out.append(
-        f"{whole(s.samples)} samples over {write(s.fleet.observed_h, 'tenth')} GPU-hours; "
-        f"{whole(s.conflicts)} conflicting samples were set aside."
+        f"{amount(whole(s.samples), 'sample')} over {amount(write(s.fleet.observed_h, 'tenth'), 'GPU-hour')}; "
+        f"{amount(whole(s.conflicts), 'conflicting sample was', 'conflicting samples were')} set aside."
     )
     return out
 

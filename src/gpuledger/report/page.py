@@ -9,6 +9,7 @@ from string import Template
 
 from gpuledger import __version__
 from gpuledger.catalog.files import data_dir
+from gpuledger.plain_text import visible
 from gpuledger.report.charts import Drawing
 from gpuledger.report.outline import Card
 from gpuledger.report.page_svg import page_svg
@@ -142,8 +143,8 @@ def html_list(items: Iterable[str], kind: str = "") -> str:
 
 
 def render_page(page: Page) -> str:
-    """The whole file."""
-    return Template(template("page.html")).substitute(
+    """The whole file; a control character in a label is written out, whichever part it came in with."""
+    whole = Template(template("page.html")).substitute(
         title=escape(page.title),
         kind=escape(page.kind),
         colours=_colours(),
@@ -161,3 +162,4 @@ def render_page(page: Page) -> str:
         version=escape(__version__),
         script=template("page.js"),
     )
+    return visible(whole, lines=True)

@@ -12,6 +12,7 @@ from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import InputError, map_os_error
+from gpuledger.plain_text import visible_tree
 from gpuledger.report.charts import Drawing, drawing
 from gpuledger.report.theme import Theme, load_theme
 
@@ -53,11 +54,16 @@ def _schema() -> str:
     return alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
 
 
+def _specification(made: alt.TopLevelMixin) -> Any:
+    """The chart as data; a control character in a label would end the renderer, and with it the program."""
+    return visible_tree(made.to_dict())
+
+
 def to_svg(made: alt.TopLevelMixin) -> str:
     """The chart as SVG text."""
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(made.to_dict(), vl_version=_schema()))
+    return str(vl_convert.vegalite_to_svg(_specification(made), vl_version=_schema()))
 
 
 def to_png(made: alt.TopLevelMixin, scale: float = PNG_SCALE) -> bytes:
@@ -77,7 +83,7 @@ def to_html(made: alt.TopLevelMixin) -> str:
     import vl_convert
 
     # Inside a script element a label such as </script> would end it: in JSON, < may be written as an escape.
-    spec = json.dumps(made.to_dict()).replace("<", "\\u003c")
+    spec = json.dumps(_specification(made)).replace("<", "\\u003c")
     page = data_dir("gpuledger.report", "templates", "chart.html").read_text(encoding="utf-8")
     library = vl_convert.javascript_bundle(WINDOW, vl_version=_schema())
     return Template(page).substitute(title="gpuledger chart", library=library, spec=spec)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import UnknownName, map_os_error
+from gpuledger.plain_text import json_text
 from gpuledger.report.charts import Drawing, drawings
 from gpuledger.report.html import render_html
 from gpuledger.report.markdown import render_markdown
@@ -90,7 +90,7 @@ def write_document(
     made: dict[str, Callable[[], str]] = {
         "html": lambda: document.html(drawn),
         "md": lambda: document.markdown(files, drawn),
-        "json": lambda: json.dumps(document.data(), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        "json": lambda: json_text(document.data(), indent=2) + "\n",
     }
     out: dict[str, Path] = {}
     for kind in (k for k in made if k in formats):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from gpuledger.advice.encode import to_json
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.encode import plain
 from gpuledger.cost.statement import BUCKETS
+from gpuledger.plain_text import csv_text
 from gpuledger.report.audit_charts import audit_drawings
 from gpuledger.report.audit_html import render_audit_html
 from gpuledger.report.audit_markdown import render_audit_markdown
@@ -42,14 +41,8 @@ def write_audit(
     if "csv" in formats:
         for name, rows in (("cost_by_gpu.csv", _gpus(audit)), ("recommendations.csv", _advice(audit))):
             say(name)
-            out[name] = write_whole(folder / name, _csv(rows))
+            out[name] = write_whole(folder / name, csv_text(rows))
     return out
-
-
-def _csv(rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
 
 
 def _gpus(audit: AuditStatement) -> Iterable[Sequence[Any]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from gpuledger import __version__
+from gpuledger.plain_text import json_text
 from gpuledger.plan.fit import Fit
 from gpuledger.plan.fit_encode import fit_as_data
 from gpuledger.report.fit_tables import cards, headline, parts_table, remedies_table
@@ -17,7 +17,7 @@ from gpuledger.report.write import write_whole
 def write_fit(fit: Fit, out_dir: Path | str) -> dict[str, Path]:
     """Write page, Markdown and JSON; name to path."""
     folder = Path(out_dir)
-    text = json.dumps(fit_as_data(fit), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json_text(fit_as_data(fit), indent=2)
     return {
         "fit.html": write_whole(folder / "fit.html", render_fit_html(fit)),
         "fit.md": write_whole(folder / "fit.md", render_fit_markdown(fit)),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from gpuledger.plain_text import json_text
 from gpuledger.plan.from_ledger_encode import lake_plan_json
 from gpuledger.plan.from_ledger_statement import LakePlan
 from gpuledger.report.lake_plan_html import render_lake_plan_html
@@ -15,7 +15,7 @@ from gpuledger.report.write import write_whole
 def write_lake_plan(plan: LakePlan, out_dir: Path | str) -> dict[str, Path]:
     """Write page, Markdown and JSON; name to path."""
     folder = Path(out_dir)
-    text = json.dumps(lake_plan_json(plan), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json_text(lake_plan_json(plan), indent=2)
     return {
         "migrate.html": write_whole(folder / "migrate.html", render_lake_plan_html(plan)),
         "migrate.md": write_whole(folder / "migrate.md", render_lake_plan_markdown(plan)),

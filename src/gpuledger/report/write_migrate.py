@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from gpuledger.plain_text import json_text
 from gpuledger.plan.migrate_encode import set_json
 from gpuledger.plan.migrate_sets import MigrationSet
 from gpuledger.report.migrate_html import render_migrate_html
@@ -15,7 +15,7 @@ from gpuledger.report.write import write_whole
 def write_migrate(found: MigrationSet, out_dir: Path | str) -> dict[str, Path]:
     """Write page, Markdown and JSON; name to path."""
     folder = Path(out_dir)
-    text = json.dumps(set_json(found), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json_text(set_json(found), indent=2)
     return {
         "migrate.html": write_whole(folder / "migrate.html", render_migrate_html(found)),
         "migrate.md": write_whole(folder / "migrate.md", render_migrate_markdown(found)),

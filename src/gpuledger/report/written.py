@@ -53,9 +53,14 @@ def whole(value: float) -> str:
     return number(value)
 
 
+def amount(written: str, one: str, many: str = "") -> str:
+    """An amount as written, and its unit: "1 GPU-hour", "1.5 GPU-hours"."""
+    return f"{written} {one if written == '1' else many or one + 's'}"
+
+
 def gpus(count: int) -> str:
     """1 GPU, 2 GPUs."""
-    return f"{number(count)} GPU{'s' * (count != 1)}"
+    return amount(number(count), "GPU")
 
 
 def tenth(value: float) -> str:

@@ -55,7 +55,7 @@ def change_point(latencies_s: Sequence[float]) -> int | Unknown:
     data = np.asarray(latencies_s, dtype=float)
     n = len(data)
     if n < LEAST_SAMPLES:
-        return Unknown(f"{n} answered requests are too few to tell a cold start, {LEAST_SAMPLES} are needed")
+        return Unknown(f"too few answered requests to see a cold start: {n}, at least {LEAST_SAMPLES} are needed")
     if (data <= 0).any():
         return Unknown("a latency of 0 s was recorded")
     logs = np.log(data)

@@ -15,6 +15,7 @@ import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FileFault, InputError, map_os_error
+from gpuledger.scaling.record_fields import LATEST_S
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -151,8 +152,11 @@ def read_trace(path: str | Path | None) -> Iterator[tuple[float, int, int]]:
                 try:
                     yield _seconds(row[layout.at]), int(row[layout.input_tokens]), int(row[layout.output_tokens])
                 except (ValueError, TypeError) as error:
-                    hint = "take the row out, or mend it"
-                    raise FileFault(path, f"line {number} is no request: {error}", hint=hint) from error
+                    hint = "remove the row, or fix it"
+                    raise FileFault(path, f"line {number} is not a request: {error}", hint=hint) from error
+    except csv.Error as error:
+        hint = "shorten the value, or close its quote"
+        raise FileFault(path, f"cannot be read as CSV: {error}", hint=hint) from error
     except (OSError, UnicodeDecodeError) as error:
         raise map_os_error(error if isinstance(error, OSError) else OSError(str(error)), path, "read") from error
 
@@ -168,8 +172,11 @@ def _layout(path: str | Path, columns: Sequence[str]) -> _Layout:
 
 def _seconds(text: str) -> float:
     try:
-        return float(text)
+        at_s = float(text)
     except ValueError:
         # Seven digits of a second are more than Python's instants hold.
         whole, _, part = text.strip().partition(".")
-        return dt.datetime.fromisoformat(whole).replace(tzinfo=dt.UTC).timestamp() + (float(f"0.{part}") if part else 0)
+        at_s = dt.datetime.fromisoformat(whole).replace(tzinfo=dt.UTC).timestamp() + (float(f"0.{part}") if part else 0)
+    if not abs(at_s) < LATEST_S:
+        raise ValueError(f"{text.strip()!r} is not an instant")
+    return at_s

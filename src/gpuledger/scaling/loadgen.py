@@ -120,7 +120,7 @@ def _detail(path: Path) -> tuple[dict[str, Any], list[str]]:
             continue
         try:
             entry = json.loads(line[len(MARK) :])
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if not isinstance(entry, dict) or "key" not in entry:
             continue

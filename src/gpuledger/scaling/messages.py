@@ -15,8 +15,8 @@ _LENGTH = struct.Struct(">I")
 class Task(msgspec.Struct, frozen=True):
     """What one worker does: whom to ask, what, and how long an answer may take.
 
-    `device`: where the worker is on another machine, whom to ask there for telemetry; empty: nobody. `run` names the
-    run, the same for all its workers.
+    `device`: where the worker is on another machine, whom to ask there for telemetry; empty: nobody. `run` is
+    the same for all workers of a run, and known to nobody else.
     """
 
     node: str
@@ -37,6 +37,7 @@ class Ready(msgspec.Struct, tag=True):
     facts: dict[str, Any]
     machine: dict[str, Any]
     problem: str = ""
+    unreachable: str = ""
 
 
 class Records(msgspec.Struct, tag=True):

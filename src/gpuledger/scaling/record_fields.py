@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,11 +10,19 @@ from gpuledger.scaling.records import NOT_GIVEN, LineFault, Node, Request
 from gpuledger.units import Unknown
 
 MOST_S = 1e9  # thirty years
+LEAST_S = 1e-9
+MOST_COUNT = 10**15
 LATEST_S = 1e10  # an instant of a clock that counts seconds since 1970, some centuries on
 SECONDS = ("start_s", "ttft_s", "latency_s")
 COUNTS = ("input_tokens", "output_tokens", "batch")
 REQUEST_FIELDS = {"v", "kind", "node", "request", "ok", "error", "warmup", "lost", "unknown", *SECONDS, *COUNTS}
 _RUN = {"v", "kind", "planned", "nodes", "baseline", "wall_s", "telemetry", "client", "problems", "unknown"}
+
+
+def shown(value: Any) -> str:
+    """A value as the file has it, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class _Fields:
@@ -32,7 +39,7 @@ class _Fields:
         return Unknown(why if isinstance(why, str) and why else NOT_GIVEN)
 
     def refuse(self, name: str, allowed: str) -> Unknown:
-        why = f"{name} is {self._line.get(name)!r}; {allowed}"
+        why = f"{name} is {shown(self._line.get(name))}; {allowed}"
         self.faults.append(LineFault(self._number, self._node, why))
         return Unknown(why)
 
@@ -40,18 +47,22 @@ class _Fields:
         value = self._line.get(name)
         if value is None:
             return self.missing(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             return self.refuse(name, "a number of seconds is allowed")
-        if abs(value) > (LATEST_S if name == "start_s" else MOST_S):
-            return self.refuse(name, "no run lasts so many seconds")
+        if not abs(value) <= (LATEST_S if name == "start_s" else MOST_S):  # so that not-a-number is refused too
+            return self.refuse(name, "no run lasts that many seconds")
+        if 0 < abs(value) < LEAST_S:
+            return self.refuse(name, "no clock shows less than a nanosecond")
         return float(value) if value >= 0 or below_zero else self.refuse(name, "it cannot be below 0")
 
     def count(self, name: str) -> int | Unknown:
         value = self._line.get(name)
         if value is None:
             return self.missing(name)
-        whole = isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
-        return int(value) if whole and value >= 0 else self.refuse(name, "a whole number from 0 is allowed")
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 <= value <= MOST_COUNT or value != int(value):
+            return self.refuse(name, f"a whole number from 0 to {MOST_COUNT:,} is allowed")
+        return int(value)
 
 
 def request_of(line: Mapping[str, Any], number: int) -> tuple[Request | None, list[LineFault]]:
@@ -130,6 +141,10 @@ def run_fields(
         fields.faults.append(LineFault(1, "", "the run has no usable header line: what was planned is not known"))
     wall = both.get("wall_s")
     found_s = fields.seconds("wall_s") if wall is not None else None
+    load = both.get("load")
+    if isinstance(load, Mapping) and not isinstance(load.get("kind"), str | None):
+        why = f"load.kind is {shown(load['kind'])}; a word is wanted: whether requests came at a set rate is not known"
+        fields.faults.append(LineFault(1, "", why))
     client, telemetry, baseline = both.get("client"), both.get("telemetry"), both.get("baseline")
     planned = _planned(header.get("planned"), fields)
     made: dict[str, Any] = {
@@ -159,7 +174,7 @@ def _planned(raw: Any, fields: _Fields) -> Mapping[str, int] | Unknown:
     if raw is None:
         return Unknown(NOT_GIVEN)
     good = isinstance(raw, Mapping) and all(
-        isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in raw.values()
+        isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MOST_COUNT for n in raw.values()
     )
     return dict(raw) if good else fields.refuse("planned", "a mapping of node to number of requests is allowed")
 
@@ -175,7 +190,7 @@ def _nodes(raw: Any, later: Any, fields: _Fields) -> dict[str, Node]:
             fields.faults.append(LineFault(1, str(name), f"the node is {found!r}; a mapping is wanted"))
             continue
         gpu, gpus = found.get("gpu"), found.get("gpus")
-        whole = isinstance(gpus, int) and not isinstance(gpus, bool) and gpus >= 0
+        whole = isinstance(gpus, int) and not isinstance(gpus, bool) and 0 <= gpus <= MOST_COUNT
         whys = found.get("unknown") if isinstance(found.get("unknown"), Mapping) else {}
         out[str(name)] = Node(
             gpu=gpu if isinstance(gpu, str) and gpu else Unknown(str((whys or {}).get("gpu") or NOT_GIVEN)),

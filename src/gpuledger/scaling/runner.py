@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.scaling.bench import Bench, check_bench, header
 from gpuledger.scaling.crew import Crew, LocalCrew
@@ -25,6 +26,7 @@ from gpuledger.scaling.writing import ResultWriter
 from gpuledger.units import Unknown
 
 LOOK_S = 0.25
+SAID = 3
 
 
 class Watch:
@@ -54,6 +56,7 @@ class _State:
     parts: list[tuple[str, bytes]] = field(default_factory=list)
     last_end_s: float = 0.0
     death_s: float = 0.0
+    unreachable: dict[str, str] = field(default_factory=dict)
 
     def problem(self, node: str, words: str) -> None:
         if words not in self.problems.setdefault(node, []):
@@ -75,10 +78,11 @@ class _Running:
     def open(self) -> None:
         """Start the workers and bring them to the barrier; who does not come in time is left out."""
         bench = self._bench
+        shared = secrets.token_hex(16)  # names what workers share on their machine: nobody else may guess it
         tasks = [
             Task(
                 node=s.name, target=bench.target, settings=dict(s.settings), phases=self.plans[s.name],
-                timeout_s=bench.timeout_s, seed=f"{bench.load.seed}/{s.name}", run=self.run_id,
+                timeout_s=bench.timeout_s, seed=f"{bench.load.seed}/{s.name}", run=shared,
                 device=bench.device if bench.elsewhere else "", hz=bench.hz,
             )
             for s in bench.stations
@@ -94,6 +98,16 @@ class _Running:
                 for node in waiting:
                     self._give_up(node, f"it was not ready within {bench.open_s:g} s")
                 return
+
+    def check_reached(self) -> None:
+        """Refuse to measure where no node can be reached: there would be nothing but failures."""
+        found = self.state.unreachable
+        if len(found) == len(self.plans):
+            said = "; ".join(f"{node}: {why}" for node, why in list(found.items())[:SAID])
+            more = f"; and {len(found) - SAID} more" if len(found) > SAID else ""
+            what = "the endpoint" if len(found) == 1 else f"any of the {len(found)} endpoints"
+            hint = "check host and port, and that the server runs: curl URL/v1/models"
+            raise InputError(f"cannot reach {what}: {said}{more}", hint=hint)
 
     def carry_out(self, out: ResultWriter) -> float:
         """Let all start together, keep every answer; how far apart they were told to start."""
@@ -135,6 +149,8 @@ class _Running:
             state.opened[node] = (message.facts, message.machine)
             if message.problem:
                 state.problem(node, message.problem)
+            if message.unreachable:
+                state.unreachable[node] = message.unreachable
         elif isinstance(message, Done):
             state.clients[node], state.found[node] = message.client, message.facts
             state.parts += message.telemetry
@@ -204,6 +220,8 @@ def _run(bench: Bench, crew: Crew, watch: Watch | None) -> Run:
             running.open()
         except KeyboardInterrupt:
             interrupted = True
+        if not interrupted:
+            running.check_reached()
         # Loading and warming up are over: from here on the samples are those of the run.
         local = bench.target == "local_model"
         labels = {"workload": "bench"} if local else {}

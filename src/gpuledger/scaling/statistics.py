@@ -46,7 +46,8 @@ def quantile(values: Sequence[float], share: float) -> float | Unknown:
     if not len(values):
         return Unknown(NOTHING)
     if len(values) < need:
-        return Unknown(f"{len(values)} samples are too few for the {100 * share:g}th percentile, {need} are needed")
+        what = f"too few samples for the {100 * share:g}th percentile"
+        return Unknown(f"{what}: {len(values)}, at least {need} are needed")
     return float(np.quantile(np.asarray(values, dtype=float), share))
 
 

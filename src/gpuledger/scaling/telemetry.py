@@ -72,7 +72,8 @@ class Elsewhere:
 
     def __init__(self, run: str, device: str, hz: float, labels: Mapping[str, str]) -> None:
         self._file = Path(tempfile.gettempdir()) / f"gpuledger-bench-{run}.lock"
-        self._lock = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600)
+        # The temporary folder is everybody's: a link somebody put there is not followed, and `run` cannot be guessed.
+        self._lock = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -90,7 +90,7 @@ def _started(run: Run) -> str | None:
 def _slope(figure: str, points: Sequence[TrendPoint]) -> Slope:
     values = [v.value for p in points if not isinstance(v := getattr(p, figure), Unknown)]
     if len(values) < LEAST_RUNS:
-        why = Unknown(f"{len(values)} runs are too few for a slope, {LEAST_RUNS} are needed")
+        why = Unknown(f"too few runs for a slope: {len(values)}, at least {LEAST_RUNS} are needed")
         return Slope(figure, why, str(why))
     y = np.asarray(values)
     x = np.arange(len(y)) - (len(y) - 1) / 2

@@ -113,7 +113,9 @@ class Worker:
         await self._closed(target, first.warmup, first.concurrency or WARM_CONCURRENCY)
         beside = _beside(task) if task.device else None
         machine = machine_facts() | (beside.facts if beside else {})
-        self._talk.say(Ready(task.node, {**opened.facts, **target.found()}, machine, opened.problem))
+        self._talk.say(
+            Ready(task.node, {**opened.facts, **target.found()}, machine, opened.problem, opened.unreachable)
+        )
         await self._talk.go()
         self._zero = loop.time()
         for order, start, answer in self._early:

@@ -21,6 +21,7 @@ from gpuledger.cli.options import (
 )
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import GpuledgerError, InputError
+from gpuledger.plain_text import visible
 
 if TYPE_CHECKING:
     from gpuledger.advice.statement import AuditStatement
@@ -85,7 +86,7 @@ def command(
     failed = judge.verdict(audit.cost) if judge else ""
     _tell(screen, audit, files, {"failed": failed or None}, err=False)
     if failed:
-        click.echo(f"failed: {failed}", err=True)
+        click.echo(visible(f"failed: {failed}"), err=True)
     return FAILED if failed else 0
 
 

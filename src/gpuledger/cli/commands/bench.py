@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from gpuledger.cli.failures import tell
 from gpuledger.cli.options import PATH, hz_option, screen_options
 from gpuledger.cli.screen import Screen
 
@@ -98,6 +99,11 @@ def command(screen: Screen, price: Decimal | None, fail_on: str | None, **option
     screen.say(f"results: {run.file}", f"next: gpuledger scaling {_quoted(bench.out)}")
     if run.more.get("interrupted"):
         return _INTERRUPTED
+    if not short.ok:
+        first = next((n for n in short.nodes if n.first_error), None)
+        why = f": {first.node}: {first.first_error}" if first else ""
+        tell(f"no request was answered{why}", "check the server and the options of the request; the results are kept")
+        return _FAILED
     return _FAILED if fail_on and (short.failed or short.lost) else 0
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gpuledger.cli.figures import count
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.screen import Screen
 
@@ -43,5 +44,5 @@ def command(screen: Screen, folder: Path, out: Path, node: str, gpu: str | None,
         "reported": log.header["reported"],
     }
     screen.answer(figures)
-    screen.say(f"{len(log.requests):,} samples in {log.wall_s:.3f} s, {lost} of them lost: {path}", *log.notes)
+    screen.say(f"{count(len(log.requests), 'sample')} in {log.wall_s:.3f} s, {lost} of them lost: {path}", *log.notes)
     screen.say(f"next: gpuledger scaling {path}")

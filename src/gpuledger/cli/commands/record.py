@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,9 @@ from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
     from gpuledger.lake.runs import RunNotes
+
+
+MOST_S = 366 * 86_400
 
 
 @click.command("record", context_settings={"allow_interspersed_args": False})
@@ -44,8 +46,8 @@ def command(
     from gpuledger.lake.child import wait_for_end
     from gpuledger.lake.record import Recording
 
-    if duration is not None and not 0 < duration < math.inf:
-        hint = "give a number of seconds above 0; without --duration, Ctrl-C stops the recording"
+    if duration is not None and not 0 < duration <= MOST_S:
+        hint = "give seconds above 0 and up to a year; without --duration Ctrl-C stops"
         raise InputError(f"cannot record for {duration:g} s", hint=hint)
     with Recording(lake_dir, hz=hz, labels=labels_of(labels), device=device, of_job=False) as run:
         if screen.talks:

@@ -10,6 +10,7 @@ import click
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
+from gpuledger.plain_text import visible
 
 if TYPE_CHECKING:
     from gpuledger.cost.pricing import PriceChoice
@@ -76,7 +77,7 @@ def command(
             f"the whole report: {files['scaling.html']}" if out else "the whole report with charts: add --out DIR"
         )
     if failed:
-        click.echo(f"failed: {failed}", err=True)
+        click.echo(visible(f"failed: {failed}"), err=True)
     return FAILED if failed else 0
 
 

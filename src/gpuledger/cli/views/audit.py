@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from gpuledger.advice.statement import AuditStatement, Recommendation
 from gpuledger.cli.figures import NOT_KNOWN, count, instant, percent
+from gpuledger.cli.terminal import escape, text_of
 from gpuledger.cli.views.audit_tables import before, behaviours, dollars_table, groups, prices, roi
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.cost.words import FEW_SAMPLES
@@ -50,7 +49,7 @@ def headline(audit: AuditStatement) -> list[RenderableType]:
     window = f"{instant(c.start_ms)} to {instant(c.end_ms)} UTC, {count(c.gpus, 'GPU')}, {count(c.samples, 'sample')}"
     if c.wall_h < 1:
         window += f", {(c.end_ms - c.start_ms) / MS_PER_S:,.1f} s"
-    return [Text(money, style="bold"), Text(first), Text(window, style="dim")]
+    return [text_of(money, style="bold"), text_of(first), text_of(window, style="dim")]
 
 
 def few(audit: AuditStatement) -> list[RenderableType]:
@@ -61,7 +60,7 @@ def few(audit: AuditStatement) -> list[RenderableType]:
     words = (
         f"Only {count(c.samples, 'sample')} in this window: too few to judge. Record for longer, or widen the window."
     )
-    return [Text(words, style="bold yellow")]
+    return [text_of(words, style="bold yellow")]
 
 
 def bill(view: AuditView) -> Table:
@@ -116,7 +115,7 @@ def savings(view: AuditView) -> RenderableType:
     """The naive sum beside the honest figures, and how they come about in words."""
     found = view.savings
     if isinstance(found, Unknown):
-        return Text(f"Savings: {found}")
+        return text_of(f"Savings: {found}")
     made = report_tables.build_table("savings", view, TABLES)
     table = plain_table("All changes together, of the bill")
     table.add_column("")
@@ -145,12 +144,12 @@ def advice(audit: AuditStatement) -> list[RenderableType]:
     for i in shown:
         out += [*_one(i + 1, found[i], marks[i]), ""]
     if rest := [r.id for i, r in enumerate(found) if i not in shown]:
-        out += [Text(f"and {len(rest)} more: {', '.join(rest)} (--out DIR or --json)", style="dim"), ""]
+        out += [text_of(f"and {len(rest)} more: {', '.join(rest)} (--out DIR or --json)", style="dim"), ""]
     return out
 
 
 def _one(rank: int, r: Recommendation, marked: str) -> Iterable[RenderableType]:
-    yield Text(f"{rank}. {r.title}{f' ({marked})' if marked else ''}", style="bold")
+    yield text_of(f"{rank}. {r.title}{f' ({marked})' if marked else ''}", style="bold")
     lines = (
         f"{worth(r)}; effort {r.effort.words}",
         f"for {where(r)} ({count(r.gpus, 'GPU')})",
@@ -165,7 +164,7 @@ def _one(rank: int, r: Recommendation, marked: str) -> Iterable[RenderableType]:
 
 def indented(line: str, columns: int, style: str = "") -> Padding:
     """A sentence set in from the left."""
-    return Padding(Text(line, style=style), (0, 0, 0, columns), expand=False)
+    return Padding(text_of(line, style=style), (0, 0, 0, columns), expand=False)
 
 
 def sentences(title: str, lines: Iterable[str]) -> list[RenderableType]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from gpuledger.cli.figures import NOT_KNOWN, count, number
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.cost.statement import NOT_ASKED
 from gpuledger.report import tables as report_tables

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from gpuledger.cli.figures import number, percent
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.efficiency.calibration_files import BoardCalibration, Spread
 

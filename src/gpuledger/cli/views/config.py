@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from gpuledger.cli.figures import number
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.cost.encode import plain
 from gpuledger.plan.migrate_config import Config

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from gpuledger.cli.figures import percent
 from gpuledger.cli.published import comparison, published_s0
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.cli.views.statement import findings, title
 from gpuledger.efficiency.statement import EfficiencyStatement

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from gpuledger.cli.figures import NOT_KNOWN, number, parameters, percent, size
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.plan.fit import Fit
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.cli.figures import number
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.units import known
 

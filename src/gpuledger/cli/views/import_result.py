@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from gpuledger.cli.figures import count
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import plain_table
 from gpuledger.lake.importing import ImportResult
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rich.console import RenderableType
-from rich.markup import escape
 
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.plan.from_ledger_statement import LakePlan
 from gpuledger.report.lake_plan_tables import moves_table, namespaces_table, refused_table, risks

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table as Drawn
 
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.plan.migrate_sets import MigrationSet
 from gpuledger.plan.migrate_statement import MigrationPlan
@@ -94,10 +94,10 @@ def as_text(drawn: Iterable[RenderableType], width: int = 100) -> str:
     """The same as plain text, for a caller in Python."""
     import io
 
-    from rich.console import Console
+    from gpuledger.cli.terminal import Terminal
 
     out = io.StringIO()
-    console = Console(file=out, width=width, highlight=False, emoji=False, color_system=None, force_terminal=False)
+    console = Terminal(file=out, width=width, color_system=None, force_terminal=False)
     for part in drawn:
         console.print(part)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

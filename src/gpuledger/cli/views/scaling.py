@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
+from gpuledger.cli.terminal import escape, text_of
 from gpuledger.cli.views.look import plain_table
 from gpuledger.report import tables as report_tables
 from gpuledger.report.scaling_lines import faults_of, lines_of
@@ -27,13 +26,13 @@ def parts(made: ScalingStatement, width: int) -> list[RenderableType]:
     """What a reader needs to decide; the documents have the rest."""
     view = ScalingView(made)
     out: list[RenderableType] = [
-        Text(made.headline, style="bold"),
-        Text(made.second),
-        Text(" · ".join(view.head), style="dim"),
+        text_of(made.headline, style="bold"),
+        text_of(made.second),
+        text_of(" · ".join(view.head), style="dim"),
         "",
     ]
     letter = "not graded" if isinstance(made.overall, Unknown) else made.overall
-    out += [scorecard(view), Text(f"Overall: {letter}. {made.overall_words}", style="bold"), ""]
+    out += [scorecard(view), text_of(f"Overall: {letter}. {made.overall_words}", style="bold"), ""]
     out += [*_block(table(view, "scaling", width))[:1], *_sentences("", lines_of("curve", made))]
     # Of memory nobody knows, the scorecard says why, once.
     known = any(not isinstance(n.memory_used_bytes, Unknown) for n in made.facts.nodes)
@@ -117,4 +116,4 @@ def _sentences(title: str, lines: Iterable[str]) -> list[RenderableType]:
     if not found:
         return []
     head: list[RenderableType] = [f"[bold]{title}[/]"] if title else []
-    return [*head, *(Padding(Text(f"- {line}"), (0, 0, 0, 2), expand=False) for line in found), ""]
+    return [*head, *(Padding(text_of(f"- {line}"), (0, 0, 0, 2), expand=False) for line in found), ""]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import RenderableType
-from rich.markup import escape
-from rich.text import Text
 
 from gpuledger.cli.figures import number, percent
+from gpuledger.cli.terminal import escape, text_of
 from gpuledger.cli.views.look import plain_table
 from gpuledger.scaling.figures import Ranged
 from gpuledger.scaling.trend import Trend, TrendPoint
@@ -27,8 +26,8 @@ def parts(trend: Trend) -> list[RenderableType]:
             escape(Path(p.file).name), escape(_started(p.started)), str(p.nodes), percent(_value(p.success_pct)),
             number(_value(p.throughput_per_s), 3), number(_value(p.warm_latency_mean_s), 3),
         )  # fmt: skip
-    lines: list[RenderableType] = [Text(f"{s.figure}: {s.direction}" + _slope(s.per_run_pct)) for s in trend.slopes]
-    moved = [Text(words) for p in trend.points if p.changes for words in _since(p)]
+    lines: list[RenderableType] = [text_of(f"{s.figure}: {s.direction}" + _slope(s.per_run_pct)) for s in trend.slopes]
+    moved = [text_of(words) for p in trend.points if p.changes for words in _since(p)]
     return [table, "", *moved, "", *lines]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from gpuledger.cli.figures import NOT_KNOWN, count, instant, number, percent
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, GroupRow, Means, Range
 from gpuledger.report.adding import shares_adding_up
+from gpuledger.report.written import amount
 from gpuledger.units import Unknown, known
 
 WIDE = 110
@@ -55,7 +56,7 @@ def headline(statement: EfficiencyStatement) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True, style="bold")
     table.add_column(style="dim")
-    counters = fleet.rfu_counters_pct
+    counters, observed = fleet.rfu_counters_pct, amount(number(fleet.observed_h, 0), "observed GPU-hour")
     rows = (
         ("GPU utilization", percent(fleet.gpu_util_pct), "time a kernel was running, however small"),
         ("Power intensity (PIF)", number(fleet.pif, 3), "power over board power"),
@@ -64,7 +65,7 @@ def headline(statement: EfficiencyStatement) -> Table:
         *_measured(fleet.rfu_measured_pct),
         ("Efficiency gap", _points(fleet.efficiency_gap_pp), "utilization less RFU by power"),
         ("Bottlenecked", percent(active.bottlenecked_pct_of_active), "of active time: busy, drawing little power"),
-        ("Energy", _unit(fleet.energy_kwh, "kWh", 0), f"over {number(fleet.observed_h, 0)} observed GPU-hours"),
+        ("Energy", _unit(fleet.energy_kwh, "kWh", 0), f"over {observed}"),
     )
     for name, value, note in rows:
         table.add_row(name, value, escape(note))

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.console import RenderableType
-from rich.markup import escape
 from rich.table import Table
 
 from gpuledger.cli.figures import NOT_KNOWN, count, number, percent, size
+from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 
 Figures = Mapping[str, Any]

@@ -13,7 +13,7 @@ from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing
 from gpuledger.report.marks import Row, empty, layered, rows_of
 from gpuledger.report.theme import Theme
-from gpuledger.report.written import money, percent, tenth, usd
+from gpuledger.report.written import amount, money, percent, tenth, usd
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 WIDTH, ROW_HEIGHT = 560, 38
@@ -56,7 +56,7 @@ def _title(audit: AuditStatement) -> tuple[str, str]:
     if isinstance(dollars, Unknown):
         waste = sum(times.each()[k.name] for k in bucket_kinds() if k.waste) / MS_PER_HOUR
         paid = f"{tenth(times.paid_h)} h"
-        return f"{tenth(waste)} of {tenth(times.paid_h)} paid GPU-hours were not put to use", paid
+        return f"{tenth(waste)} of {amount(tenth(times.paid_h), 'paid GPU-hour')} were not put to use", paid
     paid = money(dollars.paid_usd)
     return f"{money(dollars.waste_usd)} of {paid} was not put to use", paid
 

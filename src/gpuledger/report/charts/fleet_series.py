@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import altair as alt
 
 from gpuledger.catalog.thresholds import Thresholds
@@ -9,7 +11,7 @@ from gpuledger.efficiency.statement import EfficiencyStatement, HourRow
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, empty, layered, plottable, rows_of, spread
 from gpuledger.report.theme import Theme
-from gpuledger.report.written import instant, percent, whole, write
+from gpuledger.report.written import amount, instant, percent, whole, write
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
 
 WIDTH = 640
@@ -36,11 +38,14 @@ def _title(s: EfficiencyStatement) -> str:
     return f"GPUs read {percent(util)} busy; what they did with it is not known"
 
 
-def _lines(s: EfficiencyStatement, theme: Theme, measures: tuple[Measure, ...], y: alt.Y, dates: bool) -> alt.Chart:
+def _lines(
+    s: EfficiencyStatement, theme: Theme, measures: tuple[Measure, ...], y: alt.Y, dates: bool
+) -> list[alt.Chart]:
+    """The lines, and the points that stand alone."""
     rows: list[Row] = [
-        {"at": h.start_ms, "value": plottable(getattr(h, field)), "role": role, "name": name}
+        {**place, "role": role, "name": name}
         for field, role, name in measures
-        for h in s.hours
+        for place in _places([(h.start_ms, _end_ms(h), plottable(getattr(h, field))) for h in s.hours])
     ]
     roles = [role for _, role, _ in measures]
     colours = alt.Scale(domain=roles, range=[theme.colour(r) for r in roles])
@@ -48,17 +53,32 @@ def _lines(s: EfficiencyStatement, theme: Theme, measures: tuple[Measure, ...], 
     short = bool(s.hours) and s.hours[-1].start_ms - s.hours[0].start_ms < 2 * MS_PER_DAY
     form = "%-d %b %H:%M" if short else "%-d %b"
     axis = alt.Axis(title=None, format=form, labels=dates, tickCount=4 if short else 8, labelOverlap="greedy")
-    return (
-        alt.Chart(rows_of(rows))
-        .mark_line(strokeWidth=2.2, point=len(s.hours) < 3)
-        .encode(
-            x=alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis),
-            y=y,
-            color=alt.Color("role:N", legend=None, scale=colours),
-            strokeDash=alt.StrokeDash("role:N", legend=None, scale=dashes),
-            description="name:N",
-        )
+    encoded = alt.Chart(rows_of(rows)).encode(
+        x=alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis),
+        y=y,
+        color=alt.Color("role:N", legend=None, scale=colours),
+        description="name:N",
     )
+    line = encoded.mark_line(strokeWidth=2.2).encode(strokeDash=alt.StrokeDash("role:N", legend=None, scale=dashes))
+    if not any(row["alone"] for row in rows):
+        return [line]
+    return [line, encoded.mark_point(filled=True, size=30, opacity=1, aria=False).transform_filter("datum.alone")]
+
+
+def _end_ms(h: HourRow) -> int:
+    return h.start_ms + int(h.hours * MS_PER_HOUR)
+
+
+def _places(found: Sequence[tuple[int, int, float | None]]) -> list[Row]:
+    """Points of a line (start, end, value): broken where hours are missing; a point alone has no line, so is marked."""
+    out: list[Row] = []
+    for i, (start, end, value) in enumerate(found):
+        joins_last = i > 0 and found[i - 1][1] >= start and found[i - 1][2] is not None
+        joins_next = i + 1 < len(found) and found[i + 1][0] <= end and found[i + 1][2] is not None
+        out.append({"at": start, "value": value, "alone": value is not None and not joins_last and not joins_next})
+        if i + 1 < len(found) and found[i + 1][0] > end:
+            out.append({"at": end, "value": None, "alone": False})
+    return out
 
 
 def _last(s: EfficiencyStatement, field: str) -> float | None:
@@ -82,7 +102,7 @@ def _hover(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
     """An unseen strip per hour that tells its figures; none where there would be too many."""
     if len(s.hours) > HOVER_LIMIT:
         return []
-    rows = [{"at": h.start_ms, "to": h.start_ms + int(h.hours * MS_PER_HOUR), "label": _hour_words(h)} for h in s.hours]
+    rows = [{"at": h.start_ms, "to": _end_ms(h), "label": _hour_words(h)} for h in s.hours]
     strip = alt.Chart(rows_of(rows)).mark_rect(opacity=0, color=theme.palette.grid)
     return [
         strip.encode(
@@ -112,7 +132,7 @@ def _tflops(s: EfficiencyStatement, theme: Theme) -> alt.LayerChart:
     whole_fleet = s.capacity.fleet
     achievable, counted = whole_fleet.achievable_tflops, whole_fleet.realized_counters_tflops
     y = alt.Y("value:Q", title="TFLOPS", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4, format=",.0f"))
-    layers = [_lines(s, theme, TFLOPS, y, dates=True)]
+    layers = _lines(s, theme, TFLOPS, y, dates=True)
     levels = [(plottable(achievable), "muted", "Achievable"), (plottable(counted), "rfu_counters", "By counters")]
     for place, role, _ in levels:
         if place is not None:
@@ -141,10 +161,10 @@ def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:  
     pct = alt.Y("value:Q", title="%", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(tickCount=5))
     pif = alt.Y("value:Q", title="PIF", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=3, format=".1f"))
     ends = [(_last(s, f), role, _with_mean(s, f, name)) for f, role, name in MEASURES]
-    first = [_lines(s, theme, MEASURES, pct, dates=False), *_ends(ends, theme, 9), *_hover(s, theme)]
+    first = [*_lines(s, theme, MEASURES, pct, dates=False), *_ends(ends, theme, 9), *_hover(s, theme)]
     words = "PIF" if isinstance(s.fleet.pif, Unknown) else f"PIF {write(s.fleet.pif, 'factor')}"
     second = [
-        _lines(s, theme, PIF, pif, dates=False),
+        *_lines(s, theme, PIF, pif, dates=False),
         *_ends([(_last(s, "pif"), "rfu_power", words)], theme, 0),
         *_hover(s, theme),
     ]
@@ -154,7 +174,7 @@ def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:  
         _tflops(s, theme),
         spacing=18,
     ).resolve_scale(color="independent", strokeDash="independent")
-    return Drawing(title, subtitle, f"Three panels over {len(s.hours)} hours. {title}.", body)
+    return Drawing(title, subtitle, f"Three panels over {amount(whole(len(s.hours)), 'hour')}. {title}.", body)
 
 
 def _with_mean(s: EfficiencyStatement, field: str, name: str) -> str:

@@ -10,7 +10,7 @@ from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import empty, layered, rows_of
 from gpuledger.report.outline import next_target
 from gpuledger.report.theme import Theme
-from gpuledger.report.written import gpus, percent, round_percent, tenth, whole, write
+from gpuledger.report.written import amount, gpus, percent, round_percent, tenth, whole, write
 from gpuledger.units import Unknown
 
 WIDTH, ROW_HEIGHT = 480, 58
@@ -39,9 +39,9 @@ def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:  
         {
             "target": f"{round_percent(r.target_rfu_pct)} RFU",
             "gpus": r.equivalent_gpus,
-            "words": f"{tenth(r.equivalent_gpus)} GPUs",
-            "hours": f"{whole(r.gpu_hours_per_day)} GPU-hours a day, {whole(r.gpu_hours_per_month)} a month",
-            "label": f"Target {percent(r.target_rfu_pct)}: {tenth(r.equivalent_gpus)} GPUs",
+            "words": amount(tenth(r.equivalent_gpus), "GPU"),
+            "hours": f"{amount(whole(r.gpu_hours_per_day), 'GPU-hour')} a day, {whole(r.gpu_hours_per_month)} a month",
+            "label": f"Target {percent(r.target_rfu_pct)}: {amount(tenth(r.equivalent_gpus), 'GPU')}",
         }
         for r in s.roi
     ]

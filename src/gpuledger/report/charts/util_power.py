@@ -12,7 +12,7 @@ from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import empty, halo, layered, rows_of
 from gpuledger.report.theme import Theme
-from gpuledger.report.written import percent, plain, round_percent, tenth
+from gpuledger.report.written import amount, percent, plain, round_percent, tenth
 from gpuledger.units import Unknown
 
 WIDTH, HEIGHT = 600, 400
@@ -34,8 +34,8 @@ def _cells(s: EfficiencyStatement, theme: Theme) -> alt.Chart:
             "pif": min(c.pif_low + BIN_PIF / 2, 0.99),
             "hours": c.hours,
             "class": c.klass.lower(),
-            "label": f"{plain(c.klass)}: {tenth(c.hours)} GPU-hours at {c.util_low_pct:.0f} % utilization and up, "
-            f"PIF {c.pif_low:.2f} and up",
+            "label": f"{plain(c.klass)}: {amount(tenth(c.hours), 'GPU-hour')} at {c.util_low_pct:.0f} % utilization "
+            f"and up, PIF {c.pif_low:.2f} and up",
         }
         for c in s.util_power
     ]

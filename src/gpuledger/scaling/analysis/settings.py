@@ -33,4 +33,4 @@ def open_loop(run: Run) -> str | None:
     """How requests came, where they came at a set rate: then throughput shows the rate, not what the nodes can do."""
     load = run.more.get("load")
     kind = load.get("kind") if isinstance(load, Mapping) else run.more.get("loop")
-    return str(kind) if kind in OPEN_LOOPS else None
+    return kind if isinstance(kind, str) and kind in OPEN_LOOPS else None

@@ -1,6 +1,6 @@
 """What can be benchmarked? One file a kind of target; each registers itself.
 
-openai_http        an OpenAI-compatible endpoint; sse: reading its stream
+openai_http        an OpenAI-compatible endpoint; sse: reading its stream; address: where it is
 python_callable    a function of the user's own
 local_model        a model in torch on this machine's GPU
 """
@@ -31,10 +31,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Opened:
-    """What a target says of itself when opened: facts for the node, and words where something is not right."""
+    """What a target says of itself when opened: facts for the node, and words where something is not right.
+
+    `unreachable`: why nothing can be asked there at all; empty where something can.
+    """
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
+    unreachable: str = ""
 
 
 class Target(Protocol):

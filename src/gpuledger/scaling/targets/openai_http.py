@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import ssl
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar
-from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from gpuledger.catalog.files import data_dir
-from gpuledger.errors import InputError
 from gpuledger.scaling.http_stream import Connection
 from gpuledger.scaling.load import Order
 from gpuledger.scaling.targets import TARGETS, Answer, Opened
+from gpuledger.scaling.targets.address import address_of, authorization, shown
 from gpuledger.scaling.targets.sse import Body, Completion
 
 E = TypeVar("E", Completion, Body)
 # Servers close a connection that rested for some seconds; none does after less than this.
 RESTED_S = 1.0
+# A host that did not answer so many times in a row, and never before, is not asked again.
+TRIES = 3
+CONNECT_S = 10.0
 APIS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
 
 
@@ -46,25 +47,25 @@ class OpenAiHttp:
 
     def __init__(self, settings: Mapping[str, Any], seed: str, timeout_s: float) -> None:
         self._set = msgspec.convert(dict(settings), Settings)
-        self._at = check_url(self._set.url)
+        self._at = address_of(self._set.url)
+        self._refused, self._reached, self._unreachable = 0, False, ""
         self._model, self._timeout_s = self._set.model, timeout_s
         self._idle: list[tuple[Connection, float]] = []
-        self._secure = ssl.create_default_context() if self._at.scheme == "https" else None
+        self._secure = ssl.create_default_context() if self._at.secure else None
         self._dice = random.Random(seed)  # noqa: S311 - prompts, not secrets
         self._text = _words_of(seed)
-        key = os.environ.get(self._set.key_env, "") if self._set.key_env else ""
-        self._head = f"Host: {self._at.netloc}\r\nUser-Agent: gpuledger\r\nAccept: */*\r\n" + (
-            f"Authorization: Bearer {key}\r\n" if key else ""
-        )
-        self._prefix = self._at.path.rstrip("/").removesuffix("/v1")
+        who = authorization(self._at, self._set.key_env)
+        self._head = f"Host: {self._at.host}\r\nUser-Agent: gpuledger\r\nAccept: */*\r\n{who}"
 
     async def open(self) -> Opened:
         """Ask for the models: whether it answers, and which model it has where none was named."""
-        raw = f"GET {self._prefix}/v1/models HTTP/1.1\r\n{self._head}\r\n".encode()
+        raw = f"GET {self._at.target('/v1/models')} HTTP/1.1\r\n{self._head}\r\n".encode()
         body = await self._exchange(raw, lambda: Body(asyncio.get_running_loop()))
-        facts = {"url": self._set.url, "model": self._model}
+        url = shown(self._set.url)
+        facts = {"url": url, "model": self._model}
         if body.code != 200 or body.why:
-            return Opened(facts, f"{self._set.url} does not say which models it has: {body.why or f'HTTP {body.code}'}")
+            problem = f"{url} does not say which models it has: {body.why or f'HTTP {body.code}'}"
+            return Opened(facts, problem, unreachable=self._unreachable)
         with contextlib.suppress(msgspec.DecodeError, KeyError, IndexError, TypeError):
             self._model = self._model or str(msgspec.json.decode(body.raw)["data"][0]["id"])
         return Opened(facts | {"model": self._model})
@@ -87,7 +88,7 @@ class OpenAiHttp:
             else {"messages": [{"role": "user", "content": prompt}]}
         )
         raw = msgspec.json.encode(body | self._set.extra)
-        head = f"POST {self._prefix}{APIS[self._set.api]} HTTP/1.1\r\n{self._head}Content-Type: application/json\r\n"
+        head = f"POST {self._at.target(APIS[self._set.api])} HTTP/1.1\r\n{self._head}Content-Type: application/json\r\n"
         return f"{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw
 
     def _prompt(self, order: Order) -> str:
@@ -103,10 +104,9 @@ class OpenAiHttp:
         deadline = loop.time() + self._timeout_s
         while True:
             exchange, (kept, rested_s) = make(), self._rested(loop.time())
-            try:
-                connection = kept or await self._connect(deadline - loop.time())
-            except (OSError, ValueError) as error:
-                exchange.broken(_why_not(error, self._timeout_s))
+            connection = kept or await self._connect(deadline - loop.time())
+            if connection is None:
+                exchange.broken(self._unreachable)
                 return exchange
             timer = loop.call_at(deadline, exchange.broken, f"no whole answer within {self._timeout_s:g} s")
             connection.ask(raw, exchange)
@@ -130,11 +130,19 @@ class OpenAiHttp:
                 return connection, now - since
         return None, 0.0
 
-    async def _connect(self, within_s: float) -> Connection:
-        loop = asyncio.get_running_loop()
-        port = self._at.port or (443 if self._secure else 80)
-        joining = loop.create_connection(Connection, self._at.hostname or "", port, ssl=self._secure)
-        _, connection = await asyncio.wait_for(joining, within_s)
+    async def _connect(self, left_s: float) -> Connection | None:
+        """A new connection; None, and why in `_unreachable`, where there is none or the host never had one."""
+        if self._refused >= TRIES and not self._reached:
+            return None
+        loop, within_s = asyncio.get_running_loop(), min(left_s, CONNECT_S)
+        joining = loop.create_connection(Connection, self._at.hostname, self._at.port, ssl=self._secure)
+        try:
+            _, connection = await asyncio.wait_for(joining, within_s)
+        except (OSError, ValueError) as error:
+            self._refused += 1
+            self._unreachable = _why_not(error, min(self._timeout_s, CONNECT_S))
+            return None
+        self._reached, self._refused, self._unreachable = True, 0, ""
         return connection
 
     def found(self) -> Mapping[str, Any]:
@@ -146,18 +154,6 @@ class OpenAiHttp:
         for connection, _ in self._idle:
             connection.close()
         await asyncio.sleep(0)
-
-
-def check_url(url: str) -> SplitResult:
-    """The parts of an endpoint's address; refused where it is none."""
-    found = urlsplit(url)
-    try:
-        good = found.scheme in ("http", "https") and bool(found.hostname) and found.port != 0
-    except ValueError:
-        good = False
-    if not good:
-        raise InputError(f"{url!r} is no endpoint", hint="write it as http://HOST:PORT, or NAME=http://HOST:PORT")
-    return found
 
 
 def _why_not(error: Exception, timeout_s: float) -> str:

@@ -18,5 +18,5 @@ def command(screen: Screen) -> None:
     models = list(load_models().values())
     screen.answer({"models": [as_data(m) for m in models]})
     if screen.talks:
-        screen.show(model_list(models))
+        screen.show(model_list(models, screen.console().width))
         screen.say("", "next: gpuledger train mfu --model NAME ..., or gpuledger plan fit --model NAME ...")

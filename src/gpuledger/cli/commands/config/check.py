@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from gpuledger.cli.failures import BAD_INPUT
+from gpuledger.cli.failures import BAD_INPUT, tell
+from gpuledger.cli.figures import count
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.screen import Screen
 
@@ -27,10 +28,11 @@ def command(screen: Screen, folder: Path | None) -> int:
     where = str(folder or "the shipped reference")
     screen.answer({"where": where, "sound": not faults, "faults": found, "notes": notes})
     for fault in faults if not screen.as_json else ():
-        click.echo(f"error: {fault.message}\nnext: {fault.hint}", err=True)
+        tell(fault.message, fault.hint)
     if config is not None:
         counted = (
-            f"{len(config.instances)} instances, {len(config.sizes)} model sizes, {len(config.workloads)} workloads"
+            f"{count(len(config.instances), 'instance')}, {count(len(config.sizes), 'model size')}, "
+            f"{count(len(config.workloads), 'workload')}, {count(len(config.sets), 'set')}"
         )
-        screen.say(f"{where}: sound: {counted}, {len(config.sets)} sets", *(f"note: {n}" for n in notes))
+        screen.say(f"{where}: sound: {counted}", *(f"note: {n}" for n in notes))
     return BAD_INPUT if faults else 0

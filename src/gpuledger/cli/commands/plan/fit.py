@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gpuledger.cli.failures import BAD_INPUT
+from gpuledger.cli.failures import BAD_INPUT, tell
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.planning import Asked, run_options
 from gpuledger.cli.screen import Screen
@@ -37,9 +37,6 @@ def command(screen: Screen, asked: Asked, out: Path | None) -> int:
         screen.show(*page(answer))
         screen.say(*(f"written: {path}" for path in files.values()))
     if answer.nowhere:
-        click.echo(f"error: {answer.nowhere}", err=True)
-        click.echo(
-            "next: choose a smaller model; --mode serve and --lora-rank 16 take less than full training", err=True
-        )
+        tell(answer.nowhere, "choose a smaller model; --mode serve and --lora-rank 16 take less than full training")
         return BAD_INPUT
     return 0

@@ -54,14 +54,14 @@ def command(
     from gpuledger.lake.layout import Lake
     from gpuledger.training.mfu import training_utilization
     from gpuledger.training.mfu_encode import as_data
-    from gpuledger.training.rates import rate_for, sequence_for
+    from gpuledger.training.rates import count_for, rate_for, sequence_for
     from gpuledger.units import Unknown
 
     gpu, model = get_gpu(gpu_name), _model(name, config_file)
     rate = rate_for(model, tokens_per_s, images_per_s)
     tokens, assumed = sequence_for(model, sequence, USUAL_SEQUENCE)
     found = training_utilization(
-        model, gpu, rate, count=count, precision=precision, sequence=tokens, recompute=recompute,
+        model, gpu, rate, count=count_for(count), precision=precision, sequence=tokens, recompute=recompute,
         boards=read_boards(Lake(lake_dir)),
     )  # fmt: skip
     if isinstance(found, Unknown):

@@ -1,0 +1,45 @@
+"""How does text reach the terminal so that nothing in a label controls it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape as escape_markup
+from rich.segment import Segment
+from rich.text import Text
+
+from gpuledger.plain_text import visible
+
+
+def escape(text: str) -> str:
+    """Words as words: neither markup nor a control character in them takes effect."""
+    return escape_markup(visible(text))
+
+
+def text_of(words: str, style: str = "") -> Text:
+    """Words without markup, as a text that wraps."""
+    return Text(visible(words), style=style)
+
+
+class Terminal(Console):
+    """A console that writes control characters out, also those in text that nobody escaped."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(highlight=False, emoji=False, **settings)
+
+    def on_broken_pipe(self) -> None:
+        """Left to the caller: rich would end the program with 1, which means something else here."""
+        raise BrokenPipeError
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        """A string with markup, its own line feeds kept."""
+        return super().render_str(visible(text, lines=True), **settings)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Any part; text made without markup is checked here."""
+        if isinstance(renderable, Text):
+            shown = visible(renderable.plain, lines=True)
+            renderable = renderable if shown == renderable.plain else renderable.blank_copy(shown)
+        return super().render(renderable, options)

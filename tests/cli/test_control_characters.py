@@ -1,0 +1,118 @@
+"""Does a control character in a label ever reach a terminal, a page or a chart, and a formula a spreadsheet?"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ESCAPE = "\x1b[31mRED\x1b]0;title\x07"
+HOSTILE = [ESCAPE, "bell\x07bs\x08vt\x0bx", "c1\x9b31m", "\u202eevil", "=cmd|' /C calc'!A0", "@SUM(1+1)", "-2+3"]
+RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+HEADS = (
+    "timestamp", "UUID", "modelName", "Hostname", "cluster", "namespace", "workload", "DCGM_FI_DEV_GPU_UTIL",
+    "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE",
+)  # fmt: skip
+
+
+def clean(text: str) -> bool:
+    return not RAW.search(text)
+
+
+def text_files(folder: str) -> list[Path]:
+    files = [f for f in Path(folder).rglob("*") if f.suffix in {".html", ".md", ".json", ".csv", ".svg"}]
+    assert {f.suffix for f in files} == {".html", ".md", ".json", ".csv", ".svg"}
+    return files
+
+
+@pytest.fixture
+def lake(cli, tmp_path):
+    """One GPU for each hostile label, three hours."""
+    rows = [
+        [f"2026-03-02T{m // 60:02d}:{m % 60:02d}:00Z", f"GPU-{i}", "NVIDIA A100-SXM4-40GB", *[label] * 4, 95, 150,
+         20000, 20000]
+        for i, label in enumerate(HOSTILE) for m in range(0, 180, 5)
+    ]  # fmt: skip
+    with (tmp_path / "f.csv").open("w", newline="", encoding="utf-8") as out:
+        csv.writer(out).writerows([HEADS, *rows])
+    ended = cli("import", "f.csv", "--lake", "lake")
+    assert ended.code == 0, ended
+    return "lake"
+
+
+@pytest.mark.parametrize("command", ["analyze", "audit"])
+def test_labels_change_no_terminal_and_no_document(cli, lake, command):
+    ended = cli(command, "--lake", lake, "--out", "out")
+    assert ended.code == 0, ended.err
+    assert clean(ended.out)
+    assert "\\x1b[31mRED" in ended.out
+    assert "\\u202eevil" in ended.out
+    for file in text_files("out"):
+        assert clean(file.read_text(encoding="utf-8")), file
+    page = Path("out", "report.html" if command == "analyze" else "audit.html").read_text(encoding="utf-8")
+    assert "\\x1b[31mRED" in page
+    assert "c1\\x9b31m" in page
+
+
+def test_json_gives_the_labels_back_as_they_are(cli, lake):
+    ended = cli("analyze", "--lake", lake, "--json")
+    assert clean(ended.out)
+    assert {row["namespace"] for row in ended.json()["per_gpu"]} == set(HOSTILE)
+
+
+def test_a_label_is_never_a_formula_in_a_csv(cli, lake):
+    assert cli("analyze", "--lake", lake, "--out", "out").code == 0
+    assert cli("audit", "--lake", lake, "--out", "out").code == 0
+    names = set()
+    for file in Path("out").glob("*.csv"):
+        rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"), newline="")))
+        for row in rows:
+            for column, cell in row.items():
+                number = re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", cell)
+                assert number or not cell.startswith(("=", "+", "-", "@")), (file, column, cell)
+        names |= {row["namespace"] for row in rows if "namespace" in row}
+    assert {"'=cmd|' /C calc'!A0", "'@SUM(1+1)", "'-2+3"} <= names
+    assert "\\u202eevil" in names
+
+
+def test_numbers_stay_numbers_in_a_csv(cli, lake):
+    assert cli("analyze", "--lake", lake, "--out", "out").code == 0
+    rows = csv.DictReader(io.StringIO(Path("out/gpu_summary.csv").read_text(encoding="utf-8"), newline=""))
+    assert all(float(row["gpu_util_pct"]) == 95 for row in rows)
+
+
+def test_a_node_name_changes_no_scaling_report(cli, tmp_path):
+    nodes = {"a" + ESCAPE: {"gpu": "NVIDIA A30", "gpus": 1}, "b\x00": {"gpu": "NVIDIA A30", "gpus": 1}}
+    rows = [{"v": 1, "kind": "run", "planned": dict.fromkeys(nodes, 20), "nodes": nodes, "baseline": None,
+             "wall_s": 10.0, "model": ESCAPE}]  # fmt: skip
+    common = {"v": 1, "kind": "request", "input_tokens": 66, "output_tokens": 31, "ok": True, "latency_s": 0.5}
+    rows += [{**common, "node": n, "request": i, "start_s": i * 0.5} for n in nodes for i in range(20)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    ended = cli("scaling", "r.jsonl", "--out", "out")
+    assert ended.code == 0, ended.err
+    assert clean(ended.out)
+    assert "a\\x1b[31mRED" in ended.out
+    for file in (f for f in Path("out").rglob("*") if f.suffix in {".html", ".md", ".json", ".svg"}):
+        assert clean(file.read_text(encoding="utf-8")), file
+
+
+def test_errors_write_control_characters_out(cli):
+    for args in (("import", f"{ESCAPE}.csv"), ("analyze", "--lake", "x", "--since", ESCAPE), (ESCAPE,)):
+        ended = cli(*args)
+        assert ended.code == 2
+        assert clean(ended.err), args
+        assert "\\x1b[31mRED" in ended.err
+        told = cli(*args, "--json")
+        assert clean(told.err)
+        if args[0] == "import":
+            assert ESCAPE in json.loads(told.err)["error"]
+
+
+def test_a_line_break_in_a_name_makes_no_line_of_its_own(cli):
+    ended = cli("catalog", "gpu", "no\nnext: rm -rf /")
+    assert ended.code == 2
+    assert [line.partition(":")[0] for line in ended.err.splitlines()] == ["error", "next"]
