@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -192,17 +192,11 @@ class _Import:
     def _settle(self, writer: PartWriter, chunk: pa.Table, parts: tuple[Part, ...]) -> None:
         _, names = device_codes(chunk)
         span = pc.min_max(chunk[schema.TIME])
-        existing = []
-        for part in parts:
-            if part.first_ms > span["max"].as_py() or part.last_ms < span["min"].as_py():
-                continue
-            for group in read_devices(self.lake.path(part), names[0], names[-1]):
-                wanted = set(names)
-                coded = device_names(group)
-                inside = pa.array([t in wanted for t in coded.dictionary.to_pylist()])
-                existing.append(group.filter(inside.take(coded.indices)))
-        old = pa.concat_tables(existing).unify_dictionaries().combine_chunks() if existing else None
-        settled = settle(chunk, old)
+        near = [p for p in parts if p.first_ms <= span["max"].as_py() and p.last_ms >= span["min"].as_py()]
+        settled = settle(chunk, self._existing(near, names))
+        if (settled.spread or settled.conflicts.num_rows) and len(near) < len(parts):
+            # Whether a clock is coarse is decided from all rows of the device's day.
+            settled = settle(chunk, self._existing(parts, names))
         for row in settled.conflicts.select([schema.TIME, "gpu_uuid", ARRIVAL]).to_pylist():
             start, source = max(s for s in self.starts if s[0] < row[ARRIVAL])
             place = f"{row['gpu_uuid']} at {utc(row[schema.TIME]):%Y-%m-%dT%H:%M:%SZ}"
@@ -211,6 +205,16 @@ class _Import:
         self.result.rows_duplicate += settled.duplicates
         self.result.rows_spread += settled.spread
         writer.add(settled.table)
+
+    def _existing(self, parts: Sequence[Part], names: list[str]) -> pa.Table | None:
+        """The rows that parts of the lake hold of some devices, whose names are in order."""
+        found, wanted = [], set(names)
+        for part in parts:
+            for group in read_devices(self.lake.path(part), names[0], names[-1]):
+                coded = device_names(group)
+                inside = pa.array([t in wanted for t in coded.dictionary.to_pylist()])
+                found.append(group.filter(inside.take(coded.indices)))
+        return pa.concat_tables(found).unify_dictionaries().combine_chunks() if found else None
 
     def _keep_rejects(self, number: int) -> None:
         if self.rejects.total:

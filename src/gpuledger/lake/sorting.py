@@ -2,7 +2,7 @@
 
 Rows arrive in batches. Each run of about a million is put in order of (day, device) and kept in memory while little,
 spilled to an Arrow file when much. At the end every day is given out in chunks of whole devices: the slices of that
-device range are gathered from all runs, joined and put in order of (device, time, owner, arrival).
+device range are gathered from all runs, joined and put in order of (device, time, owner, pod, content).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import ipc
 
 from gpuledger.lake.batch import as_dictionary
+from gpuledger.lake.identity import content_keys
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
 
@@ -190,19 +191,24 @@ def ranked(labels: pa.DictionaryArray) -> tuple[np.ndarray, list[str]]:
     return rank[codes], names
 
 
-def owner_codes(table: pa.Table) -> np.ndarray | None:
-    """Each row's owner as a number that sorts like the owner's labels; None where there is one owner only."""
+def series_codes(table: pa.Table) -> np.ndarray | None:
+    """Each row's owner, pod and container as a number that sorts like these labels; None where there is one only."""
     total: np.ndarray | None = None
-    for column in schema.OWNER:
+    size = 1
+    for column in schema.SERIES:
         if column in table.column_names:
             codes, names = ranked(as_dictionary(table[column]))
             if len(names) > 1:
+                if total is not None and size * len(names) >= 1 << 62:
+                    total = np.unique(total, return_inverse=True)[1]
+                    size = int(total.max()) + 1
                 total = codes if total is None else total * len(names) + codes
+                size *= len(names)
     return total
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    """The rows in order of device, time, owner and arrival."""
+    """The rows in order of device, time, owner, pod and container; rows equal in all of these by their content."""
     codes, _ = device_codes(table)
     at = table[schema.TIME].to_numpy()
     if len(codes) < 2 or _rising(codes, at):
@@ -212,11 +218,28 @@ def in_order(table: pa.Table) -> pa.Table:
         order = np.argsort(codes.astype(np.uint16) if small else codes, kind="stable")
         if _rising(codes[order], at[order]):
             return table.take(pa.array(order))
-    owners = owner_codes(table)
-    keys = [at, codes] if owners is None else [owners, at, codes]
+    series = series_codes(table)
+    keys = [at, codes] if series is None else [series, at, codes]
     if ARRIVAL in table.column_names:
         keys.insert(0, table[ARRIVAL].to_numpy())
-    return table.take(pa.array(np.lexsort(keys)))
+    order = np.lexsort(keys)
+    return table.take(pa.array(_by_content(table, order, [at, codes] if series is None else [at, codes, series])))
+
+
+def _by_content(table: pa.Table, order: np.ndarray, keys: list[np.ndarray]) -> np.ndarray:
+    """An order of rows by keys, with the rows that are equal in all of them put in the order of their content."""
+    same = np.ones(len(order) - 1, dtype=bool)
+    for key in keys:
+        same &= np.diff(key[order]) == 0
+    if not same.any():
+        return order
+    ids = np.concatenate(([0], np.cumsum(~same)))
+    places = np.flatnonzero(np.bincount(ids)[ids] > 1)
+    rows = order[places]
+    inside = content_keys(table.take(pa.array(rows)))
+    order = order.copy()
+    order[places] = rows[np.lexsort([np.arange(len(rows)), *inside, ids[places]])]
+    return order
 
 
 def _rising(codes: np.ndarray, at: np.ndarray) -> bool:
