@@ -164,6 +164,7 @@ class _Import:
 
     def finish(self) -> ImportResult:
         """Sort, compare with the lake, write, commit."""
+        self.lake.sweep()
         manifest = self.lake.manifest()
         if manifest.closed_before != self.closed_before:
             raise LakeError(
