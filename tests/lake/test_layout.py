@@ -171,7 +171,7 @@ def test_a_lost_manifest_stops_every_writer_and_names_the_way_out(tmp_path):
     before = part_files(lake)
     again = write(tmp_path / "b.parquet", 2, 30, offset=500)
     for attempt in (lambda: import_files(Lake(lake.root), [again]), Lake(lake.root).require, lake.manifest):
-        with pytest.raises(LakeError, match="manifest.json is missing") as refused:
+        with pytest.raises(LakeError, match=r"manifest\.json is missing") as refused:
             attempt()
         assert "part-*.parquet --lake" in refused.value.hint
     assert part_files(lake) == before
@@ -213,7 +213,7 @@ def test_a_manifest_with_an_impossible_part_is_refused(tmp_path, field, value):
     manifest = json.loads((lake.root / "manifest.json").read_text())
     manifest["parts"][0][field] = value
     (lake.root / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(LakeError, match="not a day|not the file of a part"):
+    with pytest.raises(LakeError, match=r"not a day|not the file of a part"):
         lake.manifest()
 
 

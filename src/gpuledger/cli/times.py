@@ -9,6 +9,8 @@ from gpuledger.errors import InputError
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
 
 _UNIT_MS = {"w": 7 * MS_PER_DAY, "d": MS_PER_DAY, "h": MS_PER_HOUR, "m": 60 * MS_PER_S, "s": MS_PER_S}
+_FIRST_YEAR, _LAST_YEAR = 1970, 2199
+_LONGEST_MS = 1_000 * 365 * MS_PER_DAY
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms])")
 
 
@@ -21,13 +23,24 @@ def instant_ms(text: str) -> int:
             f"{text!r} is not a time", hint="write 2026-01-20, 2026-01-20T08:30 or 2026-01-20T08:30+01:00"
         ) from None
     when = when if when.tzinfo else when.replace(tzinfo=dt.UTC)
+    if not _FIRST_YEAR <= when.year <= _LAST_YEAR:
+        raise InputError(
+            f"{text!r} is not between {_FIRST_YEAR} and {_LAST_YEAR}",
+            hint="leave the option out for all samples, or write a time such as 2026-01-20",
+        )
     return round(when.timestamp() * MS_PER_S)
 
 
 def length_ms(text: str) -> int:
     """A length such as 7d, 12h or 90m in milliseconds."""
     found = _LENGTH.fullmatch(text.strip().lower())
-    length = round(float(found[1]) * _UNIT_MS[found[2]]) if found else 0
+    exact = float(found[1]) * _UNIT_MS[found[2]] if found else 0.0
+    if exact > _LONGEST_MS:
+        raise InputError(
+            f"{text!r} is longer than {_LONGEST_MS // (365 * MS_PER_DAY):,} years",
+            hint="write a length such as 7d or 52w",
+        )
+    length = round(exact)
     if not length:
         raise InputError(
             f"{text!r} is not a length of time", hint="write a number and w, d, h, m or s: 7d, 12h, 90m, 60s"

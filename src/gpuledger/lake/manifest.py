@@ -58,7 +58,7 @@ class _Marks(msgspec.Struct):
 
     version: int
     next_id: int | None = None
-    parts: msgspec.Raw = msgspec.Raw(b"")  # noqa: RUF009
+    parts: msgspec.Raw = msgspec.Raw(b"")
 
 
 def part_name(number: int) -> str:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import ipc
 
 from gpuledger.lake.batch import as_dictionary
-from gpuledger.lake.identity import content_keys
+from gpuledger.lake.identity import content_keys, repeated
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
 
@@ -25,6 +25,8 @@ RUN_ROWS = 1 << 20
 SLICE_ROWS = 1 << 15
 CHUNK_ROWS = 1 << 18
 MEMORY_BYTES = 192 << 20
+# From this many rows of one device and day on, repeated rows are dropped before they pile up.
+MANY_ROWS = 1 << 17
 ARRIVAL = "_arrival"
 
 
@@ -55,6 +57,7 @@ class DaySorter:
         self._rows_of: dict[tuple[int, str], int] = {}
         self._spoken: set[str] | None = None
         self.arrived = 0
+        self.repeats = 0
 
     def add(self, table: pa.Table, arrival: np.ndarray | None = None) -> None:
         """Take some rows; `arrival` numbers them where their order of coming is not enough."""
@@ -93,7 +96,7 @@ class DaySorter:
     def _close_run(self) -> None:
         if not self._waiting:
             return
-        table = pa.concat_tables(self._waiting, promote_options="default").unify_dictionaries().combine_chunks()
+        table = _joined(self._waiting)
         self._waiting, self._waiting_rows = [], 0
         codes, names = device_codes(table)
         day = table[schema.TIME].to_numpy() // MS_PER_DAY
@@ -103,9 +106,23 @@ class DaySorter:
             small = key.max() < np.iinfo(np.uint16).max  # numpy sorts 16-bit keys by radix
             order = np.argsort(key.astype(np.uint16) if small else key, kind="stable")
             table, key = table.take(pa.array(order)), key[order]
+        if len(key) >= MANY_ROWS:
+            table, key = self._without_repeats(table, key)
         self._cut(table, key, first_day, names)
         if self._held_bytes > MEMORY_BYTES:
             self._spill()
+
+    def _without_repeats(self, table: pa.Table, key: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """Rows in order of key (device and day), without the repeated rows of keys that have many rows."""
+        again = np.zeros(len(key), dtype=bool)
+        _, starts, counts = np.unique(key, return_index=True, return_counts=True)
+        for first, rows in zip(starts[counts >= MANY_ROWS].tolist(), counts[counts >= MANY_ROWS].tolist(), strict=True):
+            piece = table.slice(first, rows)
+            again[first : first + rows] = repeated(instants(piece), piece)
+        if not again.any():
+            return table, key
+        self.repeats += int(again.sum())
+        return table.filter(pa.array(~again)), key[~again]
 
     def _cut(self, table: pa.Table, key: np.ndarray, first_day: int, names: list[str]) -> None:
         values, starts, counts = np.unique(key, return_index=True, return_counts=True)
@@ -140,7 +157,8 @@ class DaySorter:
         self._held, self._held_bytes = [], 0
 
     def _gather(self, slices: list[_Slice], first: str, last: str) -> pa.Table:
-        found = []
+        found: list[pa.Table] = []
+        waiting, settled = 0, 0
         readers: dict[int, tuple[pa.OSFile, ipc.RecordBatchFileReader]] = {}
         for s in slices:
             if s.last < first or s.first > last:
@@ -152,10 +170,31 @@ class DaySorter:
                     readers[s.run] = (file, ipc.open_file(file))
                 table = pa.Table.from_batches([readers[s.run][1].get_batch(s.index)])
             found.append(_within(table, first, last) if s.first < first or s.last > last else table)
+            waiting += found[-1].num_rows
+            if waiting - settled >= max(8 * MANY_ROWS, settled):  # one device with a day's repeated rows in many runs
+                found = [self._distinct(found)]
+                waiting = settled = found[0].num_rows
         for file, _ in readers.values():
             file.close()
-        table = pa.concat_tables(found, promote_options="default").unify_dictionaries().combine_chunks()
-        return in_order(table)
+        return in_order(_joined(found))
+
+    def _distinct(self, tables: list[pa.Table]) -> pa.Table:
+        table = _joined(tables)
+        again = repeated(instants(table), table)
+        self.repeats += int(again.sum())
+        return table.filter(pa.array(~again))
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="default").unify_dictionaries().combine_chunks()
+
+
+def instants(table: pa.Table) -> np.ndarray:
+    """A number per row, equal where device and instant are equal, for rows in any order."""
+    codes, names = device_codes(table)
+    at = np.unique(table[schema.TIME].to_numpy(), return_inverse=True)[1]
+    ids: np.ndarray = np.unique(at * len(names) + codes, return_inverse=True)[1]
+    return ids
 
 
 def device_names(table: pa.Table) -> pa.DictionaryArray:

@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import Bound, ValueRule
-from gpuledger.telemetry.stamps import StampReader
+from gpuledger.telemetry.stamps import Fault, StampReader
 
 NOT_A_NUMBER = "not_a_number"
 OUT_OF_RANGE = "out_of_range"
 WRONG_TIME = "wrong_time"
+AMBIGUOUS_TIME = "ambiguous_local_time"
+IMPOSSIBLE_TIME = "impossible_local_time"
 NO_DEVICE = "no_device"
 
 _MIG_PROFILE = re.compile(r"^(\d+)(?:c\.\d+)?g\.")
@@ -65,8 +67,10 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     out: dict[str, pa.Array] = {}
     at_ms, wrong = stamps.read(batch.column(bound.time))
     limits = schema.columns()[schema.TIME]
-    wrong |= (at_ms < limits.min) | (at_ms > limits.max)
-    faults.add(wrong, bad, WRONG_TIME, bound.time, batch.column(bound.time))
+    for fault, reason in ((Fault.AMBIGUOUS, AMBIGUOUS_TIME), (Fault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
+        faults.add(wrong == fault, bad, reason, bound.time, batch.column(bound.time))
+    outside = (wrong == Fault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
+    faults.add(outside, bad, WRONG_TIME, bound.time, batch.column(bound.time))
     out[schema.TIME] = pa.array(at_ms, pa.int64())
     blank_text = pa.array(bound.mapping.blank_text, pa.string())
     for column, source in bound.labels.items():
