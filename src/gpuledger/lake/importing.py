@@ -103,6 +103,7 @@ class _Import:
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)
+            self._note(path, converted.notes)
             faults = converted.faults
             faults.row = [int(numbers[row]) - 1 for row in faults.row]
             self.rejects.add_faults(str(path), 0, faults)
@@ -127,6 +128,11 @@ class _Import:
             self.result.notes.append(f"{path.name}: times carry no zone; read as {self.zone} (change with --tz)")
         for column, close in suggestions.items():
             self.result.notes.append(f"{path.name}: column {column!r} is not used; did you mean {close!r}?")
+
+    def _note(self, path: Path, notes: Iterable[str]) -> None:
+        """Note something about a file once."""
+        fresh = (f"{path.name}: {note}" for note in notes)
+        self.result.notes += [note for note in dict.fromkeys(fresh) if note not in self.result.notes]
 
     def _note_local_times(self, path: Path, before: Counter[str]) -> None:
         found = self.rejects.counts - before
