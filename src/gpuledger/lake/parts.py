@@ -23,7 +23,8 @@ from gpuledger.units import MS_PER_DAY, utc_day
 # Encodings by how a column behaves: few distinct values, steady growth, or noise (bytes split by place compress best).
 _FEW = {"gpu_util_ratio", "mem_copy_util_ratio", "enc_util_ratio", "dec_util_ratio", "sm_clock_mhz", "mem_clock_mhz",
         "gpu_temp_c", "mem_temp_c", "throttle_bits", "pcie_replays", "remapped_correctable_rows",
-        "remapped_uncorrectable_rows", "row_remap_failures", "xid", "vgpu_license", "slice_ratio", "power_limit_w"}  # fmt: skip
+        "remapped_uncorrectable_rows", "row_remap_failures", "xid", "vgpu_license", "slice_ratio",
+        "power_limit_w"}  # fmt: skip
 _DICTIONARY = [*schema.labels(), *_FEW]
 _ENCODING = {
     c.name: "DELTA_BINARY_PACKED" if c.name in (schema.TIME, "energy_mj") else "BYTE_STREAM_SPLIT"
