@@ -546,3 +546,194 @@ class TestTheSystemSaysNo:
         assert ended.returncode == 2
         assert "disk is full" in ended.stderr
         assert "Traceback" not in ended.stderr
+
+
+NARROW = "timestamp,UUID,modelName,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE"
+
+
+def narrow(file: Path, stamps: list[str], device: str = "GPU-0") -> Path:
+    """One device at these times, every reading different."""
+    lines = [f"{text},{device},NVIDIA H100 80GB HBM3,{i % 100},{100 + i / 10}" for i, text in enumerate(stamps)]
+    file.write_text("\n".join([NARROW, *lines, ""]))
+    return file
+
+
+def minutes(first: str, count: int) -> list[str]:
+    day, _, clock = first.partition(" ")
+    start_at = int(clock[:2]) * 60 + int(clock[3:])
+    return [f"{day} {m // 60:02d}:{m % 60:02d}" for m in range(start_at, start_at + count)]
+
+
+def instants_in(lake: str = "lake") -> list[str]:
+    """The times in the lake, in order, UTC."""
+    from gpuledger.lake.layout import Lake
+    from gpuledger.units import utc
+
+    found = Lake(lake)
+    stamps = sorted(t for p in found.manifest().parts for t in pq.read_table(found.path(p))["at_ms"].to_pylist())
+    return [f"{utc(t):%Y-%m-%d %H:%M}" for t in stamps]
+
+
+class TestBrokenAndHugeFiles:
+    """Files that cannot be unpacked, and small files that hold far too much."""
+
+    @pytest.mark.parametrize("where", [0.1, 0.5, 0.999])
+    def test_a_flipped_bit_in_a_gzip(self, cli, lake_before, tmp_path, where):
+        raw = bytearray(gzip.compress(narrow(tmp_path / "f.csv", minutes("2026-03-02 00:00", 1200)).read_bytes()))
+        raw[max(12, int(where * len(raw)) - 4)] ^= 0x10
+        file = tmp_path / "f.csv.gz"
+        file.write_bytes(raw)
+        refused(cli, file, lake_before, "cannot be unpacked", "export the file again")
+
+    def test_ragged_rows_that_are_not_utf8(self, cli, lake_before, tmp_path):
+        file = narrow(tmp_path / "f.csv", minutes("2026-03-02 00:00", 1200))
+        file.write_bytes(file.read_bytes() + "caf\u00e9,2,3,4,5,6,7\n".encode("latin-1"))
+        ended = refused(cli, file, lake_before, "not UTF-8")
+        assert "pyarrow" not in ended.err
+
+    @pytest.mark.parametrize("header", ["", NARROW + "\n"])
+    def test_an_endless_line_is_refused_in_bounded_memory(self, tmp_path, header):
+        file = tmp_path / "f.csv.gz"
+        with gzip.open(file, "wb", compresslevel=1) as out:
+            out.write(header.encode())
+            for _ in range(1_200):
+                out.write(b"x" * 1_000_000)
+        ended, peak_mb = peak("import", file, "--lake", "lake", cwd=tmp_path)
+        assert ended.returncode == 2
+        assert "longer than" in ended.stderr
+        assert not (tmp_path / "lake").exists()
+        assert peak_mb < 500
+
+    def test_repeated_rows_are_dropped_in_bounded_memory(self, tmp_path):
+        file = tmp_path / "f.csv.gz"
+        rows = narrow(tmp_path / "f.csv", minutes("2026-03-02 00:00", 1000)).read_text().splitlines(keepends=True)
+        with gzip.open(file, "wt", compresslevel=1) as out:
+            out.write(rows[0])
+            for _ in range(6_000):
+                out.write("".join(rows[1:]))
+        ended, peak_mb = peak("import", file, "--lake", "lake", "--json", cwd=tmp_path)
+        said = json.loads(ended.stdout)
+        assert (said["rows_read"], said["rows_added"], said["rows_duplicate"]) == (6_000_000, 1_000, 5_999_000)
+        assert peak_mb < 750
+
+    def test_a_header_of_one_huge_name(self, cli, lake_before, tmp_path):
+        (tmp_path / "f.csv").write_text("x" * 131_071 + "\n1\n")
+        refused(cli, tmp_path / "f.csv", lake_before)
+        (tmp_path / "f.csv").write_text("a" + "," * 150_000 + "\n1\n")
+        refused(cli, tmp_path / "f.csv", lake_before, "longer than")
+
+
+def peak(*args, cwd):
+    """How a command ended, and the most memory it held, in MB."""
+    code = (
+        "import resource, runpy, sys; sys.argv[0] = 'gpuledger'\n"
+        "try: runpy.run_module('gpuledger', run_name='__main__')\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, *map(str, args)]
+    ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)
+    return ended, int(ended.stderr.splitlines()[-1])
+
+
+class TestLocalTimes:
+    """Hours that come twice or never, where times carry no zone."""
+
+    def rejected(self, cli, file):
+        return cli("import", file, "--lake", "lake", "--tz", "America/New_York", "--json").json()
+
+    def test_a_repeated_hour_that_is_gone_through_twice(self, cli, tmp_path):
+        stamps = minutes("2025-11-02 00:30", 90) + minutes("2025-11-02 01:00", 90)
+        said = self.rejected(cli, narrow(tmp_path / "f.csv", stamps))
+        assert (said["rows_added"], said["rejects"]) == (180, {})
+        assert instants_in() == minutes("2025-11-02 04:30", 180)
+
+    def test_newest_first(self, cli, tmp_path):
+        stamps = minutes("2025-11-02 00:30", 90) + minutes("2025-11-02 01:00", 90)
+        said = self.rejected(cli, narrow(tmp_path / "f.csv", stamps[::-1]))
+        assert (said["rows_added"], said["rejects"]) == (180, {})
+        assert instants_in() == minutes("2025-11-02 04:30", 180)
+
+    def test_devices_in_turns(self, cli, tmp_path):
+        stamps = minutes("2025-11-02 00:30", 90) + minutes("2025-11-02 01:00", 90)
+        lines = [f"{t},GPU-{d},NVIDIA H100 80GB HBM3,{i % 100},300" for i, t in enumerate(stamps) for d in range(3)]
+        (tmp_path / "f.csv").write_text("\n".join([NARROW, *lines, ""]))
+        said = self.rejected(cli, tmp_path / "f.csv")
+        assert (said["rows_added"], said["rejects"]) == (540, {})
+
+    def test_typed_times_without_a_zone(self, cli, tmp_path):
+        stamps = minutes("2025-11-02 00:30", 90) + minutes("2025-11-02 01:00", 90)
+        table = pa.table(
+            {
+                "timestamp": pa.array(stamps).cast(pa.timestamp("s")),
+                "UUID": ["GPU-0"] * 180,
+                UTIL: [float(i % 100) for i in range(180)],
+            }
+        )
+        pq.write_table(table, tmp_path / "f.parquet")
+        said = self.rejected(cli, tmp_path / "f.parquet")
+        assert (said["rows_added"], said["rejects"]) == (180, {})
+        assert instants_in() == minutes("2025-11-02 04:30", 180)
+
+    @pytest.mark.parametrize(
+        ("stamps", "first", "count"),
+        [
+            (minutes("2025-11-02 00:30", 60), "2025-11-02 04:30", 60),
+            (minutes("2025-11-02 01:30", 60), "2025-11-02 06:30", 60),
+        ],
+    )
+    def test_half_an_hour_that_joins_one_side_only(self, cli, tmp_path, stamps, first, count):
+        said = self.rejected(cli, narrow(tmp_path / "f.csv", stamps))
+        assert (said["rows_added"], said["rejects"]) == (count, {})
+        assert instants_in() == minutes(first, count)
+
+    def test_a_repeated_hour_gone_through_once_is_not_guessed(self, cli, tmp_path):
+        said = self.rejected(cli, narrow(tmp_path / "f.csv", minutes("2025-11-02 00:30", 180)))
+        assert (said["rows_added"], said["rejects"]) == (120, {"ambiguous_local_time": 60})
+        assert any("occur twice" in n for n in said["notes"])
+
+    def test_an_hour_that_does_not_exist_costs_only_its_own_rows(self, cli, tmp_path):
+        said = self.rejected(cli, narrow(tmp_path / "f.csv", minutes("2026-03-08 01:30", 150)))
+        assert (said["rows_added"], said["rejects"]) == (90, {"impossible_local_time": 60})
+        assert instants_in() == minutes("2026-03-08 06:30", 90)
+
+    @pytest.mark.parametrize("text", ["1e308", "-1e308", "1e20", "9999999999999999999999", "inf"])
+    def test_an_absurd_number_costs_only_its_own_row(self, cli, tmp_path, text):
+        stamps = [text, *(str(1_772_409_600 + 60 * i) for i in range(9))]
+        said = cli("import", narrow(tmp_path / "f.csv", stamps), "--lake", "lake", "--json").json()
+        assert (said["rows_added"], said["rejects"]) == (9, {"wrong_time": 1})
+        stamps = pa.array([1e308, *(1_772_409_600.0 + 60 * i for i in range(10, 19))])
+        pq.write_table(
+            pa.table({"timestamp": stamps, "UUID": ["GPU-0"] * 10, UTIL: [1.0] * 10}), tmp_path / "f.parquet"
+        )
+        said = cli("import", tmp_path / "f.parquet", "--lake", "lake", "--json").json()
+        assert (said["rows_added"], said["rejects"]) == (9, {"wrong_time": 1})
+
+    @pytest.mark.parametrize(
+        "args",
+        [
+            ("--since", "0001-01-01"),
+            ("--until", "9999-12-31T23:59:59.999999+00:00"),
+            ("--last", "99999999999d"),
+            ("--last", "9" * 400 + "d"),
+        ],
+    )
+    def test_windows_outside_all_time(self, cli, lake_before, args):
+        ended = cli("analyze", "--lake", "lake", *args)
+        assert ended.code == 2
+        assert "next: " in ended.err
+
+    def test_a_clock_set_back_is_explained(self, cli, tmp_path):
+        """100 of 600 seconds come again with other readings: said where, and nothing else is lost."""
+        seconds = [*range(300), *range(200, 500)]
+        stamps = [f"2026-03-02T00:{s // 60:02d}:{s % 60:02d}.250Z" for s in seconds]
+        said = cli("import", narrow(tmp_path / "f.csv", stamps), "--lake", "lake", "--json").json()
+        assert (said["rows_added"], said["rejects"]) == (400, {"conflicts_with_another_row": 200})
+        kept = rows_of(Path(said["rejects_file"]))
+        assert all("the clock was set back" in k["value"] for k in kept)
+        assert "row 301 of" in next(k["value"] for k in kept if k["row"] == "201")
+
+    def test_a_clock_set_back_on_whole_seconds_loses_nothing(self, cli, tmp_path):
+        seconds = [*range(300), *range(200, 500)]
+        stamps = [f"2026-03-02T00:{s // 60:02d}:{s % 60:02d}Z" for s in seconds]
+        said = cli("import", narrow(tmp_path / "f.csv", stamps), "--lake", "lake", "--json").json()
+        assert (said["rows_added"], said["rows_spread"], said["rejects"]) == (600, 100, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -156,3 +157,148 @@ def test_a_newer_manifest_is_refused(tmp_path):
     with pytest.raises(LakeError, match="not a manifest"):
         Lake(tmp_path).manifest()
     assert Lake(tmp_path / "none").manifest() == Manifest()
+
+
+def part_files(lake: Lake) -> set[str]:
+    return {str(f.relative_to(lake.root)) for f in (lake.root / "samples").rglob("*") if not f.is_dir()}
+
+
+def test_a_lost_manifest_stops_every_writer_and_names_the_way_out(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path / "a.parquet", 2, 30)])
+    kept = (lake.root / "manifest.json").read_bytes()
+    (lake.root / "manifest.json").unlink()
+    before = part_files(lake)
+    again = write(tmp_path / "b.parquet", 2, 30, offset=500)
+    for attempt in (lambda: import_files(Lake(lake.root), [again]), Lake(lake.root).require, lake.manifest):
+        with pytest.raises(LakeError, match=r"manifest\.json is missing") as refused:
+            attempt()
+        assert "part-*.parquet --lake" in refused.value.hint
+    assert part_files(lake) == before
+    assert not lake.exists()
+    recovered = Lake(tmp_path / "recovered")
+    import_files(recovered, sorted(lake.root.glob("samples/*/part-*.parquet")))
+    assert rows_of(recovered) == 120
+    (lake.root / "manifest.json").write_bytes(kept)
+    import_files(lake, [again])
+    assert rows_of(lake) == 240
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", '{"version": 1}', '{"version": 1, "next_id": 1}', "[]", "null", '{"version": 0}']
+)
+def test_a_manifest_that_is_not_whole_is_refused(tmp_path, text):
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path / "a.parquet", 1, 5)])
+    before = part_files(lake)
+    (lake.root / "manifest.json").write_text(text)
+    with pytest.raises(LakeError, match="not a manifest"):
+        import_files(lake, [tmp_path / "a.parquet"])
+    assert part_files(lake) == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("day", "2026-13-45"),
+        ("day", "../../etc"),
+        ("day", "20260120"),
+        ("file", "../x.parquet"),
+        ("file", "mine.parquet"),
+    ],
+)
+def test_a_manifest_with_an_impossible_part_is_refused(tmp_path, field, value):
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path / "a.parquet", 1, 5)])
+    manifest = json.loads((lake.root / "manifest.json").read_text())
+    manifest["parts"][0][field] = value
+    (lake.root / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(LakeError, match=r"not a day|not the file of a part"):
+        lake.manifest()
+
+
+def test_an_older_manifest_put_back_never_costs_newer_files(tmp_path):
+    """Files the manifest does not name keep their ids and their bytes, through imports, merges and sweeps."""
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path / "a.parquet", 1, 30, days=1)])
+    old = (lake.root / "manifest.json").read_bytes()
+    import_files(lake, [write(tmp_path / "b.parquet", 1, 30, offset=100, days=1)])
+    newest = lake.path(lake.manifest().parts[-1])
+    content = newest.read_bytes()
+    (lake.root / "manifest.json").write_bytes(old)
+    lake = Lake(lake.root)
+    import_files(lake, [write(tmp_path / "c.parquet", 1, 30, offset=200, days=1)])
+    assert lake.manifest().parts[-1].id == 3
+    with lake.locked():
+        merge_day(lake, "2026-01-20")
+    assert newest.read_bytes() == content
+    assert rows_of(lake) == 60
+
+
+def test_sweeping_follows_no_links_and_leaves_foreign_files(tmp_path):
+    lake, elsewhere = Lake(tmp_path / "lake"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for i in range(2):
+        import_files(lake, [write(tmp_path / f"{i}.parquet", 1, 30, offset=100 * i, days=1)])
+    day = lake.root / "samples" / "day=2026-01-20"
+    mine = [elsewhere / "part-00000009.parquet", day / "notes.parquet", day / "part-00000077.parquet"]
+    for file in mine:
+        file.write_text("not of the lake")
+    (lake.root / "samples" / "day=2026-01-21").symlink_to(elsewhere)
+    with lake.locked():
+        merge_day(lake, "2026-01-20")
+        lake.sweep()
+    assert [f.read_text() for f in mine] == ["not of the lake"] * 3
+    assert rows_of(lake) == 60
+
+
+def test_what_killed_work_left_is_cleared_and_running_work_is_not(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path / "a.parquet", 1, 30, days=1)])
+    code = (
+        "import os, sys; from gpuledger.lake.layout import Lake; from gpuledger.lake.importing import import_files\n"
+        "Lake._write = lambda self, manifest: os._exit(9)\n"
+        "import_files(Lake(sys.argv[1]), sys.argv[2:])"
+    )
+    late = write(tmp_path / "b.parquet", 1, 30, offset=100, days=1)
+    killed = subprocess.run([sys.executable, "-c", code, str(lake.root), str(late)], check=False)
+    assert killed.returncode == 9
+    day = lake.root / "samples" / "day=2026-01-20"
+    assert len(list(day.iterdir())) == 2, "the commit was cut off after its file was moved"
+    assert list((lake.root / "staging").iterdir())
+    foreign = lake.root / "staging" / "mine"
+    foreign.mkdir()
+    with lake.staging() as running:
+        (running / "half.parquet").write_text("work in progress")
+        import_files(lake, [late])
+        assert (running / "half.parquet").exists()
+    assert {p.name for p in (lake.root / "staging").iterdir()} == {"mine"}
+    assert {p.name for p in day.iterdir()} == {p.file for p in lake.manifest().parts}
+    assert rows_of(lake) == 60
+
+
+def test_a_first_import_killed_at_its_commit_is_not_a_lost_manifest(tmp_path):
+    code = (
+        "import os, sys; from gpuledger.lake.layout import Lake; from gpuledger.lake.importing import import_files\n"
+        "Lake._write = lambda self, manifest: os._exit(9)\n"
+        "import_files(Lake(sys.argv[1]), sys.argv[2:])"
+    )
+    lake, file = Lake(tmp_path / "lake"), write(tmp_path / "a.parquet", 1, 30, days=1)
+    assert subprocess.run([sys.executable, "-c", code, str(lake.root), str(file)], check=False).returncode == 9
+    assert part_files(lake)
+    assert lake.manifest() == Manifest()
+    import_files(lake, [file])
+    assert part_files(lake) == {str(lake.path(p).relative_to(lake.root)) for p in lake.manifest().parts}
+    assert rows_of(lake) == 30
+
+
+def test_files_replaced_before_a_kill_are_deleted_later(tmp_path, monkeypatch):
+    lake = Lake(tmp_path / "lake")
+    for i in range(2):
+        import_files(lake, [write(tmp_path / f"{i}.parquet", 1, 30, offset=100 * i, days=1)])
+    with monkeypatch.context() as patch, lake.locked():
+        patch.setattr(Lake, "sweep", lambda self: None)
+        merge_day(lake, "2026-01-20")
+    assert len(part_files(lake)) == 3
+    import_files(lake, [write(tmp_path / "c.parquet", 1, 30, offset=900, days=1)])
+    assert part_files(lake) == {str(lake.path(p).relative_to(lake.root)) for p in lake.manifest().parts}

@@ -51,8 +51,44 @@ def test_any_order_in_days_and_devices_in_order_out(tmp_path_factory, memory, ro
                 assert not seen or max(seen) < min(names)
                 seen.update(names)
                 out += [
-                    (r["at_ms"] // DAY_MS, r["gpu_uuid"], r["gpu_instance_id"] or "", r["at_ms"], r[ARRIVAL])
+                    (
+                        r["at_ms"] // DAY_MS,
+                        r["gpu_uuid"],
+                        r["gpu_instance_id"] or "",
+                        r["at_ms"],
+                        r["power_w"],
+                        r[ARRIVAL],
+                    )
                     for r in chunk.to_pylist()
                 ]
-    assert out == sorted(out, key=lambda r: (r[0], f"{r[1]}/{r[2]}".rstrip("/"), r[3], r[4]))
+    # Rows of one device and instant stand in the order of what they hold, not of their arrival.
+    assert out == sorted(out, key=lambda r: (r[0], f"{r[1]}/{r[2]}".rstrip("/"), *r[3:]))
     assert sorted((r[3], r[1], r[2]) for r in out) == sorted((a, u, i or "") for a, u, i in rows)
+
+
+def test_repeated_rows_of_a_busy_device_are_dropped_as_they_come(tmp_path, monkeypatch):
+    """A thousand times the same ten rows: each run keeps ten, and so does the day; other devices are left alone."""
+    monkeypatch.setattr(sorting, "RUN_ROWS", 500)
+    monkeypatch.setattr(sorting, "MANY_ROWS", 100)
+    sorter = DaySorter(tmp_path)
+    once = batch([(1000 * i, "a", None) for i in range(10)])
+    for _ in range(1000):
+        sorter.add(once)
+    sorter.add(batch([(0, "b", None)] * 3))
+    days = sorter.days()
+    assert sum(s.rows for s in sorter._slices) < 500
+    rows = sum(chunk.num_rows for day in days for chunk in sorter.chunks(day))
+    assert rows + sorter.repeats == 10_003
+    assert rows < 500
+
+
+def test_repeated_rows_of_many_runs_are_dropped_while_they_are_gathered(tmp_path, monkeypatch):
+    monkeypatch.setattr(sorting, "RUN_ROWS", 10)
+    monkeypatch.setattr(sorting, "MANY_ROWS", 10)
+    sorter = DaySorter(tmp_path)
+    for _ in range(1000):
+        sorter.add(batch([(1000 * i, "a", None) for i in range(10)]))
+    (day,) = sorter.days()
+    (chunk,) = sorter.chunks(day)
+    assert chunk.num_rows < 10 * 10 * 10
+    assert chunk.num_rows + sorter.repeats == 10_000

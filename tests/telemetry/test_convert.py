@@ -6,6 +6,9 @@ import pyarrow as pa
 import pytest
 
 from gpuledger.errors import FileFault, UnknownName
+from gpuledger.lake.importing import import_files
+from gpuledger.lake.layout import Lake
+from gpuledger.lake.parts import devices_of
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import convert
 from gpuledger.telemetry.mapping import bind, load_mapping, shipped
@@ -169,3 +172,55 @@ def test_the_schema_has_units_meanings_and_bounds():
             assert column.min is not None
             assert column.max is not None
             assert column.min < column.max
+
+
+@pytest.mark.parametrize(
+    ("model", "profile", "share"),
+    [
+        ("NVIDIA A30", "4g.24gb", 1.0),
+        ("NVIDIA A30", "1g.6gb", 0.25),
+        ("NVIDIA A100-SXM4-40GB", "3g.20gb", 3 / 7),
+        ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "3g.20gb", 3 / 7),
+        ("NVIDIA H200", "7g.141gb", 1.0),
+        ("NVIDIA B200", "1g.23gb", 1 / 7),
+    ],
+)
+def test_the_share_of_a_mig_profile_depends_on_its_board(model, profile, share):
+    made = run(s0(MODELNAME=[model], GPU_I_PROFILE=[profile]))
+    assert made.table["slice_ratio"].to_pylist() == [pytest.approx(share)]
+    assert made.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("model", "profile", "why"),
+    [
+        ("NVIDIA X9000", "3g.40gb", "not in the catalog"),
+        ("NVIDIA A10G", "3g.40gb", "not among the GPUs known to support MIG"),
+        ("NVIDIA A30", "7g.40gb", "does not fit"),
+        ("", "3g.40gb", "name no model"),
+    ],
+)
+def test_a_profile_of_an_unknown_board_has_an_unknown_share(model, profile, why):
+    made = run(s0(2, MODELNAME=[model, "NVIDIA H100 80GB HBM3"], GPU_I_PROFILE=[profile, "1g.10gb"]))
+    assert made.table["slice_ratio"].to_pylist() == [None, pytest.approx(1 / 7)]
+    (note,) = made.notes
+    assert why in note
+
+
+def test_gpus_known_by_index_are_named_by_their_host_too():
+    made = run(s0(5, UUID=["0", "0", "gpu1", "nvidia1", "GPU-8f2a"], HOSTNAME=["a", "b", "b", "rack/2", "b"]))
+    assert made.table["gpu_uuid"].to_pylist() == ["a:gpu0", "b:gpu0", "b:gpu1", "rack_2:gpu1", "GPU-8f2a"]
+    assert made.notes == ()
+    alone = run(s0(1, UUID=["0"]))
+    assert alone.table["gpu_uuid"].to_pylist() == ["0"]
+    assert "by its index only" in alone.notes[0]
+
+
+def test_two_hosts_with_a_gpu_0_are_two_gpus(tmp_path):
+    lines = [f"01/20/26 00:{m:02d},0,NVIDIA H100 80GB HBM3,{h},50,300" for m in range(10) for h in ("a", "b")]
+    header = "SCRAPETIME,UUID,MODELNAME,HOSTNAME,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE"
+    (tmp_path / "f.csv").write_text("\n".join([header, *lines, ""]))
+    lake = Lake(tmp_path / "lake")
+    assert import_files(lake, [tmp_path / "f.csv"]).rows_added == 20
+    (part,) = lake.manifest().parts
+    assert devices_of(lake.path(part)) == {"a:gpu0", "b:gpu0"}

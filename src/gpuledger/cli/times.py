@@ -10,6 +10,7 @@ from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
 
 _UNIT_MS = {"w": 7 * MS_PER_DAY, "d": MS_PER_DAY, "h": MS_PER_HOUR, "m": 60 * MS_PER_S, "s": MS_PER_S}
 MOST_MS = 365_250 * MS_PER_DAY
+_FIRST_YEAR, _LAST_YEAR = 1970, 2199
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms])")
 
 
@@ -22,9 +23,11 @@ def instant_ms(text: str) -> int:
             f"{text!r} is not a time", hint="write 2026-01-20, 2026-01-20T08:30 or 2026-01-20T08:30+01:00"
         ) from None
     when = when if when.tzinfo else when.replace(tzinfo=dt.UTC)
-    if not 1970 < when.year < 9999:
-        hint = "give a year from 1971 to 9998, or leave the option out"
-        raise InputError(f"{text!r} is not a time when GPUs were measured", hint=hint)
+    if not _FIRST_YEAR <= when.year <= _LAST_YEAR:
+        raise InputError(
+            f"{text!r} is not between {_FIRST_YEAR} and {_LAST_YEAR}",
+            hint="leave the option out for all samples, or write a time such as 2026-01-20",
+        )
     return round(when.timestamp() * MS_PER_S)
 
 

@@ -1,8 +1,8 @@
 """Where do the samples rest?
 
-layout      the folder on disk, the manifest, atomic commits
+layout      the folder on disk, atomic commits; manifest: its parts; staging: work in progress and its leftovers
 sorting     an external sort by day, device and time in bounded memory
-rows        equal keys in a sorted chunk: duplicates, conflicts, coarse clocks
+rows        equal keys in a sorted chunk: duplicates, conflicts, coarse clocks; identity: when two rows are the same
 parts       one day as a file, read back by device and merged; steady: labels that need not be read for it
 importing   files in, sorted day parts out
 rejects     the rows that could not be taken, kept with the reason

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,12 +18,13 @@ from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake import rejects as why
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.parts import PartWriter, read_devices
-from gpuledger.lake.rejects import Rejects
+from gpuledger.lake.rejects import Rejects, explained_conflicts
 from gpuledger.lake.rows import settle
-from gpuledger.lake.sorting import ARRIVAL, DaySorter, device_codes, device_names
+from gpuledger.lake.sorting import DaySorter, device_codes, device_names
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.convert import convert
+from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
 from gpuledger.telemetry.mapping import Mapping, bind
+from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.sources import open_source
 from gpuledger.telemetry.stamps import StampReader
 from gpuledger.units import Unknown, day_start_ms, utc
@@ -94,12 +96,14 @@ class _Import:
         opened = open_source(path)
         bound = bind(path, opened.names, self.mapping)
         stamps = StampReader(bound.mapping.time.formats, self.zone)
+        stamps.resolve = lambda: passes_of(path, bound, stamps)
         self.starts.append((self.rows_before, str(path)))
         rows, usable, before = 0, 0, self.rejects.counts.copy()
         labels = (*bound.labels.values(), *((bound.time,) if path.suffix != ".parquet" else ()))
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)
+            self._note(path, converted.notes)
             faults = converted.faults
             faults.row = [int(numbers[row]) - 1 for row in faults.row]
             self.rejects.add_faults(str(path), 0, faults)
@@ -115,6 +119,7 @@ class _Import:
             raise _no_usable_row(path, self.rejects, before)
         self.rows_before += rows + len(opened.wrong_rows)
         self._finish_file(path, stamps, bound.suggestions, rows + len(opened.wrong_rows))
+        self._note_local_times(path, before)
 
     def _finish_file(self, path: Path, stamps: StampReader, suggestions: dict[str, str], rows: int) -> None:
         self.result.files += 1
@@ -123,6 +128,22 @@ class _Import:
             self.result.notes.append(f"{path.name}: times carry no zone; read as {self.zone} (change with --tz)")
         for column, close in suggestions.items():
             self.result.notes.append(f"{path.name}: column {column!r} is not used; did you mean {close!r}?")
+
+    def _note(self, path: Path, notes: Iterable[str]) -> None:
+        """Note something about a file once."""
+        fresh = (f"{path.name}: {note}" for note in notes)
+        self.result.notes += [note for note in dict.fromkeys(fresh) if note not in self.result.notes]
+
+    def _note_local_times(self, path: Path, before: Counter[str]) -> None:
+        found = self.rejects.counts - before
+        if rows := found[AMBIGUOUS_TIME]:
+            self.result.notes.append(
+                f"{path.name}: {rows} times occur twice in {self.zone} when clocks are set back; write times in UTC"
+            )
+        if rows := found[IMPOSSIBLE_TIME]:
+            self.result.notes.append(
+                f"{path.name}: {rows} times do not exist in {self.zone}: clocks are set forward over them; check --tz"
+            )
 
     def _check(self, source: str, numbers: np.ndarray, table: pa.Table) -> tuple[pa.Table, np.ndarray]:
         """Leave out rows of closed days and rows whose power no such board can draw."""
@@ -164,6 +185,7 @@ class _Import:
 
     def finish(self) -> ImportResult:
         """Sort, compare with the lake, write, commit."""
+        self.lake.sweep()
         manifest = self.lake.manifest()
         if manifest.closed_before != self.closed_before:
             raise LakeError(
@@ -179,6 +201,7 @@ class _Import:
             part = writer.close()
             if part.rows:
                 staged.append((writer.file, part))
+        self.result.rows_duplicate += self.sorter.repeats
         self.rejects.flush()
         self.result.rows_rejected = self.rejects.total
         self.result.rejects = dict(sorted(self.rejects.counts.items()))
@@ -192,25 +215,32 @@ class _Import:
     def _settle(self, writer: PartWriter, chunk: pa.Table, parts: tuple[Part, ...]) -> None:
         _, names = device_codes(chunk)
         span = pc.min_max(chunk[schema.TIME])
-        existing = []
-        for part in parts:
-            if part.first_ms > span["max"].as_py() or part.last_ms < span["min"].as_py():
-                continue
-            for group in read_devices(self.lake.path(part), names[0], names[-1]):
-                wanted = set(names)
-                coded = device_names(group)
-                inside = pa.array([t in wanted for t in coded.dictionary.to_pylist()])
-                existing.append(group.filter(inside.take(coded.indices)))
-        old = pa.concat_tables(existing).unify_dictionaries().combine_chunks() if existing else None
-        settled = settle(chunk, old)
-        for row in settled.conflicts.select([schema.TIME, "gpu_uuid", ARRIVAL]).to_pylist():
-            start, source = max(s for s in self.starts if s[0] < row[ARRIVAL])
-            place = f"{row['gpu_uuid']} at {utc(row[schema.TIME]):%Y-%m-%dT%H:%M:%SZ}"
-            self.rejects.add(source, row[ARRIVAL] - start, why.CONFLICT, "device, time", place)
+        near = [p for p in parts if p.first_ms <= span["max"].as_py() and p.last_ms >= span["min"].as_py()]
+        settled = settle(chunk, self._existing(near, names))
+        if (settled.spread or settled.conflicts.num_rows) and len(near) < len(parts):
+            # Whether a clock is coarse is decided from all rows of the device's day.
+            settled = settle(chunk, self._existing(parts, names))
+        for (source, row), words in explained_conflicts(chunk, settled.conflicts, self._place):
+            self.rejects.add(source, row, why.CONFLICT, "device, time", words)
         self.result.rows_added += settled.added
         self.result.rows_duplicate += settled.duplicates
         self.result.rows_spread += settled.spread
         writer.add(settled.table)
+
+    def _place(self, arrival: int) -> tuple[str, int]:
+        """The file of a row, and its number there."""
+        start, source = self.starts[bisect_left(self.starts, arrival, key=lambda s: s[0]) - 1]
+        return source, arrival - start
+
+    def _existing(self, parts: Sequence[Part], names: list[str]) -> pa.Table | None:
+        """The rows that parts of the lake hold of some devices, whose names are in order."""
+        found, wanted = [], set(names)
+        for part in parts:
+            for group in read_devices(self.lake.path(part), names[0], names[-1]):
+                coded = device_names(group)
+                inside = pa.array([t in wanted for t in coded.dictionary.to_pylist()])
+                found.append(group.filter(inside.take(coded.indices)))
+        return pa.concat_tables(found).unify_dictionaries().combine_chunks() if found else None
 
     def _keep_rejects(self, number: int) -> None:
         if self.rejects.total:

@@ -12,48 +12,26 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
-import tempfile
+import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from gpuledger.errors import LakeError, map_os_error
+from gpuledger.lake.manifest import (
+    MANIFEST_VERSION,
+    Manifest,
+    Part,
+    decode_manifest,
+    is_place,
+    part_name,
+    part_number,
+)
+from gpuledger.lake.staging import clear_abandoned, forget_moving, moving_into, note_moving, work_folder
 
-MANIFEST_VERSION = 1
-
-
-class Part(msgspec.Struct, frozen=True):
-    """One Parquet file of one UTC day. `made_of` lists the parts it was merged from."""
-
-    id: int
-    day: str
-    file: str
-    rows: int
-    first_ms: int
-    last_ms: int
-    first_device: str
-    last_device: str
-    made_of: tuple[int, ...] = ()
-
-
-class Manifest(msgspec.Struct, frozen=True):
-    """All parts of the lake, the next free id, and the days closed to late samples."""
-
-    version: int = MANIFEST_VERSION
-    next_id: int = 1
-    parts: tuple[Part, ...] = ()
-    closed_before: str = ""
-
-    def days(self) -> list[str]:
-        """The days that have samples, in order."""
-        return sorted({p.day for p in self.parts})
-
-    def of_day(self, day: str) -> tuple[Part, ...]:
-        """The parts of one day."""
-        return tuple(p for p in self.parts if p.day == day)
+__all__ = ["MANIFEST_VERSION", "Lake", "Manifest", "Part", "sync_file", "sync_folder", "write_atomically"]
 
 
 class Lake:
@@ -61,6 +39,7 @@ class Lake:
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
+        self._next_id = 0
 
     @property
     def ledger_dir(self) -> Path:
@@ -74,6 +53,7 @@ class Lake:
     def require(self) -> None:
         """Fail with the next step where there is no lake."""
         if not self.exists():
+            self._refuse_remains()
             raise LakeError(
                 f"{self.root}: there is no lake here",
                 hint=f"import telemetry first: gpuledger import FILE --lake {self.root} (or try gpuledger demo)",
@@ -85,40 +65,45 @@ class Lake:
         try:
             raw = file.read_bytes()
         except FileNotFoundError:
-            return Manifest()
+            self._refuse_remains()
+            return self.manifest() if self.exists() else Manifest()
         except OSError as error:
             raise map_os_error(error, file, "read") from error
-        try:
-            manifest = msgspec.json.decode(raw, type=Manifest)
-        except msgspec.DecodeError as error:
-            raise LakeError(f"{file}: not a manifest: {error}", hint="restore the file from a backup") from error
-        if manifest.version > MANIFEST_VERSION:
-            raise LakeError(
-                f"{file}: format {manifest.version} is newer than this gpuledger reads ({MANIFEST_VERSION})",
-                hint="upgrade gpuledger",
-            )
-        return manifest
+        return decode_manifest(file, raw)
+
+    def _refuse_remains(self) -> None:
+        """Without its manifest a lake is not an empty lake: what is left of it must not be built over."""
+        moving = moving_into(self.root / "staging")
+        left = sum(f.relative_to(self.root / "samples").as_posix() not in moving for f in self._part_files())
+        if (not left and not (self.ledger_dir / "manifest.json").exists()) or self.exists():
+            return
+        new = self.root.with_name(f"{self.root.name}-recovered")
+        files = f"{left} file{'s' * (left != 1)} of samples" if left else "a ledger"
+        recover = (
+            f", or make a new lake from the samples: gpuledger import {self.root}/samples/*/part-*.parquet --lake {new}"
+        )
+        raise LakeError(
+            f"{self.root}: manifest.json is missing, but the folder holds {files}: nothing was changed",
+            hint=f"restore manifest.json from a backup{recover if left else ''}",
+        )
+
+    def _part_files(self) -> Iterator[Path]:
+        """The files in the samples whose names are those of parts."""
+        samples = self.root / "samples"
+        return (f for f in samples.glob("day=*/part-*.parquet") if is_place(f.relative_to(samples).as_posix()))
 
     def path(self, part: Part) -> Path:
         """The file of a part."""
-        return self.root / "samples" / f"day={part.day}" / part.file
+        return self.root / "samples" / part.place
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Path]:
         """A folder of its own on the lake's disk, gone afterwards."""
         try:
-            (self.root / "staging").mkdir(parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(dir=self.root / "staging"))
+            with work_folder(self.root / "staging") as folder:
+                yield folder
         except OSError as error:
             raise map_os_error(error, self.root, "write") from error
-        try:
-            yield folder
-        except OSError as error:
-            raise map_os_error(error, self.root, "write") from error
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                (self.root / "staging").rmdir()
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -143,29 +128,78 @@ class Lake:
         """
         before = self.manifest()
         parts = [p for p in before.parts if p.id not in replaces]
-        next_id = before.next_id
+        gone = [p.place for p in before.parts if p.id in replaces]
+        number = self._first_free(before)
+        named = [
+            msgspec.structs.replace(part, id=number + i, file=part_name(number + i))
+            for i, (_, part) in enumerate(staged)
+        ]
+        after = Manifest(
+            MANIFEST_VERSION,
+            number + len(named),
+            (*parts, *named),
+            max(closed_before, before.closed_before),
+            (*(r for r in before.replaced if (self.root / "samples" / r).exists()), *gone),
+        )
         try:
-            for file, part in staged:
-                named = msgspec.structs.replace(part, id=next_id, file=f"part-{next_id:08d}.parquet")
-                target = self.path(named)
+            for folder in {file.parent for file, _ in staged}:
+                noted = note_moving(folder, [p.place for p in named])
+                if not self.exists():  # after a power cut the note tells a first commit from a lost manifest
+                    sync_file(noted)
+                    sync_folder(folder)
+            for (file, _), part in zip(staged, named, strict=True):
+                target = self.path(part)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 sync_file(file)
                 file.replace(target)
                 sync_folder(target.parent)
-                parts.append(named)
-                next_id += 1
-            after = Manifest(MANIFEST_VERSION, next_id, tuple(parts), max(closed_before, before.closed_before))
-            write_atomically(self.root / "manifest.json", msgspec.json.format(msgspec.json.encode(after), indent=1))
-        except OSError as error:
-            raise map_os_error(error, self.root, "write") from error
+            self._write(after)
+            for folder in {file.parent for file, _ in staged}:
+                forget_moving(folder)
+        except BaseException as error:
+            with contextlib.suppress(OSError, LakeError):
+                self._delete([p.place for p in named], self.manifest())
+            if isinstance(error, OSError):
+                raise map_os_error(error, self.root, "write") from error
+            raise
+        self._next_id = after.next_id
         return after
 
+    def _first_free(self, manifest: Manifest) -> int:
+        """The next id: above those of all files there are, named by the manifest or not."""
+        if not self._next_id:
+            on_disk = (part_number(f.name) or 0 for f in self._part_files())
+            self._next_id = max((*on_disk, *(p.id for p in manifest.parts)), default=0) + 1
+        return max(self._next_id, manifest.next_id)
+
+    def _write(self, manifest: Manifest) -> None:
+        write_atomically(self.root / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+
     def sweep(self) -> None:
-        """Delete part files no manifest names. Call inside `locked()`, when no reader of an older manifest is left."""
-        live = {self.path(p) for p in self.manifest().parts}
-        for file in (self.root / "samples").glob("day=*/*.parquet"):
-            if file not in live:
-                file.unlink(missing_ok=True)
+        """Delete the files that commits have replaced, and what killed work has left. Call inside `locked()`.
+
+        Files that no commit has named are not touched: whose they are is not known.
+        """
+        manifest = self.manifest()
+        self._delete(manifest.replaced, manifest)
+        self._delete(clear_abandoned(self.root / "staging"), manifest)
+
+    def _delete(self, places: Iterable[str], manifest: Manifest) -> None:
+        live, samples = {p.place for p in manifest.parts}, self.root / "samples"
+        for place in places:
+            file = samples / place
+            if place in live or not is_place(place) or file.parent.is_symlink():
+                continue
+            try:
+                if stat.S_ISREG(file.lstat().st_mode):
+                    file.unlink()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise map_os_error(error, file, "delete replaced samples") from error
+            if file.parent.name.removeprefix("day=") not in manifest.days():
+                with contextlib.suppress(OSError):
+                    file.parent.rmdir()
 
 
 def sync_file(file: Path) -> None:

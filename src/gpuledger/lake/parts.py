@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 from gpuledger.errors import LakeError
 from gpuledger.lake.batch import Batch
 from gpuledger.lake.layout import Lake, Part
-from gpuledger.lake.rows import without_conflicts
+from gpuledger.lake.rows import drop_repeats, without_conflicts
 from gpuledger.lake.sorting import DaySorter, device_codes
 from gpuledger.lake.steady import STEADY, SteadyGroup, steady_of
 from gpuledger.telemetry import schema
@@ -22,7 +23,8 @@ from gpuledger.units import MS_PER_DAY, utc_day
 # Encodings by how a column behaves: few distinct values, steady growth, or noise (bytes split by place compress best).
 _FEW = {"gpu_util_ratio", "mem_copy_util_ratio", "enc_util_ratio", "dec_util_ratio", "sm_clock_mhz", "mem_clock_mhz",
         "gpu_temp_c", "mem_temp_c", "throttle_bits", "pcie_replays", "remapped_correctable_rows",
-        "remapped_uncorrectable_rows", "row_remap_failures", "xid", "vgpu_license", "slice_ratio", "power_limit_w"}  # fmt: skip
+        "remapped_uncorrectable_rows", "row_remap_failures", "xid", "vgpu_license", "slice_ratio",
+        "power_limit_w"}  # fmt: skip
 _DICTIONARY = [*schema.labels(), *_FEW]
 _ENCODING = {
     c.name: "DELTA_BINARY_PACKED" if c.name in (schema.TIME, "energy_mj") else "BYTE_STREAM_SPLIT"
@@ -72,7 +74,7 @@ class PartWriter:
         if not table.num_rows:
             return
         at = pc.min_max(table[schema.TIME])
-        _, names = device_codes(table)
+        names = self._checked_order(table)
         self._first_ms = min(self._first_ms, at["min"].as_py()) if self.rows else at["min"].as_py()
         self._last_ms = max(self._last_ms, at["max"].as_py())
         self._first_device = self._first_device or names[0]
@@ -81,6 +83,16 @@ class PartWriter:
         self._firsts |= first_of(without_conflicts(table)[0])
         self._steady.append(steady_of(table))
         self._writer.write_table(with_all_columns(table).cast(self._schema), row_group_size=table.num_rows)
+
+    def _checked_order(self, table: pa.Table) -> list[str]:
+        """The table's devices. Rows out of order would be read as time running backward: they are never written."""
+        codes, names = device_codes(table)
+        step = np.diff(codes)
+        falls = (step < 0) | ((step == 0) & (np.diff(table[schema.TIME].to_numpy()) < 0))
+        if falls.any() or (self.rows and names[0] <= self._last_device):
+            device = names[0] if not falls.any() else names[codes[1:][falls][0]]
+            raise RuntimeError(f"{self.file.name}: rows of {device} are not in order of device and time; none written")
+        return names
 
     def close(self) -> Part:
         """Finish the file; the part's id and name are given when it is committed."""
@@ -130,10 +142,10 @@ def read_devices(path: Path, first: str, last: str) -> Iterator[pa.Table]:
     """The row groups of a part that may hold devices from `first` to `last` (by board)."""
     with open_part(path) as file:
         column = file.schema_arrow.get_field_index("gpu_uuid")
-        low, high = first.split("/", maxsplit=1)[0], last.split("/", maxsplit=1)[0]
+        low = first.split("/", maxsplit=1)[0]
         for i in range(file.num_row_groups):
             stats = file.metadata.row_group(i).column(column).statistics
-            if stats is not None and stats.has_min_max and (str(stats.max) < low or str(stats.min) > high):
+            if stats is not None and stats.has_min_max and (str(stats.max) < low or str(stats.min) > last):
                 continue
             yield with_all_columns(file.read_row_group(i))
 
@@ -161,7 +173,7 @@ def merge_day(lake: Lake, day: str) -> Part:
         (number,) = sorter.days()
         writer = PartWriter(folder / "merged.parquet", number, sorter.never_null())
         for chunk in sorter.chunks(number):
-            writer.add(chunk)
+            writer.add(drop_repeats(chunk))
         made_of = tuple(sorted({i for p in parts for i in (p.made_of or (p.id,))}))
         merged = writer.close()
         staged = Part(**{**{f: getattr(merged, f) for f in merged.__struct_fields__}, "made_of": made_of})

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.lake.sorting import ARRIVAL, device_codes, series_codes
+from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import Faults
+from gpuledger.units import utc
 
 FIELDS = ("file", "row", "reason", "column", "value")
 CONFLICT = "conflicts_with_another_row"
@@ -57,3 +65,43 @@ class Rejects:
                 self._started = True
             writer.writerows(self._rows)
         self._rows = []
+
+
+Place = tuple[str, int]
+
+
+def explained_conflicts(
+    chunk: pa.Table, conflicts: pa.Table, place_of: Callable[[int], Place]
+) -> Iterator[tuple[Place, str]]:
+    """For each row that contradicts another: its file and row, and in words what it contradicts and why that may be.
+
+    `chunk`: all rows of these devices in this import. `place_of`: the file and row of an arrival number.
+    """
+    if not conflicts.num_rows:
+        return
+    went_back = _turned_back_at(chunk)
+    codes, _ = device_codes(conflicts)
+    series = series_codes(conflicts)
+    at = conflicts[schema.TIME].to_numpy()
+    same = (np.diff(codes) == 0) & (np.diff(at) == 0) & (True if series is None else np.diff(series) == 0)
+    edges = [0, *(np.flatnonzero(~same) + 1).tolist(), conflicts.num_rows]
+    arrivals, devices = conflicts[ARRIVAL].to_numpy(), conflicts["gpu_uuid"]
+    for first, last in pairwise(edges):
+        group = sorted(arrivals[first:last].tolist())
+        where = f"{devices[first].as_py()} at {utc(int(at[first])):%Y-%m-%dT%H:%M:%SZ}"
+        back = len({went_back[a] for a in group}) > 1
+        for arrival in group:
+            other = next((a for a in group if a != arrival), None)
+            words = "a row of an earlier import" if other is None else "row {1} of {0}".format(*place_of(other))
+            why = "; between them the clock was set back, or the period is written twice" if back else ""
+            yield place_of(arrival), f"{where}: {words} has other readings{why}"
+
+
+def _turned_back_at(chunk: pa.Table) -> dict[int, int]:
+    """By arrival number: how often the time of the row's series had gone back by then, in the order of arrival."""
+    codes, _ = device_codes(chunk)
+    series = series_codes(chunk)
+    arrival = chunk[ARRIVAL].to_numpy()
+    order = np.lexsort((arrival, codes) if series is None else (arrival, series, codes))
+    back = np.diff(chunk[schema.TIME].to_numpy()[order], prepend=0) < 0
+    return dict(zip(arrival[order].tolist(), np.cumsum(back).tolist(), strict=True))

@@ -47,6 +47,7 @@ def drop_samples(lake: Lake, days: Sequence[str]) -> Dropped:
     """
     dropped = measure(lake, days)
     if not dropped.days:
+        lake.sweep()
         return dropped
     gone = [p for p in lake.manifest().parts if p.day in dropped.days]
     lake.commit([], replaces=tuple(p.id for p in gone), closed_before=dropped.closed_before)

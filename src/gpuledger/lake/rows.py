@@ -1,9 +1,10 @@
-"""What becomes of rows that claim the same device, owner and instant?
+"""What becomes of rows that claim the same device, owner, pod and instant?
 
-The lake is a set of distinct rows. A row that is there already is a duplicate and dropped. Rows that contradict each
-other are conflicts: none of them can be trusted, so all are reported, and posting leaves their instant out. Both
-rules look only at which rows exist, never at which came first. Equal stamps of a coarse clock are no conflict: the
-rows are spread evenly over the clock's tick.
+The lake is a set of distinct rows, kept with the stamps they came with. A row that is there already is a duplicate and
+dropped. What rows of one key mean is decided when they are read, from all rows of the device's day: where the clock
+ticks slower than the device was read, the rows are spread evenly over the tick. Everywhere else they contradict each
+other: none of them can be trusted, so all are reported, and posting leaves their instant out. No rule looks at which
+row came first, so neither the order of imports nor the way files are cut changes what posting sees.
 """
 
 from __future__ import annotations
@@ -12,20 +13,29 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuledger.lake.batch import Batch
-from gpuledger.lake.sorting import ARRIVAL, device_codes, in_order, owner_codes
+from gpuledger.lake.identity import repeated, row_hashes
+from gpuledger.lake.sorting import ARRIVAL, device_codes, in_order, series_codes
 from gpuledger.telemetry import schema
 
+__all__ = [
+    "Settled", "drop_repeats", "groups", "has_equal_keys", "row_hashes", "settle", "spread_coarse_clock",
+    "without_conflicts",
+]  # fmt: skip
+
 _TICKS_MS = (60_000, 1_000)
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
-_NULL = np.uint64(0xD1B54A32D192ED03)
+# A clock counts as coarse where stamps with several rows are no accident: at least two of them, and one stamp in 20.
+_COARSE_STAMPS = 2
+_COARSE_ONE_IN = 20
 
 
 @dataclass(frozen=True)
 class Settled:
-    """The rows to add, and what was found among equal keys. `added` leaves conflicts out; the table holds them."""
+    """The rows to add, and what was found among equal keys. `added` leaves conflicts out; the table holds them.
+
+    `spread`: how many of the new rows will be read later within their clock's tick than they are stamped.
+    """
 
     table: pa.Table
     added: int
@@ -35,127 +45,106 @@ class Settled:
 
 
 def groups(table: pa.Table) -> np.ndarray:
-    """For rows in order: a number per row, equal where device, instant and owner are equal."""
+    """For rows in order: a number per row, equal where device, instant, owner, pod and container are equal."""
     codes, _ = device_codes(table)
     same = (np.diff(codes) == 0) & (np.diff(table[schema.TIME].to_numpy()) == 0)
-    if same.any() and (owners := owner_codes(table)) is not None:
-        same &= np.diff(owners) == 0
-    return np.concatenate(([0], np.cumsum(~same)))
+    if same.any() and (series := series_codes(table)) is not None:
+        same &= np.diff(series) == 0
+    return np.concatenate(([0], np.cumsum(~same)))[: table.num_rows]
 
 
 def has_equal_keys(table: pa.Table) -> bool:
-    """Whether any two rows, in order, share device, instant and owner."""
+    """Whether any two rows, in order, share device, instant, owner, pod and container."""
     ids = groups(table)
     return bool(len(ids) and ids[-1] != len(ids) - 1)
 
 
-def row_hashes(table: pa.Table) -> np.ndarray:
-    """64 bits per row over all schema columns; equal rows have equal hashes whatever their dictionaries."""
-    total = np.zeros(table.num_rows, dtype=np.uint64)
-    for name in schema.columns():
-        hashed = _column_hash(table[name]) if name in table.column_names else np.full(table.num_rows, _NULL)
-        total = (total ^ hashed) * _PRIME
-        total ^= total >> np.uint64(29)
-    return total
-
-
-def _column_hash(column: pa.ChunkedArray) -> np.ndarray:
-    array = column.combine_chunks()
-    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
-    nulls = array.is_null().to_numpy(zero_copy_only=False)
-    if pa.types.is_dictionary(array.type):
-        words = [_text_hash(t) for t in array.dictionary.to_pylist()]
-        table = np.array([*words, int(_NULL)], dtype=np.uint64)
-        return table[array.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)]
-    wide = pa.int64() if pa.types.is_integer(array.type) else pa.float64()
-    bits = array.cast(wide).fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64)
-    return np.where(nulls, _NULL, (bits ^ (bits >> np.uint64(31))) * _PRIME)
-
-
-def _text_hash(text: str | None) -> int:
-    """FNV-1a: the same on every machine, unlike Python's own hash."""
-    if text is None:
-        return int(_NULL)
-    value = 0xCBF29CE484222325
-    for byte in text.encode():
-        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-    return value
+def drop_repeats(table: pa.Table) -> pa.Table:
+    """Rows in order; of rows equal in every column the first is kept."""
+    ids = groups(table)
+    again = repeated(ids, table)
+    return table.filter(pa.array(~again)) if again.any() else table
 
 
 def spread_coarse_clock(table: pa.Table) -> tuple[pa.Table, int]:
-    """Rows in order; where a device's clock ticks slower than it is read, its rows are spread over the tick."""
+    """Rows in order; where a device's clock ticks slower than it is read, its rows are spread over the tick.
+
+    Rows of one stamp stand in the order of their content. Owners and pods that share a stamp share its places too:
+    the first rows of each come first, so that whoever has as many rows gets as much of the time.
+    """
     ids = groups(table)
-    codes, _ = device_codes(table)
-    at = table[schema.TIME].to_numpy().copy()
-    sizes = np.bincount(ids)
-    moved = 0
-    for code in np.unique(codes[sizes[ids] > 1]):
-        rows = np.flatnonzero(codes == code)
-        tick = next((t for t in _TICKS_MS if not (at[rows] % t).any()), 0)
-        if not tick or np.median(sizes[np.unique(ids[rows])]) < 2:
-            continue
-        place = np.arange(len(rows)) - np.searchsorted(ids[rows], ids[rows])
-        at[rows] += place * tick // sizes[ids[rows]]
-        moved += int((place > 0).sum())
+    places, slots, ticks = _places(table, ids)
+    moved = int(((places > 0) & (ticks > 0)).sum())
     if not moved:
         return table, 0
-    return table.set_column(table.column_names.index(schema.TIME), schema.TIME, pa.array(at)), moved
+    at = table[schema.TIME].to_numpy() + places * ticks // slots
+    codes, _ = device_codes(table)
+    order = pa.array(np.lexsort((at, codes)))
+    placed = table.set_column(table.column_names.index(schema.TIME), schema.TIME, pa.array(at))
+    return placed.take(order), moved
+
+
+def _places(table: pa.Table, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For rows in order: the place among the rows of the same key, the places at that stamp, and the tick in ms.
+
+    The tick is 0 where the device's clock is not coarse.
+    """
+    codes, _ = device_codes(table)
+    at = table[schema.TIME].to_numpy()
+    sizes = np.bincount(ids)[ids]
+    places = np.arange(len(ids)) - np.searchsorted(ids, ids)
+    new_stamp = np.append(True, (np.diff(codes) != 0) | (np.diff(at) != 0))
+    stamps = np.flatnonzero(new_stamp)
+    most = np.maximum.reduceat(sizes, stamps)
+    ticks = np.zeros(len(ids), dtype=np.int64)
+    for code in np.unique(codes[sizes > 1]):
+        first, last = np.searchsorted(codes, (code, code + 1))
+        mine = slice(*np.searchsorted(stamps, (first, last)))
+        ticks[first:last] = _tick(at[stamps[mine]], most[mine])
+    return places, most[np.cumsum(new_stamp) - 1], ticks
+
+
+def _tick(stamps: np.ndarray, rows: np.ndarray) -> int:
+    """The tick of a coarse clock in ms from a device's distinct stamps of a day and the rows at each; 0 for others.
+
+    A clock is coarse where it shows every tick and shows some of them more than once.
+    """
+    several = np.count_nonzero(rows > 1)
+    if several < _COARSE_STAMPS or several * _COARSE_ONE_IN < len(stamps):
+        return 0
+    tick = next((t for t in _TICKS_MS if not (stamps % t).any()), 0)
+    steps = np.sort(np.diff(stamps))
+    return tick if tick and steps[(len(steps) - 1) // 2] == tick else 0
 
 
 def settle(table: pa.Table, existing: pa.Table | None) -> Settled:
     """New rows (in order, with arrival numbers) against each other and against rows the lake has already."""
-    arrived, spread, repeats = table, 0, 0
-    if has_equal_keys(table):
-        arrived = _drop_repeats(table)
-        repeats = table.num_rows - arrived.num_rows
-        arrived, spread = spread_coarse_clock(arrived)
+    both = table
     if existing is not None and existing.num_rows:
         old = existing.append_column(ARRIVAL, pa.array(np.full(existing.num_rows, -1, dtype=np.int64)))
-        both = pa.concat_tables([old, arrived], promote_options="default").unify_dictionaries().combine_chunks()
-        arrived = in_order(both)
-    if not has_equal_keys(arrived):
-        fresh = arrived.filter(pc.greater_equal(arrived[ARRIVAL], 0))
-        return Settled(fresh.drop_columns([ARRIVAL]), fresh.num_rows, repeats, fresh.slice(0, 0), spread)
-    new, conflict = _classify(arrived)
-    kept = arrived.filter(pa.array(new)).drop_columns([ARRIVAL])
-    added = int((new & ~conflict).sum())
-    clashing = arrived.filter(pa.array(conflict))
-    old_rows = existing.num_rows if existing is not None else 0
-    repeats += arrived.num_rows - old_rows - added - clashing.num_rows
-    return Settled(kept, added, repeats, clashing, spread)
-
-
-def _drop_repeats(table: pa.Table) -> pa.Table:
-    """Within one import: of rows equal in every column, keep the first."""
-    ids = groups(table)
-    many = np.flatnonzero(np.bincount(ids)[ids] > 1)
-    hashes = row_hashes(table.take(pa.array(many)))
-    order = np.lexsort((many, hashes, ids[many]))
-    again = (np.diff(ids[many][order]) == 0) & (np.diff(hashes[order]) == 0)
-    keep = np.ones(table.num_rows, dtype=bool)
-    keep[many[order[1:][again]]] = False
-    return table.filter(pa.array(keep))
-
-
-def _classify(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Masks over rows in order: new and not there yet; new and in conflict with another row."""
-    ids = groups(table)
-    old = table[ARRIVAL].to_numpy() < 0
-    many = np.flatnonzero(np.bincount(ids)[ids] > 1)
-    hashes = np.zeros(len(ids), dtype=np.uint64)
-    hashes[many] = row_hashes(table.take(pa.array(many)))
-    starts = np.flatnonzero(np.diff(ids, prepend=-1))
-    conflict = (np.minimum.reduceat(hashes, starts) != np.maximum.reduceat(hashes, starts))[ids] & ~old
-    order = np.lexsort((~old, hashes, ids))
-    again = np.zeros(len(ids), bool)
-    again[order[1:]] = (np.diff(ids[order]) == 0) & (np.diff(hashes[order]) == 0)
-    return ~old & ~again, conflict
+        both = pa.concat_tables([old, table], promote_options="default").unify_dictionaries().combine_chunks()
+        both = in_order(both)
+    both = drop_repeats(both)
+    new = both[ARRIVAL].to_numpy() >= 0
+    clash, spread = np.zeros(both.num_rows, dtype=bool), 0
+    if has_equal_keys(both):
+        ids = groups(both)
+        places, _, ticks = _places(both, ids)
+        clash = (np.bincount(ids)[ids] > 1) & (ticks == 0) & new
+        spread = int((new & (ticks > 0) & (places > 0)).sum())
+    kept = both.filter(pa.array(new)).drop_columns([ARRIVAL])
+    duplicates = table.num_rows - kept.num_rows
+    return Settled(kept, int((new & ~clash).sum()), duplicates, both.filter(pa.array(clash)), spread)
 
 
 def without_conflicts(table: pa.Table) -> tuple[pa.Table, int]:
-    """Rows in order with every instant left out that has contradicting rows, and how many rows that were."""
+    """Rows of whole devices and days, in order, as posting sees them, and how many rows were left out.
+
+    Coarse clocks are spread; every instant that has contradicting rows is left out.
+    """
     if not Batch(table).same_instant.any() or not has_equal_keys(table):
         return table, 0
+    table, _ = spread_coarse_clock(table)
     ids = groups(table)
     alone = np.bincount(ids)[ids] == 1
-    return table.filter(pa.array(alone)), int((~alone).sum())
+    return (table, 0) if alone.all() else (table.filter(pa.array(alone)), int((~alone).sum()))

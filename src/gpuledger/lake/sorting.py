@@ -2,7 +2,7 @@
 
 Rows arrive in batches. Each run of about a million is put in order of (day, device) and kept in memory while little,
 spilled to an Arrow file when much. At the end every day is given out in chunks of whole devices: the slices of that
-device range are gathered from all runs, joined and put in order of (device, time, owner, arrival).
+device range are gathered from all runs, joined and put in order of (device, time, owner, pod, content).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import ipc
 
 from gpuledger.lake.batch import as_dictionary
+from gpuledger.lake.identity import content_keys, repeated
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
 
@@ -24,6 +25,8 @@ RUN_ROWS = 1 << 20
 SLICE_ROWS = 1 << 15
 CHUNK_ROWS = 1 << 18
 MEMORY_BYTES = 192 << 20
+# From this many rows of one device and day on, repeated rows are dropped before they pile up.
+MANY_ROWS = 1 << 17
 ARRIVAL = "_arrival"
 
 
@@ -54,6 +57,7 @@ class DaySorter:
         self._rows_of: dict[tuple[int, str], int] = {}
         self._spoken: set[str] | None = None
         self.arrived = 0
+        self.repeats = 0
 
     def add(self, table: pa.Table, arrival: np.ndarray | None = None) -> None:
         """Take some rows; `arrival` numbers them where their order of coming is not enough."""
@@ -92,7 +96,7 @@ class DaySorter:
     def _close_run(self) -> None:
         if not self._waiting:
             return
-        table = pa.concat_tables(self._waiting, promote_options="default").unify_dictionaries().combine_chunks()
+        table = _joined(self._waiting)
         self._waiting, self._waiting_rows = [], 0
         codes, names = device_codes(table)
         day = table[schema.TIME].to_numpy() // MS_PER_DAY
@@ -102,9 +106,23 @@ class DaySorter:
             small = key.max() < np.iinfo(np.uint16).max  # numpy sorts 16-bit keys by radix
             order = np.argsort(key.astype(np.uint16) if small else key, kind="stable")
             table, key = table.take(pa.array(order)), key[order]
+        if len(key) >= MANY_ROWS:
+            table, key = self._without_repeats(table, key)
         self._cut(table, key, first_day, names)
         if self._held_bytes > MEMORY_BYTES:
             self._spill()
+
+    def _without_repeats(self, table: pa.Table, key: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """Rows in order of key (device and day), without the repeated rows of keys that have many rows."""
+        again = np.zeros(len(key), dtype=bool)
+        _, starts, counts = np.unique(key, return_index=True, return_counts=True)
+        for first, rows in zip(starts[counts >= MANY_ROWS].tolist(), counts[counts >= MANY_ROWS].tolist(), strict=True):
+            piece = table.slice(first, rows)
+            again[first : first + rows] = repeated(instants(piece), piece)
+        if not again.any():
+            return table, key
+        self.repeats += int(again.sum())
+        return table.filter(pa.array(~again)), key[~again]
 
     def _cut(self, table: pa.Table, key: np.ndarray, first_day: int, names: list[str]) -> None:
         values, starts, counts = np.unique(key, return_index=True, return_counts=True)
@@ -139,7 +157,8 @@ class DaySorter:
         self._held, self._held_bytes = [], 0
 
     def _gather(self, slices: list[_Slice], first: str, last: str) -> pa.Table:
-        found = []
+        found: list[pa.Table] = []
+        waiting, settled = 0, 0
         readers: dict[int, tuple[pa.OSFile, ipc.RecordBatchFileReader]] = {}
         for s in slices:
             if s.last < first or s.first > last:
@@ -151,10 +170,31 @@ class DaySorter:
                     readers[s.run] = (file, ipc.open_file(file))
                 table = pa.Table.from_batches([readers[s.run][1].get_batch(s.index)])
             found.append(_within(table, first, last) if s.first < first or s.last > last else table)
+            waiting += found[-1].num_rows
+            if waiting - settled >= max(8 * MANY_ROWS, settled):  # one device with a day's repeated rows in many runs
+                found = [self._distinct(found)]
+                waiting = settled = found[0].num_rows
         for file, _ in readers.values():
             file.close()
-        table = pa.concat_tables(found, promote_options="default").unify_dictionaries().combine_chunks()
-        return in_order(table)
+        return in_order(_joined(found))
+
+    def _distinct(self, tables: list[pa.Table]) -> pa.Table:
+        table = _joined(tables)
+        again = repeated(instants(table), table)
+        self.repeats += int(again.sum())
+        return table.filter(pa.array(~again))
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="default").unify_dictionaries().combine_chunks()
+
+
+def instants(table: pa.Table) -> np.ndarray:
+    """A number per row, equal where device and instant are equal, for rows in any order."""
+    codes, names = device_codes(table)
+    at = np.unique(table[schema.TIME].to_numpy(), return_inverse=True)[1]
+    ids: np.ndarray = np.unique(at * len(names) + codes, return_inverse=True)[1]
+    return ids
 
 
 def device_names(table: pa.Table) -> pa.DictionaryArray:
@@ -190,19 +230,24 @@ def ranked(labels: pa.DictionaryArray) -> tuple[np.ndarray, list[str]]:
     return rank[codes], names
 
 
-def owner_codes(table: pa.Table) -> np.ndarray | None:
-    """Each row's owner as a number that sorts like the owner's labels; None where there is one owner only."""
+def series_codes(table: pa.Table) -> np.ndarray | None:
+    """Each row's owner, pod and container as a number that sorts like these labels; None where there is one only."""
     total: np.ndarray | None = None
-    for column in schema.OWNER:
+    size = 1
+    for column in schema.SERIES:
         if column in table.column_names:
             codes, names = ranked(as_dictionary(table[column]))
             if len(names) > 1:
+                if total is not None and size * len(names) >= 1 << 62:
+                    total = np.unique(total, return_inverse=True)[1]
+                    size = int(total.max()) + 1
                 total = codes if total is None else total * len(names) + codes
+                size *= len(names)
     return total
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    """The rows in order of device, time, owner and arrival."""
+    """The rows in order of device, time, owner, pod and container; rows equal in all of these by their content."""
     codes, _ = device_codes(table)
     at = table[schema.TIME].to_numpy()
     if len(codes) < 2 or _rising(codes, at):
@@ -212,11 +257,28 @@ def in_order(table: pa.Table) -> pa.Table:
         order = np.argsort(codes.astype(np.uint16) if small else codes, kind="stable")
         if _rising(codes[order], at[order]):
             return table.take(pa.array(order))
-    owners = owner_codes(table)
-    keys = [at, codes] if owners is None else [owners, at, codes]
+    series = series_codes(table)
+    keys = [at, codes] if series is None else [series, at, codes]
     if ARRIVAL in table.column_names:
         keys.insert(0, table[ARRIVAL].to_numpy())
-    return table.take(pa.array(np.lexsort(keys)))
+    order = np.lexsort(keys)
+    return table.take(pa.array(_by_content(table, order, [at, codes] if series is None else [at, codes, series])))
+
+
+def _by_content(table: pa.Table, order: np.ndarray, keys: list[np.ndarray]) -> np.ndarray:
+    """An order of rows by keys, with the rows that are equal in all of them put in the order of their content."""
+    same = np.ones(len(order) - 1, dtype=bool)
+    for key in keys:
+        same &= np.diff(key[order]) == 0
+    if not same.any():
+        return order
+    ids = np.concatenate(([0], np.cumsum(~same)))
+    places = np.flatnonzero(np.bincount(ids)[ids] > 1)
+    rows = order[places]
+    inside = content_keys(table.take(pa.array(rows)))
+    order = order.copy()
+    order[places] = rows[np.lexsort([np.arange(len(rows)), *inside, ids[places]])]
+    return order
 
 
 def _rising(codes: np.ndarray, at: np.ndarray) -> bool:

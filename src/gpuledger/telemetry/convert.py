@@ -10,17 +10,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gpuledger.catalog.mig import compute_slices
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import Bound, ValueRule
-from gpuledger.telemetry.stamps import StampReader
+from gpuledger.telemetry.stamps import Fault, StampReader
+from gpuledger.units import Unknown
 
 NOT_A_NUMBER = "not_a_number"
 OUT_OF_RANGE = "out_of_range"
 WRONG_TIME = "wrong_time"
+AMBIGUOUS_TIME = "ambiguous_local_time"
+IMPOSSIBLE_TIME = "impossible_local_time"
 NO_DEVICE = "no_device"
 
 _MIG_PROFILE = re.compile(r"^(\d+)(?:c\.\d+)?g\.")
-MIG_SLICES = 7
+# What stands for a GPU where there is no UUID: "0", "gpu0", "nvidia0".
+_INDEX = re.compile(r"(?:gpu|nvidia|card)? ?(\d{1,3})", re.IGNORECASE)
 # What Arrow itself reads as a number, so that one wrong cell changes nothing for its neighbours.
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?|nan))$"
 
@@ -52,11 +57,12 @@ class Faults:
 
 @dataclass(frozen=True)
 class Converted:
-    """A batch in the schema's columns with the faulty rows left out, and those rows' faults."""
+    """A batch in the schema's columns with the faulty rows left out, those rows' faults, and what is not known."""
 
     table: pa.Table
     faults: Faults
     kept: np.ndarray
+    notes: tuple[str, ...] = ()
 
 
 def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Converted:
@@ -65,19 +71,26 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     out: dict[str, pa.Array] = {}
     at_ms, wrong = stamps.read(batch.column(bound.time))
     limits = schema.columns()[schema.TIME]
-    wrong |= (at_ms < limits.min) | (at_ms > limits.max)
-    faults.add(wrong, bad, WRONG_TIME, bound.time, batch.column(bound.time))
+    for fault, reason in ((Fault.AMBIGUOUS, AMBIGUOUS_TIME), (Fault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
+        faults.add(wrong == fault, bad, reason, bound.time, batch.column(bound.time))
+    outside = (wrong == Fault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
+    faults.add(outside, bad, WRONG_TIME, bound.time, batch.column(bound.time))
     out[schema.TIME] = pa.array(at_ms, pa.int64())
     blank_text = pa.array(bound.mapping.blank_text, pa.string())
     for column, source in bound.labels.items():
         out[column] = _label(batch.column(source), blank_text)
+    notes: list[str] = []
+    out["gpu_uuid"] = _device(out["gpu_uuid"], out.get("host"), notes)
     device = batch.column(bound.labels["gpu_uuid"])
     faults.add(
         out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False), bad, NO_DEVICE, bound.labels["gpu_uuid"], device
     )
     for column, (source, rule) in bound.values.items():
         raw = batch.column(source)
-        values, text = _numbers(raw, rule, bound, blank_text)
+        if rule.parse:
+            values, text = _PARSERS[rule.parse](_label(raw, blank_text), out.get("gpu_model"), notes), None
+        else:
+            values, text = _numbers(raw, rule, bound, blank_text)
         if text is not None:
             faults.add(text, bad, NOT_A_NUMBER, source, raw)
         out[column], outside = _fit(values, schema.columns()[column])
@@ -85,7 +98,7 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
             faults.add(outside, bad, OUT_OF_RANGE, source, raw)
     table = pa.table(out)
     kept = np.flatnonzero(~bad) if faults.row else np.arange(batch.num_rows)
-    return Converted(table.take(pa.array(kept)) if faults.row else table, faults, kept)
+    return Converted(table.take(pa.array(kept)) if faults.row else table, faults, kept, tuple(notes))
 
 
 def _label(column: pa.Array, blank_text: pa.Array) -> pa.Array:
@@ -102,8 +115,6 @@ def _label(column: pa.Array, blank_text: pa.Array) -> pa.Array:
 
 def _numbers(raw: pa.Array, rule: ValueRule, bound: Bound, blank_text: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
     """The readings in the schema's unit, and a mask of rows that hold text where a number belongs."""
-    if rule.parse:
-        return _PARSERS[rule.parse](raw, blank_text)
     values, text = _plain(raw, blank_text)
     if np.isfinite(bound.mapping.blank_from) and len(values):
         top = pc.max(values).as_py()
@@ -160,13 +171,63 @@ def _fit(values: pa.Array, column: schema.Column) -> tuple[pa.Array, np.ndarray 
     return values.cast(column.arrow(), safe=False), outside
 
 
-def _mig_profile(raw: pa.Array, blank_text: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
-    """'3g.40gb' is 3 of the board's 7 compute slices."""
-    coded = _label(raw, blank_text)
-    words = coded.dictionary.to_pylist()
-    found = [_MIG_PROFILE.match(w) if w else None for w in words]
-    shares = pa.array([int(m[1]) / MIG_SLICES if m else None for m in found], pa.float64())
-    return shares.take(coded.indices), None
+def _device(uuids: pa.DictionaryArray, hosts: pa.DictionaryArray | None, notes: list[str]) -> pa.DictionaryArray:
+    """The devices; one known by its index only is named by its host too, as every host has a GPU 0."""
+    if not any(word is not None and _INDEX.fullmatch(word) for word in uuids.dictionary.to_pylist()):
+        return uuids
+    pairs, place = _pairs(uuids, hosts)
+    names = [_device_name(uuid, host, notes) for uuid, host in pairs]
+    return pa.array(names, pa.string()).take(place).dictionary_encode()
 
 
-_PARSERS: dict[str, Callable[[pa.Array, pa.Array], tuple[pa.Array, np.ndarray | None]]] = {"mig_profile": _mig_profile}
+def _device_name(uuid: str | None, host: str | None, notes: list[str]) -> str | None:
+    index = _INDEX.fullmatch(uuid) if uuid else None
+    if index is None:
+        return uuid
+    if not host:
+        notes.append(
+            f"GPU {uuid!r} is known by its index only and the rows name no host: GPUs of two hosts with this index"
+            " would count as one; add a column with the host or the UUID"
+        )
+        return uuid
+    # No slash: it sets a MIG instance apart from its board.
+    return f"{host.replace('/', '_')}:gpu{int(index[1])}"
+
+
+def _mig_profile(profiles: pa.DictionaryArray, models: pa.DictionaryArray | None, notes: list[str]) -> pa.Array:
+    """'3g.40gb' is 3 of the board's compute slices; how many the board has depends on its model."""
+    pairs, place = _pairs(profiles, models)
+    return pa.array([_share(profile, model, notes) for profile, model in pairs], pa.float64()).take(place)
+
+
+def _pairs(
+    left: pa.DictionaryArray, right: pa.DictionaryArray | None
+) -> tuple[list[tuple[str | None, str | None]], pa.Array]:
+    """The different pairs of two labels, and by row which of them it has."""
+    words = [None, *left.dictionary.to_pylist()]
+    others = [None, *(right.dictionary.to_pylist() if right is not None else [])]
+    first = left.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+    second = np.zeros(len(first), dtype=np.int64)
+    if right is not None:
+        second = right.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+    found, place = np.unique(first * len(others) + second, return_inverse=True)
+    return [(words[f // len(others)], others[f % len(others)]) for f in found.tolist()], pa.array(place)
+
+
+def _share(profile: str | None, model: str | None, notes: list[str]) -> float | None:
+    found = _MIG_PROFILE.match(profile) if profile else None
+    if found is None:
+        return None
+    slices = compute_slices(model) if model else Unknown("the rows name no model")
+    if isinstance(slices, Unknown):
+        notes.append(f"MIG profile {profile!r} of {model or 'a GPU'}: its share of the board is unknown: {slices.why}")
+        return None
+    if int(found[1]) > slices:
+        notes.append(f"MIG profile {profile!r} does not fit {model}, which has {slices} slices: its share is unknown")
+        return None
+    return int(found[1]) / slices
+
+
+_PARSERS: dict[str, Callable[[pa.DictionaryArray, pa.DictionaryArray | None, list[str]], pa.Array]] = {
+    "mig_profile": _mig_profile
+}

@@ -15,6 +15,8 @@ Kind = Literal["time", "label", "level", "counter"]
 TIME = "at_ms"
 DEVICE = ("gpu_uuid", "gpu_instance_id")
 OWNER = ("cluster", "namespace", "workload", "run_id")
+# Rows of one device at one instant that differ in these belong to different series and share the instant.
+SERIES = (*OWNER, "pod", "container")
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "float64": pa.float64()}
 LABEL_TYPE = pa.dictionary(pa.int32(), pa.string())

@@ -3,114 +3,187 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuledger.errors import InputError
 from gpuledger.units import MS_PER_S
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # An epoch number is in seconds, ms, us or ns; which one follows from its size for any year from 2000 to 2100.
-_EPOCH_UNITS = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (float("inf"), 1e-6))
+_EPOCH_UNITS = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
+_MS_PER_MINUTE = 60 * MS_PER_S
+
+
+class Fault(IntEnum):
+    """Why a cell is not an instant."""
+
+    NONE = 0
+    WRONG = 1
+    # Clocks that are set back show this hour twice, and the file does not tell which of the two it is.
+    AMBIGUOUS = 2
+    # Clocks that are set forward leave this hour out.
+    IMPOSSIBLE = 3
+
+
+class Decoded(NamedTuple):
+    """The instants of rows in ms UTC, the later one where a local time occurs twice, and what is wrong with them.
+
+    AMBIGUOUS here means: which of the two it is remains to be found out.
+    """
+
+    at_ms: np.ndarray
+    later_ms: np.ndarray
+    fault: np.ndarray
+
+
+_Word = tuple[int, int, Fault]
+_WRONG: _Word = (0, 0, Fault.WRONG)
 
 
 @dataclass
 class StampReader:
-    """Reads the time column of one file and remembers whether a zone had to be assumed."""
+    """Reads the time column of one file and remembers whether a zone had to be assumed.
+
+    `resolve`: looks through the file's repeated hours and says for each of their rows, in order, whether it is of the
+    first pass (0), the second (1) or cannot be told (-1). It is asked once, when such a row comes up.
+    """
 
     formats: tuple[str, ...]
     zone_name: str = "UTC"
     zoneless: bool = False
-    _seen: dict[str, int | None] = field(default_factory=dict)
+    resolve: Callable[[], np.ndarray] | None = None
+    _seen: dict[str, _Word] = field(default_factory=dict)
+    _passes: np.ndarray | None = None
+    _used: int = 0
 
     def __post_init__(self) -> None:
         try:
             self._zone: dt.tzinfo = dt.UTC if self.zone_name.upper() == "UTC" else ZoneInfo(self.zone_name)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise InputError(
                 f"no time zone is called {self.zone_name!r}", hint="use a name such as UTC or Europe/Berlin"
             ) from error
 
     def read(self, column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-        """Milliseconds since 1970 UTC, and a mask of the rows where there is no usable instant."""
+        """Milliseconds since 1970 UTC, and by row what is wrong with them (`Fault`, 0: nothing)."""
+        at_ms, later_ms, fault = self.decode(column)
+        twice = np.flatnonzero(fault == Fault.AMBIGUOUS)
+        if len(twice):
+            if self._passes is None and self.resolve is not None:
+                self._passes = self.resolve()
+            if self._passes is not None:
+                which = self._passes[self._used : self._used + len(twice)]
+                self._used += len(twice)
+                at_ms, fault = at_ms.copy(), fault.copy()
+                at_ms[twice[which == 1]] = later_ms[twice[which == 1]]
+                fault[twice[which >= 0]] = Fault.NONE
+        return at_ms, fault
+
+    def decode(self, column: pa.Array) -> Decoded:
+        """What the cells mean, each by itself."""
         if pa.types.is_timestamp(column.type):
             return self._from_timestamp(column)
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
             return _from_number(column)
         return self._from_text(column)
 
-    def _from_timestamp(self, column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    def _from_timestamp(self, column: pa.Array) -> Decoded:
         bad = column.is_null().to_numpy(zero_copy_only=False)
-        if column.type.tz is None:
-            self.zoneless = True
-            if self._zone is not dt.UTC:
-                column = pc.assume_timezone(column, self.zone_name, ambiguous="earliest", nonexistent="latest")
-        ms = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-        return ms.fill_null(0).to_numpy(zero_copy_only=False), bad
+        whole = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+        ms = whole.fill_null(0).to_numpy(zero_copy_only=False)
+        wrong = np.where(bad, Fault.WRONG, Fault.NONE).astype(np.int8)
+        if column.type.tz is not None:
+            return Decoded(ms, ms, wrong)
+        self.zoneless = True
+        if self._zone is dt.UTC:
+            return Decoded(ms, ms, wrong)
+        minutes, place = np.unique(ms // _MS_PER_MINUTE, return_inverse=True)
+        within = ms % _MS_PER_MINUTE
+        found = [self._local_minute(m) for m in minutes.tolist()]
+        first, later, fault = (np.array(values, dtype=np.int64) for values in zip(*found, strict=True))
+        at_ms, later_ms = first[place] + within, later[place] + within
+        return Decoded(at_ms, later_ms, np.where(bad, wrong, fault[place]).astype(np.int8))
 
-    def _from_text(self, column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    def _local_minute(self, minute: int) -> _Word:
+        try:
+            return self._instants(dt.datetime(1970, 1, 1) + dt.timedelta(minutes=minute))
+        except OverflowError:
+            return _WRONG
+
+    def _from_text(self, column: pa.Array) -> Decoded:
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        words = [self._instant(text) for text in coded.dictionary.to_pylist()]
-        ms = np.array([w if w is not None else 0 for w in words] + [0], dtype=np.int64)
-        wrong = np.array([w is None for w in words] + [True], dtype=bool)
-        codes = coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
-        return ms[codes], wrong[codes]
+        words = [*(self._word(text) for text in coded.dictionary.to_pylist()), _WRONG]
+        at_ms, later_ms = (np.array([w[i] for w in words], dtype=np.int64) for i in (0, 1))
+        fault = np.array([w[2] for w in words], dtype=np.int8)
+        codes = coded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
+        return Decoded(at_ms[codes], later_ms[codes], fault[codes])
 
-    def _instant(self, text: str | None) -> int | None:
+    def _word(self, text: str | None) -> _Word:
         if text is None:
-            return None
+            return _WRONG
         if text not in self._seen:
             if len(self._seen) > 200_000:
                 self._seen.clear()
             self._seen[text] = self._parse(text.strip())
         return self._seen[text]
 
-    def _parse(self, text: str) -> int | None:
+    def _parse(self, text: str) -> _Word:
         for layout in self.formats:
             try:
-                return self._utc_ms(dt.datetime.strptime(text, layout))
-            except ValueError:
+                return self._instants(dt.datetime.strptime(text, layout))
+            except (ValueError, OverflowError):
                 continue
         try:
-            return self._utc_ms(dt.datetime.fromisoformat(text))
-        except ValueError:
+            return self._instants(dt.datetime.fromisoformat(text))
+        except (ValueError, OverflowError):
             pass
         try:
-            number = float(text)
-        except ValueError:
-            return None
-        return _epoch_ms(number) if np.isfinite(number) else None
+            ms = _epoch_ms(float(text))
+        except (ValueError, OverflowError):
+            return _WRONG
+        return _WRONG if ms is None else (ms, ms, Fault.NONE)
 
-    def _utc_ms(self, when: dt.datetime) -> int:
-        if when.tzinfo is None:
-            self.zoneless = True
-            when = when.replace(tzinfo=self._zone)
-        delta = when - _EPOCH
-        return delta.days * 86_400_000 + delta.seconds * MS_PER_S + delta.microseconds // 1000
+    def _instants(self, when: dt.datetime) -> _Word:
+        """A time with its zone, or in the zone assumed: there one that occurs twice or never is marked."""
+        if when.tzinfo is not None:
+            ms = _utc_ms(when)
+            return ms, ms, Fault.NONE
+        self.zoneless = True
+        early, late = (when.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))
+        first, later = _utc_ms(early), _utc_ms(late)
+        if first == later:
+            return first, later, Fault.NONE
+        return first, later, Fault.AMBIGUOUS if first < later else Fault.IMPOSSIBLE
 
 
-def _epoch_ms(number: float) -> int:
-    factor = next(f for limit, f in _EPOCH_UNITS if abs(number) < limit)
-    return round(number * factor)
+def _utc_ms(when: dt.datetime) -> int:
+    delta = when - _EPOCH
+    return delta.days * 86_400_000 + delta.seconds * MS_PER_S + delta.microseconds // 1000
 
 
-def _from_number(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Epoch numbers; the unit follows from the size of the first usable one."""
+def _epoch_ms(number: float) -> int | None:
+    """An epoch number in ms; None for one of no time a device can have been read."""
+    factor = next((f for limit, f in _EPOCH_UNITS if abs(number) < limit), None)
+    return None if factor is None else round(number * factor)
+
+
+def _from_number(column: pa.Array) -> Decoded:
+    """Epoch numbers, each in the unit that follows from its size."""
     bad = column.is_null().to_numpy(zero_copy_only=False)
-    if pa.types.is_floating(column.type):
-        values = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-        bad = bad | ~np.isfinite(values)
-        values = np.where(bad, 0.0, values)
+    whole = not pa.types.is_floating(column.type)
+    values = column.cast(pa.int64() if whole else pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
+    size = np.abs(values.astype(np.float64))
+    bad = bad | ~(size < _EPOCH_UNITS[-1][0])
+    factors = np.select([size < limit for limit, _ in _EPOCH_UNITS], [f for _, f in _EPOCH_UNITS], 0.0)
+    if whole and (factors[~bad] == 1.0).all():
+        ms = values
     else:
-        values = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    good = np.flatnonzero(~bad)
-    if not len(good):
-        return np.zeros(len(values), dtype=np.int64), bad
-    factor = next(f for limit, f in _EPOCH_UNITS if abs(float(values[good[0]])) < limit)
-    if factor == 1.0 and values.dtype == np.int64:
-        return values, bad
-    return np.rint(values * factor).astype(np.int64), bad
+        ms = np.rint(np.where(bad, 0.0, values * factors)).astype(np.int64)
+    return Decoded(ms, ms, np.where(bad, Fault.WRONG, Fault.NONE).astype(np.int8))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import shlex
+import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +16,11 @@ import pyarrow.csv as pacsv
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.telemetry.sources import SOURCES, Opened
 
+# A line must fit into a block.
 BLOCK_BYTES = 16 << 20
+HEADER_CHARS = 1 << 17
+MOST_WRONG_ROWS = 1_000_000
+SHOWN_CHARS = 80
 _GZIP = b"\x1f\x8b"
 _SEPARATORS = ",;\t|"
 _IN_TEXT = bytes([*b"\t\r\n", *range(32, 256)])
@@ -28,7 +34,10 @@ class CsvSource:
         if head.startswith(b"PAR1") or path.suffix.lower() == ".parquet":
             return False
         if head.startswith(_GZIP):
-            head = _unzipped_head(path)
+            unpacked = _unzipped_head(path)
+            if unpacked is None:
+                return True  # opening it says what is wrong
+            head = unpacked
         if not head or b"\x00" in head:
             return False
         try:
@@ -42,42 +51,94 @@ class CsvSource:
         """The header is read here; the rows when asked."""
         header = _header(path)
         separator = max(_SEPARATORS, key=header.count)
-        names = [n.strip().lstrip("\ufeff") for n in next(csv.reader([header], delimiter=separator))]
-        repeated = sorted({n for n in names if names.count(n) > 1})
+        names = _names(path, header, separator)
+        repeated = sorted(n for n, times in Counter(names).items() if times > 1)
         if repeated:
             raise FileFault(path, f"two columns are called {repeated[0]!r}", hint="rename one of them")
         wrong: list[tuple[int, str]] = []
 
-        def on_wrong_row(row: pacsv.InvalidRow) -> str:
-            wrong.append((row.number - 1, row.text or ""))
-            return "skip"
-
         def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
             label_type = pa.dictionary(pa.int32(), pa.string())
             types = {c: label_type if c in labels else pa.string() for c in columns}
+            cells = pacsv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=False)
+            before, skip = 0, 1
+
+            def on_wrong_row(row: pacsv.InvalidRow) -> str:
+                wrong.append((before + row.number - skip, (row.text or "")[:SHOWN_CHARS]))
+                return "skip" if len(wrong) <= MOST_WRONG_ROWS else "error"
+
             try:
-                reader = pacsv.open_csv(
-                    pa.input_stream(str(path), compression="gzip" if _zipped(path) else None),
-                    # Read in one thread the parser knows the number of a wrong row; two threads were no faster.
-                    read_options=pacsv.ReadOptions(
-                        block_size=BLOCK_BYTES, column_names=names, skip_rows=1, use_threads=False
-                    ),
-                    parse_options=pacsv.ParseOptions(delimiter=separator, invalid_row_handler=on_wrong_row),
-                    convert_options=pacsv.ConvertOptions(
-                        include_columns=columns, column_types=types, strings_can_be_null=False
-                    ),
-                )
-                with reader:
-                    for batch in reader:
-                        if batch.num_rows:
-                            yield batch
-            except pa.ArrowException as error:
-                hint = f"{_recode(path)}, or mend that row" if "UTF8" in str(error) else "open the file at that row"
-                raise FileFault(path, f"cannot be read as CSV: {error}", hint=hint) from error
+                for block in _blocks(path):
+                    known_wrong = len(wrong)
+                    table = pacsv.read_csv(
+                        pa.BufferReader(block),
+                        # Read in one thread the parser knows the number of a wrong row; two threads were no faster.
+                        read_options=pacsv.ReadOptions(
+                            block_size=len(block) + 1, column_names=names, skip_rows=skip, use_threads=False
+                        ),
+                        parse_options=pacsv.ParseOptions(delimiter=separator, invalid_row_handler=on_wrong_row),
+                        convert_options=cells,
+                    )
+                    before += table.num_rows + len(wrong) - known_wrong
+                    skip = 0
+                    yield from (batch for batch in table.combine_chunks().to_batches() if batch.num_rows)
+            except (pa.ArrowException, UnicodeDecodeError) as error:
+                raise _unreadable(path, error, len(wrong)) from error
             except OSError as error:
-                raise map_os_error(error, path, "read") from error
+                raise (_broken_gzip(path, error) if _zipped(path) else map_os_error(error, path, "read")) from error
 
         return Opened(names, batches, None, wrong)
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The file's bytes, unpacked, in blocks of whole lines, as long as they are UTF-8.
+
+    Arrow would look at the encoding of the cells it is asked for only, and cannot report a row it cannot decode.
+    """
+    rest = b""
+    with pa.input_stream(str(path), compression="gzip" if _zipped(path) else None) as stream:
+        while block := stream.read(BLOCK_BYTES):
+            block = rest + block
+            end = block.rfind(b"\n") + 1 or block.rfind(b"\r") + 1
+            if not end and len(block) > BLOCK_BYTES:
+                raise FileFault(
+                    path,
+                    f"a line is longer than {BLOCK_BYTES >> 20} MiB",
+                    hint="check the export for a missing line end",
+                )
+            whole, rest = block[:end], block[end:]
+            if whole:
+                whole.decode("utf-8")
+                yield whole
+    if rest:
+        rest.decode("utf-8")
+        yield rest
+
+
+def _names(path: Path, header: str, separator: str) -> list[str]:
+    try:
+        return [n.strip().lstrip("\ufeff") for n in next(csv.reader([header], delimiter=separator))]
+    except csv.Error as error:
+        raise FileFault(path, f"its first line has no column names: {error}", hint="check the export") from error
+
+
+def _unreadable(path: Path, error: Exception, wrong_rows: int) -> FileFault:
+    """What stands in the way of reading a text file, and what to do about it."""
+    if isinstance(error, UnicodeDecodeError):
+        return FileFault(
+            path, f"it is not UTF-8 text: {error.reason}", hint=f"{_recode(path)}, or export it as Parquet"
+        )
+    if wrong_rows > MOST_WRONG_ROWS:
+        return FileFault(
+            path,
+            f"more than {MOST_WRONG_ROWS:,} rows have another number of cells than the header",
+            hint="check the separator of the export",
+        )
+    return FileFault(path, f"cannot be read as CSV: {error}", hint="open the file at that row")
+
+
+def _broken_gzip(path: Path, error: Exception) -> FileFault:
+    return FileFault(path, f"cannot be unpacked: {error}", hint="copy or export the file again")
 
 
 def _recode(path: Path) -> str:
@@ -91,12 +152,13 @@ def _zipped(path: Path) -> bool:
         return probe.read(2) == _GZIP
 
 
-def _unzipped_head(path: Path) -> bytes:
+def _unzipped_head(path: Path) -> bytes | None:
+    """The first bytes inside; None where they cannot be unpacked."""
     try:
         with gzip.open(path, "rb") as file:
             return file.read(4096)
-    except (OSError, EOFError):
-        return b""
+    except (OSError, EOFError, zlib.error):
+        return None
 
 
 def _header(path: Path) -> str:
@@ -104,11 +166,18 @@ def _header(path: Path) -> str:
     opener = gzip.open if _zipped(path) else open
     try:
         with opener(path, "rt", encoding="utf-8", newline="") as file:
-            header, second = file.readline().rstrip("\r\n"), file.readline()
+            header, second = file.readline(HEADER_CHARS), file.readline(HEADER_CHARS)
     except UnicodeDecodeError as error:
         raise FileFault(path, "it is not UTF-8 text", hint=f"{_recode(path)}, or export it as Parquet") from error
-    except (OSError, EOFError) as error:
-        raise FileFault(path, f"cannot be unpacked: {error}", hint="copy or export the file again") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise _broken_gzip(path, error) from error
+    if len(header) >= HEADER_CHARS:
+        raise FileFault(
+            path,
+            f"its first line is longer than {HEADER_CHARS:,} characters: not a line of column names",
+            hint="check the export for a missing line end",
+        )
+    header = header.rstrip("\r\n")
     if not header.strip():
         raise FileFault(
             path, "the first line is blank: there is no header", hint="put the column names on the first line"
