@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import torch
+from gpuledger.efficiency.window import activity_mhz, make_window, pipe_state
 from meter_overhead import JOBS, WARM_STEPS, Loop, cost_us, host_cost_pct, overhead, steps_by_kind
 
 from gpuledger.advice.build import audit_statement
@@ -31,12 +32,11 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.counted import with_counted
 from gpuledger.efficiency.encode import to_json
-from gpuledger.physics.pipes import realized
-from gpuledger.ledger.read.scope import Scope
-from gpuledger.efficiency.window import activity_mhz, make_window, pipe_state
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.measures import PIPES
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.physics.pipes import realized
 from gpuledger.training.meter import Meter
 from gpuledger.training.meter_report import to_json as report_json
 from gpuledger.units import Unknown

@@ -144,7 +144,9 @@ def waits_h(parts: Sequence[Part]) -> float:
 
 def due_of(schedule: Schedule, parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The parts added up; what is a wait in the whole is underused time there."""
-    due = {bucket: sum(part.get(bucket, 0.0) for part in parts) for bucket in dict.fromkeys(b for p in parts for b in p)}
+    due = {
+        bucket: sum(part.get(bucket, 0.0) for part in parts) for bucket in dict.fromkeys(b for p in parts for b in p)
+    }
     moving = waits_h(schedule.parts)
     for bucket in ("idle_held", "idle"):
         part = min(moving, due.get(bucket, 0.0))

@@ -8,8 +8,8 @@ from typing import Any
 from gpuledger.advice.case import Case, Demand
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.cost.statement import BUCKETS, Dollars, Times
-from gpuledger.physics.signals import Signals
 from gpuledger.ledger import lines
+from gpuledger.physics.signals import Signals
 from gpuledger.units import MS_PER_HOUR, PPM, day_start_ms
 
 START = day_start_ms("2026-01-20")

@@ -14,8 +14,8 @@ from gpuledger.cost.build import cost_statement
 from gpuledger.cost.inventory import demo_inventory
 from gpuledger.cost.showback import demo_config
 from gpuledger.efficiency.build import efficiency_statement
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.errors import InputError
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import PPM, Unknown
 
 WAITS = activity(engine=0.40, tensor=0.20, dram=0.1) | memory(0.7)

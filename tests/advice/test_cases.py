@@ -6,8 +6,8 @@ from casebook import HOUR, activity, line, memory
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.case import Case
 from gpuledger.advice.stretches import read_stretches
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.errors import InputError
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import Unknown
 
 GEMM = activity(engine=0.99, tensor=0.6, dram=0.2) | memory(0.5)

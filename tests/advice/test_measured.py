@@ -15,9 +15,9 @@ from gpuledger.advice.encode import to_json
 from gpuledger.advice.findings import Finding, find_all
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.measured import with_measured
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.lake.counted import CountedRun, CountedSpan, MeasuredFinding, write_counted
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import Scope
 
 LIMITS = load_limits()
 

@@ -6,9 +6,9 @@ import pytest
 from handmade import H100, HOUR, START, Books, line
 
 from gpuledger.cost.buckets import Lines, Piece, Segment
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.calibration import Calibration, MeasuredGpu
 from gpuledger.physics.evidence import ModelFacts, PipeRates
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import PPM
 
 MIN = 60_000

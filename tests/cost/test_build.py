@@ -14,11 +14,11 @@ from gpuledger.cost.inventory import demo_inventory, read_inventory
 from gpuledger.cost.savings import Bill, Lever, combine
 from gpuledger.cost.showback import Config, NamespaceConfig, demo_config
 from gpuledger.cost.statement import BUCKETS, CostStatement
-from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.errors import InputError
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 from gpuledger.units import PPM, Unknown, day_start_ms
 

@@ -13,8 +13,8 @@ from handmade import HOUR, START, line
 
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.statement import BUCKETS, Dollars
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.errors import InputError
+from gpuledger.ledger.read.scope import Scope
 
 
 def paid(lake, since_h: float | None = None, until_h: float | None = None) -> Dollars | None:

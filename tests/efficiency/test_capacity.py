@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpuledger.physics.calibration import Calibration, MeasuredGpu
 from gpuledger.efficiency.statement import EfficiencyStatement, Range
+from gpuledger.physics.calibration import Calibration, MeasuredGpu
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 State = Callable[..., EfficiencyStatement]

@@ -12,10 +12,10 @@ import pytest
 
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.encode import to_json
-from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines, spells
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.store import DayWriter, Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms, utc_day
 

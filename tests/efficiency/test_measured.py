@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpuledger.physics.calibration import Calibration, MeasuredGpu
 from gpuledger.efficiency.encode import to_json
 from gpuledger.efficiency.statement import EfficiencyStatement, Range
+from gpuledger.physics.calibration import Calibration, MeasuredGpu
 from gpuledger.units import MS_PER_HOUR, PPM
 
 State = Callable[..., EfficiencyStatement]

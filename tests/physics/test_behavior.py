@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuledger.errors import FactError
 from gpuledger.physics.behavior import (
     NOT_KNOWN,
     Behaviour,
@@ -22,7 +23,6 @@ from gpuledger.physics.behavior import (
     load_rules,
 )
 from gpuledger.physics.signals import Signals
-from gpuledger.errors import FactError
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "h200_windows.json").read_text(encoding="utf-8"))
 ROWS = {f"{part}/{name}": row for part in ("h200_truth", "own") for name, row in RECORDED[part].items()}

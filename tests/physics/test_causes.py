@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpuledger.physics.causes import Condition, Rule, likely_cause
 from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.physics.causes import Condition, Rule, likely_cause
 from gpuledger.units import MS_PER_HOUR, PPM
 
 STARVED = {

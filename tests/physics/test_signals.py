@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpuledger.efficiency.window import Window, make_window
 
 from gpuledger.catalog.gpus import Gpu, get_gpu
 from gpuledger.physics.signals import LONG_IDLE_S, Signals, from_line, from_window
-from gpuledger.efficiency.window import Window, make_window
 from gpuledger.units import GIB, MIB, MS_PER_HOUR, PPM
 
 HOUR = MS_PER_HOUR

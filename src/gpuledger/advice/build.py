@@ -27,11 +27,11 @@ from gpuledger.cost.inventory import Inventory, read_inventory
 from gpuledger.cost.projections import months_of
 from gpuledger.cost.showback import Config
 from gpuledger.cost.statement import CostStatement
-from gpuledger.physics.calibration import Calibration
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.lake.counted import read_counted
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.physics.calibration import Calibration
 from gpuledger.units import Unknown
 
 

@@ -10,9 +10,9 @@ from decimal import Decimal
 from gpuledger.advice.health import Health
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.statement import BUCKETS, Bucket, Dollars, Times
+from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.physics.purpose import Purpose
 from gpuledger.physics.signals import Signals
-from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.units import Unknown
 
 Figure = float | Unknown

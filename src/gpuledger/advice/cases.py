@@ -14,16 +14,16 @@ from typing import Any
 from gpuledger.advice.bought import with_money
 from gpuledger.advice.case import IDLE_CLASSES, Case
 from gpuledger.advice.demand import demand_of
-from gpuledger.advice.limits import Limits
 from gpuledger.advice.health import health_of
+from gpuledger.advice.limits import Limits
 from gpuledger.advice.stretches import MOST, SUMS, Key, Stretch
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.cost.billing import Charged
 from gpuledger.cost.charges import Charge
 from gpuledger.cost.inventory import Inventory
-from gpuledger.physics.behavior import Behaviour, classify
-from gpuledger.physics.pipes import precision_name
 from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.physics.behavior import Basis, Behaviour, classify
+from gpuledger.physics.pipes import precision_name
 from gpuledger.physics.purpose import USE, Purpose, purpose
 from gpuledger.physics.signals import from_sums
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
@@ -150,7 +150,7 @@ def _judge(klass: str, own: Sequence[Stretch], gpu: Gpu | None) -> Behaviour:
         return alone if alone.klass == klass else replace_class(whole, klass)
     resting = 100 * sums["resting_ms"] / max(sums["all_ms"], 1)
     memory = {"idle-held": ", memory is held", "idle": ", memory use is not recorded" * bool(sums["idle_unknown_ms"])}
-    seen = "counters" if sums["engine_ms"] or sums["sm_ms"] else "utilization"
+    seen: Basis = "counters" if sums["engine_ms"] or sums["sm_ms"] else "utilization"
     return Behaviour(klass, (f"no work {resting:.0f} % of the time{memory[klass]}",), seen)
 
 

@@ -16,9 +16,7 @@ VECTOR_FIELDS = ("DCGM_FI_PROF_PIPE_FP32_ACTIVE", "DCGM_FI_PROF_PIPE_FP16_ACTIVE
 SEEN_WITHIN_RATIO = 0.02
 
 
-def demand_of(
-    total: Mapping[str, Any], at_work: Mapping[str, Any], signals: Signals, gpu: Gpu | None
-) -> Demand:
+def demand_of(total: Mapping[str, Any], at_work: Mapping[str, Any], signals: Signals, gpu: Gpu | None) -> Demand:
     """Memory over all of the time, everything else while at work."""
     most, card = total["fb_max_bytes"], total["card_bytes"] or (gpu.memory_bytes.value if gpu else None)
 

@@ -13,8 +13,8 @@ from gpuledger.advice.case import Case
 from gpuledger.advice.gains import ACTIVE, Gain, Range
 from gpuledger.advice.rule import Reason, Rule, Snippet
 from gpuledger.efficiency.counted import in_scope
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.lake.counted import CountedRun, MeasuredFinding
+from gpuledger.ledger.read.scope import Scope
 
 
 def with_measured(cases: Sequence[Case], runs: Iterable[CountedRun], scope: Scope) -> tuple[Case, ...]:

@@ -28,8 +28,8 @@ def waits_for_input(case: Case, limits: Limits) -> str | None:
     low = not isinstance(memory, Unknown) and memory < limits.memory.low_below_ratio
     if case.klass == "steady-partial" and (underused or 0.0) >= limits.phases.dominant_from_ratio and low:
         return (
-            f"underutilized for {pct(underused or 0.0)} of the time with at most {pct(memory)} of the memory used; without "
-            "counters, short waits for input cannot be told from small kernels"
+            f"underutilized for {pct(underused or 0.0)} of the time with at most {pct(memory)} of the memory used; "
+            "without counters, short waits for input cannot be told from small kernels"
         )
     return None
 
@@ -152,7 +152,12 @@ def steady_partial(case: Case, limits: Limits) -> str | None:
         beside += f", the tensor pipe active {pct(tensor)} of the time" if tensor is not None else ""
         return f"steady and partial: nothing is at its limit{beside}"
     busy = case.phase("productive")
-    if not case.by_counters and case.klass == "starved" and busy is not None and busy >= limits.phases.dominant_from_ratio:
+    if (
+        not case.by_counters
+        and case.klass == "starved"
+        and busy is not None
+        and busy >= limits.phases.dominant_from_ratio
+    ):
         return f"utilization of 70 to 90 % for {pct(busy)} of the time"
     return None
 

@@ -20,7 +20,7 @@ from gpuledger.cost.pieces import kinds_of_rows
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.adding import Accumulator, runs
 from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.columns import Rows
+from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.rollup import HEALTH, HISTOGRAM, state_codes
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
@@ -82,14 +82,13 @@ def read_stretches(
     reader = _Reader(books, rules.idle, limits.idle.active_from_ratio)
     pending: list[Rows] = []
     for day_ms, rows in books.blocks((*KEYS, "state"), _NUMBERS, MOST):
-        # A day may rest in several pieces of whole devices; a span over midnight belongs to the next day's file too.
+        # A span over midnight is posted with the day before: a few seconds, judged by themselves.
         own = rows["hour_ms"] // MS_PER_DAY == day_ms // MS_PER_DAY
         if not own.all():
-            pending.append({c: v[~own] for c, v in rows.items()})
-            rows = {c: v[own] for c, v in rows.items()}
-        reader.take(rows)
-    for rows in pending:
-        reader.take(rows)
+            pending.append(kept(rows, ~own))
+        reader.take(kept(rows, own))
+    for late in pending:
+        reader.take(late)
     return reader.found()
 
 
@@ -192,4 +191,3 @@ class _Reader:
             )
             for i in order
         )  # fmt: skip
-

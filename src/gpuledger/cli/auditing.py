@@ -22,10 +22,10 @@ from gpuledger.cost.own_prices import load_own
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.showback import Config, load_config
 from gpuledger.efficiency.calibration_files import load_calibration
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.errors import InputError, map_os_error
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.runs import RunNotes
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.report.write_audit import write_audit
 
 LEAST_SAMPLES = 2

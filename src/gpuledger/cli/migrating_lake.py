@@ -96,8 +96,8 @@ def _plan(
     from gpuledger.cli.times import today
     from gpuledger.cost.inventory import read_inventory
     from gpuledger.cost.own_prices import load_own
-    from gpuledger.ledger.read.scope import Scope
     from gpuledger.lake.layout import Lake
+    from gpuledger.ledger.read.scope import Scope
     from gpuledger.plan.from_ledger import migrate_from_lake
 
     stock, price, own = read_inventory(inventory) if inventory else None, price_of(prices), load_own(lake_dir)

@@ -10,10 +10,10 @@ from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.pieces import Device, read_devices, read_pieces
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.segments import Plan, Stay, Window
-from gpuledger.physics.calibration import Calibration
+from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.lake.layout import Lake
+from gpuledger.physics.calibration import Calibration
 
 
 @dataclass(frozen=True)

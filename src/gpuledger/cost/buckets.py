@@ -7,7 +7,7 @@ rate is neither put to use nor wasted: unrated. Sums are linear in the line but 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,8 +131,10 @@ def _by_power(rows: Sums, state: np.ndarray, engaged: np.ndarray, boards: Boards
     return np.where((ms > 0) & (limit > boards.idle_mw), above * engaged, np.nan)
 
 
-def _by_kind(kinds: Kinds, models: Mapping[str | None, ModelFacts], fact: object) -> np.ndarray:
-    values = [fact(models[model]) for model, _ in kinds.pairs]  # type: ignore[operator]
+def _by_kind(
+    kinds: Kinds, models: Mapping[str | None, ModelFacts], fact: Callable[[ModelFacts], float | Unknown]
+) -> np.ndarray:
+    values = [fact(models[model]) for model, _ in kinds.pairs]
     return np.array([np.nan if isinstance(v, Unknown) else v for v in values])[kinds.of_row]
 
 
@@ -154,7 +156,7 @@ def boards_of(
         if measured.idle_power_w is not None:
             idle[mine] = measured.idle_power_w * 1e3
         if measured.bandwidth_bytes_per_s:
-            rated = _by_kind(kinds, models, lambda f: _bandwidth(f))[mine]
+            rated = _by_kind(kinds, models, _bandwidth)[mine]
             attainable[mine] = np.nan_to_num(rated / measured.bandwidth_bytes_per_s, nan=1.0)
     return Boards(idle, attainable)
 

@@ -20,10 +20,10 @@ from gpuledger.cost.savings import Bill
 from gpuledger.cost.showback import Config
 from gpuledger.cost.spending import paid_boards
 from gpuledger.cost.statement import NOT_ASKED, WASTE, Bucket, Comparison, CostStatement, Dollars
-from gpuledger.physics.calibration import Calibration
-from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
+from gpuledger.physics.calibration import Calibration
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 Money = Decimal | float | int | str

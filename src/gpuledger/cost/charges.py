@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from gpuledger.cost.pieces import Device, Piece
 from gpuledger.cost.money import ZERO, cost_usd, split, split_whole, usd
+from gpuledger.cost.pieces import Device, Piece
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.segments import Stay
 from gpuledger.cost.statement import BUCKETS, Bucket, CostRow, Dollars, Times, add_dollars, add_times

@@ -136,9 +136,8 @@ def _gpu_row(members: Sequence[Charge]) -> GpuCost:
     dollars = [c.dollars for c in members if c.dollars is not None]
     times = add_times(c.times for c in members)
     missing = next((c.price for c in members if isinstance(c.price, Unknown)), None)
-    weights = {share: sum(c.times.paid_ms for c in members if c.share_ppm == share) for share in {c.share_ppm for c in members}}
-    paid_ms = sum(weights.values())
-    share = sum(s * ms for s, ms in weights.items()) / (paid_ms or 1) / PPM if paid_ms else max(weights) / PPM
+    paid_ms = times.paid_ms
+    share = sum(c.share_ppm * c.times.paid_ms for c in members) / paid_ms if paid_ms else members[0].share_ppm
     rate: Decimal | Unknown = missing or Unknown("nothing was paid")
     if dollars and missing is None and paid_ms:
         rate = usd(_rate(members, dollars, paid_ms))
@@ -149,7 +148,7 @@ def _gpu_row(members: Sequence[Charge]) -> GpuCost:
         gpu_model=device.gpu_model,
         cluster=device.cluster,
         region=device.region,
-        board_share=share,
+        board_share=share / PPM,
         times=times,
         dollars=add_dollars(dollars) if dollars else missing or Unknown("nothing was paid"),
         usd_per_h=rate,
@@ -167,7 +166,8 @@ def _rate(members: Sequence[Charge], dollars: Sequence[Dollars], paid_ms: int) -
     if len(rates) == 1:
         return Fraction(rates.pop())
     share = sum(Fraction(c.share_ppm, PPM) * c.times.paid_ms for c in members) / paid_ms
-    return sum((Fraction(d.paid_usd) for d in dollars), Fraction(0)) * MS_PER_HOUR / paid_ms * share
+    paid = sum((Fraction(d.paid_usd) for d in dollars), Fraction(0))
+    return Fraction(paid * MS_PER_HOUR / paid_ms * share)
 
 
 def prices_used(charges: Sequence[Charge], as_of_ms: int) -> tuple[PriceUsed, ...]:

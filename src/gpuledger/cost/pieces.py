@@ -57,7 +57,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Piece:
-    """The sums of one owner's lines on one device within one segment; `slice_ppm`: share of the board, None: unknown."""
+    """The sums of one owner's lines on one device within one segment; `slice_ppm`: its share of the board."""
 
     segment: int
     device: tuple[str, str | None]
@@ -114,8 +114,8 @@ def read_pieces(books: Books, segments: Sequence[Segment], calibration: Calibrat
     models: dict[str | None, ModelFacts] = {}
     labels = (*OWNER, "gpu_model", "tensor_precision", "state")
     names = books.names
-    for _, rows in books.blocks(labels, NUMBERS, ("limit_mw", "slice_ppm"), hourly=cuts.days, owners=False):
-        rows = rows | pipe_sums(rows) | {"state": state_codes(names["state"], rows["state"])}
+    for _, found in books.blocks(labels, NUMBERS, ("limit_mw", "slice_ppm"), hourly=cuts.days, owners=False):
+        rows = found | pipe_sums(found) | {"state": state_codes(names["state"], found["state"])}
         kinds = kinds_of_rows(rows, names)
         for model, _precision in kinds.pairs:
             models.setdefault(model, ModelFacts(model))

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from gpuledger.catalog.gpus import load_gpus
 from gpuledger.catalog.prices import find_offers
-from gpuledger.cost.pieces import Device, Segment
 from gpuledger.cost.inventory import Inventory, Paid
+from gpuledger.cost.pieces import Device, Segment
 from gpuledger.cost.pricing import Price, PriceChoice, price_for
 from gpuledger.errors import InputError
 from gpuledger.units import Unknown

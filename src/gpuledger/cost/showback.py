@@ -19,8 +19,8 @@ from typing import Annotated
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.errors import FactError
+from gpuledger.ledger.read.scope import UNALLOCATED
 
 NO_TEAM = "no team"
 CONFIG_VERSION = 1

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.accounts import Accounts
-from gpuledger.physics.calibration import Calibration
 from gpuledger.efficiency.means import Groups
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.efficiency.statement import CapacityAnalysis, NotKnown, Range
 from gpuledger.ledger import lines
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.physics.calibration import Calibration
 from gpuledger.units import Unknown
 
 _SOURCES = {
@@ -40,7 +40,7 @@ def assumptions(
     """Every choice a figure depends on, in words."""
     b = limits.bottleneck
     said = [
-        "Times are UTC. The window begins and ends to the millisecond: hours that it cuts are posted again from samples.",
+        "Times are UTC. The window is exact to the millisecond: hours that it cuts are posted again from samples.",
         "Means are weighted by time: a sample stands for the time to its device's next one, at most 2.5 median steps.",
         "rfu_power_pct is RFU as published (S0): 100 x PIF, power over board power. It measures watts, not FLOPs.",
         "rfu_power_idle_corrected_pct takes the catalog's idle power off both power and board power.",
@@ -63,9 +63,7 @@ def assumptions(
     if any(i is not None for i in accounts.labels["gpu_instance_id"]):
         said.append("GPUs are counted as boards; a MIG instance is a row of its own with its share of the TFLOPS.")
     if cut_by_share:
-        said.append(
-            "Samples of an hour or day that the window cuts are gone: its part is taken in proportion to time."
-        )
+        said.append("Samples of an hour or day that the window cuts are gone: its part is taken in proportion to time.")
     if scope.names_owners:
         said.append("Only some owners are in scope; unobserved time and idle stretches are those of the whole device.")
     if other_rules:

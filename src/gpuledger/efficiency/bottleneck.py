@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.ledger.read.rollup import DeviceDays
 from gpuledger.efficiency.accounts import Accounts
-from gpuledger.physics.causes import cause_figures, known_figures, likely_cause
 from gpuledger.efficiency.means import Groups
 from gpuledger.efficiency.statement import GpuRow, Means
 from gpuledger.ledger.cells import classify
+from gpuledger.ledger.read.rollup import DeviceDays
+from gpuledger.physics.causes import cause_figures, known_figures, likely_cause
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 NOT_KNOWN = "not known"

@@ -12,7 +12,6 @@ from gpuledger.efficiency.accounts import Accounts, make_accounts
 from gpuledger.efficiency.active import active_analysis
 from gpuledger.efficiency.assumptions import assumptions, not_known
 from gpuledger.efficiency.bottleneck import gpu_rows
-from gpuledger.physics.calibration import Calibration
 from gpuledger.efficiency.capacity import (
     Capacities,
     capacity_analysis,
@@ -24,18 +23,19 @@ from gpuledger.efficiency.counted import with_counted
 from gpuledger.efficiency.findings import findings
 from gpuledger.efficiency.groups import model_rows
 from gpuledger.efficiency.hours import gather, hour_rows, util_power_cells
-from gpuledger.ledger.read.idle import longest_idle_ms
 from gpuledger.efficiency.means import Groups, fleet
 from gpuledger.efficiency.patterns import namespace_rows
 from gpuledger.efficiency.roi import roi
-from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.rollup import hour_lines, quiet_spells, read_accounts
-from gpuledger.ledger.read.scope import Scope, check_source
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.efficiency.trend import trends
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import rules_fingerprint
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.idle import longest_idle_ms
+from gpuledger.ledger.read.rollup import hour_lines, quiet_spells, read_accounts
+from gpuledger.ledger.read.scope import Scope, check_source
 from gpuledger.ledger.store import PostedDay
+from gpuledger.physics.calibration import Calibration
 from gpuledger.units import Unknown, utc_day
 
 
@@ -94,7 +94,9 @@ def efficiency_statement(
         by_namespace=namespace_rows(accounts, sums.groups, limits.targets),
         roi=roi(_gpus_with_pif(capacities, devices), means.rfu_power_pct, limits.targets.roi_rfu_ratios),
         findings=(),
-        assumptions=assumptions(accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share),
+        assumptions=assumptions(
+            accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share
+        ),
         not_known=not_known(accounts, whole, capacity, unknown_capacity(capacities)),
     )
     return with_counted(replace(statement, findings=findings(statement, limits)), lake, scope)

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.catalog.gpus import find_gpu
-from gpuledger.physics.calibration import Calibration, MeasuredGpu
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.layout import Lake, write_atomically
+from gpuledger.physics.calibration import Calibration, MeasuredGpu
 from gpuledger.units import Unknown
 
 FILE_VERSION = 1

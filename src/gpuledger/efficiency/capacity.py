@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuledger.efficiency.accounts import Accounts
-from gpuledger.ledger.read.adding import distinct
-from gpuledger.physics.calibration import Calibration
 from gpuledger.efficiency.means import Groups
 from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, Range
+from gpuledger.ledger.read.adding import distinct
+from gpuledger.physics.calibration import Calibration
 from gpuledger.units import Unknown
 
 _NO_SHARE = Unknown("the share of the board this MIG instance holds is not known")

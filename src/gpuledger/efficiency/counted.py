@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gpuledger.physics.evidence import ModelFacts
-from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.efficiency.statement import (
     CountedAnalysis,
     CountedDevice,
@@ -22,6 +20,8 @@ from gpuledger.efficiency.statement import (
 )
 from gpuledger.lake.counted import CountedRun, CountedSpan, covered_ms, read_counted
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
+from gpuledger.physics.evidence import ModelFacts
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown, ratio
 
 EVIDENCE = "counted"

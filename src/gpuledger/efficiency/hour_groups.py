@@ -56,7 +56,9 @@ class HourGrouping:
         period, *labels = (key[order] for key in keys)
         starts = (period // 2 * MS_PER_HOUR).tolist()
         length = np.where(period % 2, MS_PER_DAY, MS_PER_HOUR).tolist()
-        model, precision, owner = (names[c].text(codes) for c, codes in zip(_LABELS, labels, strict=False) if c != "state")
+        model, precision, owner = (
+            names[c].text(codes) for c, codes in zip(_LABELS, labels, strict=False) if c != "state"
+        )
         periods = list(zip(starts, length, strict=True))
         found = {c: v[order] for c, v in sums.items()} | {"state": state_codes(names["state"], labels[-1])}
         return HourGroups(periods, model, precision, owner, found)

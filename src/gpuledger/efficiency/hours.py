@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.ledger.read.adding import distinct
-from gpuledger.ledger.read.columns import Names, Rows, kept
 from gpuledger.efficiency.device_hours import device_hours
-from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.efficiency.hour_groups import HourGrouping, HourGroups
 from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_UTIL
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
 from gpuledger.ledger.cells import classify
+from gpuledger.ledger.read.adding import distinct
+from gpuledger.ledger.read.columns import Names, Rows, kept
+from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio
 
 BINS = 20

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from gpuledger.efficiency.accounts import Accounts
-from gpuledger.ledger.read.adding import distinct
-from gpuledger.ledger.read.rollup import HISTOGRAM
 from gpuledger.efficiency.statement import Figure, Means, Range
 from gpuledger.ledger.cells import CLASSES, PHASES
+from gpuledger.ledger.read.adding import distinct
+from gpuledger.ledger.read.rollup import HISTOGRAM
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 MJ_PER_KWH = 3.6e9

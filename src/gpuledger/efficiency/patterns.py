@@ -11,9 +11,9 @@ from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.thresholds import Targets
 from gpuledger.efficiency.accounts import Accounts
 from gpuledger.efficiency.hour_groups import HourGroups
-from gpuledger.efficiency.means import Groups, by_label
-from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.efficiency.means import by_label
 from gpuledger.efficiency.statement import GroupRow
+from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.physics.purpose import USE, purpose
 from gpuledger.units import MS_PER_HOUR, PPM
 

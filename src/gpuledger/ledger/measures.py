@@ -14,7 +14,7 @@ from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.ledger import cells, lines
 from gpuledger.ledger.waits import COLUMNS as WAITS
 from gpuledger.physics.states import POWER_CAP_BITS, RESTING, THERMAL_BITS, State, ppm
-from gpuledger.units import MIB, PPM
+from gpuledger.units import MIB
 
 PIPES = ("tensor", "hmma", "imma", "dfma", "fp64", "fp32", "fp16")
 _SHARES = {
@@ -238,9 +238,7 @@ def add_pipes(sums: Sums, rated_mhz: np.ndarray) -> None:
     for pipe in pipes:
         share, blank = ppm(rows.values[f"{pipe}_ratio"]), f"{pipe}_ratio" in rows.silent
         sums.level(f"{pipe}_ms", f"{pipe}_ppm_ms", share, blank)
-        sums.out[f"{pipe}_ppm_mhz_ms"] = sums.over_time(
-            np.nan_to_num(share * mhz) if blank or unrated else share * mhz
-        )
+        sums.out[f"{pipe}_ppm_mhz_ms"] = sums.over_time(np.nan_to_num(share * mhz) if blank or unrated else share * mhz)
 
 
 def _some(rows: Rows, pipes: list[str]) -> np.ndarray:

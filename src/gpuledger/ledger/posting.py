@@ -98,7 +98,9 @@ def empty_tables() -> dict[str, pa.Table]:
     return {name: kind.empty_table() for name, kind in kinds.items()}
 
 
-def _post_block(batch: Batch, first_row: int, limits: Thresholds, after: Mapping[str, Edge], clip: Clip) -> _Block | None:
+def _post_block(
+    batch: Batch, first_row: int, limits: Thresholds, after: Mapping[str, Edge], clip: Clip
+) -> _Block | None:
     """The sums of a block small enough for its columns to stay in the processor's cache."""
     stamps = stamps_of(batch, after)
     own, full, start = shared_out(stamps), stamps.per_row(stamps.span_ms), batch.at_ms

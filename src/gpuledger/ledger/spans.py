@@ -119,9 +119,7 @@ def _even_step(gap: np.ndarray, starts: np.ndarray, last: np.ndarray) -> int | N
     return usual if np.count_nonzero(gap != usual) == others else None
 
 
-def usual_steps(
-    batch: Batch, at_ms: np.ndarray, starts: np.ndarray, rows: np.ndarray
-) -> np.ndarray:
+def usual_steps(batch: Batch, at_ms: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The median step of each instant's series: one device, one recorded run (or all of what is not one)."""
     runs = batch.codes("run_id")
     out = np.zeros(len(at_ms), dtype=np.int64)

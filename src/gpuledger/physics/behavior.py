@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.errors import FactError
 from gpuledger.physics.causes import Condition
 from gpuledger.physics.signals import Signals
-from gpuledger.errors import FactError
 
 NOT_KNOWN = "not known"
 Basis = Literal["counters", "utilization"]
@@ -69,7 +69,6 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def named(self) -> tuple[str, ...]:
         """Every figure it names, once."""
         return tuple(dict.fromkeys([c.figure for c in (*self.all, *self.any)] + list(self.also)))
-
 
 
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,7 +139,9 @@ def figure_rows(signals: Mapping[str, np.ndarray], util_bins: np.ndarray | None)
     blank = np.full(len(found["util_ratio"]), np.nan)
     low, high = (blank, blank) if util_bins is None else (util_bins[:, :_LOW].sum(1), util_bins[:, _HIGH:].sum(1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        per_util = np.where(signals["util_ratio"] > 0, signals["power_above_idle_ratio"] / signals["util_ratio"], np.nan)
+        per_util = np.where(
+            signals["util_ratio"] > 0, signals["power_above_idle_ratio"] / signals["util_ratio"], np.nan
+        )
     found |= {"util_low_ratio": low, "util_high_ratio": high, "power_per_util_ratio": per_util}
     return found | _while_running(signals)
 

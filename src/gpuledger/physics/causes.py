@@ -44,7 +44,6 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         value = figures[self.figure]
         return (self.at_least is None or value >= self.at_least) and (self.below is None or value < self.below)
 
-
     def holds_in(self, figures: Mapping[str, np.ndarray]) -> np.ndarray:
         """In which rows it holds; figures that are not known are NaN."""
         value = figures[self.figure]

@@ -21,7 +21,7 @@ _RATES = ("dram_ratio", *_TRAFFIC, "nvlink_bytes_per_s")
 
 def mend(readings: dict[str, np.ndarray], span_ms: np.ndarray, device_starts: np.ndarray) -> dict[str, np.ndarray]:
     """The readings with missed windows filled from the next reading of the same device, where there is one."""
-    missed = _missed(readings, len(span_ms))
+    missed = _missed(readings)
     if missed is None or not missed.any():
         return readings
     n = len(missed)
@@ -48,7 +48,7 @@ def mend(readings: dict[str, np.ndarray], span_ms: np.ndarray, device_starts: np
     return out
 
 
-def _missed(readings: dict[str, np.ndarray], n: int) -> np.ndarray | None:
+def _missed(readings: dict[str, np.ndarray]) -> np.ndarray | None:
     traffic = [readings[c] for c in _TRAFFIC if c in readings]
     if "engine_ratio" not in readings or not traffic:
         return None

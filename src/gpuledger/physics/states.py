@@ -220,9 +220,7 @@ def _shares(
     return blank if matrix is None else matrix, blank if vector is None else vector
 
 
-def _by_share(
-    state: np.ndarray, matrix: np.ndarray, vector: np.ndarray, readings: Readings, facts: RowFacts
-) -> None:
+def _by_share(state: np.ndarray, matrix: np.ndarray, vector: np.ndarray, readings: Readings, facts: RowFacts) -> None:
     """The larger of compute and memory decides; little of either is light."""
     no_matrix, no_vector = np.isnan(matrix), np.isnan(vector)
     some = ~(no_matrix & no_vector)

@@ -1,7 +1,8 @@
 """What did each device really do for each namespace, on average and in its busiest hours?
 
-Hours come from the one reader of lines; what a plan must carry is the 95th percentile over a device's hours, not their
-mean, which DuckDB works out. Work is taken at the high end of what the counters can mean, pipe by pipe. Days that were folded count as one long hour each.
+Hours come from the one reader of lines. What a plan must carry is the 95th percentile over a device's hours, not their
+mean; DuckDB works it out. Work is taken at the high end of what the counters can mean, pipe by pipe. Days that were
+folded count as one long hour each.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import pyarrow as pa
 from gpuledger.advice.needs import MATTERS_FROM_RATIO, PIPES_NOT_RECORDED, Need
 from gpuledger.catalog.gpu_facts import VECTOR_PRECISIONS
 from gpuledger.catalog.gpus import Gpu, Precision
-from gpuledger.physics.evidence import ModelFacts
-from gpuledger.physics.pipes import pipe_facts, precision_name
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.adding import Accumulator
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
 from gpuledger.physics.activity import PIPES, pipe_sums
+from gpuledger.physics.evidence import ModelFacts
+from gpuledger.physics.pipes import pipe_facts, precision_name
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown
 
 Figure = float | Unknown
@@ -155,7 +156,7 @@ def _need_rates(
             known = not isinstance(rates, Unknown) and not isinstance(peak, Unknown) and pipe in rates.per_activity
             # Two halves share an fp32 lane: fp16 vector work takes the time of half as many fp32 operations.
             lanes = pipe_facts().vector.fp16_per_fp32 if pipe == "fp16" else 1.0
-            out[f"need_{pipe}"].append(rates.per_activity[pipe][2] * peak / lanes if known else None)  # type: ignore[union-attr, operator]
+            out[f"need_{pipe}"].append(rates.per_activity[pipe][2] * peak / lanes if known else None)  # type: ignore[union-attr]
     return out
 
 

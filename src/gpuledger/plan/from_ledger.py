@@ -27,8 +27,8 @@ from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
-from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.plan.demand import Load, read_loads
 from gpuledger.plan.from_ledger_market import Market
 from gpuledger.plan.from_ledger_moves import Holding

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuledger.ledger.read.rollup import add_accounts, by_day
 from gpuledger.efficiency.encode import to_json
-from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.scope import Scope
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.rollup import add_accounts, by_day
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import MS_PER_HOUR
 
 Make = Callable[..., Any]

@@ -39,8 +39,8 @@ data:
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Idle-heavy, and small enough for two on an NVIDIA card."""
-    sign = room_to_share(case, limits)
-    if not sign or not nvidia(case):
+    sign, needed = room_to_share(case, limits), need(case)
+    if not sign or not nvidia(case) or needed is None:
         return None
-    replicas = max(2, min(8, int(limits.fill.bold_ratio / need(case)[1])))
+    replicas = max(2, min(8, int(limits.fill.bold_ratio / needed[1])))
     return Reason(sign, shared_gain(case, limits, _LOSS), fills={"replicas": str(replicas)})

@@ -61,7 +61,7 @@ class Accumulator:
     """
 
     def __init__(self, most: Sequence[str] = (), least: Sequence[str] = ()) -> None:
-        self._ends = {name: np.maximum for name in most} | {name: np.minimum for name in least}
+        self._ends = dict.fromkeys(most, np.maximum) | dict.fromkeys(least, np.minimum)
         self._keys: list[list[np.ndarray]] = []
         self._columns: list[dict[str, np.ndarray]] = []
         self._rows = self._compact = 0
@@ -112,8 +112,7 @@ class Accumulator:
             return keys, columns
         out = {}
         for name, values in columns.items():
-            values = values if order is None else values[order]
-            out[name] = self._ends.get(name, np.add).reduceat(values, starts)
+            out[name] = self._ends.get(name, np.add).reduceat(values if order is None else values[order], starts)
         first = starts if order is None else order[starts]
         return [key[first] for key in keys], out
 

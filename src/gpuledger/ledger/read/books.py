@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
-from gpuledger.errors import LakeError
+from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.day import post_clipped
@@ -90,9 +90,7 @@ class Books:
                     if len(found["hour_ms"]):
                         yield day_start_ms(posted.day), found
 
-    def _day(
-        self, posted: PostedDay, wanted: Wanted, hourly: Collection[int] | bool
-    ) -> Iterator[tuple[Rows, bool]]:
+    def _day(self, posted: PostedDay, wanted: Wanted, hourly: Collection[int] | bool) -> Iterator[tuple[Rows, bool]]:
         """The rows of one day, and whether they are added up by day."""
         start = day_start_ms(posted.day)
         fine = hourly if isinstance(hourly, bool) else start in hourly
@@ -175,7 +173,7 @@ class Books:
             for _, rows in read_files(files, wanted):
                 yield kept(rows, ~self.names["kind"].among((GAP,))[rows["kind"]])
 
-    def nothing_found(self) -> LakeError:
+    def nothing_found(self) -> InputError:
         """The error for a scope without a line."""
         return nothing_found(self.lake, self.scope)
 

@@ -106,7 +106,12 @@ def _coded(values: np.ndarray) -> np.ndarray:
 
 
 def _made(
-    books: Books, keys: list[np.ndarray], sums: dict[str, np.ndarray], seen: Accumulator, days: Accumulator, full: frozenset[str]
+    books: Books,
+    keys: list[np.ndarray],
+    sums: dict[str, np.ndarray],
+    seen: Accumulator,
+    days: Accumulator,
+    full: frozenset[str],
 ) -> AccountSums:
     names = books.names
     places = [names[c].places()[codes] for c, codes in zip(LABELS, keys, strict=False)]
