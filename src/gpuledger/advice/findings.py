@@ -11,7 +11,7 @@ from gpuledger.advice.gains import Gain, Range, gain_of
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.measured import measured_gain, measured_reason
 from gpuledger.advice.rule import RULES, Reason, Rule, Snippet
-from gpuledger.cost.savings import ACTS_ON, Lever
+from gpuledger.cost.savings import ACTS_ON, MAYBE, Lever
 
 # Less than this of a case's bill is not worth a change.
 LEAST = Decimal("0.001")
@@ -63,7 +63,8 @@ def capped(rule: Rule, claimed: Range, case: Case) -> Range:
     if rule.lever is None or rule.lever == "rate":
         return claimed
     reach = sum((case.bucket_shares[b] for b in ACTS_ON[rule.lever]), Decimal(0))
-    return Range(min(claimed.low, reach), min(claimed.middle, reach), min(claimed.high, reach))
+    most = reach + sum((case.bucket_shares[b] for b in MAYBE.get(rule.lever, ())), Decimal(0))
+    return Range(min(claimed.low, reach), min(claimed.middle, reach), min(claimed.high, most))
 
 
 def _lever(rule: Rule, claimed: Range, case: Case) -> Lever:

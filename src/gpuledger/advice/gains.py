@@ -16,7 +16,7 @@ from gpuledger.errors import FactError, UnknownName
 
 Form = Literal["speedup", "recovers", "rate", "computed", "none"]
 Basis = Literal["measured", "published", "assumed"]
-ACTIVE: tuple[Bucket, ...] = ("productive", "stalled", "underused")
+ACTIVE: tuple[Bucket, ...] = ("productive", "stalled", "unrated", "underused")
 ONE, NONE = Decimal(1), Decimal(0)
 
 

@@ -16,7 +16,7 @@ from itertools import combinations, product
 from typing import Literal
 
 from gpuledger.cost.money import usd
-from gpuledger.cost.statement import Bucket
+from gpuledger.cost.statement import WASTE, Bucket
 from gpuledger.errors import InputError
 from gpuledger.units import Unknown
 
@@ -33,7 +33,8 @@ ACTS_ON: Mapping[Kind, tuple[Bucket, ...]] = {
     "sku": ("idle", "idle_held", "underused", "stalled"),
     "rate": (),
 }
-WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
+# Time that the evidence cannot rate may hold such work too: it counts at the high end of a range, and nowhere else.
+MAYBE: Mapping[Kind, tuple[Bucket, ...]] = {"throughput": ("unrated",)}
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Lever:
 
 @dataclass(frozen=True)
 class Bill:
-    """The six buckets of each scope in dollars; scopes do not overlap, together they are the whole bill."""
+    """The seven buckets of each scope in dollars; scopes do not overlap, together they are the whole bill."""
 
     scopes: Mapping[str, Mapping[Bucket, Decimal]]
 
@@ -147,12 +148,19 @@ class _Reach:
 
     def _shares(self, lever: Lever, case: Case) -> dict[Cell, Fraction]:
         """The share a lever takes of each bucket it acts on that is not empty."""
-        cells = [(s, b) for s in lever.scopes or self.scopes for b in lever.buckets if self.cells.get((s, b))]
+        wanted = self.wanted(lever, case)
+        limits = [wanted] if lever.headroom_usd is None else [wanted, max(Fraction(lever.headroom_usd), Fraction(0))]
+        found = self._spread(lever, lever.buckets, min(limits))
+        if case == "high":
+            taken = sum((self.cells[c] * share for c, share in found.items()), Fraction(0))
+            found |= self._spread(lever, MAYBE.get(lever.kind, ()), min(limits) - taken)
+        return found
+
+    def _spread(self, lever: Lever, buckets: Sequence[Bucket], amount: Fraction) -> dict[Cell, Fraction]:
+        """An amount over some buckets in proportion to what they hold, at most all of it."""
+        cells = [(s, b) for s in lever.scopes or self.scopes for b in buckets if self.cells.get((s, b))]
         reach = sum((self.cells[c] for c in cells), Fraction(0))
-        limits = [self.wanted(lever, case), reach]
-        if lever.headroom_usd is not None:
-            limits.append(max(Fraction(lever.headroom_usd), Fraction(0)))
-        return dict.fromkeys(cells, min(limits) / reach) if reach else {}
+        return dict.fromkeys(cells, min(amount, reach) / reach) if reach else {}
 
     def one_bucket(self, levers: Sequence[Lever]) -> Fraction:
         """Dollars by the rule that takes each fraction of all that is left of the bill, up to all of the waste."""

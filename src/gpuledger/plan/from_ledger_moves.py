@@ -14,8 +14,8 @@ from gpuledger.advice.gains import Range
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.needs import Filled
 from gpuledger.advice.offers import is_smaller
-from gpuledger.advice.slices import Slice, slices_of
 from gpuledger.catalog.gpus import Gpu, load_gpus
+from gpuledger.catalog.mig import Slice, slices_of
 from gpuledger.cost.statement import Bucket
 from gpuledger.plan.demand import Load
 from gpuledger.plan.from_ledger_carry import Misfit, other_gpu, pipes_filled, same_gpu, slice_for, works_together

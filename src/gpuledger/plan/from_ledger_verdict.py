@@ -15,8 +15,8 @@ from gpuledger.advice.rules.spot import when as can_be_spot
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.money import CENT, ZERO, usd
-from gpuledger.cost.savings import WASTE, Bill, Lever, Savings, Spread, combine
-from gpuledger.cost.statement import BUCKETS, Bucket
+from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
+from gpuledger.cost.statement import BUCKETS, WASTE, Bucket
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plan.from_ledger_carry import works_together
 from gpuledger.plan.from_ledger_market import Market

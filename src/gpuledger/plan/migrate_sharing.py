@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from gpuledger.advice.slices import smallest_slice
+from gpuledger.catalog.mig import smallest_slice
 from gpuledger.plan.memory import memory
 from gpuledger.plan.memory_facts import capacity
 from gpuledger.plan.memory_setup import Setup

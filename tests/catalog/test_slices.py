@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuledger.advice.slices import Slice, slices_of, smallest_slice, source
+from gpuledger.catalog.mig import Slice, slices_of, smallest_slice, source
 from gpuledger.units import Unknown
 
 
