@@ -8,6 +8,8 @@ averages over was measured on the H200 of the recordings, where a matrix product
     power               the last 1.0 s
     clocks, throttle    the instant
     memory              held throughout
+
+A recorded row whose counters missed their window is not a level: slower sampling never shows one.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ PHASE_S = 0.037
 PERIODS_S = (0.2, 0.4, 1.0, 2.0, 6.0, 10.0, 20.0, 40.0, 60.0)
 DUTIES = (0.1, 0.2, 0.5, 0.8, 0.9)
 RATES_HZ = (10.0, 1.0)
+# Counters of amounts: after a missed window they show those of both windows as if they were of one.
+AMOUNTS = ("dram_active", "pcie_tx_mib_s", "pcie_rx_mib_s")
 SHORTEST_S, FEWEST_PERIODS = 120.0, 6
 
 
@@ -64,9 +68,22 @@ class Load:
         return rounds * self.burst_s * UNLOCKED + min(at_s - rounds * period, self.burst_s * UNLOCKED)
 
 
+def levels(rows: Sequence[Row]) -> list[Row]:
+    """The rows whose counters met their window; what a row covers for missed ones before it is spread over them."""
+    out, missed = [], 0
+    for row in rows:
+        if not any(row.get(name) for name in COUNTERS):
+            missed += 1
+            continue
+        out.append({**row, **{name: row[name] / (1 + missed) for name in AMOUNTS if name in row}})
+        missed = 0
+    return out
+
+
 def sampled(load: Load, hz: float, busy: Sequence[Row], waiting: Sequence[Row], start_s: float) -> list[Row]:
     """What the device reports. Each sample takes the next recorded row of either kind."""
     step, out, energy_j = 1 / hz, [], 1000.0
+    busy, waiting = levels(busy), levels(waiting)
     for number in range(1, round(load.seconds * hz) + 1):
         at = number * step + PHASE_S
         at_work, at_rest = busy[number % len(busy)], waiting[number % len(waiting)]

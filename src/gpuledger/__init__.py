@@ -4,12 +4,13 @@ The rooms, each of which uses only those above it:
 
     errors, units, registry   what can go wrong, in which unit, who can do it
     catalog       facts as files: GPUs, models, offers, thresholds, each figure with its source
-    telemetry     what a GPU says: columns, sources, the live sampler, a synthetic fleet
+    telemetry     what a GPU reports: columns, sources, the live sampler, a synthetic fleet
+    physics       what readings mean: states, work by pipe, behavior, causes
     testing       what is not there: replayed GPUs, a scripted model server, faults
     lake          where samples rest: import, recording, atomic commits, retention
-    ledger        one line per device, hour and owner: physics only, whole numbers
+    ledger        one line per device, hour, owner and state: whole numbers, no dollars
     efficiency    what the hardware did: the efficiency statement
-    cost          what it cost: prices, six buckets that always sum, honest savings
+    cost          what it cost: prices, seven buckets that always sum, honest savings
     advice        what to change: one rule a file, and the audit
     training      what a job can count itself: FLOPs, MFU, the meter, the tuner, calibrate
     plan          where to run: memory fit, throughput, moves

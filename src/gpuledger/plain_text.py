@@ -41,7 +41,12 @@ def json_text(data: Any, indent: int | None = None) -> str:
     r"""JSON that reads back as the same data, control characters as \u escapes. Not-a-number is refused."""
     import json  # the help needs none of these
 
-    text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+    # Without an indent json writes in C, ten times as fast.
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    if indent is not None:
+        import msgspec
+
+        text = msgspec.json.format(text, indent=indent)
     # json itself writes line feeds between values; inside strings there are none left.
     return _CONTROL.sub(lambda found: "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
 

@@ -1,4 +1,8 @@
-"""The plainest case of each kind, and every rule that should apply to it: no more and no less."""
+"""The plainest case of each kind, and the rules that must apply to it.
+
+Every other rule that some case here names must not apply. A rule that no case names is not judged here: it has a test
+of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from gpuledger.advice.case import Case
 STARVED = {"engine_ratio": 0.38, "tensor_ratio": 0.15, "dram_ratio": 0.10}
 WAITING = {"productive": 0.15, "stalled": 0.24, "underused": 0.61}
 RESTING = {"idle_held": 0.95, "underused": 0.03, "productive": 0.02}
-TABLE: dict[str, tuple[Case, str]] = {
+_CASES: dict[str, tuple[Case, str]] = {
     "starved": (
         case("starved", signals=STARVED, demand={"pcie_rx_bytes_per_s": 2.5e8}, money=WAITING),
         "dali num-workers persistent-workers pin-memory prefetch spot",
@@ -175,6 +179,15 @@ TABLE: dict[str, tuple[Case, str]] = {
         ),
         "spot tensor-cores",
     ),
+    "much power, only the tensor pipe recorded": (
+        case(
+            "compute-bound",
+            gpu=H100,
+            signals={"engine_ratio": 0.99, "tensor_ratio": 0.0, "dram_ratio": 0.05, "power_ratio": 0.83},
+            money={"productive": 0.05, "unrated": 0.94, "underused": 0.01},
+        ),
+        "amp bf16 spot tensor-cores",
+    ),
     "at 90 % and more, no counters": (
         case(
             "compute-bound",
@@ -197,6 +210,15 @@ TABLE: dict[str, tuple[Case, str]] = {
                 "pcie_bytes_per_s": 1.6e10,
             },
             money={"productive": 0.2, "stalled": 0.75, "underused": 0.05},
+        ),
+        "gradient-accumulation overlap-collectives profile spot",
+    ),
+    "sync-bound, only the tensor pipe recorded": (
+        case(
+            "sync-bound",
+            gpu=H100,
+            signals={"engine_ratio": 0.95, "tensor_ratio": 0.1, "dram_ratio": 0.1, "nvlink_ratio": 0.45},
+            money={"productive": 0.2, "unrated": 0.75, "underused": 0.05},
         ),
         "gradient-accumulation overlap-collectives profile spot",
     ),
@@ -349,3 +371,7 @@ TABLE: dict[str, tuple[Case, str]] = {
         "",
     ),
 }
+CASES: dict[str, Case] = {name: one for name, (one, _) in _CASES.items()}
+MUST: dict[str, frozenset[str]] = {name: frozenset(rules.split()) for name, (_, rules) in _CASES.items()}
+NAMED: frozenset[str] = frozenset().union(*MUST.values())
+NEVER: dict[str, frozenset[str]] = {name: NAMED - must for name, must in MUST.items()}

@@ -37,32 +37,37 @@ def case(klass: str, gpu: str = A100, **given: Any) -> Case:
         "namespace": "ml-training", "workload": None, "gpu_model": get_gpu(gpu).name, "gpu": get_gpu(gpu),
         "klass": klass, "evidence": ("as counted", "90 % of it"), "confidence": "counters", "shares": {klass: 1.0},
         "phases": {}, "devices": ("a", "b", "c", "d"), "gpus": 4, "observed_h": 672.0, "days": 7.0,
-        "purpose": "training", "purpose_how": "by its name", "purchase": "on_demand", "busy_ratio": 0.9,
+        "purpose": "training", "purpose_by": "name", "purpose_how": "by its name: training",
+        "purchase": "on_demand", "busy_ratio": 0.9,
     }  # fmt: skip
     plain |= {"signals": Signals(**signals), "demand": Demand(**({"memory_max_bytes": memory} | demand))}
     return Case(**(plain | money(**shares) | given))
 
 
 def line(hour: int = 0, gpu: str = "GPU-a", **given: Any) -> dict[str, Any]:
-    """One hour of one H100, fully observed, unless told otherwise."""
+    """One hour of one H100, at work and fully observed, unless told otherwise. A misspelled column is a mistake."""
     start = START + hour * HOUR
     row: dict[str, Any] = {name: 0 if column.merge == "sum" else None for name, column in lines.columns().items()}
     row |= {
         "hour_ms": start, "grain_ms": HOUR, "gpu_uuid": gpu, "gpu_model": "NVIDIA H100 80GB HBM3", "first_ms": start,
         "last_ms": start + HOUR, "samples": 60, "observed_ms": HOUR, "cluster": "c1", "namespace": "ml-training",
-        "board_mw": 700_000, "card_bytes": 85_000_000_000,
+        "state": "matrix", "limit_mw": 700_000, "card_bytes": 85_000_000_000,
     }  # fmt: skip
-    return row | given
+    row |= given
+    unknown = sorted(set(row) - set(lines.columns()))
+    assert not unknown, f"no such column of a line: {unknown}"
+    return row
 
 
-def activity(**ratios: float) -> dict[str, int]:
-    """The sums of an hour with these activities; the engine's is its busy part, and utilization with it."""
-    out: dict[str, int] = {}
+def activity(ms: int = HOUR, **ratios: float) -> dict[str, int]:
+    """The sums of a time with these activities at 1500 MHz; the engine's is its busy part, and utilization with it."""
+    out: dict[str, int] = {"clock_ms": ms, "clock_mhz_ms": 1500 * ms}
     for name, ratio in ratios.items():
-        out |= {f"{name}_ms": HOUR, f"{name}_ppm_ms": round(ratio * PPM) * HOUR}
-    engine = ratios.get("engine", 0.0)
-    if engine:
-        out |= {"busy_ppm_ms": round(engine * PPM) * HOUR, "active_ms": HOUR, "active_util_ppm_ms": PPM * HOUR}
+        out |= {f"{name}_ms": ms, f"{name}_ppm_ms": round(ratio * PPM) * ms}
+        if f"{name}_ppm_mhz_ms" in lines.columns():
+            out[f"{name}_ppm_mhz_ms"] = round(ratio * PPM) * 1500 * ms
+    if engine := ratios.get("engine", 0.0):
+        out |= {"busy_ppm_ms": round(engine * PPM) * ms, "active_ms": ms, "active_util_ppm_ms": PPM * ms}
     return out
 
 

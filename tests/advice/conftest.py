@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -15,7 +16,7 @@ from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.engine import post_lake
-from gpuledger.ledger.store import Ledger, PostedDay
+from gpuledger.ledger.store import Ledger, LedgerManifest, PostedDay
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 from gpuledger.units import utc_day
 
@@ -30,9 +31,16 @@ def books(tmp_path: Path) -> Callable[..., Lake]:
         lake = Lake(tmp_path / "lake")
         with lake.locked():
             lake.commit([])
+            # Lines without samples: to a ledger that has no manifest they would look like lost ones.
+            lake.ledger_dir.mkdir(exist_ok=True)
+            (lake.ledger_dir / "manifest.json").write_bytes(msgspec.json.encode(LedgerManifest()))
             for day in sorted({utc_day(r["hour_ms"]) for r in rows}):
-                table = pa.Table.from_pylist([r for r in rows if utc_day(r["hour_ms"]) == day], lines.arrow_schema())
-                Ledger(lake).put(PostedDay(day, 1, (1,), (), table.num_rows, 0), {"lines": table})
+                mine = [r for r in rows if utc_day(r["hour_ms"]) == day]
+                table = pa.Table.from_pylist(mine, lines.arrow_schema())
+                posted = PostedDay(day, 1, (1,), (), table.num_rows, 0)
+                Ledger(lake).put(posted, {"lines": table})
+                if any(r["state"] is None for r in mine):  # version 1 had no sums by day
+                    Ledger(lake).commit(posted)
         return lake
 
     return write

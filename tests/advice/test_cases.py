@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from casebook import HOUR, activity, line, memory
 
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.case import Case
-from gpuledger.advice.stretches import read_stretches
+from gpuledger.advice.limits import load_limits
+from gpuledger.advice.stretches import Stretch, read_stretches
 from gpuledger.errors import InputError
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import Unknown
 
-GEMM = activity(engine=0.99, tensor=0.6, dram=0.2) | memory(0.5)
-WAITS = activity(engine=0.35, tensor=0.15, dram=0.1) | memory(0.5)
-HELD = {"idle_held_ms": HOUR} | activity(engine=0.0, tensor=0.0, dram=0.0) | memory(0.1)
+GEMM = activity(engine=0.99, tensor=0.6, fp32=0.0, dram=0.2) | memory(0.5)
+WAITS = activity(engine=0.35, tensor=0.15, fp32=0.0, dram=0.1) | memory(0.5)
+HELD = {"idle_held_ms": HOUR, "state": "idle"} | activity(engine=0.0, tensor=0.0, fp32=0.0, dram=0.0) | memory(0.1)
+# Lines of version 1 have no state.
+OLD = {"state": None}
 
 
 def by_class(cases: tuple[Case, ...]) -> dict[str, Case]:
@@ -35,52 +40,75 @@ def test_a_mixed_group_is_split_by_what_its_gpus_do(books):
     assert all(p.evidence for p in group.parts)
 
 
-def test_nights_do_not_blur_the_days(books):
+@pytest.mark.parametrize("version", [{}, OLD])
+def test_nights_do_not_blur_the_days(books, version):
     # Ten hours of products and fourteen of nothing: not the mean of the two.
-    rows = [line(h, **(GEMM if h % 24 < 10 else HELD)) for h in range(72)]
+    rows = [line(h, **(GEMM if h % 24 < 10 else HELD) | version) for h in range(72)]
     (one,) = audit_statement(books(*rows), price=2).cases
     assert one.klass == "compute-bound"
     assert one.signals.tensor_ratio == pytest.approx(0.6)
     assert one.idle_held_ratio == pytest.approx(14 / 24)
-    assert one.shares == pytest.approx({"compute-bound": 10 / 24, "idle-held": 14 / 24})
+    assert one.shares == {"compute-bound": 1.0}  # each day is judged by its work
     assert one.quiet_hours == tuple(range(10, 24))
     assert one.quiet_idle_ratio == pytest.approx(14 / 24)
     assert one.days == pytest.approx(3)
 
 
-def test_the_little_work_of_an_idle_gpu_does_not_name_it(books):
-    mostly = dict(HELD) | {"idle_held_ms": HOUR * 95 // 100} | activity(engine=0.04, tensor=0.02, dram=0.01)
-    (one,) = audit_statement(books(line(0, **mostly), line(1, **mostly)), price=2).cases
+@pytest.mark.parametrize("version", [{}, OLD])
+def test_the_little_work_of_an_idle_gpu_does_not_name_it(books, version):
+    # Three minutes of work in an hour; a line of version 1 holds both.
+    part = HOUR * 95 // 100
+    little = activity(HOUR - part, engine=0.8, tensor=0.4, fp32=0.0, dram=0.2)
+    if version:
+        rows = [line(h, **HELD | {"idle_held_ms": part} | little | version) for h in (0, 1)]
+    else:
+        rows = [line(h, **HELD | {"idle_held_ms": part, "observed_ms": part}) for h in (0, 1)]
+        rows += [line(h, observed_ms=HOUR - part, **little) for h in (0, 1)]
+    (one,) = audit_statement(books(*rows), price=2).cases
     assert one.klass == "idle-held"
-    assert one.evidence
+    assert one.idle_held_ratio == pytest.approx(0.95)
+    assert one.evidence == ("no work 95 % of the time, memory is held",)
+    assert one.by_counters
 
 
 def test_waits_between_batches_are_not_idle_time_to_be_culled(books):
-    # A loop that waits for seconds at a time: NVML sees nothing run, the memory stays held.
-    loop = WAITS | {"idle_held_ms": HOUR * 45 // 100}
-    alone = audit_statement(books(*(line(h, **loop) for h in range(4))), price=2)
+    # A loop that waits for seconds at a time: nothing runs, the memory stays held.
+    alone = audit_statement(books(*(row for h in range(4) for row in waiting_loop(h))), price=2)
     (one,) = alone.cases
     assert one.klass == "starved"
-    assert one.idle_held_ratio == pytest.approx(0.45)
+    assert one.idle_held_ratio == 0
+    assert one.signals.wait_ratio == pytest.approx(0.45)
+    assert one.signals.bounces_per_min == pytest.approx(6)
     assert "num-workers" in {r.id for r in alone.recommendations}
     assert {"cull-idle", "release-idle"}.isdisjoint(r.id for r in alone.recommendations)
 
 
 def test_a_loop_that_waits_by_day_is_culled_for_its_nights_alone(books):
-    loop = WAITS | {"idle_held_ms": HOUR * 45 // 100}
-    made = audit_statement(books(*(line(h, **(loop if h % 24 < 12 else HELD)) for h in range(48))), price=2)
+    rows = [row for h in range(48) for row in (waiting_loop(h) if h % 24 < 12 else [line(h, **HELD)])]
+    made = audit_statement(books(*rows), price=2)
     (one,) = made.cases
-    assert one.idle_held_ratio == pytest.approx(0.725)
-    assert one.idle_held_waits_ratio == pytest.approx(0.225)
+    assert one.klass == "starved"
+    assert one.idle_held_ratio == pytest.approx(0.5)
+    assert one.signals.wait_ratio == pytest.approx(0.45)
     cull = next(r for r in made.recommendations if r.id == "cull-idle")
     assert "50 % of the time" in cull.why
     # 80 % of the nights, which are half of the bill.
     assert float(cull.saving.middle_pct) == pytest.approx(40, abs=0.01)
 
 
-def test_the_demand_is_while_working(books):
-    rows = [line(0, **GEMM, nvlink_ms=HOUR, nvlink_bytes=9_000_000 * HOUR, pcie_rx_ms=HOUR, pcie_rx_bytes=1000 * HOUR)]
-    rows += [line(1, **HELD)]
+def waiting_loop(hour: int) -> list[dict[str, Any]]:
+    """An hour of which 45 % are waits of under 10 s, 360 of them, and the rest is full work."""
+    waits = HOUR * 45 // 100
+    still = activity(waits, engine=0.0, tensor=0.0, fp32=0.0, dram=0.0)
+    busy = activity(HOUR - waits, engine=0.95, tensor=0.5, fp32=0.0, dram=0.2)
+    rest = {"state": "wait", "observed_ms": waits, "wait_10s_ms": waits, "waits": 360}
+    return [line(hour, **rest | still | memory(0.5)), line(hour, observed_ms=HOUR - waits, **busy | memory(0.5))]
+
+
+@pytest.mark.parametrize("version", [{}, OLD])
+def test_the_demand_is_while_working(books, version):
+    links = {"nvlink_ms": HOUR, "nvlink_bytes": 9_000_000 * HOUR, "pcie_rx_ms": HOUR, "pcie_rx_bytes": 1000 * HOUR}
+    rows = line(0, **GEMM | links | version), line(1, **HELD | version)
     (one,) = audit_statement(books(*rows), price=2).cases
     assert one.demand.pcie_rx_bytes_per_s == pytest.approx(1e6)
     assert one.demand.nvlink_bytes_per_s == pytest.approx(9e9)
@@ -134,20 +162,49 @@ def test_what_each_owner_is_for(books):
 
 def test_filters_and_windows_hold(books):
     lake = books(line(0, **GEMM), line(1, namespace="other", **HELD), line(2, **GEMM))
-    assert {s.namespace for s in read_stretches(lake, Scope(namespaces=("other",))).found} == {"other"}
+
+    def stretches(scope: Scope) -> tuple[Stretch, ...]:
+        return read_stretches(lake, scope, load_limits())
+
+    assert {s.namespace for s in stretches(Scope(namespaces=("other",)))} == {"other"}
     with pytest.raises(InputError, match="no line"):
-        read_stretches(lake, Scope(namespaces=("nobody",)))
-    late = Scope(since_ms=line(2)["hour_ms"])
-    assert sum(s.sums["observed_ms"] for s in read_stretches(lake, late).found) == HOUR
+        stretches(Scope(namespaces=("nobody",)))
+    assert sum(s.sums["all_ms"] for s in stretches(Scope(since_ms=line(2)["hour_ms"]))) == HOUR
 
 
-def test_a_large_fleet_is_judged_by_several_days_at_once(books, monkeypatch):
-    from gpuledger.advice import stretches
+def test_days_of_one_class_are_one_stretch(books):
+    # Four GPUs for three days of products and one of waits: memory follows devices and classes, not days.
+    lake = books(*(line(24 * d, f"GPU-{g}", **(GEMM if d < 3 else WAITS)) for d in range(4) for g in range(4)))
+    found = read_stretches(lake, Scope(), load_limits())
+    assert [(s.gpu_uuid, s.klass, s.sums["all_ms"]) for s in found] == [
+        (f"GPU-{g}", klass, days * HOUR) for g in range(4) for klass, days in (("compute-bound", 3), ("starved", 1))
+    ]
+    (one,) = audit_statement(lake, price=2).cases
+    assert one.klass == "compute-bound"
+    assert one.shares == {"compute-bound": 0.75, "starved": 0.25}
 
-    lake = books(*(line(24 * d, f"GPU-{g}", **GEMM) for d in range(4) for g in range(4)))
-    assert len(read_stretches(lake, Scope()).found) == 16
-    monkeypatch.setattr(stretches, "MAX_STRETCHES", 8)
-    found = read_stretches(lake, Scope())
-    assert found.period_days == 4
-    assert len(found.found) <= 8
-    assert sum(s.sums["observed_ms"] for s in found.found) == 16 * HOUR
+
+def test_idle_time_with_memory_unknown_is_idle_and_says_so(books):
+    blind = {"state": "idle", "idle_unknown_ms": HOUR, **activity(engine=0.0, tensor=0.0, fp32=0.0, dram=0.0)}
+    made = audit_statement(books(line(0, **blind), line(1, **blind)), price=2)
+    (one,) = made.cases
+    assert (one.klass, one.idle_ratio, one.memory_known) == ("idle", 1.0, False)
+    assert "memory use is not recorded" in one.evidence[0]
+    release = next(r for r in made.recommendations if r.id == "release-idle")
+    assert "see that no job holds it" in release.why
+
+
+def test_time_at_a_power_limit_is_counted(books):
+    part = HOUR // 4
+    free, held_down = (activity(ms, engine=0.99, tensor=0.6, fp32=0.0, dram=0.2) for ms in (HOUR - part, part))
+    capped = {"state": "capped", "limit_mw": 500_000, "observed_ms": part}
+    lake = books(line(0, observed_ms=HOUR - part, **free), line(0, **capped, **held_down))
+    (one,) = audit_statement(lake, price=2).cases
+    assert one.demand.capped_ratio == pytest.approx(0.25)
+
+
+def test_work_outside_the_recorded_pipes_leaves_the_demand_unknown(books):
+    worked = activity(engine=0.99, tensor=0.1, dram=0.2) | memory(0.5)
+    (one,) = audit_statement(books(line(0, state="matrix-unseen", **worked)), price=2).cases
+    assert isinstance(one.demand.tflops, Unknown)
+    assert "DCGM_FI_PROF_PIPE_FP32_ACTIVE" in one.demand.tflops.why

@@ -8,14 +8,22 @@ from hypothesis import strategies as st
 
 from gpuledger.advice import gains
 from gpuledger.advice.gains import Gain, Range, gain_names, gain_of
-from gpuledger.cost.statement import BUCKETS
+from gpuledger.cost.statement import BUCKETS, Bucket
 from gpuledger.errors import FactError, UnknownName
 
-SHARES = dict(zip(BUCKETS, map(Decimal, ("0.2", "0.3", "0.1", "0.1", "0.2", "0.1")), strict=True))
+SHARES: dict[Bucket, Decimal] = {
+    "productive": Decimal("0.2"), "stalled": Decimal("0.2"), "unrated": Decimal("0.1"), "underused": Decimal("0.1"),
+    "idle": Decimal("0.1"), "idle_held": Decimal("0.2"), "unobserved": Decimal("0.1"),
+}  # fmt: skip
+
+
+def test_the_shares_are_of_a_whole_bill():
+    assert tuple(SHARES) == BUCKETS
+    assert sum(SHARES.values()) == 1
 
 
 def test_a_speed_up_shortens_the_active_time():
-    # 2x halves the active 0.6 of the bill.
+    # Productive 0.2, stalled 0.2, unrated 0.1 and underused 0.1: 2x halves the active 0.6 of the bill.
     found = Gain("speedup", "assumed", "assumed", low=1.0, middle=2.0, high=3.0).fraction(SHARES)
     assert found == Range(Decimal("0.000000"), Decimal("0.300000"), Decimal("0.400000"))
 
@@ -23,6 +31,12 @@ def test_a_speed_up_shortens_the_active_time():
 def test_recovering_takes_a_share_of_the_buckets_named():
     gain = Gain("recovers", "assumed", "assumed", of=("idle", "idle_held"), low=0.1, middle=0.5, high=1.0)
     assert gain.fraction(SHARES) == Range(Decimal("0.030000"), Decimal("0.150000"), Decimal("0.300000"))
+
+
+def test_unrated_time_may_be_stalled_at_the_bold_end_only():
+    gain = Gain("recovers", "assumed", "assumed", of=("stalled",), low=0.1, middle=0.5, high=1.0)
+    # Of stalled 0.2: 0.02 and 0.1; at most all of it and of the 0.1 that nobody can rate.
+    assert gain.fraction(SHARES) == Range(Decimal("0.020000"), Decimal("0.100000"), Decimal("0.300000"))
 
 
 def test_a_rate_is_of_the_whole_bill():

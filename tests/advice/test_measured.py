@@ -86,7 +86,7 @@ def test_another_owners_run_on_the_same_device_is_not_this_case() -> None:
 
 
 def test_the_audit_says_it(books: Callable[..., Lake]) -> None:
-    lake = books(line(0, "GPU-a", **activity(engine_ratio=0.95, tensor_ratio=0.5)))
+    lake = books(line(0, "GPU-a", **activity(engine=0.95, tensor=0.5, fp32=0.0, dram=0.1)))
     before = to_json(audit_statement(lake, price=2))
     write_counted(lake, ran(measured(), device="GPU-a"))
     after = to_json(audit_statement(lake, price=2))

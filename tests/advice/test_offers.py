@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from case_table import TABLE
+from case_table import CASES
 
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.offers import smaller_gpu, spot_discount
@@ -44,7 +44,7 @@ def test_no_spot_offer_is_unknown():
 
 
 def test_the_smaller_gpu_is_smaller_cheaper_and_large_enough():
-    one, _ = TABLE["steady and partial"]
+    one = CASES["steady and partial"]
     found = smaller_gpu(one, LIMITS)
     assert not isinstance(found, Unknown)
     assert found.price.usd_per_gpu_h < found.now.usd_per_gpu_h
@@ -56,7 +56,7 @@ def test_the_smaller_gpu_is_smaller_cheaper_and_large_enough():
 
 
 def test_traffic_between_gpus_needs_a_link():
-    one, _ = TABLE["steady and partial"]
+    one = CASES["steady and partial"]
     linked = replace(one, demand=replace(one.demand, nvlink_bytes_per_s=5e10))
     found = smaller_gpu(linked, LIMITS)
     if not isinstance(found, Unknown):
@@ -65,7 +65,7 @@ def test_traffic_between_gpus_needs_a_link():
 
 
 def test_headroom_that_is_not_measured_is_unknown():
-    one, _ = TABLE["steady and partial"]
+    one = CASES["steady and partial"]
     found = smaller_gpu(replace(one, demand=replace(one.demand, tflops=Unknown("no counters"))), LIMITS)
     assert isinstance(found, Unknown)
     assert "not measured" in found.why
@@ -74,7 +74,7 @@ def test_headroom_that_is_not_measured_is_unknown():
 @pytest.mark.parametrize(("pipe", "ratio"), [("fp32", 1.0), ("fp64", 0.3)])
 def test_vector_work_needs_the_vector_peak_of_the_smaller_gpu(pipe, ratio):
     """An RTX 6000 Ada has 364 bf16 TFLOPS and 91.1 of fp32: 67 are more than the 70 % it is planned with."""
-    one, _ = TABLE["steady and partial"]
+    one = CASES["steady and partial"]
     quiet = replace(one, gpu=get_gpu("h100-sxm5-80gb"), gpu_model="NVIDIA H100 80GB HBM3")
     first = smaller_gpu(quiet, LIMITS)
     assert not isinstance(first, Unknown)
@@ -89,7 +89,7 @@ def test_vector_work_needs_the_vector_peak_of_the_smaller_gpu(pipe, ratio):
 
 
 def test_a_precision_the_smaller_gpu_lacks_refuses_it():
-    one, _ = TABLE["steady and partial"]
+    one = CASES["steady and partial"]
     b200 = replace(one, gpu=get_gpu("b200-sxm"), demand=replace(one.demand, tflops=50.0))
     assert not isinstance(smaller_gpu(b200, LIMITS), Unknown)
     found = smaller_gpu(replace(b200, precision="fp4"), LIMITS)

@@ -3,16 +3,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from case_table import TABLE
+from case_table import CASES
 
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.sharing import need, packed, room_to_share, shared_gain
+from gpuledger.units import Unknown
 
 LIMITS = load_limits()
 
 
 def test_a_quarter_of_a_card_by_pencil():
-    one = replace(TABLE["idle, memory held"][0], busy_ratio=0.2)
+    one = replace(CASES["idle, memory held"], busy_ratio=0.2)
     one = replace(one, demand=replace(one.demand, memory_max_ratio=0.3, memory_mean_ratio=0.25))
     assert need(one) == (0.3, 0.25)
     # Cautious: 0.3 of 0.6; middle 0.25 of 0.7; bold 0.25 of 0.85.
@@ -26,15 +27,24 @@ def test_a_quarter_of_a_card_by_pencil():
     assert [float(x) for x in (saved.low, saved.middle, saved.high)] == [0.5, 0.5, 0.5]
 
 
+def test_without_memory_use_nothing_is_packed():
+    one = CASES["idle, memory held"]
+    for figure in ("memory_max_ratio", "memory_mean_ratio"):
+        blind = replace(one, demand=replace(one.demand, **{figure: Unknown("memory use is not recorded")}))
+        assert need(blind) is None
+        assert shared_gain(blind, LIMITS) is None
+        assert packed(blind, LIMITS) is None
+
+
 def test_copies_of_a_server_share_their_weights():
-    one = replace(TABLE["a server short of requests"][0], busy_ratio=0.35)
+    one = replace(CASES["a server short of requests"], busy_ratio=0.35)
     one = replace(one, demand=replace(one.demand, memory_max_ratio=0.9, memory_mean_ratio=0.9))
     assert packed(one, LIMITS)[0] == 2
     assert packed(replace(one, purpose="training"), LIMITS)[0] == 4
 
 
 def test_peaks_that_collide_leave_nothing_in_the_cautious_case():
-    one = TABLE["idle, memory held"][0]
+    one = CASES["idle, memory held"]
     one = replace(one, demand=replace(one.demand, memory_max_ratio=0.8))
     said = room_to_share(one, LIMITS)
     assert said is not None

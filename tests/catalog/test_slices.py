@@ -1,3 +1,5 @@
+"""Which slice of a board holds a job?"""
+
 from __future__ import annotations
 
 import pytest

@@ -625,10 +625,13 @@ class TestBrokenAndHugeFiles:
 
 def peak(*args, cwd):
     """How a command ended, and the most memory it held, in MB."""
+    # Not ru_maxrss: that counts what the process held before it became this program, which is all of the test runner.
     code = (
-        "import resource, runpy, sys; sys.argv[0] = 'gpuledger'\n"
+        "import runpy, sys; sys.argv[0] = 'gpuledger'\n"
         "try: runpy.run_module('gpuledger', run_name='__main__')\n"
-        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)"
+        "finally:\n"
+        "  status = open('/proc/self/status').read()\n"
+        "  print(int(status.partition('VmHWM:')[2].split()[0]) // 1024, file=sys.stderr)"
     )
     command = [sys.executable, "-c", code, *map(str, args)]
     ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)

@@ -9,6 +9,10 @@ import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+
+from gpuledger.lake.command import to_stderr
+from gpuledger.training import meter_table
 
 ESCAPE = "\x1b[31mRED\x1b]0;title\x07"
 HOSTILE = [ESCAPE, "bell\x07bs\x08vt\x0bx", "c1\x9b31m", "\u202eevil", "=cmd|' /C calc'!A0", "@SUM(1+1)", "-2+3"]
@@ -77,6 +81,43 @@ def test_a_label_is_never_a_formula_in_a_csv(cli, lake):
         names |= {row["namespace"] for row in rows if "namespace" in row}
     assert {"'=cmd|' /C calc'!A0", "'@SUM(1+1)", "'-2+3"} <= names
     assert "\\u202eevil" in names
+
+
+def test_rejected_rows_are_written_as_words(cli, tmp_path):
+    rows = [["2026-03-02T00:00:00Z", "GPU-1", 50], ["2026-03-02T00:01:00Z", "GPU-1", "=cmd|' /C calc'!A0"],
+            [ESCAPE, "GPU-1", 50], ["2026-03-02T00:02:00Z", "GPU-1", 50]]  # fmt: skip
+    with (tmp_path / "f.csv").open("w", newline="", encoding="utf-8") as out:
+        csv.writer(out).writerows([("timestamp", "UUID", "DCGM_FI_DEV_GPU_UTIL"), *rows])
+    said = cli("import", "f.csv", "--lake", "lake", "--json").json()
+    text = Path(said["rejects_file"]).read_text(encoding="utf-8")
+    assert clean(text.replace("\r\n", "\n"))
+    values = [row["value"] for row in csv.DictReader(io.StringIO(text, newline=""))]
+    assert "'=cmd|' /C calc'!A0" in values
+    assert any("\\x1b[31mRED" in value for value in values)
+
+
+def test_words_around_a_command_write_control_characters_out(capsys):
+    to_stderr(f"{ESCAPE}\n  next line")
+    said = capsys.readouterr().err
+    assert clean(said)
+    assert said.startswith("gpuledger: \\x1b[31mRED")
+    assert said.count("\n") == 2
+
+
+def test_a_job_name_changes_no_meter_report():
+    report = {
+        "seen": {"steps": 0, "timed_steps": 0, "state": "done", "notes": [ESCAPE], "place": {"name": ESCAPE},
+                 "who": {"run_id": ESCAPE, "rank": 0, "world_size": 1}},
+        "findings": [{"title": ESCAPE, "gain_words": ESCAPE, "why": ESCAPE, "change": f"a{ESCAPE}\nb"}],
+        "not_known": [{"figure": "mfu_pct", "why": ESCAPE}], "mfu_pct": None, "hfu_pct": None,
+        "mfu_of_precision_pct": None, "mfu_of_measured_pct": None,
+    }  # fmt: skip
+    console = Console(file=io.StringIO(), width=100)
+    for part in meter_table.parts(report):
+        console.print(part)
+    said = console.file.getvalue()
+    assert clean(said)
+    assert said.count("\\x1b[31mRED") == 8
 
 
 def test_numbers_stay_numbers_in_a_csv(cli, lake):

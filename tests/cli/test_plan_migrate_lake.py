@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuledger.catalog.gpus import get_gpu
+
 
 @pytest.fixture
 def lake(cli, fleet_parquet):
@@ -84,7 +86,6 @@ def test_fp64_work_goes_only_where_the_fp64_peak_is_known(cli, dcgm_csv, tmp_pat
     ("missing", "named"),
     [
         ({"fp32": None, "fp64": None, "fp16": None, "tensor": 0.0}, "DCGM_FI_PROF_PIPE_FP32_ACTIVE"),
-        ({"clock": None}, "DCGM_FI_DEV_SM_CLOCK"),
         ({"tensor": None}, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"),
         ({"used": None, "free": None}, "memory use is not recorded"),
         ({"dram": None}, "DRAM"),
@@ -100,6 +101,17 @@ def test_what_is_not_recorded_refuses_every_other_gpu_and_says_what_to_record(cl
     assert reason == "not measured"
     assert named in why
     assert "0 of" not in json.dumps(told)
+
+
+def test_without_a_clock_the_rated_one_stands_in(cli, dcgm_csv):
+    rated = get_gpu("h100-sxm5-80gb").fp32_rated_mhz
+    fits = []
+    for name, clock in (("without", None), ("rated", rated.value)):
+        file = dcgm_csv(f"{name}.csv", model="NVIDIA H100 80GB HBM3", clock=clock)
+        assert cli("import", file, "--lake", name).code == 0
+        moves, _ = other_gpus(cli("plan", "migrate", "--lake", name, "--price", "3", "--json").json())
+        fits.append({gpu: move["fits"] for gpu, move in moves.items()})
+    assert fits[0] == fits[1] != {}
 
 
 def test_without_memory_readings_servers_are_not_put_together(cli, dcgm_csv):

@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from handmade import HOUR, START, Books, line
+from handmade import BUSY, HOUR, START, Books, line
 
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import bill_by_namespace, cost_report, cost_statement
@@ -22,7 +22,6 @@ from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 from gpuledger.units import PPM, Unknown, day_start_ms
 
-BUSY = {"busy_ppm_ms": HOUR * PPM}
 COLUMNS = "device,from,to,instance,region,purchase_option,usd_per_h"
 
 
@@ -112,7 +111,7 @@ def test_one_gpu_for_four_hours_by_pencil(books: Books) -> None:
     made = cost_statement(lake, price=2, usd_per_kwh="0.1")
     assert not isinstance(made.dollars, Unknown)
     assert made.dollars.each() == {
-        "productive": 4, "stalled": 0, "underused": 0, "idle": 2, "idle_held": 0, "unobserved": 2,
+        "productive": 4, "stalled": 0, "unrated": 0, "underused": 0, "idle": 2, "idle_held": 0, "unobserved": 2,
     }  # fmt: skip
     names = {r.name: r.dollars for r in made.by_namespace}
     assert names["n1"].paid_usd == 4  # type: ignore[union-attr]
@@ -122,7 +121,7 @@ def test_one_gpu_for_four_hours_by_pencil(books: Books) -> None:
     assert made.projection.hourly_usd == 2  # type: ignore[union-attr]
     assert isinstance(made.energy_usd, Unknown)
     assert isinstance(made.phases_pct, Unknown)
-    assert "lower bound" in " ".join(made.assumptions)
+    assert "2.0 h have no pipe counters" in " ".join(made.assumptions)
 
 
 def test_a_price_that_changes_within_the_hour(books: Books, tmp_path: Path) -> None:
@@ -154,7 +153,7 @@ def test_time_seen_outside_the_inventory_costs_nothing_and_is_said(books: Books,
 
 
 def test_an_unknown_gpu_is_left_out_of_the_dollars_and_named(books: Books) -> None:
-    lake = books(line(0, **BUSY), line(0, "GPU-b", gpu_model="Banana 9000", board_mw=None, **BUSY))
+    lake = books(line(0, **BUSY), line(0, "GPU-b", gpu_model="Banana 9000", limit_mw=None, **BUSY))
     made = cost_statement(lake, price={"h100-sxm5-80gb": 3})
     assert paid(made) == 3
     (missing,) = made.unpriced
@@ -180,21 +179,22 @@ def test_a_group_has_its_hours_its_shares_and_its_waste_in_json(books: Books) ->
     assert first["bucket_pct"]["idle"] == 50
 
 
-def test_a_precision_that_was_told_is_not_called_untold(books: Books) -> None:
-    work = BUSY | {"tensor_ms": HOUR, "tensor_ppm_ms": HOUR * PPM // 2, "tensor_ppm_mhz_ms": HOUR * PPM * 700}
+def test_a_precision_that_was_told_is_not_called_unknown(books: Books) -> None:
+    pipe = {"tensor_ms": HOUR, "tensor_ppm_ms": HOUR * PPM // 2, "tensor_ppm_mhz_ms": HOUR * PPM * 700}
+    work = BUSY | pipe | {"fp32_ms": HOUR, "state": "matrix"}
     lake = books(
         line(0, **work, tensor_precision="bf16"),
         line(1, **work, namespace="n2"),
         line(2, idle_ms=HOUR),
     )
 
-    def untold(*namespaces: str) -> bool:
+    def unknown(*namespaces: str) -> bool:
         made = cost_statement(lake, Scope(namespaces=namespaces), price=2)
-        return any("tensor precision not told" in words for words in made.assumptions)
+        return any("tensor precision unknown" in words for words in made.assumptions)
 
-    assert not untold("n1")
-    assert untold("n2")
-    assert untold()
+    assert not unknown("n1")
+    assert unknown("n2")
+    assert unknown()
 
 
 def test_nothing_priced_is_unknown_not_zero(books: Books) -> None:
@@ -239,7 +239,7 @@ def test_a_mig_board_is_paid_once(books: Books) -> None:
     made = cost_statement(books(*slices), price=4)
     assert paid(made) == 4
     assert made.gpus == 1
-    assert {(g.gpu_instance_id, g.board_share) for g in made.by_gpu} == {("0", 0.5), ("1", 0.25), (None, 0.25)}
+    assert {(g.gpu_instance_id, g.board_share) for g in made.by_gpu} == {("0", 0.5), ("1", 0.25), (None, 1.0)}
     assert made.dollars.unobserved_usd == 1  # type: ignore[union-attr]
 
 

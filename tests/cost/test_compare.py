@@ -5,24 +5,24 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.cost.buckets import Device, Segment
 from gpuledger.cost.charges import Charge
 from gpuledger.cost.compare import compare
 from gpuledger.cost.money import QUANTUM, ZERO, usd
+from gpuledger.cost.pieces import Device, Segment
 from gpuledger.cost.segments import Stay
 from gpuledger.cost.statement import BUCKETS, Dollars, Times
-from gpuledger.units import MS_PER_HOUR
+from gpuledger.units import MS_PER_HOUR, Unknown
 
 NONE = None
 
 
 def charge(model: str, price: str, **hours: int) -> Charge:
     """One device's bill at one price."""
-    device = Device("GPU-a", None, model, None, None, None, 0, 1)
+    device = Device("GPU-a", None, model, None, None, 0, 1)
     stay = Stay(device, Segment(0, "GPU-a", None, 0, 1), None, 0)
     times = Times.of({b: hours.get(b, 0) * MS_PER_HOUR for b in BUCKETS})
     dollars = Dollars.of({b: usd(hours.get(b, 0) * Decimal(price)) for b in BUCKETS})
-    return Charge(stay, NONE, NONE, NONE, times, dollars, ZERO, ZERO)
+    return Charge(stay, device, NONE, NONE, NONE, times, dollars, ZERO, ZERO, {}, Unknown("not asked"))
 
 
 def test_the_three_effects_by_pencil() -> None:

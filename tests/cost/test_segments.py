@@ -3,24 +3,20 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.cost.buckets import Device
 from gpuledger.cost.inventory import Inventory, Paid
+from gpuledger.cost.pieces import Device
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.segments import Plan, Stay, Window
-from gpuledger.units import Unknown
 
 WINDOW = Window(0, 1000)
 CHOICE = PriceChoice(Decimal(7))
 
 
-def device(
-    name: str = "GPU-a", instance: str | None = None, ppm: int | None = None, at: tuple[int, int] = (0, 1000)
-) -> Device:
-    return Device(name, instance, "NVIDIA H100 80GB HBM3", "c1", "us-east-1", ppm, *at)
+def device(name: str = "GPU-a", instance: str | None = None, at: tuple[int, int] = (0, 1000)) -> Device:
+    return Device(name, instance, "NVIDIA H100 80GB HBM3", "c1", "us-east-1", *at)
 
 
 def paid(name: str, start: int | None, end: int | None, price: str | None = "2", row: int = 2) -> Paid:
@@ -33,7 +29,7 @@ def plan(*devices: Device, rows: tuple[Paid, ...] = (), window: Window = WINDOW)
 
 
 def short(stays: list[Stay]) -> list[tuple[str, int, int, int, Fraction | None]]:
-    return [(s.device.name, s.segment.start_ms, s.segment.end_ms, s.board_ms, s.usd_per_device_h) for s in stays]
+    return [(s.device.name, s.segment.start_ms, s.segment.end_ms, s.length_ms, s.usd_per_h) for s in stays]
 
 
 def test_without_an_inventory_from_first_to_last_sample() -> None:
@@ -63,53 +59,35 @@ def test_a_device_that_was_never_seen_is_paid_all_the_same() -> None:
     assert stays[1].device.gpu_model == "H100-SXM5-80GB"
 
 
-def test_a_slice_costs_its_share_and_the_board_keeps_the_rest() -> None:
-    stays = plan(device(instance="1", ppm=500_000), device(instance="2", ppm=250_000, at=(0, 400)))
-    assert short(stays) == [
-        ("GPU-a/1", 0, 1000, 500, Fraction(7, 2)),
-        ("GPU-a/2", 0, 400, 100, Fraction(7, 4)),
-        ("GPU-a", 0, 1000, 400, Fraction(14, 5)),
-    ]
-    assert [s.seen for s in stays] == [True, True, False]
+def test_slices_are_paid_for_with_their_board() -> None:
+    stays = plan(device(instance="1"), device(instance="2", at=(0, 400)))
+    assert short(stays) == [("GPU-a", 0, 1000, 1000, 7)]
 
 
-def test_a_board_cut_into_slices_half_way() -> None:
-    stays = plan(device(at=(0, 1000)), device(instance="1", ppm=1_000_000, at=(600, 1000)))
-    # The board's own samples while it is sliced are a second view of the same silicon: not paid twice.
-    assert short(stays) == [
-        ("GPU-a", 0, 600, 600, 7),
-        ("GPU-a", 600, 1000, 400, None),
-        ("GPU-a/1", 600, 1000, 400, 7),
-    ]
+def test_a_board_cut_into_slices_half_way_is_paid_for_once() -> None:
+    stays = plan(device(at=(0, 1000)), device(instance="1", at=(600, 1200)), window=Window(0, 1200))
+    assert short(stays) == [("GPU-a", 0, 1200, 1200, 7)]
 
 
-def test_a_slice_of_unknown_size_has_no_price() -> None:
-    (stay,) = plan(device(instance="1"))
-    assert isinstance(stay.price, Unknown)
-    assert "slice 1" in stay.price.why
+def test_a_slice_with_a_row_of_its_own_is_apart_from_its_board() -> None:
+    (stay,) = plan(device(instance="1"), rows=(paid("GPU-a/1", None, None, "0.9"),))
+    assert (stay.device.name, stay.usd_per_h, stay.length_ms, stay.own_rate) == ("GPU-a/1", Fraction("0.9"), 1000, True)
+    # A price looked up is the board's: the slice pays its share of it.
+    (looked_up,) = plan(device(instance="1"), rows=(paid("GPU-a/1", None, None, None),))
+    assert (looked_up.usd_per_h, looked_up.own_rate) == (Fraction("6.88"), False)
+    own, rest = plan(device(instance="1"), device(instance="2"), rows=(paid("GPU-a/1", None, None, "0.9"),))
+    assert (own.device.name, rest.device.name, rest.usd_per_h) == ("GPU-a/1", "GPU-a", 7)
 
 
-def test_a_slice_with_a_row_of_its_own_pays_what_the_row_says() -> None:
-    (stay,) = plan(device(instance="1", ppm=250_000), rows=(paid("GPU-a/1", None, None, "0.9"),))
-    assert (stay.usd_per_device_h, stay.board_ms) == (Fraction("0.9"), 250)
-    (looked_up,) = plan(device(instance="1", ppm=250_000), rows=(paid("GPU-a/1", None, None, None),))
-    assert looked_up.usd_per_device_h == Fraction("6.88") / 4
-    (unknown,) = plan(device(instance="1"), rows=(paid("GPU-a/1", None, None, None),))
-    assert isinstance(unknown.price, Unknown)
+SLICES = st.lists(st.tuples(st.integers(0, 999), st.integers(1, 1000)), min_size=1, max_size=8)
 
 
-SLICES = st.lists(
-    st.tuples(st.integers(1, 1_000_000), st.integers(0, 999), st.integers(1, 1000)), min_size=1, max_size=8
-)
-
-
-@given(SLICES)
-def test_a_board_costs_the_same_however_it_is_sliced(made: list[tuple[int, int, int]]) -> None:
-    slices = [device(instance=str(i), ppm=p, at=(s, min(s + n, 1000))) for i, (p, s, n) in enumerate(made)]
-    stays = plan(*slices)
-    start = min(d.first_ms for d in slices)
-    end = max(d.last_ms for d in slices)
-    # A slice's share of the time is rounded to a millisecond.
-    assert sum(s.board_ms for s in stays) == pytest.approx(end - start, abs=len(slices))
-    cost = sum(s.usd_per_device_h * (s.segment.end_ms - s.segment.start_ms) for s in stays if s.usd_per_device_h)
-    assert float(cost) == pytest.approx(7 * (end - start), abs=7 * len(slices))
+@given(SLICES, st.integers(0, 1000))
+def test_a_board_costs_the_same_however_it_is_sliced_and_cut(made: list[tuple[int, int]], cut: int) -> None:
+    slices = [device(instance=str(i), at=(s, min(s + n, 1000))) for i, (s, n) in enumerate(made)]
+    start, end = min(d.first_ms for d in slices), max(d.last_ms for d in slices)
+    windows = [Window(0, 1000)], [Window(0, cut), Window(cut, 1000)]
+    for parts in windows:
+        stays = [s for window in parts for s in plan(*slices, window=window)]
+        assert sum(s.length_ms for s in stays) == end - start
+        assert sum(s.usd_per_h * s.length_ms for s in stays if s.usd_per_h) == 7 * (end - start)

@@ -39,11 +39,12 @@ def make_line(
     row |= {
         "hour_ms": start, "grain_ms": HOUR, "gpu_uuid": gpu, "gpu_model": model, "first_ms": start,
         "last_ms": start + ms, "samples": 60, "observed_ms": ms, "cluster": "c1", "namespace": "n1", "host": "h1",
-        "board_mw": board,
+        "limit_mw": board,
     }  # fmt: skip
     if util is not None:
         active = ms if util > 0.01 else 0
         row |= {"util_ms": ms, "util_ppm_ms": round(util * PPM) * ms, "active_ms": active}
+        row |= {"busy_ppm_ms": round(util * PPM) * active}
         row |= {"active_util_ppm_ms": round(util * PPM) * active, f"util_h{min(int(util * 20), 19):02d}": ms}
     if pif is not None:
         energy = round(pif * (board or 500_000)) * ms
@@ -52,7 +53,18 @@ def make_line(
             row |= {"pif_ms": ms, "pif_uj": energy}
             if row["active_ms"]:
                 row |= {"active_pif_ms": ms, "active_pif_uj": energy}
-    return row | given
+    row |= given
+    return row | {"state": given.get("state", _state(row))}
+
+
+def _state(row: Row) -> str:
+    """The state a sample with these readings is judged to be in, if its owner does not give one."""
+    if row["idle_ms"] or row["idle_held_ms"] or row["idle_unknown_ms"]:
+        return "idle"
+    tensor, vector = row["tensor_ms"] > 0, row["fp32_ms"] > 0
+    if not tensor and not vector:
+        return "plain" if row["util_ms"] else "unstated"
+    return ("matrix" if tensor else "vector") + ("" if tensor and vector else "-unseen")
 
 
 def write_books(folder: Path, rows: Sequence[Row], quiet: Sequence[Row] = (), days: Sequence[str] = ()) -> Lake:

@@ -169,6 +169,19 @@ def test_time_without_an_owner_is_unallocated(state: State, line: Callable[..., 
     assert state(*rows, namespaces=["unallocated"]).fleet.gpu_util_pct == 0
 
 
+def test_a_namespace_called_unallocated_is_not_time_without_an_owner(state: State, line: Callable[..., Any]) -> None:
+    rows = [line(0, util=0.5, pif=0.6, namespace="unallocated"), line(1, util=0.0, pif=0.1, namespace=None)]
+    real, nobody = state(*rows).by_namespace[::-1]
+    assert (real.name, nobody.name) == ("unallocated (namespace)", "unallocated")
+    assert (real.means.gpu_util_pct, nobody.means.gpu_util_pct) == (pytest.approx(50), 0)
+    assert real.target_rfu_pct is not None
+    assert nobody.target_rfu_pct is None
+    for row in (real, nobody):
+        found = state(*rows, namespaces=[row.name])
+        assert [r.name for r in found.by_namespace] == [row.name]
+        assert found.samples == 60
+
+
 def test_lines_cut_at_midnight_add_up(books: Callable[..., Lake], line: Callable[..., Any]) -> None:
     """The same device and hour twice, once in the file of the day before."""
     half = MS_PER_HOUR // 2

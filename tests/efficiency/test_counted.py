@@ -80,6 +80,19 @@ def test_window_and_owner_choose_as_for_lines(lake: Lake) -> None:
     assert with_counted(statement, lake, Scope(owners=("nobody",))) is statement
 
 
+def test_a_span_over_the_edge_of_a_window_counts_its_part(lake: Lake) -> None:
+    """Half an hour from midnight, cut after ten minutes: a third of the work, in a third of the time."""
+    write_counted(lake, counted("GPU-a", tflop=1800 * 300.0))
+    edge = START + HALF // 3
+    before, after = (analysed(lake, Scope(**w)).devices[0] for w in ({"until_ms": edge}, {"since_ms": edge}))
+    assert (before.covered_h, after.covered_h) == (pytest.approx(1 / 6), pytest.approx(1 / 3))
+    for device in (before, after):
+        assert isinstance(device.realized_tflops, Range)
+        assert device.realized_tflops.middle == pytest.approx(300)
+    assert (before.steps + after.steps, before.tokens + after.tokens) == (10, 1000)  # type: ignore[operator]
+    assert (before.steps, before.tokens) == (3, 333)
+
+
 def test_steps_without_flops_are_said_not_zero(lake: Lake) -> None:
     write_counted(lake, counted("GPU-b", tflop=None))
     found = analysed(lake)

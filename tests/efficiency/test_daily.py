@@ -53,13 +53,16 @@ def test_days_and_hours_give_the_same_statement(lake: Lake, window: dict[str, An
     assert to_json(efficiency_statement(lake, **window)) == by_day
 
 
+def periods(lake: Lake, scope: Scope) -> dict[int, int]:
+    """How many hours the rows of each day tell apart, as accounts read them."""
+    return {day: len(set(rows["hour_ms"].tolist())) for day, rows in Books(lake, scope).blocks((), ())}
+
+
 def test_a_window_inside_a_day_is_read_from_hours(lake: Lake) -> None:
     inside = efficiency_statement(lake, since_ms=START + 2 * MS_PER_HOUR, until_ms=START + 4 * MS_PER_HOUR)
     assert inside.samples == 4 * 60
-    books = Books(lake, Scope(START + MS_PER_HOUR))
-    assert not any(file.endswith(".days.parquet") for file in books.account_files)
-    books = Books(lake, Scope(START))
-    assert all(file.endswith(".days.parquet") for file in books.account_files)
+    assert periods(lake, Scope(START + MS_PER_HOUR)) == {START: 23, START + MS_PER_DAY: 1}
+    assert periods(lake, Scope(START)) == {START: 1, START + MS_PER_DAY: 1}
 
 
 @pytest.mark.parametrize("mig", [False, True])

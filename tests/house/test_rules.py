@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,39 @@ def test_help_imports_no_command():
 
 def test_the_light_import_rule_can_fail():
     assert "pyarrow" in loaded_by("import gpuledger; gpuledger.Lake; gpuledger.import_files")
+
+
+def layers() -> list[str]:
+    """The rooms as import-linter holds them, from the bottom up."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    names = [re.findall(r"gpuledger\.(\w+)", layer) for layer in contract[0]["layers"]]
+    return [room for layer in reversed(names) for room in layer if (SRC / room).is_dir()]
+
+
+def test_every_room_has_its_place_among_the_layers():
+    assert sorted(layers()) == sorted(p.parent.name for p in SRC.glob("*/__init__.py"))
+
+
+def test_the_documents_list_the_rooms_in_their_order():
+    table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)/` \|", table, re.MULTILINE) == layers()
+    docstring = ast.get_docstring(ast.parse((SRC / "__init__.py").read_text(encoding="utf-8"))) or ""
+    assert [word for word in re.findall(r"^    (\w+)  +\w", docstring, re.MULTILINE) if word in layers()] == layers()
+
+
+def test_physics_is_pure():
+    """It judges arrays: no files of samples or lines, no lake, no ledger."""
+    for path in (SRC / "physics").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\b(pyarrow|duckdb|open\(|gpuledger\.(lake|ledger))", text), path
+
+
+LEDGER_FILES = re.compile(r"\.lines\.parquet|\.days\.parquet|\bfiles_of\(|\.files\(\"lines\"|read_parquet\(")
+
+
+def test_ledger_lines_have_one_reader():
+    """Other rooms ask `ledger/read`; none opens the files of a ledger day or queries them with SQL."""
+    assert LEDGER_FILES.search("select sum(idle_ms) from read_parquet(?)")
+    for path in MODULES:
+        if path.relative_to(SRC).parts[0] != "ledger":
+            assert not LEDGER_FILES.search(path.read_text(encoding="utf-8")), path

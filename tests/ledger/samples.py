@@ -13,7 +13,9 @@ from gpuledger.telemetry import schema
 from gpuledger.units import day_start_ms
 
 DAY = day_start_ms("2026-01-20")
-MODELS = ("NVIDIA H100 80GB HBM3", "NVIDIA A10G", "Some GPU nobody knows")
+DAY_MS = 86_400_000
+H200 = "NVIDIA H200"
+MODELS = ("NVIDIA H100 80GB HBM3", "NVIDIA A10G", H200, "Some GPU nobody knows")
 
 
 def table(samples: list[dict]) -> pa.Table:
@@ -37,43 +39,102 @@ _pct = st.one_of(st.none(), st.integers(0, 100).map(lambda p: p / 100))
 _watts = st.one_of(st.none(), st.integers(0, 800_000).map(lambda mw: mw / 1000))
 _bytes = st.one_of(st.none(), st.integers(0, 80 * 2**30))
 _name = st.one_of(st.none(), st.sampled_from(["a", "b"]))
+_rate = st.one_of(st.none(), st.sampled_from([0.0, 0.0, 2.5e6, 3e9]))
+
+# What a source records beside utilization and power; each sample of it may still miss a reading.
+_COUNTERS = {
+    "engine_ratio": _share,
+    "sm_ratio": _share,
+    "tensor_ratio": _share,
+    "dram_ratio": _share,
+    "sm_clock_mhz": st.one_of(st.none(), st.integers(200, 2000).map(float)),
+    "pcie_tx_bytes_per_s": _rate,
+    "pcie_rx_bytes_per_s": _rate,
+}
+_PIPES = {f"{p}_ratio": _share for p in ("fp32", "fp16", "fp64", "hmma", "imma", "dfma", "occupancy", "integer")}
+_MEMORY = {"fb_used_bytes": _bytes, "fb_free_bytes": _bytes}
+_LIMITS = {
+    # 300.1 W is not a whole number of milliwatts in 32 bits; 400.00001 W rounds to the same as 400 W.
+    "power_limit_w": st.sampled_from([None, 150.0, 300.1, 400.0, 400.00003, 700.0]),
+    "throttle_bits": st.sampled_from([None, 0, 0x4, 0x20, 0x84, 0x100]),
+}
+_FAULTS = {
+    "energy_mj": st.one_of(st.none(), st.integers(0, 10**9)),
+    "xid": st.sampled_from([None, 0, 0, 31]),
+    "pcie_replays": st.sampled_from([None, 0, 1, 2]),
+    "remapped_correctable_rows": st.sampled_from([None, 0, 1]),
+    "mem_copy_util_ratio": _share,
+    "nvlink_bytes_per_s": _rate,
+}
+GROUPS = (_COUNTERS, _PIPES, _MEMORY, _LIMITS, _FAULTS)
+# A counter window that was missed: all zero, PCIe too.
+_MISSED = {n: 0.0 for n in (*_COUNTERS, *_PIPES) if n != "sm_clock_mhz"}
 
 
 @st.composite
-def sample(draw, at_ms: int, uuid: str, model: str | None) -> dict:
-    return {
-        "at_ms": at_ms,
-        "gpu_uuid": uuid,
-        "gpu_model": model,
+def source(draw) -> dict[str, st.SearchStrategy]:
+    """What one device records."""
+    found = {"gpu_util_ratio": _pct, "power_w": _watts}
+    for group in GROUPS:
+        if draw(st.booleans()):
+            found |= group
+    return found
+
+
+@st.composite
+def sample(draw, recorded: dict[str, st.SearchStrategy], **given: object) -> dict:
+    owner = {
         "namespace": draw(_name),
         "cluster": draw(st.sampled_from(["c1", "c2"])),
         "run_id": draw(st.sampled_from([None, None, "r1"])),
         "tensor_precision": draw(st.sampled_from([None, None, "fp8"])),
-        "gpu_util_ratio": draw(_pct),
-        "power_w": draw(_watts),
-        "engine_ratio": draw(_share),
-        "sm_ratio": draw(_share),
-        "tensor_ratio": draw(_share),
-        "sm_clock_mhz": draw(st.one_of(st.none(), st.integers(200, 2000).map(float))),
-        "fb_used_bytes": draw(_bytes),
-        "fb_free_bytes": draw(_bytes),
-        "energy_mj": draw(st.one_of(st.none(), st.integers(0, 10**9))),
-        "xid": draw(st.sampled_from([None, 0, 0, 31])),
-        "pcie_replays": draw(st.sampled_from([None, 0, 1, 2])),
     }
+    return owner | {name: draw(values) for name, values in recorded.items()} | given
+
+
+# Paces: coarse ones that cross hours, and fine ones at which waits occur and counter windows are missed.
+_COARSE = (500, 60_000, 60_000, 60_000, 61_234, 900_000, 4_000_000)
+_FINE = ((100, 100, 100, 200, 3_000), (1_000, 1_000, 1_000, 4_000), (10_000, 10_000, 10_000, 25_000))
+
+
+@st.composite
+def device(draw, uuid: str, instance: str | None, max_samples: int, shared: bool) -> list[dict]:
+    """Samples of one device on one day; perhaps with shared instants."""
+    model = draw(st.sampled_from([*MODELS, None]))
+    recorded = draw(source())
+    fine = draw(st.booleans())
+    paces = draw(st.sampled_from(_FINE)) if fine else _COARSE
+    at = DAY + draw(st.integers(0, 5 * 3600)) * 1000
+    if fine and draw(st.booleans()):
+        at += 3_600_000 - at % 3_600_000 - 2 * paces[0]  # so that a pause crosses the hour
+    owner = draw(sample({})) if fine else {}
+    slices = [None] if instance is None else draw(st.sampled_from([[1 / 7], [1 / 7, 3 / 7], [None, 2 / 7, 0.28571427]]))
+    out = []
+    for _ in range(draw(st.integers(1, max_samples))):
+        at += draw(st.sampled_from(paces))
+        given = {"at_ms": at, "gpu_uuid": uuid, "gpu_instance_id": instance, "gpu_model": model} | owner
+        first = draw(sample(recorded, slice_ratio=draw(st.sampled_from(slices)), **given))
+        if fine:
+            first |= draw(st.sampled_from([{}, _still(first), _MISSED if "engine_ratio" in first else {}]))
+        out.append(first)
+        if shared and draw(st.booleans()):
+            other = draw(st.sampled_from([{"namespace": "other", "workload": "w"}, {"pod": "p2"}]))
+            out.append(first | other)
+            if draw(st.booleans()):
+                out.append(first | other | {"pod": "p3", "container": "c"})
+    return [s for s in out if s["at_ms"] < DAY + DAY_MS]
+
+
+def _still(first: dict) -> dict:
+    """The same sample without work."""
+    return {n: 0.0 for n in ("gpu_util_ratio", "engine_ratio", "sm_ratio", "power_w") if first.get(n) is not None}
 
 
 @st.composite
 def series(draw, max_devices: int = 3, max_samples: int = 14, shared: bool = False) -> list[dict]:
-    """Samples of a few devices on one day, at irregular steps that cross hours; perhaps with shared instants."""
+    """Samples of a few boards on one day, whole or cut into MIG instances, at steps that cross hours."""
     out = []
     for d in range(draw(st.integers(1, max_devices))):
-        model = draw(st.sampled_from([*MODELS, None]))
-        at = DAY + draw(st.integers(0, 5 * 3600)) * 1000
-        for _ in range(draw(st.integers(1, max_samples))):
-            at += draw(st.sampled_from([500, 60_000, 60_000, 60_000, 61_234, 900_000, 4_000_000]))
-            first = draw(sample(at, f"GPU-{d}", model))
-            out.append(first)
-            if shared and draw(st.booleans()):
-                out.append(first | {"namespace": "other", "workload": "w"})
-    return [s for s in out if s["at_ms"] < DAY + 86_400_000]
+        for instance in draw(st.sampled_from([[None], [None], ["1"], ["1", "2"], [None, "1"]])):
+            out += draw(device(f"GPU-{d}", instance, max_samples, shared))
+    return out or [{"at_ms": DAY, "gpu_uuid": "GPU-0", "gpu_util_ratio": 0.5}]

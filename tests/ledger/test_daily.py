@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from gpuledger.ledger import lines
 from gpuledger.ledger.daily import fold_days, fold_old
 from gpuledger.ledger.posting import post
+from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
 
 LABELS = tuple(n for n, c in lines.columns().items() if c.type == "string")
@@ -20,7 +21,7 @@ LABELS = tuple(n for n, c in lines.columns().items() if c.type == "string")
 def kind(row: dict) -> tuple:
     tensor = 0 if row["hmma_ms"] and row["hmma_ms"] >= row["tensor_ms"] else 1 if row["tensor_ms"] else 2
     day = row["hour_ms"] // MS_PER_DAY * MS_PER_DAY
-    return (*(row[n] for n in LABELS), row["board_mw"], row["slice_ppm"], day, row["grain_ms"], tensor)
+    return (*(row[n] for n in LABELS), row["limit_mw"], row["slice_ppm"], day, row["grain_ms"], tensor)
 
 
 def added_up(rows: Iterable[dict]) -> dict[tuple, dict]:
@@ -35,14 +36,14 @@ def added_up(rows: Iterable[dict]) -> dict[tuple, dict]:
             known = [r[name] for r in mine if r[name] is not None]
             if column.merge == "sum":
                 made[name] = sum(known)
-            elif column.merge in ("min", "max") and name not in ("board_mw", "slice_ppm"):
+            elif column.merge in ("min", "max"):
                 made[name] = {"min": min, "max": max}[column.merge](known, default=None)
         out[key] = made
     return out
 
 
 @given(make.series(shared=True))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_days_are_the_sums_of_their_lines(limits, samples):
     table = post(make.table(samples), limits).lines
     found = fold_days(table).to_pylist()
@@ -70,7 +71,7 @@ def test_no_lines_make_no_days():
 
 
 @given(make.series(shared=True))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_folding_what_is_old_keeps_every_sum_and_what_is_told_apart(limits, samples):
     made = post(make.table(samples), limits).lines
     folded = fold_old(made, make.DAY + 86_400_000)
@@ -80,6 +81,26 @@ def test_folding_what_is_old_keeps_every_sum_and_what_is_told_apart(limits, samp
         assert sum(folded[name].to_pylist()) == sum(made[name].to_pylist()), name
     assert fold_old(made, make.DAY).equals(lines.coded(made))
     assert fold_old(folded, make.DAY + 86_400_000).equals(folded)
+
+
+@given(make.series(shared=True))
+@settings(max_examples=30, deadline=None)
+def test_folding_never_changes_a_sum_by_device_owner_state_and_day(limits, samples):
+    """Whichever way hours become days: the day's own file, tidying, and both one after the other."""
+    made = post(make.table(samples), limits).lines
+    expected = by_state(made)
+    old = fold_old(made, make.DAY + 2 * 86_400_000)
+    for folded in (fold_days(made), old, fold_days(old)):
+        assert by_state(folded) == expected
+
+
+def by_state(table: pa.Table) -> dict[tuple, dict[str, int]]:
+    keys = ("gpu_uuid", "gpu_instance_id", *schema.OWNER, "state")
+    out: dict[tuple, dict[str, int]] = defaultdict(lambda: dict.fromkeys(lines.names("sum"), 0))
+    for row in table.to_pylist():
+        for name in lines.names("sum"):
+            out[*(row[k] for k in keys), row["hour_ms"] // MS_PER_DAY][name] += row[name]
+    return dict(out)
 
 
 def test_what_is_not_over_stays_in_hours(limits):

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
-from gpuledger.ledger.store import Ledger, PostedDay
+from gpuledger.ledger.store import Ledger, LedgerManifest, PostedDay
 from gpuledger.units import MS_PER_HOUR, PPM, day_start_ms, utc_day
 
 START = day_start_ms("2026-01-20")
@@ -35,7 +36,8 @@ def hour() -> Hour:
         row |= {
             "hour_ms": start, "grain_ms": ms, "gpu_uuid": gpu, "gpu_model": model, "first_ms": start,
             "last_ms": start + ms, "samples": 60, "observed_ms": ms, "cluster": "c1", "namespace": "serving",
-            "board_mw": 150_000, "card_bytes": int(CARDS[model]), "fb_ms": ms, "fb_max_bytes": int(used_bytes),
+            "state": "plain", "limit_mw": 150_000, "card_bytes": int(CARDS[model]),
+            "fb_ms": ms, "fb_max_bytes": int(used_bytes),
             "fb_mib_ms": int(used_bytes / 2**20) * ms, "busy_ppm_ms": int(busy * PPM) * ms, "active_ms": ms,
             "active_util_ppm_ms": int(busy * PPM) * ms, "util_ms": ms, "util_ppm_ms": int(busy * PPM) * ms,
             "engine_ms": ms, "engine_ppm_ms": int(busy * PPM) * ms, "nvlink_ms": ms,
@@ -47,9 +49,12 @@ def hour() -> Hour:
                 "tensor_ms": ms, "tensor_ppm_ms": int(tensor * PPM) * ms,
                 "tensor_ppm_mhz_ms": int(tensor * PPM) * 1000 * ms,
                 "dram_ms": ms, "dram_ppm_ms": int(dram * PPM) * ms, "clock_ms": ms, "clock_mhz_ms": 1000 * ms,
-                "fp32_ms": ms,
+                "fp32_ms": ms, "state": "matrix",
             }  # fmt: skip
-        return row | given
+        row |= given
+        unknown = sorted(set(row) - set(lines.columns()))
+        assert not unknown, f"no such column of a line: {unknown}"
+        return row
 
     return make
 
@@ -62,6 +67,9 @@ def books(tmp_path: Path) -> Callable[..., Lake]:
         lake = Lake(tmp_path / "lake")
         with lake.locked():
             lake.commit([])
+            # Lines without samples: to a ledger that has no manifest they would look like lost ones.
+            lake.ledger_dir.mkdir(exist_ok=True)
+            (lake.ledger_dir / "manifest.json").write_bytes(msgspec.json.encode(LedgerManifest()))
             for day in sorted({utc_day(r["hour_ms"]) for r in rows}):
                 table = pa.Table.from_pylist([r for r in rows if utc_day(r["hour_ms"]) == day], lines.arrow_schema())
                 Ledger(lake).put(PostedDay(day, 1, (1,), (), table.num_rows, 0), {"lines": table})

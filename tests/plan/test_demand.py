@@ -58,7 +58,7 @@ def test_each_pipe_needs_its_own_precision(books, hour) -> None:
 
 
 def test_a_tensor_pipe_alone_is_a_lower_bound_so_the_demand_is_unknown(books, hour) -> None:
-    (load,) = read_loads(books(*(hour(n, fp32_ms=0, tensor=0.0) for n in range(4))), Scope())
+    (load,) = read_loads(books(*(hour(n, fp32_ms=0, tensor=0.0, state="light-unseen") for n in range(4))), Scope())
     assert isinstance(load.needs, Unknown)
     assert "DCGM_FI_PROF_PIPE_FP32_ACTIVE" in load.needs.why
     assert load.evidence == "power"
@@ -88,6 +88,12 @@ def test_without_counters_power_is_a_ceiling_and_says_so(books, hour) -> None:
     peak = get_gpu("a10g").peak("bf16")
     assert load.tflops == (0.0, pytest.approx(0.5 * peak), pytest.approx(0.5 * peak))  # type: ignore[operator]
     assert isinstance(load.busy_hours_dram_bytes_per_s, Unknown)
+
+
+def test_the_ceiling_by_power_is_a_share_of_the_limit_in_force(books, hour) -> None:
+    # 75 W where 100 W are allowed: 0.75 of the peak at most, whatever the board could draw.
+    (load,) = read_loads(books(*(hour(n, counters=False, limit_mw=100_000) for n in range(4))), Scope())
+    assert load.busy_hours_tflops == pytest.approx(0.75 * get_gpu("a10g").peak("bf16"))  # type: ignore[operator]
 
 
 def test_a_gpu_nobody_knows_has_no_work_but_a_reason(books, hour) -> None:

@@ -87,6 +87,7 @@ def test_quiet_servers_are_put_together_and_busy_ones_stay(fleet) -> None:
     assert isinstance(serving.spot_pct, Unknown)
     nobody = holding_of(found, "unallocated")
     assert nobody.move is None
+    assert nobody.outcome == "unallocated"
     assert "release" in nobody.verdict
 
 
@@ -131,6 +132,7 @@ def test_without_a_price_there_are_shares_and_a_reason(books, hour) -> None:
     lake = books(*(hour(h, f"GPU-{n}", busy=0.1, gpu_model="Mystery 9000") for n in range(2) for h in range(4)))
     held = holding_of(migrate_from_lake(lake, today=TODAY), "serving")
     assert isinstance(held.paid_usd, Unknown)
+    assert held.outcome == "unknown GPU"
     assert "Mystery 9000" in held.verdict
 
 
@@ -267,4 +269,5 @@ def test_savings_stay_within_the_measured_waste(held: Holding, cents: int) -> No
         assert move.saving_usd <= waste  # type: ignore[operator]
     assert found.month_after_usd >= 0  # type: ignore[operator]
     if found.move is None and waste == 0 and sum(sum(p.values()) for p in held.paid.values()):
+        assert found.outcome == "well optimized"
         assert found.verdict.startswith(WELL_OPTIMIZED)

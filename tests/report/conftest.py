@@ -52,17 +52,18 @@ from gpuledger.efficiency.statement import (
     Trend,
     UtilPowerCell,
 )
+from gpuledger.physics.causes import Cause, LikelyCause
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 START_MS = 1_768_867_200_000
 MODELS = {"NVIDIA A100-SXM4-40GB": 102.0, "NVIDIA H100 80GB HBM3": 646.0, "Homemade X1": None}
 # util, pif, tensor share, class, cause
-KINDS = (
-    (92.5, 0.92, 0.52, "efficient", "none"),
+KINDS: tuple[tuple[float, float, float, str, Cause | None], ...] = (
+    (92.5, 0.92, 0.52, "efficient", None),
     (90.0, 0.52, 0.14, "bottlenecked", "storage"),
     (83.0, 0.56, 0.11, "bottlenecked", "network"),
-    (55.0, 0.66, 0.22, "moderate", "none"),
-    (2.5, 0.21, 0.0, "idle", "none"),
+    (55.0, 0.66, 0.22, "moderate", None),
+    (2.5, 0.21, 0.0, "idle", None),
 )
 NO_COUNTERS = Unknown("the source sends no pipe activity")
 
@@ -106,8 +107,7 @@ def gpu_row(index: int, namespace: str | None) -> GpuRow:
         bottlenecked_days=7 if stuck else 0,
         active_days=7,
         consistently_bottlenecked=stuck,
-        likely_cause=cause,
-        cause_evidence="PCIe receive is low while the engine waits" if stuck else "",
+        cause=LikelyCause(cause, "PCIe receive is low while the engine waits", "PCIe 0.3 GB/s") if cause else None,
         idle_h=150.0 if klass == "idle" else 1.0,
         idle_held_h=3.0,
         longest_idle_h=80.0 if klass == "idle" else 0.5,
@@ -262,7 +262,7 @@ def unknown_statement() -> EfficiencyStatement:
 
 def dollars(scale: str) -> Dollars:
     """A bill in which no amount is a whole number of cents."""
-    parts = ("10.123456", "12.345678", "8.111111", "1.055555", "0.504444", "0.333333")
+    parts = ("10.123456", "12.345678", "4.777777", "8.111111", "1.055555", "0.504444", "0.333333")
     return Dollars(*(Decimal(p) * Decimal(scale) for p in parts))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gpuledger.errors import UnknownName
 from gpuledger.report.audit_charts import AUDIT_CHARTS, audit_chart, audit_drawings
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import CHARTS
 from gpuledger.report.page_svg import page_svg
 from gpuledger.report.render import to_svg
@@ -50,7 +51,7 @@ def test_on_the_page_every_colour_is_the_themes(name, audit):
 
 def test_the_bill_steps_down_from_paid_to_productive(audit):
     said = texts("bill", audit)
-    for title in ("Paid", "Productive", "Stalled", "Underused", "Idle", "Idle, memory held", "Unobserved"):
+    for title in ("Paid", *(kind.title for kind in bucket_kinds())):
         assert title in said
     assert any("%" in t and "$" in t for t in said)
 

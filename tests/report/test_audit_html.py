@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.cost.statement import BUCKETS
+from gpuledger.cost.statement import BUCKETS, WASTE
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.report.audit_html import render_audit_html
 from gpuledger.report.audit_view import TABLES, AuditView
@@ -134,7 +134,7 @@ def test_the_bill_adds_up_on_the_page(audit):
 @pytest.mark.parametrize("name", ["namespaces", "teams", "owners", "gpus"])
 def test_columns_add_up_to_their_totals_and_totals_to_the_bill(audit, name):
     table = build_table(name, AuditView(audit), TABLES)
-    heads = ["Paid", "Productive", "Stalled", "Underused", "Idle, memory held", "Idle", "Unobserved"]
+    heads = ["Paid", *(kind.title for kind in bucket_kinds())]
     totals = {}
     for head in heads:
         place = table.heads.index(head)
@@ -221,4 +221,5 @@ def test_no_recommendation_at_all(audit: AuditStatement):
 
 def test_buckets_are_the_statements_own():
     assert sorted(k.name for k in bucket_kinds()) == sorted(BUCKETS)
-    assert {k.name for k in bucket_kinds() if not k.waste} == {"productive", "unobserved"}
+    assert {k.name for k in bucket_kinds() if k.waste} == set(WASTE)
+    assert len({k.role for k in bucket_kinds()}) == len(BUCKETS)

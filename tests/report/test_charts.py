@@ -14,6 +14,7 @@ import pytest
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.errors import MissingExtra, UnknownName
+from gpuledger.physics.causes import LikelyCause
 from gpuledger.report.charts import Drawing, chart_names, drawing, need_charts
 from gpuledger.report.charts.bottlenecked import LABELS, SINGLE_LIMIT
 from gpuledger.report.render import compose, to_svg
@@ -151,7 +152,7 @@ def test_one_gpu_without_namespace_and_nothing_known(
 @pytest.mark.parametrize("name", ["gpu_models", "bottlenecked_gpus", "namespaces"])
 def test_hostile_names_are_only_words(name: str, statement: EfficiencyStatement) -> None:
     def rename(g: GpuRow) -> GpuRow:
-        return dataclasses.replace(g, host=HOSTILE, namespace=HOSTILE, likely_cause=HOSTILE)
+        return dataclasses.replace(g, host=HOSTILE, namespace=HOSTILE, cause=LikelyCause(None, HOSTILE, HOSTILE))
 
     evil = dataclasses.replace(
         statement,

@@ -11,6 +11,7 @@ import pytest
 
 from gpuledger.efficiency.encode import to_json
 from gpuledger.efficiency.statement import EfficiencyStatement, NotKnown
+from gpuledger.physics.causes import LikelyCause
 from gpuledger.report.html import render_html
 from gpuledger.report.written import NARROW, percent
 
@@ -145,7 +146,9 @@ def test_hostile_labels_stay_words(statement: EfficiencyStatement) -> None:
         by_namespace=tuple(mark(g) for g in statement.by_namespace),  # type: ignore[misc]
         by_model=tuple(mark(g) for g in statement.by_model),  # type: ignore[misc]
         per_gpu=tuple(
-            dataclasses.replace(g, host=HOSTILE, namespace=HOSTILE, gpu_uuid=f'{HOSTILE}"{i}', likely_cause=HOSTILE)
+            dataclasses.replace(
+                g, host=HOSTILE, namespace=HOSTILE, gpu_uuid=f'{HOSTILE}"{i}', cause=LikelyCause(None, HOSTILE, HOSTILE)
+            )
             for i, g in enumerate(statement.per_gpu)
         ),
         findings=(HOSTILE, HOSTILE),

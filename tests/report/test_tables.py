@@ -9,6 +9,7 @@ import pytest
 
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import UnknownName
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.tables import SAME_REASON, build_table, table_kinds
 from gpuledger.report.written import NARROW
 
@@ -82,4 +83,10 @@ def test_written_shares_of_a_whole_make_a_hundred(statement: EfficiencyStatement
     given = dataclasses.replace(statement, active=dataclasses.replace(statement.active, phases_pct=phases))
     found = [float(row[1].text.removesuffix(f"{NARROW}%")) for row in build_table("phases", given).rows]
     assert sum(found) == pytest.approx(100.0, abs=1e-9)
-    assert all(abs(share - exact) < 0.1 for share, exact in zip(found, sorted(phases.values())[::-1], strict=True))
+    assert all(abs(share - exact) < 0.1 for share, exact in zip(found, phases.values(), strict=True))
+
+
+def test_bands_of_utilization_are_not_called_as_buckets_are(statement: EfficiencyStatement) -> None:
+    names = [row[0].text for row in build_table("phases", statement).rows]
+    assert names == ["Near zero", "Low", "High", "Very high"]
+    assert not {name.casefold() for name in names} & {kind.title.casefold() for kind in bucket_kinds()}

@@ -8,6 +8,7 @@ import altair as alt
 import pytest
 
 from gpuledger.errors import UnknownName
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.theme import Theme, load_theme
 
 CLASSES = ("efficient", "moderate", "bottlenecked", "inefficient", "idle")
@@ -77,6 +78,15 @@ def test_classes_and_measures_stay_apart_in_grey(theme: Theme) -> None:
     for group, step in ((CLASSES, 5), (("utilization", "rfu_power", "rfu_counters"), 10)):
         grey = sorted(lab(theme.colour(role))[0] for role in group)
         assert all(b - a >= step for a, b in itertools.pairwise(grey)), grey
+
+
+@pytest.mark.parametrize("sight", sorted(BLIND))
+def test_unrated_time_looks_like_no_other_bucket(theme: Theme, sight: str) -> None:
+    roles = {kind.name: theme.colour(kind.role) for kind in bucket_kinds()}
+    unrated = roles.pop("unrated")
+    for name, colour in roles.items():
+        assert distance(unrated, colour, BLIND[sight]) >= 10, name
+        assert distance(unrated, colour) >= 10, name
 
 
 def test_shape_tells_what_colour_tells(theme: Theme) -> None:

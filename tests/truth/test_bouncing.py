@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bouncing import Load, sampled
+from bouncing import AMOUNTS, Load, levels, sampled
 from grid import FULL, WAITING, Cell, accepted_of, cells, judge
 from recording import COUNTERS
 from schedules import pool_of
@@ -56,6 +56,19 @@ def test_counters_add_up_to_the_duty(recorded: Path, period: float, duty: float,
     whole = sum(r["gr_engine_active"] for r in pool["bf16_gemm_8192"]) / len(pool["bf16_gemm_8192"])
     assert sum(r["gr_engine_active"] for r in rows) / len(rows) == pytest.approx(duty * whole, rel=0.03)
     assert {r["fb_used_mib"] for r in rows} == {r["fb_used_mib"] for r in pool["bf16_gemm_8192"]}
+
+
+def test_a_missed_window_is_not_a_level(recorded: Path) -> None:
+    """The recording of a training loop has windows that no counter met; the next row covers two of them."""
+    rows = pool_of([recorded])[LOAD]
+    missed = [i for i, row in enumerate(rows[:-1]) if not any(row[c] for c in COUNTERS if c in row)]
+    found = levels(rows)
+    assert missed
+    assert len(found) == len(rows) - len(missed)
+    for number, place in enumerate(missed):
+        after = found[place - number]
+        assert [after[name] for name in AMOUNTS] == pytest.approx([rows[place + 1][name] / 2 for name in AMOUNTS])
+        assert after["gr_engine_active"] == rows[place + 1]["gr_engine_active"]
 
 
 def test_readings_rise_as_they_were_recorded_to_rise(recorded: Path) -> None:

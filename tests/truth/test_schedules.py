@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from schedules import Part, Schedule, compare, judge, load_schedules, pool_of, splice, stamped, tracks_of
+from schedules import Part, Schedule, compare, due_of, judge, load_schedules, pool_of, splice, stamped, tracks_of
 
 SCHEDULES = {schedule.name: schedule for schedule in load_schedules()}
 
@@ -64,5 +64,17 @@ def test_a_bucket_is_near_within_a_tenth_or_two_points() -> None:
         {"productive": 0.5, "idle": 0.2, "stalled": 0.3},
         {"productive": 0.455, "idle": 0.185, "stalled": 0.26},
     )
-    near = {bucket: one["near"] for bucket, one in compare(whole, [parts]).items()}
+    near = {bucket: one["near"] for bucket, one in compare(whole, parts).items()}
     assert near == {"productive": True, "idle": True, "stalled": False}
+
+
+def test_a_short_pause_between_two_parts_is_a_wait_of_the_whole() -> None:
+    """Alone a pause is idle-held; between two pieces of work less than 30 s apart it is underused time. In hours."""
+    work, pause = Part("memcopy", 36.0), Part("idle_holding_memory", 18.0)
+    alone = [{"productive": 72 / 3600, "idle_held": 0.0}, {"productive": 0.0, "idle_held": 18 / 3600}]
+    due = due_of(Schedule("x", "", (work, pause, work)), alone)
+    assert due == pytest.approx({"productive": 0.02, "idle_held": 0.0, "underused": 0.005, "idle": 0.0})
+    # At an end of the schedule nothing follows it, and from 30 s on it is idle.
+    assert due_of(Schedule("x", "", (work, work, pause)), alone)["idle_held"] == pytest.approx(0.005)
+    long = Schedule("x", "", (work, Part("idle_holding_memory", 30.0), work))
+    assert due_of(long, [alone[0], {"idle_held": 30 / 3600}])["underused"] == 0

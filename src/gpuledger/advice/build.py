@@ -11,7 +11,7 @@ from gpuledger.advice.case import Case
 from gpuledger.advice.cases import Made, make_cases
 from gpuledger.advice.findings import find_all
 from gpuledger.advice.groups import group_behaviours
-from gpuledger.advice.headline import first_to_do, headline
+from gpuledger.advice.headline import first_to_do, headline, unrated_note
 from gpuledger.advice.hours import idle_by_hour, quiet_hours
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.measured import with_measured
@@ -31,6 +31,7 @@ from gpuledger.efficiency.statement import NotKnown
 from gpuledger.lake.counted import read_counted
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
+from gpuledger.physics.behavior import NOT_KNOWN
 from gpuledger.physics.calibration import Calibration
 from gpuledger.units import Unknown
 
@@ -91,7 +92,8 @@ def audit_statement(
         savings=savings,
         roi_priced=roi_priced(stretches, cost, rules.targets),
         first=first_to_do(recommendations),
-        headline=headline(cost, savings, recommendations),
+        headline=headline(cost, savings, recommendations, limits.unrated.sizable_from_ratio),
+        unrated_note=unrated_note(cost, recommendations, limits.unrated.sizable_from_ratio),
         not_known=tuple(_not_known(cost, cases)),
         assumptions=tuple(_assumptions(cost, limits)),
     )
@@ -116,7 +118,7 @@ def _not_known(cost: CostStatement, cases: Sequence[Case]) -> Iterator[NotKnown]
     if isinstance(cost.phases_pct, Unknown):
         yield NotKnown("phases", cost.phases_pct.why)
     for case in cases:
-        if case.klass == "not known":
+        if case.klass == NOT_KNOWN:
             yield NotKnown(f"behaviour of {case.owner} on {case.model}", case.evidence[0])
         elif case.works and not case.by_counters:
             why = "judged by utilization and power alone: " + case.evidence[-1]

@@ -11,7 +11,8 @@ from gpuledger.advice.health import Health
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.statement import BUCKETS, Bucket, Dollars, Times
 from gpuledger.lake.counted import MeasuredFinding
-from gpuledger.physics.purpose import Purpose
+from gpuledger.ledger.read.scope import owner_name
+from gpuledger.physics.purpose import By, Purpose
 from gpuledger.physics.signals import Signals
 from gpuledger.units import Unknown
 
@@ -25,7 +26,8 @@ class Demand:
     """What the case needs of its GPUs, beside its signals. Memory is over all of the time; the rest is while working.
 
     `tflops` is the work by pipe counters at the high end of what they can mean, unknown where pipes that may work are
-    not recorded; `capped_ratio` is the share of the working time at a power limit below the board's own.
+    not recorded; `capped_ratio` is the share of the working time at a power limit below the board's own, `capped_w`
+    that limit.
     """
 
     memory_max_ratio: Figure = NOT_SAID
@@ -36,6 +38,7 @@ class Demand:
     pcie_rx_bytes_per_s: Figure = NOT_SAID
     nvlink_bytes_per_s: Figure = NOT_SAID
     capped_ratio: float = 0.0
+    capped_w: Figure = NOT_SAID
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Case:
     precision: str | None = None
     tensor_kind: str | None = None
     purpose: Purpose | None = None
+    purpose_by: By = "none"
     purpose_how: str = ""
     quiet_hours: tuple[int, ...] = ()
     quiet_idle_ratio: float = 0.0
@@ -85,7 +89,7 @@ class Case:
     @property
     def owner(self) -> str:
         """Namespace and workload, as the owner filter takes them."""
-        return "/".join(part for part in (self.namespace, self.workload) if part) or "unallocated"
+        return owner_name(self.namespace, self.workload)
 
     @property
     def model(self) -> str:
@@ -112,7 +116,7 @@ class Case:
     @property
     def serves(self) -> bool:
         """Whether it is surely a server, by its name or its memory traffic; low utilization alone does not tell."""
-        return self.purpose == "inference" and "utilization" not in self.purpose_how
+        return self.purpose == "inference" and self.purpose_by in {"name", "memory"}
 
     @property
     def by_counters(self) -> bool:

@@ -21,10 +21,10 @@ from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.cost.billing import Charged
 from gpuledger.cost.charges import Charge
 from gpuledger.cost.inventory import Inventory
-from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.ledger.read.scope import UNALLOCATED, owner_name
 from gpuledger.physics.behavior import Basis, Behaviour, classify
 from gpuledger.physics.pipes import precision_name
-from gpuledger.physics.purpose import USE, Purpose, purpose
+from gpuledger.physics.purpose import USE, Aim, purpose
 from gpuledger.physics.signals import from_sums
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
@@ -54,9 +54,16 @@ def make_cases(
     for stretch in stretches:
         by_key.setdefault(stretch.key, []).append(stretch)
     groups: dict[Group, list[Key]] = {}
+    spellings: dict[str, str] = {}
+
+    def spelled(model: str | None) -> str | None:
+        """A model as it was first written: sources may spell one GPU in several ways."""
+        found = find_gpu(model) if model else None
+        return spellings.setdefault(found.key, model or "") if isinstance(found, Gpu) else model
+
     for key, members in by_key.items():
         klass = _main_class([(s.klass, s.sums["all_ms"]) for s in members], limits)
-        groups.setdefault((key[2], key[3], members[0].gpu_model, klass), []).append(key)
+        groups.setdefault((key[2], key[3], spelled(members[0].gpu_model), klass), []).append(key)
     charges: dict[Key, list[Charge]] = {}
     for charge in bill.charges:
         charges.setdefault(_charge_key(charge), []).append(charge)
@@ -68,8 +75,8 @@ def make_cases(
         members = [s for key in keys for s in by_key[key]]
         case = _case(group, members, usd_per_kwh)
         owed = [charge for key in keys for charge in charges.pop(key, [])]
-        kind, how = aims[group[0], group[1]]
-        cases.append(replace(with_money(case, owed, inventory), purpose=kind, purpose_how=how))
+        kind, by, how = aims[group[0], group[1]]
+        cases.append(replace(with_money(case, owed, inventory), purpose=kind, purpose_by=by, purpose_how=how))
         case_of |= dict.fromkeys(keys, number)
     return Made(tuple(cases), case_of, tuple(c for left in charges.values() for c in left))
 
@@ -126,7 +133,7 @@ def _case(group: Group, members: Sequence[Stretch], usd_per_kwh: Decimal | None)
         tensor_kind=_tensor_kind(at_work),
         sliced=any(s.gpu_instance_id for s in members),
         shared_ratio=total["shared_ms"] / observed,
-        health=health_of(total),
+        health=health_of((s.gpu_uuid, s.gpu_instance_id, s.sums) for s in members),
         energy_kwh=kwh,
         usd_per_kwh=usd_per_kwh,
     )
@@ -150,7 +157,7 @@ def _judge(klass: str, own: Sequence[Stretch], gpu: Gpu | None) -> Behaviour:
         return alone if alone.klass == klass else replace_class(whole, klass)
     resting = 100 * sums["resting_ms"] / max(sums["all_ms"], 1)
     memory = {"idle-held": ", memory is held", "idle": ", memory use is not recorded" * bool(sums["idle_unknown_ms"])}
-    seen: Basis = "counters" if sums["engine_ms"] or sums["sm_ms"] else "utilization"
+    seen: Basis = "counters" if sums["seen_ms"] else "utilization"
     return Behaviour(klass, (f"no work {resting:.0f} % of the time{memory[klass]}",), seen)
 
 
@@ -177,14 +184,14 @@ def _shares(parts: Mapping[str, int]) -> dict[str, float]:
     return {name: part / total for name, part in sorted(parts.items()) if part} if total else {}
 
 
-def _purposes(stretches: Sequence[Stretch]) -> dict[tuple[str | None, str | None], tuple[Purpose | None, str]]:
+def _purposes(stretches: Sequence[Stretch]) -> dict[tuple[str | None, str | None], Aim]:
     """What each owner is for, by its name or by all of its use."""
     rows: dict[tuple[str | None, str | None], list[Sums]] = {}
     for s in stretches:
         rows.setdefault((s.namespace, s.workload), []).append(s.sums)
     out = {}
     for (namespace, workload), sums in rows.items():
-        name = "/".join(part for part in (namespace, workload) if part) or UNALLOCATED
+        name = owner_name(namespace, workload)
         use = {n: float(sum(row[n] or 0 for row in sums)) for n in USE}
         out[namespace, workload] = purpose(name, use, nameless=UNALLOCATED)
     return out

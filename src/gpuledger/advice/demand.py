@@ -36,6 +36,9 @@ def demand_of(total: Mapping[str, Any], at_work: Mapping[str, Any], signals: Sig
         pcie_rx_bytes_per_s=rate("pcie_rx"),
         nvlink_bytes_per_s=rate("nvlink"),
         capped_ratio=at_work["capped_ms"] / (at_work["observed_ms"] or 1),
+        capped_w=at_work["capped_mw_ms"] / at_work["capped_ms"] / 1e3
+        if at_work["capped_ms"]
+        else Unknown("no time at a lowered power limit"),
     )
 
 

@@ -20,6 +20,7 @@ Json = dict[str, Any]
 def to_json(audit: AuditStatement) -> Json:
     """The whole audit."""
     out: Json = {"headline": list(audit.headline), "first": audit.first.id if audit.first else None}
+    out["unrated_note"] = audit.unrated_note or None
     cost = cost_json(audit.cost)
     named = cost.pop("not_known")
     out |= cost

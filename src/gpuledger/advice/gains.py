@@ -17,6 +17,8 @@ from gpuledger.errors import FactError, UnknownName
 Form = Literal["speedup", "recovers", "rate", "computed", "none"]
 Basis = Literal["measured", "published", "assumed"]
 ACTIVE: tuple[Bucket, ...] = ("productive", "stalled", "unrated", "underused")
+# Time that the evidence cannot rate may be stalled too: it counts at the bold end of what is recovered from there.
+MAYBE: Mapping[Bucket, Bucket] = {"stalled": "unrated"}
 ONE, NONE = Decimal(1), Decimal(0)
 
 
@@ -74,7 +76,8 @@ class Gain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             active = float(sum((shares[b] for b in ACTIVE), NONE))
             return Range.of(*((1 - 1 / x) * active for x in (self.low, self.middle, self.high)))
         held = float(sum((shares[b] for b in self.of), NONE))
-        return Range.of(self.low * held, self.middle * held, self.high * held)
+        maybe = float(sum((shares[MAYBE[b]] for b in self.of if b in MAYBE), NONE))
+        return Range.of(self.low * held, self.middle * held, self.high * (held + maybe))
 
 
 @cache

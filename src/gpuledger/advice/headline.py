@@ -1,4 +1,4 @@
-"""What are the first two lines: the money, and the first thing to do?"""
+"""What are the first lines: the money, the first thing to do, and what cannot be rated?"""
 
 from __future__ import annotations
 
@@ -11,16 +11,40 @@ from gpuledger.units import Unknown
 
 # A change that saves less than this share of what the largest saves is not the first thing to do, however quick.
 WORTHWHILE = Decimal("0.25")
+RECORD = "record-pipes"
 
 
 def headline(
-    cost: CostStatement, savings: AuditSavings | Unknown, recommendations: Sequence[Recommendation]
+    cost: CostStatement,
+    savings: AuditSavings | Unknown,
+    recommendations: Sequence[Recommendation],
+    sizable_ratio: float = 0.0,
 ) -> tuple[str, str]:
-    """The money; the first thing to do."""
-    return _money(cost, savings), _first(recommendations)
+    """The money; the first thing to do. `sizable_ratio`: from where on the unrated share is named with the money."""
+    return _money(cost, savings, sizable_ratio), _first(recommendations)
 
 
-def _money(cost: CostStatement, savings: AuditSavings | Unknown) -> str:
+def unrated_note(cost: CostStatement, recommendations: Sequence[Recommendation], sizable_ratio: float) -> str:
+    """One sentence where a sizable part of the bill cannot be rated, with the next step; else empty."""
+    ratio = _unrated_ratio(cost)
+    if not ratio or ratio < sizable_ratio:
+        return ""
+    if isinstance(cost.dollars, Unknown):
+        what = f"{100 * ratio:.0f} % of the paid GPU-hours is unrated"
+    else:
+        what = f"{100 * ratio:.0f} % of the bill (${cost.dollars.unrated_usd:,.2f}) is unrated"
+    step = next((r for r in recommendations if r.id == RECORD), None)
+    todo = "" if step is None else f" Next step: {step.title}: {step.why}."
+    return f"{what}: busy, but the evidence cannot tell whether the time did work.{todo}"
+
+
+def _unrated_ratio(cost: CostStatement) -> float:
+    if isinstance(cost.dollars, Unknown):
+        return cost.times.unrated_ms / cost.times.paid_ms if cost.times.paid_ms else 0.0
+    return cost.dollars.pct(cost.dollars.unrated_usd) / 100
+
+
+def _money(cost: CostStatement, savings: AuditSavings | Unknown, sizable_ratio: float) -> str:
     gpus = f"{cost.gpus:,} GPU{'s' * (cost.gpus != 1)}"
     if isinstance(cost.dollars, Unknown) or isinstance(cost.projection, Unknown):
         why = cost.dollars.why if isinstance(cost.dollars, Unknown) else str(cost.projection)
@@ -30,13 +54,15 @@ def _money(cost: CostStatement, savings: AuditSavings | Unknown) -> str:
         return f"{head}. About {savings.combined_pct:.0f} % of the paid GPU-hours could be saved."
     rate, dollars = cost.projection, cost.dollars
     used = 100 * dollars.productive_usd / dollars.paid_usd if dollars.paid_usd else 0
+    ratio = _unrated_ratio(cost)
+    unrated = f", {100 * ratio:.0f} % unrated" if ratio and ratio >= sizable_ratio else ""
     head = (
         f"${rate.monthly_usd:,.2f} a month for {_priced(cost, gpus)} (${rate.hourly_usd:,.2f} an hour), "
-        f"{used:.0f} % of it put to use"
+        f"{used:.0f} % of it put to use{unrated}"
     )
     if rate.projection_basis.sparse:
         # A rate that rests on an assumption must not stand without it.
-        head = f"{rate.projection_basis.words}; {used:.0f} % of what was seen put to use"
+        head = f"{rate.projection_basis.words}; {used:.0f} % of what was seen put to use{unrated}"
     if isinstance(savings, Unknown) or isinstance(savings.combined_month, Unknown):
         return f"{head}."
     month, spread = savings.combined_month, savings.combined

@@ -97,6 +97,13 @@ class Power(_Section, frozen=True, kw_only=True):
     """When a power limit matters."""
 
     near_limit_from_ratio: Ratio
+    capped_from_ratio: Ratio
+
+
+class Unrated(_Section, frozen=True, kw_only=True):
+    """When time that the evidence cannot rate matters."""
+
+    sizable_from_ratio: Ratio
 
 
 class Names(_Section, frozen=True, kw_only=True):
@@ -121,6 +128,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     smaller: Smaller
     commit: Commit
     power: Power
+    unrated: Unrated
     names: Names
 
 

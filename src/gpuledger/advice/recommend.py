@@ -11,7 +11,7 @@ from gpuledger.advice.statement import MonthlyEnergy, MonthlyUsd, Recommendation
 from gpuledger.advice.totals import CENT_PLACES, NO_PRICE, Combined
 from gpuledger.cost.money import usd
 from gpuledger.cost.savings import CASES, Spread
-from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.ledger.read.scope import namespace_name
 from gpuledger.units import Unknown
 
 
@@ -72,7 +72,7 @@ def _one(members: Sequence[Finding], combined: Mapping[str, Combined], scale: Sc
         why=top.reason.why,
         basis=top.gain.basis,
         source="; ".join((top.gain.source, *words)),
-        namespaces=tuple(sorted({f.case.namespace or UNALLOCATED for f in ordered})),
+        namespaces=tuple(sorted({namespace_name(f.case.namespace) for f in ordered})),
         gpus=_boards(ordered),
         month=_sum(months) if rule.lever else Unknown("it claims no dollars of the bill"),
         saving=Spread(*(usd(s) for s in shares)),
@@ -81,9 +81,14 @@ def _one(members: Sequence[Finding], combined: Mapping[str, Combined], scale: Sc
     )
 
 
+def _devices(found: Finding) -> tuple[str, ...]:
+    """The devices a finding is about."""
+    return found.reason.devices or found.case.devices
+
+
 def _boards(findings: Sequence[Finding]) -> int:
     """How many GPUs: one that several owners share, or that is cut into slices, is one."""
-    return len({device.partition("/")[0] for f in findings for device in f.case.devices})
+    return len({device.partition("/")[0] for f in findings for device in _devices(f)})
 
 
 def _sum(months: Sequence[MonthlyUsd | Unknown]) -> MonthlyUsd | Unknown:
@@ -104,8 +109,8 @@ def _target(found: Finding, month: MonthlyUsd | Unknown, combined: Combined | No
         workload=case.workload,
         gpu_model=case.gpu_model,
         klass=case.klass,
-        gpus=case.gpus,
-        devices=case.devices,
+        gpus=_boards([found]),
+        devices=_devices(found),
         why=found.reason.why,
         own=Spread(*(usd(Fraction(getattr(found.alone, c)) * 100) for c in CASES)),
         month=month if found.lever else Unknown("it claims no dollars of the bill"),

@@ -60,7 +60,7 @@ class Reason:
 
     `gain` and `gain_words` come from rules that work out their own saving; `variant` names another range of the rule's
     gain; `change` replaces the rule's snippet; `energy` is a fraction of the energy; `source` says what a gain that was
-    measured on the case itself rests on.
+    measured on the case itself rests on; `devices` are those of the case it is about, where not all.
     """
 
     why: str
@@ -71,6 +71,7 @@ class Reason:
     change: Snippet | None = None
     energy: Range | None = None
     source: str = ""
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

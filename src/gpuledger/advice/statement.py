@@ -137,7 +137,10 @@ class RoiPriced:
 
 @dataclass(frozen=True)
 class AuditStatement:
-    """What one window cost, what the GPUs did, what to change and what that saves."""
+    """What one window cost, what the GPUs did, what to change and what that saves.
+
+    `unrated_note`: a sentence where a sizable part of the bill cannot be rated, with the next step; else empty.
+    """
 
     cost: CostStatement
     phases_pct: Mapping[str, float] | Unknown
@@ -150,3 +153,4 @@ class AuditStatement:
     headline: tuple[str, str]
     not_known: tuple[NotKnown, ...]
     assumptions: tuple[str, ...]
+    unrated_note: str = ""

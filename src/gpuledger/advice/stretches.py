@@ -46,7 +46,10 @@ _WORK = (
     "fp16_ms", "fp16_ppm_ms", "imma_ppm_ms", "dfma_ppm_ms", "clock_ms", "clock_mhz_ms", "pcie_rx_ms", "pcie_rx_bytes",
     "pcie_tx_ms", "pcie_tx_bytes", "nvlink_ms", "nvlink_bytes", "capped_ms", *HISTOGRAM,
 )  # fmt: skip
-_MADE = ("all_ms", "resting_ms", "done_high", "work_ms", "unseen_ms", "capped_ms", "rfu_ms", "rfu_ratio_ms")
+_MADE = (
+    "all_ms", "resting_ms", "done_high", "work_ms", "unseen_ms", "capped_ms", "capped_mw_ms", "rfu_ms", "rfu_ratio_ms",
+    "seen_ms",
+)  # fmt: skip
 SUMS = tuple(dict.fromkeys((*_ALL, *_WORK, *_MADE)))
 MOST = ("limit_mw", "card_bytes", "fb_max_bytes", "slice_ppm")
 _NUMBERS = tuple(n for n in dict.fromkeys((*_ALL, *_WORK, *ACTIVITY, *CONDITIONS)) if n not in _MADE)
@@ -119,26 +122,29 @@ class _Reader:
 
     def _add_work(self, rows: Rows, kinds: Kinds) -> None:
         done = work(rows, kinds.of_row, kinds.pairs, self._models, with_notes=False)
-        resting = rows["state"] == State.IDLE
+        no_work, old = np.sum([rows[i] for i in IDLE], axis=0), rows["state"] < 0
+        # Lines of version 1 do not tell states apart: one that idles throughout is known by its sums.
+        resting = (rows["state"] == State.IDLE) | (old & (no_work >= rows["observed_ms"]))
         engaged = rows["observed_ms"] * ~resting
         limit, pif = rows["limit_mw"], np.where(rows["limit_mw"] > 0, rows["pif_ms"], 0)
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = np.where(pif > 0, rows["pif_uj"] / limit, 0.0)
         rows |= {
             "all_ms": rows["observed_ms"],
-            "resting_ms": np.sum([rows[i] for i in IDLE], axis=0),
+            "resting_ms": no_work,
             "done_high": np.rint(done.high * PPM).astype(np.int64),
             "work_ms": done.ms.astype(np.int64),
             "unseen_ms": np.where(np.isin(rows["state"], NOT_ALL_SEEN), engaged, 0),
             "capped_ms": np.where(rows["state"] == State.CAPPED, engaged, 0),
+            "capped_mw_ms": np.where(rows["state"] == State.CAPPED, engaged * np.nan_to_num(limit), 0).astype(np.int64),
+            "seen_ms": np.maximum(rows["engine_ms"], rows["sm_ms"]),
             "rfu_ms": pif,
             "rfu_ratio_ms": np.rint(ratio * PPM).astype(np.int64),
         }
-        # Lines of version 1 do not tell states apart: their idle part is in their sums.
         for name in (*_WORK, "done_high", "work_ms"):
             rows[name] = np.where(resting, 0, rows[name])
-        old = rows["state"] < 0
-        rows["observed_ms"] = np.where(old, rows["observed_ms"] - rows["resting_ms"], rows["observed_ms"])
+        # The idle part of an older line that works too is in its sums.
+        rows["observed_ms"] -= np.where(old & ~resting, no_work, 0)
 
     def _by_owner(self, rows: Rows) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """States of one owner, device and day made one."""

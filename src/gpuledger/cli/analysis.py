@@ -13,7 +13,7 @@ from gpuledger.cli.screen import Stages
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.statement import EfficiencyStatement
-from gpuledger.efficiency.tables import bottlenecked_rows, hourly_rows, per_gpu_rows
+from gpuledger.efficiency.tables import bottlenecked_rows, health_rows, hourly_rows, per_gpu_rows
 from gpuledger.errors import map_os_error
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
@@ -67,6 +67,7 @@ def write_files(
         "gpu_summary.csv": per_gpu_rows,
         "bottlenecked_gpus.csv": bottlenecked_rows,
         "hourly_fleet.csv": hourly_rows,
+        "gpu_health.csv": health_rows,
     }
     tick = stages.start("writing the report")
     try:

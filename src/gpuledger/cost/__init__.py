@@ -3,7 +3,7 @@
 money        dollars that add up: one smallest unit, shares and columns by largest remainder
 inventory    what is paid for, from when to when (inventory.csv)
 pricing      what one device-hour costs, and what that figure rests on
-buckets      how the paid milliseconds of each line divide into the six buckets
+buckets      how the paid milliseconds of each line divide into the seven buckets
 segments     which stretches of which device are paid for
 charges      what each device and owner owes, bucket by bucket
 billing      the charges of one window

@@ -22,7 +22,16 @@ from gpuledger.units import PPM, Unknown
 WAITS = ("wait_1s_ms", "wait_10s_ms", "wait_30s_ms")
 IDLE = ("idle_ms", "idle_held_ms", "idle_unknown_ms")
 _PHASES = ("phase_idle_ms", "phase_underutilized_ms", "phase_productive_ms", "phase_compute_bound_ms")
-_PASSED_ON = ("samples", "observed_ms", "unstated_ms", "idle_unknown_ms", *_PHASES, "energy_ms", "energy_mj")
+_PASSED_ON = (
+    "samples",
+    "observed_ms",
+    "unstated_ms",
+    "idle_unknown_ms",
+    "unclocked_ms",
+    *_PHASES,
+    "energy_ms",
+    "energy_mj",
+)
 NUMBERS = tuple(
     dict.fromkeys((
         *_PASSED_ON, *IDLE, *WAITS, "pif_ms", "pif_uj", "active_pif_ms", "active_pif_uj", *ACTIVITY, *CONDITIONS,

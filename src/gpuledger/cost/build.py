@@ -22,7 +22,7 @@ from gpuledger.cost.spending import paid_boards
 from gpuledger.cost.statement import NOT_ASKED, WASTE, Bucket, Comparison, CostStatement, Dollars
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.scope import UNALLOCATED, Scope
+from gpuledger.ledger.read.scope import Scope, namespace_name, owner_name
 from gpuledger.physics.calibration import Calibration
 from gpuledger.units import MS_PER_HOUR, Unknown
 
@@ -125,8 +125,8 @@ def _statement(
         by_gpu=figures.by_gpu(charges),
         by_model=group(charges, lambda c: c.device.gpu_model or "no model name"),
         by_cluster=group(charges, lambda c: c.cluster or "no cluster"),
-        by_namespace=group(charges, lambda c: c.namespace or UNALLOCATED),
-        by_owner=group(charges, figures.owner_name),
+        by_namespace=group(charges, lambda c: namespace_name(c.namespace)),
+        by_owner=group(charges, lambda c: owner_name(c.namespace, c.workload)),
         by_team=group(charges, lambda c: config.team(c.cluster, c.namespace)),
         prices=figures.prices_used(charges, today_ms),
         unpriced=figures.unpriced(charges),

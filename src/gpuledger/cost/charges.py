@@ -21,6 +21,9 @@ from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 _STATED: tuple[Bucket, ...] = tuple(b for b in BUCKETS if b != "unobserved")
 _NOBODY = -1
+# Shares of a board are weighed in sevenths of a ppm: MIG cuts boards into sevenths, which whole ppm cannot hold.
+_SEVENTHS = 7
+_BOARD = _SEVENTHS * PPM
 
 
 @dataclass(frozen=True)
@@ -61,30 +64,30 @@ def make_charges(stays: Sequence[Stay], pieces: Iterable[Piece], scope: Scope) -
 
 
 def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope) -> Iterable[Charge]:
-    """A stretch's time and dollars over owners and buckets; weights are milliseconds x ppm of the board."""
+    """A stretch's time and dollars over owners and buckets; weights are milliseconds x share of the board."""
     length = stay.length_ms
-    shares = [_share_ppm(stay, piece) for piece in pieces]
+    shares = [_share(stay, piece) for piece in pieces]
     weights: dict[tuple[int, Bucket], int] = {}
     for i, (piece, share) in enumerate(zip(pieces, shares, strict=True)):
         if share is None:
             continue
         weights |= {(i, b): piece.sums[f"{b}_ms"] * share for b in _STATED}
         weights[i, "unobserved"] = piece.sums["unstated_ms"] * share
-    whole = _whole_ppm(stay, pieces)
+    whole = _whole(stay, shares)
     # Lines cut by proportion, or slices next to their board, can hold more than the stretch; then all shrink alike.
     rest = 0 if None in shares else max(length * whole - sum(weights.values()), 0)
     weights[_NOBODY, "unobserved"] = rest
     known = min(length * whole, sum(weights.values()))
-    board_ms = round(Fraction(known, PPM))
+    board_ms = round(Fraction(known, _BOARD))
     times = split_whole(board_ms, weights)
     paid = None
     if stay.usd_per_h is not None:
-        rate = stay.usd_per_h if not stay.own_rate else stay.usd_per_h * Fraction(PPM, whole)
-        paid = split(cost_usd(known, rate / PPM), weights)
+        rate = stay.usd_per_h if not stay.own_rate else stay.usd_per_h * Fraction(_BOARD, whole)
+        paid = split(cost_usd(known, rate / _BOARD), weights)
     for i, owner in [*enumerate(pieces), (_NOBODY, None)]:
         if not _wanted(stay, owner, scope) or (owner is None and not rest):
             continue
-        share = PPM if owner is None else shares[i]
+        share = _BOARD if owner is None else shares[i]
         if share is None:
             assert owner is not None
             yield _unpriced(stay, owner)
@@ -94,20 +97,26 @@ def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope) -> Iterable[Char
         low, high = _range(stay, owed)
         yield Charge(
             stay, _device(stay, owner), *_owner(stay, owner), Times.of(mine), owed, low, high,
-            _of_board(owner, share), stay.price if stay.price is not None else Unknown("nothing was paid"), share,
+            _of_board(owner, share), stay.price if stay.price is not None else Unknown("nothing was paid"),
+            round(Fraction(share, _SEVENTHS)),
         )  # fmt: skip
 
 
-def _share_ppm(stay: Stay, piece: Piece) -> int | None:
-    """The share of the board in ppm; None where it is not known. A slice with a rate of its own counts whole."""
-    return PPM if stay.own_rate and piece.slice_ppm is None else piece.slice_ppm
+def _share(stay: Stay, piece: Piece) -> int | None:
+    """The share of the board; None where it is not known. A slice with a rate of its own counts whole."""
+    ppm = PPM if stay.own_rate and piece.slice_ppm is None else piece.slice_ppm
+    if ppm is None:
+        return None
+    exact = _SEVENTHS * ppm
+    seventh = (exact + PPM // 2) // PPM * PPM
+    return seventh if abs(exact - seventh) < _SEVENTHS else exact
 
 
-def _whole_ppm(stay: Stay, pieces: Sequence[Piece]) -> int:
+def _whole(stay: Stay, shares: Sequence[int | None]) -> int:
     """What the stretch is paid for: a board, or a slice of it."""
     if stay.segment.gpu_instance_id is None:
-        return PPM
-    return max((s for p in pieces if (s := _share_ppm(stay, p)) is not None), default=PPM)
+        return _BOARD
+    return max((s for s in shares if s is not None), default=_BOARD)
 
 
 def _unpriced(stay: Stay, piece: Piece) -> Charge:
@@ -141,9 +150,9 @@ def _of_board(piece: Piece | None, share: int) -> Mapping[str, int]:
     """A slice's counters are of the slice: in terms of the board they weigh its share."""
     if piece is None:
         return {}
-    if share == PPM:
+    if share == _BOARD:
         return piece.sums
-    return {name: value if name == "samples" else value * share // PPM for name, value in piece.sums.items()}
+    return {name: value if name == "samples" else value * share // _BOARD for name, value in piece.sums.items()}
 
 
 def _owner(stay: Stay, piece: Piece | None) -> tuple[str | None, str | None, str | None]:

@@ -22,7 +22,6 @@ from gpuledger.cost.statement import (
     add_dollars,
     add_times,
 )  # fmt: skip
-from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 MJ_PER_KWH = 3_600_000_000
@@ -35,13 +34,6 @@ _TENTHS_OF_PPM = 10**7
 def boards(charges: Iterable[Charge]) -> int:
     """How many GPUs; the slices of one board are one GPU."""
     return len({c.device.gpu_uuid for c in charges})
-
-
-def owner_name(charge: Charge) -> str:
-    """Namespace and workload, as the owner filter takes them."""
-    if charge.namespace is None and charge.workload is None:
-        return UNALLOCATED
-    return "/".join(part for part in (charge.namespace, charge.workload) if part)
 
 
 def paid_at(charges: Sequence[Charge], level: Literal["low_usd", "high_usd"]) -> Decimal | Unknown:
@@ -137,7 +129,7 @@ def _gpu_row(members: Sequence[Charge]) -> GpuCost:
     times = add_times(c.times for c in members)
     missing = next((c.price for c in members if isinstance(c.price, Unknown)), None)
     paid_ms = times.paid_ms
-    share = sum(c.share_ppm * c.times.paid_ms for c in members) / paid_ms if paid_ms else members[0].share_ppm
+    share = _mean_share(members, paid_ms)
     rate: Decimal | Unknown = missing or Unknown("nothing was paid")
     if dollars and missing is None and paid_ms:
         rate = usd(_rate(members, dollars, paid_ms))
@@ -148,12 +140,20 @@ def _gpu_row(members: Sequence[Charge]) -> GpuCost:
         gpu_model=device.gpu_model,
         cluster=device.cluster,
         region=device.region,
-        board_share=share / PPM,
+        board_share=float(share),
         times=times,
         dollars=add_dollars(dollars) if dollars else missing or Unknown("nothing was paid"),
         usd_per_h=rate,
         price_words="; ".join(dict.fromkeys(told)) or str(missing or "nothing was paid"),
     )
+
+
+def _mean_share(members: Sequence[Charge], paid_ms: int) -> Fraction:
+    """The share of the board a device held, over its own time; hours paid for are hours of the whole board."""
+    if not paid_ms:
+        return Fraction(members[0].share_ppm, PPM)
+    own_ms = sum((Fraction(c.times.paid_ms * PPM, c.share_ppm) for c in members if c.share_ppm), Fraction(0))
+    return paid_ms / own_ms
 
 
 def _rate(members: Sequence[Charge], dollars: Sequence[Dollars], paid_ms: int) -> Fraction:
@@ -165,9 +165,8 @@ def _rate(members: Sequence[Charge], dollars: Sequence[Dollars], paid_ms: int) -
     }
     if len(rates) == 1:
         return Fraction(rates.pop())
-    share = sum(Fraction(c.share_ppm, PPM) * c.times.paid_ms for c in members) / paid_ms
     paid = sum((Fraction(d.paid_usd) for d in dollars), Fraction(0))
-    return Fraction(paid * MS_PER_HOUR / paid_ms * share)
+    return Fraction(paid * MS_PER_HOUR / paid_ms * _mean_share(members, paid_ms))
 
 
 def prices_used(charges: Sequence[Charge], as_of_ms: int) -> tuple[PriceUsed, ...]:

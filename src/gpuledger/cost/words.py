@@ -15,8 +15,12 @@ from gpuledger.units import MS_PER_HOUR, Unknown, utc
 FEW_SAMPLES = 10
 _BLIND = {
     "by_power_ms": "have no pipe counters: the productive share is power above idle power, so any hot work counts",
-    "by_none_ms": "cannot be rated: no pipe counters, and no power with a known idle power; their busy part is unrated",
+    "by_none_ms": (
+        "cannot be rated: no pipe counters of a GPU that the catalog can rate, and no power with a known idle power; "
+        "their busy part is unrated"
+    ),
     "tensor_only_ms": "do not have all compute pipes recorded: what they do beyond the recorded ones is unrated",
+    "unclocked_ms": "have pipe counters but no SM clock recorded: the rated clock is assumed",
     "capped_ms": "ran at a power limit below the board's own: all of their busy part counts as productive",
     "idle_unknown_ms": "without work have no memory use recorded: whether memory was held is unknown; counted as idle",
 }

@@ -32,7 +32,7 @@ def gpu_rows(
     link = np.array([np.nan if isinstance(b, Unknown) else b for b in links])
     figures = cause_figures(devices.all, link)
     slow = [consistent(*counts) for counts in zip(days.bottlenecked, days.active, strict=True)]
-    causes = [likely_cause(known_figures(figures, i)) if is_slow else ("", "") for i, is_slow in enumerate(slow)]
+    causes = [likely_cause(known_figures(figures, i)) if is_slow else None for i, is_slow in enumerate(slow)]
     # By position, in the order of the fields: names would take a third of the time.
     columns = zip(
         (uuid or "" for uuid in _of(accounts, "gpu_uuid", main)),
@@ -47,8 +47,7 @@ def gpu_rows(
         days.bottlenecked,
         days.active,
         slow,
-        (cause for cause, _ in causes),
-        (evidence for _, evidence in causes),
+        causes,
         (devices.sums("idle_ms") / MS_PER_HOUR).tolist(),
         (devices.sums("idle_held_ms") / MS_PER_HOUR).tolist(),
         (np.array(longest_idle_ms) / MS_PER_HOUR).tolist(),

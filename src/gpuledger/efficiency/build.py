@@ -22,6 +22,7 @@ from gpuledger.efficiency.capacity import (
 from gpuledger.efficiency.counted import with_counted
 from gpuledger.efficiency.findings import findings
 from gpuledger.efficiency.groups import model_rows
+from gpuledger.efficiency.health import health_analysis
 from gpuledger.efficiency.hours import gather, hour_rows, util_power_cells
 from gpuledger.efficiency.means import Groups, fleet
 from gpuledger.efficiency.patterns import namespace_rows
@@ -53,13 +54,19 @@ def efficiency_statement(
 ) -> EfficiencyStatement:
     """The eight analyses over the posted lines of a lake.
 
-    `owners` are workloads, run ids or "namespace/workload"; "unallocated" as a namespace is time without an owner.
+    `owners` are workloads, run ids or "namespace/workload"; "unallocated" as a namespace is time without an owner
+    (a namespace really called so is "unallocated (namespace)").
     `achievable` names the source of achievable TFLOPS: "s0" (as published), "peak" (dense) or "measured".
     """
     scope = Scope(since_ms, until_ms, tuple(clusters), tuple(namespaces), tuple(owners))
     source, limits = check_source(achievable), thresholds or load_thresholds()
-    books = Books(lake, scope, limits)
-    found = read_accounts(books)
+    statement = _stated(Books(lake, scope, limits), limits, source, calibration)
+    return with_counted(replace(statement, findings=findings(statement, limits)), lake, scope)
+
+
+def _stated(books: Books, limits: Thresholds, source: str, calibration: Calibration | None) -> EfficiencyStatement:
+    """The analyses, without findings."""
+    scope, found = books.scope, read_accounts(books)
     accounts = make_accounts(found, calibration)
     main = main_rows(accounts)
     devices = Groups(accounts, accounts.device, accounts.devices)
@@ -75,7 +82,7 @@ def efficiency_statement(
     whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
     means, posted = whole.means[0], _posted_days(books, scope)
     other = [d.day for d in posted if d.rules != rules_fingerprint(limits)]
-    statement = EfficiencyStatement(
+    return EfficiencyStatement(
         start_ms=int(accounts.first_ms.min()),
         end_ms=int(accounts.last_ms.max()),
         gpus=means.gpus,
@@ -98,8 +105,8 @@ def efficiency_statement(
             accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share
         ),
         not_known=not_known(accounts, whole, capacity, unknown_capacity(capacities)),
+        health=health_analysis(found),
     )
-    return with_counted(replace(statement, findings=findings(statement, limits)), lake, scope)
 
 
 def _distinct(accounts: Accounts, label: str) -> int:

@@ -20,7 +20,7 @@ from gpuledger.efficiency.statement import (
 )
 from gpuledger.lake.counted import CountedRun, CountedSpan, covered_ms, read_counted
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.scope import UNALLOCATED, Scope
+from gpuledger.ledger.read.scope import Scope, namespace_name
 from gpuledger.physics.evidence import ModelFacts
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown, ratio
 
@@ -52,17 +52,35 @@ def in_scope(runs: Iterable[CountedRun], scope: Scope) -> list[Found]:
     """The runs of the owners asked for, each with its spans that lie in the window."""
     found = []
     for run in runs:
-        spans = tuple(s for s in run.spans if s.end_ms > s.start_ms and _in_window(s, scope))
+        spans = tuple(s for span in run.spans if (s := _in_window(span, scope)))
         if spans and _owned(run, scope):
             found.append((run, spans))
     return found
 
 
-def _in_window(span: CountedSpan, scope: Scope) -> bool:
-    """As for a line: by the hour it starts in."""
-    hour_ms = span.start_ms // MS_PER_HOUR * MS_PER_HOUR
-    after = scope.since_ms is None or hour_ms >= scope.since_ms
-    return after and (scope.until_ms is None or hour_ms < scope.until_ms)
+def _in_window(span: CountedSpan, scope: Scope) -> CountedSpan | None:
+    """The part of a span within the window, in proportion to time; the parts of adjoining windows add up."""
+    low = span.start_ms if scope.since_ms is None else max(span.start_ms, scope.since_ms)
+    high = span.end_ms if scope.until_ms is None else min(span.end_ms, scope.until_ms)
+    length = span.end_ms - span.start_ms
+    if high <= low or high - low == length:
+        return span if high > low else None
+
+    def count(of: int | None) -> int | None:
+        return None if of is None else of * (high - span.start_ms) // length - of * (low - span.start_ms) // length
+
+    def amount(of: float | None) -> float | None:
+        return None if of is None else of * (high - low) / length
+
+    return CountedSpan(
+        start_ms=low,
+        end_ms=high,
+        steps=count(span.steps) or 0,
+        tflop=amount(span.tflop),
+        model_tflop=amount(span.model_tflop),
+        tokens=count(span.tokens),
+        samples=count(span.samples),
+    )
 
 
 def _owned(run: CountedRun, scope: Scope) -> bool:
@@ -70,7 +88,7 @@ def _owned(run: CountedRun, scope: Scope) -> bool:
     names = {workload, run.run_id, f"{namespace}/{workload}" if namespace and workload else None}
     return (
         (not scope.clusters or cluster in scope.clusters)
-        and (not scope.namespaces or (namespace or UNALLOCATED) in scope.namespaces)
+        and (not scope.namespaces or namespace_name(namespace or None) in scope.namespaces)
         and (not scope.owners or bool(names & set(scope.owners)))
     )
 

@@ -15,6 +15,11 @@ from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.units import Unknown, utc
 
 _MS = "_ms"
+# What a field is called, and which words stand for it.
+_CALLED = {
+    "klass": (("klass", "class"),),
+    "cause": (("likely_cause", "likely_cause"), ("cause_evidence", "cause_evidence")),
+}
 _LEAVES = frozenset({float, int, str, bool, type(None)})
 
 
@@ -70,4 +75,4 @@ def _fields(value: Any, path: str, missing: Counter[tuple[str, str]]) -> dict[st
 @cache
 def _names(kind: Any) -> list[tuple[str, str]]:
     """Fields and what they are called: "class" is the word everywhere else, but Python reserves it."""
-    return [(f.name, "class" if f.name == "klass" else f.name) for f in fields(kind)]
+    return [pair for f in fields(kind) for pair in _CALLED.get(f.name, ((f.name, f.name),))]

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow, Range, Trend
+from gpuledger.efficiency.health import faults_of, hot
+from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow, HealthRow, Range, Trend
 from gpuledger.units import Unknown, utc
 
 MOST = 8
@@ -21,7 +22,7 @@ _HEADLINE, _LAST = float("inf"), -1.0
 def findings(statement: EfficiencyStatement, limits: Thresholds) -> tuple[str, ...]:
     """The most important sentences first; what is not known is named last."""
     makers: tuple[Callable[[EfficiencyStatement, Thresholds], Finding | None], ...] = (
-        _headline, _bottleneck, _causes, _idle, _roi, _target, _gap_alert, _models, _trend, _not_known,
+        _headline, _health, _bottleneck, _causes, _idle, _roi, _target, _gap_alert, _models, _trend, _not_known,
     )  # fmt: skip
     found = [f for make in makers if (f := make(statement, limits))]
     found.sort(key=lambda f: -f[0])
@@ -63,14 +64,14 @@ def _causes(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
         return None
     # As heavy as the finding it explains, and so right behind it.
     weight = share / 100 * s.active.active_h
-    counts = Counter("not known" if g.likely_cause.startswith("not known") else g.likely_cause for g in slow)
-    unknown = counts.pop("not known", 0)
+    counts = Counter(g.cause.cause for g in slow if g.cause and g.cause.cause)
+    unknown = len(slow) - counts.total()
     if not counts:
         return weight, f"What holds up the {_gpus(len(slow), 'bottlenecked GPU')} is {slow[0].likely_cause}."
     (cause, most), *others = counts.most_common()
     parts = [f"{cause.capitalize()} seems to hold up {most} of {_gpus(len(slow), 'bottlenecked GPU')}"]
     parts += [f"{name} {n}" for name, n in others] + ([f"{unknown} not known"] if unknown else [])
-    example = next(g for g in slow if g.likely_cause == cause)
+    example = next(g for g in slow if g.cause and g.cause.cause == cause)
     seen = f"on {example.host} {example.cause_evidence}" if example.host else example.cause_evidence
     return weight, f"{', '.join(parts)}: {seen}."
 
@@ -154,6 +155,27 @@ def _slope_words(trend: Trend) -> str:
         return f"shows no trend: {trend.slope_per_day:+.2f} points a day is within chance"
     ends = sorted((trend.slope_low, trend.slope_high))
     return f"is {trend.direction}: {trend.slope_per_day:+.2f} points a day (95 %: {ends[0]:+.2f} to {ends[1]:+.2f})"
+
+
+def _health(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
+    """Faults that put work at risk, and heat: the worst GPU by name. Remapped rows and replays alone are not news."""
+    broken = [r for r in s.health.rows if r.xid_events or r.row_remap_failures or hot(r)]
+    if not broken:
+        return None
+    worst = broken[0]
+    more = f"; {_gpus(len(broken) - 1, 'other GPU')} too" if len(broken) > 1 else ""
+    # What may fail takes all of its time with it.
+    weight = s.fleet.observed_h * len(broken) / max(s.health.gpus, 1)
+    return weight, f"Check {_place(worst)}: {', '.join(_symptoms(worst))}{more}."
+
+
+def _symptoms(row: HealthRow) -> list[str]:
+    heat = f"clocks held down by heat {row.thermal_pct:.0f} % of the time" if hot(row) else ""
+    return [*faults_of(row), *([heat] if heat else [])]
+
+
+def _place(row: HealthRow) -> str:
+    return row.gpu_uuid + (f" on {row.host}" if row.host else "")
 
 
 def _not_known(s: EfficiencyStatement, _: Thresholds) -> Finding | None:

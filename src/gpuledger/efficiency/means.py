@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -151,9 +151,9 @@ def fleet(accounts: Accounts) -> Groups:
     return Groups(accounts, np.zeros(len(accounts), dtype=np.int64), 1)
 
 
-def by_label(accounts: Accounts, label: str, nameless: str) -> tuple[list[str], Groups]:
-    """Accounts by one label, names in order; those without it under `nameless`."""
-    texts = [text or nameless for text in accounts.labels[label]]
+def by_label(accounts: Accounts, label: str, called: Callable[[str | None], str]) -> tuple[list[str], Groups]:
+    """Accounts by one label, as it is called in statements; names in order."""
+    texts = [called(text) for text in accounts.labels[label]]
     names = sorted(set(texts))
     place = {name: i for i, name in enumerate(names)}
     return names, Groups(accounts, np.array([place[t] for t in texts], dtype=np.int64), len(names))

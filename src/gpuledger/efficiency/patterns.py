@@ -13,7 +13,7 @@ from gpuledger.efficiency.accounts import Accounts
 from gpuledger.efficiency.hour_groups import HourGroups
 from gpuledger.efficiency.means import by_label
 from gpuledger.efficiency.statement import GroupRow
-from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.ledger.read.scope import UNALLOCATED, namespace_name
 from gpuledger.physics.purpose import USE, purpose
 from gpuledger.units import MS_PER_HOUR, PPM
 
@@ -38,11 +38,11 @@ def _rules() -> _File:
 
 def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) -> tuple[GroupRow, ...]:
     """Analysis 8: means, classes, target and pattern of each namespace."""
-    names, groups = by_label(accounts, "namespace", UNALLOCATED)
+    names, groups = by_label(accounts, "namespace", namespace_name)
     series = _series(by_hour)
     rows = []
     for i, name in enumerate(names):
-        kind, how = purpose(name, {n: groups.sum(n, i) for n in USE}, nameless=UNALLOCATED)
+        kind, _, how = purpose(name, {n: groups.sum(n, i) for n in USE}, nameless=UNALLOCATED)
         goals = {"training": targets.rfu_training_ratio, "inference": targets.rfu_inference_ratio}
         target = 100 * goals[kind] if kind else None
         words = pattern_of(*series.get(name, (np.zeros(0), np.zeros(0))))
@@ -58,7 +58,7 @@ def _series(by_hour: HourGroups) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     columns = (by_hour.sums[c].tolist() for c in ("util_ppm_ms", "util_ms") if by_hour.sums)
     for name, (hour_ms, grain_ms), part, known_ms in zip(by_hour.namespace, by_hour.period, *columns, strict=True):
         if known_ms and grain_ms == MS_PER_HOUR:
-            hours = sums.setdefault(name or UNALLOCATED, {})
+            hours = sums.setdefault(namespace_name(name), {})
             before = hours.get(hour_ms, (0.0, 0.0))
             hours[hour_ms] = (before[0] + part, before[1] + known_ms)
     out = {}

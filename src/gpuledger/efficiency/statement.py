@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuledger.physics.causes import LikelyCause
 from gpuledger.units import Unknown
 
 Figure = float | Unknown
+_NO_GPU = Unknown("no GPU was seen")
 
 
 @dataclass(frozen=True)
@@ -117,12 +119,21 @@ class GpuRow:
     bottlenecked_days: int
     active_days: int
     consistently_bottlenecked: bool
-    likely_cause: str
-    cause_evidence: str
+    cause: LikelyCause | None
     idle_h: float
     idle_held_h: float
     longest_idle_h: float
     unobserved_h: float
+
+    @property
+    def likely_cause(self) -> str:
+        """What it probably waits for, in words; empty where it is not bottlenecked."""
+        return self.cause.words if self.cause else ""
+
+    @property
+    def cause_evidence(self) -> str:
+        """What shows it, in words."""
+        return self.cause.evidence if self.cause else ""
 
 
 @dataclass(frozen=True)
@@ -221,6 +232,40 @@ class CountedAnalysis:
 
 
 @dataclass(frozen=True)
+class HealthRow:
+    """One GPU with faults, or held down by heat. Shares are of the time with the reasons known."""
+
+    gpu_uuid: str
+    gpu_model: str | None
+    host: str | None
+    xid_events: int
+    rows_remapped: int
+    row_remap_failures: int
+    pcie_replays: int
+    thermal_pct: Figure
+    power_capped_pct: Figure
+    gpu_temp_max_c: Figure
+    mem_temp_max_c: Figure
+
+
+@dataclass(frozen=True)
+class HealthAnalysis:
+    """Faults of the fleet and shares of `throttle_known_h`, GPU-hours with the reasons for held-down clocks known."""
+
+    gpus: int = 0
+    xid_events: int = 0
+    rows_remapped: int = 0
+    row_remap_failures: int = 0
+    pcie_replays: int = 0
+    thermal_pct: Figure = _NO_GPU
+    power_capped_pct: Figure = _NO_GPU
+    throttle_known_h: float = 0.0
+    gpu_temp_max_c: Figure = _NO_GPU
+    mem_temp_max_c: Figure = _NO_GPU
+    rows: tuple[HealthRow, ...] = ()
+
+
+@dataclass(frozen=True)
 class EfficiencyStatement:
     """The eight analyses and the headline, over one window; `counted` where jobs counted their own FLOPs."""
 
@@ -245,6 +290,7 @@ class EfficiencyStatement:
     assumptions: tuple[str, ...]
     not_known: tuple[NotKnown, ...]
     counted: CountedAnalysis | None = None
+    health: HealthAnalysis = HealthAnalysis()
 
     @property
     def bottlenecked_gpus(self) -> tuple[GpuRow, ...]:

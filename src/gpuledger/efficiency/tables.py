@@ -1,4 +1,4 @@
-"""Which rows do the CSV files hold: the per-GPU summary, the bottlenecked GPUs, the fleet by hour?
+"""Which rows do the CSV files hold: the per-GPU summary, the bottlenecked GPUs, the fleet by hour, GPUs with faults?
 
 A cell is empty where the figure is not known. Column names end in their unit.
 """
@@ -6,9 +6,10 @@ A cell is empty where the figure is not known. Column names end in their unit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any, TypeVar
 
-from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, HourRow, Range
+from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, HealthRow, HourRow, Range
 from gpuledger.units import Unknown, utc
 
 Cell = str | int | float | None
@@ -34,6 +35,11 @@ def bottlenecked_rows(statement: EfficiencyStatement) -> Table:
 def hourly_rows(statement: EfficiencyStatement) -> Table:
     """hourly_fleet.csv: the fleet in each hour (each day, where lines were folded)."""
     return _table(_HOUR, statement.hours)
+
+
+def health_rows(statement: EfficiencyStatement) -> Table:
+    """gpu_health.csv: the GPUs with faults or held down by heat, worst first."""
+    return _table(_HEALTH, statement.health.rows)
 
 
 def _table(columns: dict[str, Callable[[T], object]], rows: Sequence[T]) -> Table:
@@ -88,6 +94,7 @@ _TIME: dict[str, Callable[[GpuRow], object]] = {
         "idle_h", "idle_held_h", "longest_idle_h", "unobserved_h",
     )
 }  # fmt: skip
+_HEALTH: dict[str, Callable[[HealthRow], object]] = {f.name: _attribute(f.name) for f in fields(HealthRow)}
 _HOUR: dict[str, Callable[[HourRow], object]] = {
     "start_utc": lambda hour: f"{utc(hour.start_ms):%Y-%m-%dT%H:%M:%SZ}",
 } | {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -42,13 +43,14 @@ class Batch:
         return self._columns[name]
 
     def slices(self, rows: int) -> Iterator[tuple[int, Batch]]:
-        """The rows in blocks of whole devices, about `rows` long, each with the number of its first row."""
+        """The rows in blocks of whole boards, about `rows` long, each with the number of its first row."""
         if self.n <= rows:
             yield 0, self
             return
-        start = 0
-        for end in [*self.device_starts[1:].tolist(), self.n]:
-            if end - start >= rows or end == self.n:
+        start, boards = 0, [board_of(d) for d in self.devices]
+        same = [*(a == b for a, b in pairwise(boards)), False]
+        for end, goes_on in zip([*self.device_starts[1:].tolist(), self.n], same, strict=True):
+            if (end - start >= rows and not goes_on) or end == self.n:
                 yield start, Batch(self.table.slice(start, end - start), self.steady, self.fixed)
                 start = end
 
@@ -152,6 +154,11 @@ def _numbers(indices: pa.Array) -> np.ndarray:
 def device_name(board: str | None, instance: str | None) -> str:
     """The board, and the MIG instance where there is one."""
     return f"{board}/{instance}" if instance else str(board)
+
+
+def board_of(device: str) -> str:
+    """The board of a device by its name."""
+    return device.split("/", maxsplit=1)[0]
 
 
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:

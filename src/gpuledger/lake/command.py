@@ -12,6 +12,7 @@ from gpuledger.errors import DeviceError, GpuledgerError, InputError, MissingExt
 from gpuledger.lake.child import OUR_FAILURE, CannotStart, Relay, check_command
 from gpuledger.lake.record import DEFAULT_LAKE, Recording
 from gpuledger.lake.runs import RunNotes
+from gpuledger.plain_text import visible
 from gpuledger.telemetry.live.attribution import command_name
 from gpuledger.telemetry.live.clock import Clock
 from gpuledger.telemetry.live.device import Source
@@ -31,7 +32,7 @@ class CommandRun:
 
 def to_stderr(words: str) -> None:
     """Say something beside the command's own output."""
-    sys.stderr.write(f"gpuledger: {words}\n")
+    sys.stderr.write(f"gpuledger: {visible(words, lines=True)}\n")
     sys.stderr.flush()
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.lake.sorting import ARRIVAL, device_codes, series_codes
+from gpuledger.plain_text import csv_cell
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import Faults
 from gpuledger.units import utc
@@ -63,7 +64,7 @@ class Rejects:
             if not self._started:
                 writer.writerow(FIELDS)
                 self._started = True
-            writer.writerows(self._rows)
+            writer.writerows([csv_cell(value) for value in row] for row in self._rows)
         self._rows = []
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc
 
-from gpuledger.lake.batch import as_dictionary
+from gpuledger.lake.batch import as_dictionary, board_of
 from gpuledger.lake.identity import content_keys, repeated
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
@@ -81,13 +81,17 @@ class DaySorter:
         return self._spoken or set()
 
     def chunks(self, day: int) -> Iterator[pa.Table]:
-        """One day as tables of whole devices in order, each about CHUNK_ROWS long."""
+        """One day as tables of whole boards in order, each about CHUNK_ROWS long."""
         devices = sorted(name for d, name in self._rows_of if d == day)
         slices = [s for s in self._slices if s.day == day]
         start = 0
         while start < len(devices):
             end, rows = start, 0
-            while end < len(devices) and (end == start or rows + self._rows_of[day, devices[end]] <= CHUNK_ROWS):
+            while end < len(devices) and (
+                end == start
+                or rows + self._rows_of[day, devices[end]] <= CHUNK_ROWS
+                or board_of(devices[end]) == board_of(devices[end - 1])
+            ):
                 rows += self._rows_of[day, devices[end]]
                 end += 1
             yield self._gather(slices, devices[start], devices[end - 1])

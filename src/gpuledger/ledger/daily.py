@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.ledger import lines
+from gpuledger.ledger.read.adding import runs
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
@@ -24,7 +25,7 @@ def fold_days(table: pa.Table) -> pa.Table:
         return table
     kind = _kinds(table)
     starts = np.flatnonzero(np.append(True, kind[1:] != kind[:-1]))
-    if len(np.unique(kind[starts])) < len(starts):  # owners take turns
+    if (np.diff(kind[starts]) < 0).any():  # owners or states take turns
         order = np.argsort(kind, kind="stable")
         table, kind = table.take(pa.array(order)).combine_chunks(), kind[order]
         starts = np.flatnonzero(np.append(True, kind[1:] != kind[:-1]))
@@ -88,10 +89,18 @@ def _kinds(table: pa.Table) -> np.ndarray:
     counts = np.diff(starts, append=table.num_rows)
     if np.count_nonzero((board[1:] != board[:-1]) | (instance[1:] != instance[:-1])) + 1 == len(starts):
         return np.repeat(np.arange(len(starts)), counts)  # one owner a device, all day
-    heads = np.stack([key[starts] for key in keys], axis=1)
-    _, first, inverse = np.unique(heads, axis=0, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))  # in the order they first come
-    return np.repeat(rank[inverse.reshape(-1)], counts)
+    heads = [key[starts] for key in keys]
+    order, first = runs([head - int(head.min()) for head in heads])
+    number = np.zeros(len(starts), dtype=np.int64)
+    number[first] = 1
+    kind = np.empty(len(starts), dtype=np.int64)
+    kind[slice(None) if order is None else order] = np.cumsum(number) - 1
+    if (np.diff(kind) >= 0).all():
+        return np.repeat(kind, counts)
+    opens = first if order is None else np.minimum.reduceat(order, first)
+    rank = np.empty(len(opens), dtype=np.int64)
+    rank[np.argsort(opens, kind="stable")] = np.arange(len(opens))  # in the order they first come
+    return np.repeat(rank[kind], counts)
 
 
 def _codes(column: pa.DictionaryArray) -> np.ndarray:

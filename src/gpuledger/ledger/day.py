@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.errors import LakeError
+from gpuledger.lake.batch import board_of
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import FIRST, Firsts, first_of, open_part
 from gpuledger.lake.rows import without_conflicts
@@ -122,7 +123,7 @@ def _replaced(ledger: Ledger, day: str, name: str, stale: set[str], fresh: list[
 
 def _groups_with(file: pq.ParquetFile, devices: set[str] | None) -> Iterator[int]:
     column = file.schema_arrow.get_field_index("gpu_uuid")
-    boards = sorted({d.split("/")[0] for d in devices}) if devices is not None else []
+    boards = sorted({board_of(d) for d in devices}) if devices is not None else []
     for i in range(file.num_row_groups):
         stats = file.metadata.row_group(i).column(column).statistics
         if devices is None or stats is None or any(str(stats.min) <= b <= str(stats.max) for b in boards):
@@ -150,9 +151,9 @@ def _spoken(file: pq.ParquetFile, group: int) -> tuple[list[str], dict[str, floa
 
 
 def _only(table: pa.Table, devices: set[str], *, keep: bool = True) -> pa.Table:
-    """The rows of some devices, or all others."""
-    coded = device_names(table)
-    wanted = pa.array([(d in devices) == keep for d in coded.dictionary.to_pylist()], pa.bool_())
+    """The rows of some devices and of all else on their boards, or all others."""
+    coded, boards = device_names(table), {board_of(d) for d in devices}
+    wanted = pa.array([(board_of(d) in boards) == keep for d in coded.dictionary.to_pylist()], pa.bool_())
     return table.filter(wanted.take(coded.indices))
 
 

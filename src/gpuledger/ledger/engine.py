@@ -47,6 +47,9 @@ def post_lake(
     lake.require()
     result, ledger = PostingResult(), Ledger(lake)
     rules = rules_fingerprint(limits)
+    if _all_clean(lake, ledger, rules):  # nothing to write, so a lake that may only be read will do
+        result.days_clean = len(lake.manifest().days())
+        return result
     with lake.locked():
         stale = _stale_days(lake, ledger, rules)
         result.days_clean = len(lake.manifest().days()) - len(stale)
@@ -71,12 +74,28 @@ def _stale_days(lake: Lake, ledger: Ledger, rules: str) -> dict[str, set[str] | 
     """The days to post, with the devices to post again (None: all)."""
     manifest, out = lake.manifest(), {}
     for day in manifest.days():
-        before = ledger.manifest().get(day)
-        kept = before if before and (before.rules == rules or not before.samples_kept) else None
-        devices = stale_devices(lake, manifest, kept, day, _next(day))
+        devices = stale_devices(lake, manifest, _valid(ledger, day, rules), day, _next(day))
         if devices is None or devices:
             out[day] = devices
     return out
+
+
+def _all_clean(lake: Lake, ledger: Ledger, rules: str) -> bool:
+    """Whether every day is posted under these rules from all parts there are; reads the manifests alone."""
+    manifest = lake.manifest()
+    return all(
+        posted is not None
+        and not set(part_ids(manifest, day)) - set(posted.parts)
+        and not set(part_ids(manifest, _next(day))) - set(posted.next_parts)
+        for day in manifest.days()
+        for posted in [_valid(ledger, day, rules)]
+    )
+
+
+def _valid(ledger: Ledger, day: str, rules: str) -> PostedDay | None:
+    """A day as posted, where its rules still hold or its samples are gone."""
+    before = ledger.manifest().get(day)
+    return before if before and (before.rules == rules or not before.samples_kept) else None
 
 
 def _prepare(

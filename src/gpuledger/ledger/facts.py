@@ -84,9 +84,14 @@ def _kinds(batch: Batch) -> tuple[np.ndarray | None, list[tuple[str | None, str 
         assert numbers is not None
         code = code * len(words) + np.where(numbers < 0, len(words) - 1, numbers)
         texts = [(*t, w) for t in texts for w in words]
-    used, place = (np.zeros(1, np.int64), None) if not code.any() else np.unique(code, return_inverse=True)
+    # Few kinds, many rows: counting them is several times as fast as sorting them.
+    used = np.flatnonzero(np.bincount(code, minlength=1))
     found = [(texts[i][0], texts[i][1]) for i in used.tolist()]
-    return (None if len(found) == 1 or place is None else place.reshape(-1)), found
+    if len(found) == 1:
+        return None, found
+    place = np.zeros(int(used[-1]) + 1, dtype=np.int64)
+    place[used] = np.arange(len(used))
+    return place[code], found
 
 
 @cache

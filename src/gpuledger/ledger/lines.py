@@ -79,14 +79,19 @@ def coded(table: pa.Table) -> pa.Table:
     return table if table.schema.equals(coded_schema()) else table.cast(coded_schema())
 
 
+# What a column was called in files of version 1.
+BEFORE = {"limit_mw": "board_mw"}
+
+
 def as_now(table: pa.Table) -> pa.Table:
     """Lines of an older format with the columns of this one; columns it lacked are zero or NULL."""
     if table.column_names == arrow_schema().names:
         return table
     arrays = []
     for field in arrow_schema():
-        if field.name in table.column_names:
-            arrays.append(table[field.name].cast(field.type))
+        there = field.name if field.name in table.column_names else BEFORE.get(field.name, field.name)
+        if there in table.column_names:
+            arrays.append(table[there].cast(field.type))
         elif columns()[field.name].merge == "sum":
             arrays.append(pa.repeat(0, table.num_rows).cast(pa.int64()))
         else:

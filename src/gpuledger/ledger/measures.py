@@ -156,7 +156,7 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
         sums.level("power_ms", "power_uj", milli, quiet)
         # Every row, not every line: a source may change its mind about the model within the hour.
         quiet = quiet or bool(np.isnan(rows.limit_w).any())
-        clipped = np.minimum(milli, rows.limit_w * 1e3)
+        clipped = np.minimum(milli, whole(rows.limit_w, 1e3))
         sums.level("pif_ms", "pif_uj", clipped, quiet)
         pif = np.minimum(power / rows.limit_w, 1.0)
         if active is not None:

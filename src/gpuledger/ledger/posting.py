@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.batch import Batch
@@ -23,7 +24,7 @@ from gpuledger.ledger.waits import find_waits
 from gpuledger.physics.mending import FINE_STEP_MS, mend
 from gpuledger.physics.states import LABELS, RowFacts, State, judge, ppm
 from gpuledger.telemetry import schema
-from gpuledger.units import MS_PER_HOUR, MS_PER_S
+from gpuledger.units import MS_PER_HOUR, MS_PER_S, PPM
 
 # Rows worked on at once: enough to make the calls cheap, few enough for the columns in use to stay near the cores.
 BLOCK_ROWS = 1 << 18
@@ -75,7 +76,7 @@ def post(
     """Post rows in order and without conflicts.
 
     `steady`: error counters that stand still in all rows, which the table then need not hold; `fixed`: labels that no
-    device changes; `clip`: only the part of the lines within these instants.
+    device changes; `clip`: only the part of the lines within these instants, and neither spells nor pods.
     """
     if not table.num_rows:
         return Posted(**empty_tables(), samples=0)
@@ -84,6 +85,8 @@ def post(
     blocks = [b for b in made if b is not None]
     if not blocks:
         return Posted(**empty_tables(), samples=0)
+    if clip is not None:
+        return Posted(**(empty_tables() | {"lines": _lines(blocks, batch)}), samples=batch.n)
     devices = np.cumsum([0, *(len(b.devices) for b in blocks)])
     quiet = [(b.spells[0] + d, *b.spells[1:]) for b, d in zip(blocks, devices, strict=False)]
     found = spells.Found(*(np.concatenate(parts) for parts in zip(*quiet, strict=True)))
@@ -106,8 +109,8 @@ def _post_block(
     own, full, start = shared_out(stamps), stamps.per_row(stamps.span_ms), batch.at_ms
     readings = {n: v for n in _LEVELS if (v := batch.numbers(n)) is not None}
     silent = {n for n in readings if batch.silent(n)}
-    if len(full) and full.min() <= FINE_STEP_MS:
-        readings = mend(readings, full, batch.device_starts)
+    if stamps.span_ms.min() <= FINE_STEP_MS:
+        readings = _mended(readings, stamps)
         silent = {n for n, v in readings.items() if n in silent or np.isnan(v).any()}
     facts = row_facts(batch)
     judged = judge(readings, facts, limits.idle, batch.n)
@@ -133,22 +136,38 @@ def _post_block(
     measures.add_heat(sums)
     add_errors(sums, batch, stamps, after, pieces)
     add_energy(sums, batch, stamps, after, pieces, start, full)
-    row = _add_keys(sums, pieces, stamps)
+    row = _add_keys(sums, batch, pieces, stamps)
     sums.out["state"] = here[starts]
     found = spells.find(stamps, stamps.of(state), stamps.of(judged.memory))
     return _Block(sums.out, row + first_row, found, batch.devices, own)
 
 
+def _mended(readings: dict[str, np.ndarray], stamps: Stamps) -> dict[str, np.ndarray]:
+    """The readings with missed windows filled; owners that share an instant share its reading."""
+    seen = {n: stamps.of(v) for n, v in readings.items()}
+    filled = {n: v for n, v in mend(seen, stamps.span_ms, stamps.device_starts).items() if v is not seen[n]}
+    if stamps.row is None:
+        return readings | filled
+    same = {n: stamps.per_row((v == seen[n]) | (np.isnan(v) & np.isnan(seen[n]))) for n, v in filled.items()}
+    return readings | {n: np.where(same[n], readings[n], stamps.per_row(v)) for n, v in filled.items()}
+
+
 def _kinds(state: np.ndarray, readings: Mapping[str, np.ndarray], limit_w: np.ndarray) -> np.ndarray:
     """A small number per row, equal where state, power limit and MIG share are: a line holds one of each."""
     kind = state.astype(np.int64)
-    for values in (readings.get("slice_ratio"), limit_w):
-        if values is not None and len(values) and not (np.isnan(values) | (values == values[0])).all():
-            kind = kind + len(State) * np.unique(values, return_inverse=True, equal_nan=True)[1].reshape(-1)
-            kind = np.unique(kind, return_inverse=True)[1].reshape(-1)
-        elif values is not None and len(values) and np.isnan(values).any() and not np.isnan(values).all():
-            kind = kind * 2 + np.isnan(values)
+    share = readings.get("slice_ratio")
+    for values, factor in ((share, PPM), (limit_w, 1e3)):  # told apart as finely as lines write them
+        if values is not None and len(values):
+            codes, count = _run_codes(np.nan_to_num(values, nan=-1.0), factor)
+            kind = kind * count + codes if count > 1 else kind
     return kind
+
+
+def _run_codes(values: np.ndarray, factor: float) -> tuple[np.ndarray, int]:
+    """Numbers for values that change seldom, equal where values x factor round alike, and how many there are."""
+    heads = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    found, codes = np.unique(measures.whole(values[heads], factor), return_inverse=True)
+    return np.repeat(codes.reshape(-1), np.diff(heads, append=len(values))), len(found)
 
 
 def _by_line(pieces: Pieces, batch: Batch, kind: np.ndarray) -> tuple[Pieces, np.ndarray, np.ndarray]:
@@ -165,9 +184,10 @@ def _by_line(pieces: Pieces, batch: Batch, kind: np.ndarray) -> tuple[Pieces, np
     owner = batch.owners_at(row)
     device = np.searchsorted(batch.device_starts, row, side="right") - 1
     heads = (device * (1 << 24) + pieces.hour[starts]) * (int(owner.max()) + 1) + owner
-    if not (np.diff(heads) > 0).all():  # owners take turns within the hour
+    turns = not (np.diff(heads) > 0).all()  # owners take turns within the hour, each perhaps in another state
+    if turns:
         run = np.unique(heads, return_inverse=True)[1].reshape(-1)[run]
-    mixed = bool((kind[1:] != kind[:-1])[run[1:] == run[:-1]].any())
+    mixed = turns or bool((kind[1:] != kind[:-1])[run[1:] == run[:-1]].any())
     code = run * (int(kind.max()) + 1) + kind if mixed else run
     if (np.diff(code) < 0).any():
         wide = int(code.max())
@@ -184,7 +204,14 @@ def _limit_w(readings: Mapping[str, np.ndarray], facts: RowFacts, n: int) -> np.
     return board if limit is None else np.where(np.isnan(limit), board, limit.astype(np.float64))
 
 
-def _add_keys(sums: Sums, pieces: Pieces, stamps: Stamps) -> np.ndarray:
+def _with_others(batch: Batch, stamps: Stamps) -> np.ndarray:
+    """Rows whose instant has another owner too; several pods of one owner do not count."""
+    change = batch.changes(schema.OWNER)
+    change[stamps.row] = False
+    return stamps.per_row(np.logical_or.reduceat(change, stamps.row))
+
+
+def _add_keys(sums: Sums, batch: Batch, pieces: Pieces, stamps: Stamps) -> np.ndarray:
     """Add what is neither a level nor a counter; return the first row of each line, for its labels."""
     rows, out, starts = sums.rows, sums.out, sums.rows.starts
     if pieces.row is None:
@@ -197,8 +224,8 @@ def _add_keys(sums: Sums, pieces: Pieces, stamps: Stamps) -> np.ndarray:
         out["last_ms"] = np.maximum.reduceat(pieces.high_ms, starts)
         row = pieces.row[starts]
     out["observed_ms"] = sums.observed
-    if stamps.owners is not None:
-        sums.put("shared_ms", rows.ms * (pieces.of(stamps.per_row(stamps.owners)) > 1))
+    if stamps.row is not None:
+        sums.put("shared_ms", rows.ms * pieces.of(_with_others(batch, stamps)))
     out["hour_ms"], out["grain_ms"] = pieces.hour[starts] * MS_PER_HOUR, np.full(len(starts), MS_PER_HOUR)
     out["limit_mw"] = np.rint(rows.limit_w[starts] * 1e3)
     if (share := rows.get("slice_ratio")) is not None:
@@ -250,6 +277,8 @@ def _pods(batch: Batch, own: np.ndarray) -> pa.Table:
     texts = [batch.text(n, start) for n in _POD_LABELS]
     low, high = batch.at_ms[start], batch.at_ms[last] + own[last]
     held = pa.table([*texts, pa.array(low), pa.array(high), pa.array(np.add.reduceat(own, start))], schema=PODS)
+    # Time without a pod is listed nowhere, whatever the neighbors have.
+    held = held.filter(pc.or_(pc.is_valid(held["pod"]), pc.is_valid(held["container"])))
     if len(start) == len(batch.device_starts):  # one pod a device all day
         return held
     totals = [("first_ms", "min"), ("last_ms", "max"), ("observed_ms", "sum")]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gpuledger.lake.batch import Batch
+from gpuledger.lake.batch import Batch, board_of
 from gpuledger.units import MS_PER_HOUR
 
 # How many median steps a sample may stand for before the rest counts as a gap: 5 halves, kept whole.
@@ -150,14 +150,39 @@ def stamps_of(batch: Batch, edges: Mapping[str, Edge]) -> Stamps:
     if even is not None:
         span = np.minimum(gap, even * CAP_HALVES // 2)
         span[open_end] = even
-        return Stamps(at, next_ms, span, starts, row, owners)
+        return Stamps(at, next_ms, _until_cut_anew(batch, at, next_ms, span, starts), starts, row, owners)
     median = usual_steps(batch, at, starts, np.arange(batch.n) if row is None else row)
     # A series with one sample has no step of its own: the way to the device's next sample must do.
     lone = np.flatnonzero((median == 0) & (next_ms >= 0))
     median[lone] = gap[lone]
     span = np.minimum(gap, median * CAP_HALVES // 2)
     span[open_end] = median[open_end]
-    return Stamps(at, next_ms, span, starts, row, owners)
+    return Stamps(at, next_ms, _until_cut_anew(batch, at, next_ms, span, starts), starts, row, owners)
+
+
+def _until_cut_anew(
+    batch: Batch, at: np.ndarray, next_ms: np.ndarray, span: np.ndarray, starts: np.ndarray
+) -> np.ndarray:
+    """Spans before a hole end where the board is seen in its other form: whole, or cut into MIG instances."""
+    boards = [board_of(d) for d in batch.devices]
+    if len(set(boards)) == len(boards):
+        return span
+    ends, whole = np.append(starts[1:], len(at)), [b == d for b, d in zip(boards, batch.devices, strict=True)]
+    places: dict[str, list[int]] = {}
+    for i, board in enumerate(boards):
+        places.setdefault(board, []).append(i)
+    for devices in places.values():
+        for form in (True, False):
+            mine = [np.arange(starts[i], ends[i]) for i in devices if whole[i] == form]
+            others = [at[starts[i] : ends[i]] for i in devices if whole[i] != form]
+            if not mine or not others:
+                continue
+            rows, seen = np.concatenate(mine), np.sort(np.concatenate(others))
+            rows = rows[(at[rows] + span[rows] < next_ms[rows]) | (next_ms[rows] < 0)]
+            after = np.searchsorted(seen, at[rows], side="right")
+            cut = np.where(after < len(seen), seen[np.minimum(after, len(seen) - 1)] - at[rows], span[rows])
+            span[rows] = np.minimum(span[rows], cut)
+    return span
 
 
 def shared_out(stamps: Stamps) -> np.ndarray:
@@ -190,6 +215,8 @@ def share_out(amount: np.ndarray, start_ms: np.ndarray, full_ms: np.ndarray, pie
     """Whole amounts of samples over their pieces in proportion to time, adding up exactly."""
     if pieces.row is None:
         return amount
+    if pieces.opens is None:  # nothing was cut
+        return amount[pieces.row]
     total, whole = amount[pieces.row], np.maximum(full_ms[pieces.row], 1)
     start = start_ms[pieces.row]
     return total * (pieces.high_ms - start) // whole - total * (pieces.low_ms - start) // whole
@@ -214,7 +241,9 @@ class Clip:
             return pieces
         low = pieces.low_ms if self.since_ms is None else np.maximum(pieces.low_ms, self.since_ms)
         high = pieces.high_ms if self.until_ms is None else np.minimum(pieces.high_ms, self.until_ms)
-        inside = np.flatnonzero((high > low) | ((pieces.high_ms == pieces.low_ms) & (high >= low)))
+        # A sample that stands for no time is in the window its instant is in.
+        at, until = pieces.low_ms, np.inf if self.until_ms is None else self.until_ms
+        inside = np.flatnonzero((high > low) | ((pieces.high_ms == at) & (low == at) & (at < until)))
         row = inside if pieces.row is None else pieces.row[inside]
         start, whole = pieces.low_ms[inside], np.maximum(pieces.high_ms - pieces.low_ms, 1)[inside]
         low, high, ms = low[inside], high[inside], pieces.ms[inside]

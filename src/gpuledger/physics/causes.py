@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
@@ -12,6 +13,8 @@ import numpy as np
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FactError
 from gpuledger.units import MS_PER_S, PPM
+
+Cause = Literal["memory", "network", "storage"]
 
 
 class Wording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +63,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A cause and what shows it."""
 
-    cause: str
+    cause: Cause
     reason: str
     all: tuple[Condition, ...] = ()
     any: tuple[Condition, ...] = ()
@@ -130,16 +133,35 @@ def _over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
 
 
-def likely_cause(figures: Mapping[str, float]) -> tuple[str, str]:
-    """The cause and the evidence in words; "not known: why" where no rule fits."""
+@dataclass(frozen=True)
+class LikelyCause:
+    """What a GPU probably waits for; `cause` is None where no rule fits. Why so, and the figures seen, in words."""
+
+    cause: Cause | None
+    reason: str
+    seen: str
+
+    @property
+    def words(self) -> str:
+        """The cause by name, or why it is not known."""
+        return self.cause or f"not known: {self.reason}"
+
+    @property
+    def evidence(self) -> str:
+        """The figures it rests on; with a cause, what they mean."""
+        return f"{self.reason} ({self.seen})" if self.cause else self.seen
+
+
+def likely_cause(figures: Mapping[str, float]) -> LikelyCause:
+    """The first cause whose rule fits what is known."""
     file = _file()
     for rule in file.rules:
         if rule.fits(figures):
             seen = dict.fromkeys(c.figure for c in rule.conditions() if c.figure in figures)
-            return rule.cause, f"{rule.reason} ({', '.join(file.figures[f].say(figures[f]) for f in seen)})"
+            return LikelyCause(rule.cause, rule.reason, ", ".join(file.figures[f].say(figures[f]) for f in seen))
     missing = [w.missing for name, w in file.figures.items() if name not in figures]
     known = ", ".join(file.figures[name].say(value) for name, value in figures.items())
     why = "no rule fits these counters"
     if missing:
         why = f"{' and '.join(missing)} not recorded" if not known else f"no rule fits without {', '.join(missing)}"
-    return f"not known: {why}", known or "no counters"
+    return LikelyCause(None, why, known or "no counters")

@@ -174,14 +174,15 @@ def _edges(
     stands = np.maximum(sums["counters_ms"][rows], 1.0)
     active = {p: sums[p][rows] for p in PIPES if p in rates.per_activity}
     clock = np.maximum(_over(sums["clock_mhz_ms"][rows], sums["clock_ms"][rows], _rated_mhz(gpu)), 1.0)
-    # Activity below the noise is the driver's own housekeeping.
-    active = {p: np.where(v >= facts.noise_ratio * 1e6 * clock * stands, v, 0.0) for p, v in active.items()}
-    parts = [{p: v * rates.per_activity[p][place] for p, v in active.items()} for place in range(3)]
+    # Activity below the noise is mostly the driver's own housekeeping: it counts at the high end only.
+    heard = {p: np.where(v >= facts.noise_ratio * 1e6 * clock * stands, v, 0.0) for p, v in active.items()}
+    sources = (heard, heard, active)
+    parts = [{p: v * rates.per_activity[p][i] for p, v in found.items()} for i, found in enumerate(sources)]
     low, middle, high = (np.sum(list(p.values()), axis=0) if p else np.zeros(len(rows)) for p in parts)
     # Plain vector kernels show some tensor activity that is not matrix work.
-    vector = sum((active[p] for p in ("fp32", "fp64", "fp16") if p in active), np.zeros(len(rows)))
-    if "matrix" in active:
-        stray = active["matrix"] <= facts.stray_tensor_per_vector_ratio * vector
+    vector = sum((heard[p] for p in ("fp32", "fp64", "fp16") if p in heard), np.zeros(len(rows)))
+    if "matrix" in heard:
+        stray = heard["matrix"] <= facts.stray_tensor_per_vector_ratio * vector
         low = np.where(stray, low - parts[0]["matrix"], low)
     if not known:
         # One issue ratio holds for the work of a state, whichever it is: only the precision spreads the range.
@@ -190,9 +191,10 @@ def _edges(
     if hidden.any():
         most = gpu.peak("fp32"), gpu.peak(gpu.reference_precision())
         if not isinstance(most[0], Unknown) and not isinstance(most[1], Unknown):
-            # At most: vector work in all of the time that nothing else is seen in.
+            # At most: work of the pipe that is not recorded, in all of the time that nothing else is seen in.
             room = np.maximum(sums["busy_ppm_ms"][rows] / 1e6 - middle, 0.0)
-            high = np.where(hidden, np.maximum(high, middle + room * most[0] / most[1]), high)
+            rate = np.where(sums["matrix_ms"][rows] > 0, most[0] / most[1], 1.0)
+            high = np.where(hidden, np.maximum(high, middle + room * rate), high)
     return low, middle, np.maximum(high, middle)
 
 

@@ -20,9 +20,15 @@ _RATES = ("dram_ratio", *_TRAFFIC, "nvlink_bytes_per_s")
 
 
 def mend(readings: dict[str, np.ndarray], span_ms: np.ndarray, device_starts: np.ndarray) -> dict[str, np.ndarray]:
-    """The readings with missed windows filled from the next reading of the same device, where there is one."""
+    """The readings with missed windows filled from the next reading of the same device, where there is one.
+
+    One reading per instant of a device: where owners share an instant, they share its reading.
+    """
     missed = _missed(readings)
-    if missed is None or not missed.any():
+    if missed is None:
+        return readings
+    missed &= span_ms <= FINE_STEP_MS
+    if not missed.any():
         return readings
     n = len(missed)
     place = np.where(missed, n, np.arange(n))
@@ -39,7 +45,8 @@ def mend(readings: dict[str, np.ndarray], span_ms: np.ndarray, device_starts: np
     out = dict(readings)
     for name in (*_ACTIVITY, *_RATES):
         if name in out:
-            values = np.array(out[name], dtype=np.float64)
+            # Activity is only copied: in 32 bits it must compare with its limits as it did before.
+            values = np.array(out[name], dtype=np.float64 if name in _RATES else out[name].dtype)
             if name in _RATES:
                 touched = np.unique(source)
                 values[touched] *= span_ms[touched] / np.maximum(covered[touched], 1.0)

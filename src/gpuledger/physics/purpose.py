@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -13,8 +13,18 @@ from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.units import PPM
 
 Purpose = Literal["training", "inference"]
+# What shows it: a word of the name, memory traffic against tensor work, utilization alone (a guess), nothing.
+By = Literal["name", "memory", "utilization", "none"]
 # The sums it is told by where the name says nothing.
 USE = ("tensor_ppm_ms", "dram_ppm_ms", "active_util_ppm_ms", "active_ms")
+
+
+class Aim(NamedTuple):
+    """What a workload is for, None where nothing shows it; what shows it, and that in words."""
+
+    kind: Purpose | None
+    by: By
+    how: str
 
 
 class _Use(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,20 +43,21 @@ def _rules() -> _File:
     return load_toml(data_dir(__package__, "data", "purpose.toml"), _File)
 
 
-def purpose(name: str, sums: Mapping[str, float], nameless: str) -> tuple[Purpose | None, str]:
-    """Training, inference or None, and what shows it; `nameless` is what time without an owner is called."""
+def purpose(name: str, sums: Mapping[str, float], nameless: str) -> Aim:
+    """Training, inference or neither; `nameless` is what time without an owner is called."""
     rules = _rules()
     if name == nameless:
-        return None, "time without an owner"
+        return Aim(None, "none", "time without an owner")
     words = set(re.split(r"[^a-z0-9]+", name.casefold()))
     for kind, known in rules.names.items():
         if hit := sorted(words.intersection(known)):
-            return kind, f"by its name: {hit[0]}"
+            return Aim(kind, "name", f"by its name: {hit[0]}")
     tensor, dram = sums["tensor_ppm_ms"], sums["dram_ppm_ms"]
     if tensor and dram / tensor >= rules.use.inference_dram_per_tensor_from:
-        return "inference", f"by its use: memory {dram / tensor:.1f} times as active as the tensor pipe"
+        how = f"by its use: memory {dram / tensor:.1f} times as active as the tensor pipe"
+        return Aim("inference", "memory", how)
     if not sums["active_ms"]:
-        return None, "never active"
+        return Aim(None, "none", "never active")
     util = sums["active_util_ppm_ms"] / PPM / sums["active_ms"]
     guess: Purpose = "training" if util >= rules.use.training_active_util_from_ratio else "inference"
-    return guess, f"by its use: {100 * util:.0f} % utilization while active"
+    return Aim(guess, "utilization", f"by its use: {100 * util:.0f} % utilization while active")

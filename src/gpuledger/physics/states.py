@@ -207,15 +207,16 @@ def _shares(
     def share(pipe: str) -> np.ndarray | None:
         return known[pipe] * mhz * facts.per_activity[pipe] if pipe in known and pipe in facts.per_activity else None
 
-    matrix = share("tensor")
-    kinds = [s for s in map(share, TENSOR_KINDS) if s is not None]
-    if "hmma" in known and kinds:
-        matrix = _either(np.sum(kinds, axis=0), matrix)
-    vector = share("fp32")
-    if vector is not None:
-        for pipe in ("fp16", "fp64"):
-            if (more := share(pipe)) is not None:
-                vector = vector + np.nan_to_num(more)
+    def together(main: str, others: tuple[str, ...]) -> np.ndarray | None:
+        """Known where the main pipe is; the others add what they are known to do."""
+        found = share(main)
+        for more in map(share, others):
+            if found is not None and more is not None:
+                found = found + np.nan_to_num(more)
+        return found
+
+    matrix = _either(together("hmma", ("imma", "dfma")), share("tensor"))
+    vector = together("fp32", ("fp16", "fp64"))
     blank = np.full(n, np.nan)
     return blank if matrix is None else matrix, blank if vector is None else vector
 

@@ -114,15 +114,15 @@ def _read_hours(lake: Lake, scope: Scope) -> pa.Table:
         made = {c: rows[c] for c in (*_SUMS, *_MORE)} | pipe_sums(rows)
         made["pif_uj_max"] = np.nan_to_num(rows["pif_ms"] * rows["limit_mw"]).astype(np.int64)
         made["fb_max_bytes"] = np.nan_to_num(rows["fb_max_bytes"], nan=-1.0)
-        sums.add([*(rows[c] for c in _LABELS), rows["hour_ms"]], made)
+        sums.add([rows["hour_ms"], *(rows[c] for c in _LABELS)], made)
     keys, totals = sums.total()
     if not keys:
         raise books.nothing_found()
-    columns = {c: pa.array(books.names[c].text(k), pa.string()) for c, k in zip(_LABELS, keys, strict=False)}
+    columns = {c: pa.array(books.names[c].text(k), pa.string()) for c, k in zip(_LABELS, keys[1:], strict=True)}
     numbers_of = {c: pa.array(v.astype(np.float64)) for c, v in totals.items() if c != "fb_max_bytes"}
     most = totals["fb_max_bytes"]
     columns["fb_max_bytes"] = pa.array(most, pa.float64(), mask=most < 0)
-    return pa.table(columns | {"hour_ms": pa.array(keys[-1])} | numbers_of)
+    return pa.table(columns | {"hour_ms": pa.array(keys[0])} | numbers_of)
 
 
 def _rates(pairs: list[tuple[str | None, str | None]], facts: Mapping[str | None, ModelFacts]) -> pa.Table:

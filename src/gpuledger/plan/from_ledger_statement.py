@@ -16,6 +16,8 @@ from gpuledger.units import Unknown
 Kind = Literal["fewer", "slices", "other"]
 Level = Literal["low", "medium", "high"]
 WELL_OPTIMIZED = "already well optimized"
+# What becomes of some GPUs; the verdict says it in words.
+Outcome = Literal["unallocated", "unknown GPU", "not sampled", "move", "stay", "well optimized"]
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ class HoldingPlan:
     waste_usd: Decimal | Unknown
     month_now_usd: Decimal | Unknown
     month_after_usd: Decimal | Unknown
+    outcome: Outcome
     verdict: str
     move: Move | None
     runners_up: tuple[Move, ...]

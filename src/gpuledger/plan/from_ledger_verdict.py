@@ -29,6 +29,7 @@ from gpuledger.plan.from_ledger_statement import (
     Level,
     MonthRange,
     Move,
+    Outcome,
 )
 from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
@@ -69,6 +70,8 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
     now: Decimal | Unknown = (
         holding.usd_per_gpu_h if isinstance(holding.usd_per_gpu_h, Unknown) else _cents(paid, month)
     )
+    lost = waste / paid if paid else ZERO
+    outcome = _outcome(holding, best, lost, limits)
     host = _cheaper_host(holding, limits, market)
     saved = best.saving_month if best is not None else MonthRange(ZERO, ZERO, ZERO)
     return HoldingPlan(
@@ -80,7 +83,8 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
         waste_usd=waste if priced else _no_price(holding),
         month_now_usd=now,
         month_after_usd=now if isinstance(now, Unknown) or isinstance(saved, Unknown) else now - saved.middle_usd,
-        verdict=_verdict(holding, best, moves, waste / paid if paid else ZERO, limits),
+        outcome=outcome,
+        verdict=_verdict(holding, outcome, best, moves, lost),
         move=best,
         runners_up=tuple(m for m in moves if m is not best)[: settings_file().runners_up],
         refused=tuple(refused),
@@ -202,19 +206,31 @@ def _spot(holding: Holding, gpu: Gpu, limits: Limits) -> tuple[Lever | None, str
     return Lever("spot", "rate", parts[0], parts[1], parts[2], ("moved",)), cut.words
 
 
-def _verdict(holding: Holding, best: Move | None, moves: Sequence[Move], waste: Decimal, limits: Limits) -> str:
+def _outcome(holding: Holding, best: Move | None, waste: Decimal, limits: Limits) -> Outcome:
     if holding.namespace == UNALLOCATED:
+        return "unallocated"
+    if isinstance(holding.gpu, Unknown):
+        return "unknown GPU"
+    if not holding.loads:
+        return "not sampled"
+    if best is not None:
+        return "move"
+    return "stay" if waste >= Decimal(str(limits.idle.idle_heavy_from_ratio)) else "well optimized"
+
+
+def _verdict(holding: Holding, outcome: Outcome, best: Move | None, moves: Sequence[Move], waste: Decimal) -> str:
+    if outcome == "unallocated":
         return "nobody's time: release it or give it an owner; gpuledger audit says which GPUs"
     if isinstance(holding.gpu, Unknown):
         return f"not known: {holding.gpu.why}"
-    if not holding.loads:
+    if outcome == "not sampled":
         return "paid for, but in no sample: nothing is known of its demand"
     if best is not None:
         return _words(best)
     first = "no move carries the demand for less"
     if moves:
         first = f"the best move ({_words(moves[0])}) would save {moves[0].saving.middle_pct:.1f} % only"
-    if waste >= Decimal(str(limits.idle.idle_heavy_from_ratio)):
+    if outcome == "stay":
         return f"stay: {first}; {100 * waste:.0f} % of it is waste that other changes reach: gpuledger audit"
     return f"{WELL_OPTIMIZED}: {first}"
 

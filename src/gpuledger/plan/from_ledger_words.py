@@ -50,7 +50,7 @@ def namespace_verdict(plans: Sequence[HoldingPlan]) -> str:
     if moving:
         return "; ".join(f"{p.verdict} ({p.gpu_model})" for p in moving)
     verdicts = list(dict.fromkeys(p.verdict for p in plans))
-    if all(v.startswith(WELL_OPTIMIZED) for v in verdicts):
+    if all(p.outcome == "well optimized" for p in plans):
         return WELL_OPTIMIZED
     return verdicts[0] if len(verdicts) == 1 else "stay: no move carries the demand for less"
 

@@ -11,7 +11,7 @@
     markdown.py   its Markdown twin
     write.py      all of them into a folder
     adding.py     dollars rounded so that columns add up
-    buckets.py    the six buckets in words and colours
+    buckets.py    the seven buckets in words and colors
     audit_view.py, audit_rows.py     what all documents show of an audit
     audit_charts/, audit_html.py, audit_markdown.py, write_audit.py     the audit as charts, page, twin and files
 

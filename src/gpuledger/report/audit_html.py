@@ -121,6 +121,7 @@ def render_audit_html(audit: AuditStatement, *, charts: bool = True, drawn: Mapp
             kind="Cost audit",
             headline=money,
             second=first,
+            third=audit.unrated_note,
             facts=view.facts,
             cards=html_cards(view.cards),
             top="",

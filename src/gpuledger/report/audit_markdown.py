@@ -70,7 +70,9 @@ def render_audit_markdown(
     """The whole document; `charts` gives the picture files by chart name, as paths from the document."""
     view = AuditView(audit)
     money, first = audit.headline
-    out = [f"# {safe(money)}", f"**{safe(first)}**", "Cost audit. " + safe("; ".join(view.facts)) + "."]
+    out = [f"# {safe(money)}", f"**{safe(first)}**"]
+    out += [safe(audit.unrated_note)] if audit.unrated_note else []
+    out.append("Cost audit. " + safe("; ".join(view.facts)) + ".")
     figures = [f"| {safe(c.label)} | {safe(with_range(c.value, c.range))} | {safe(c.note)} |" for c in view.cards]
     out.append("\n".join(["| Key figure | Value | Meaning |", "| --- | ---: | --- |", *figures]))
     for section in view.sections:

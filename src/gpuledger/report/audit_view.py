@@ -49,7 +49,7 @@ class AuditView:
 
     @property
     def phases_pct(self) -> Mapping[str, float] | Unknown:
-        """The four phases of utilization, to the tenth, adding up."""
+        """The four utilization bands, to the tenth, adding up."""
         shares = self.audit.phases_pct
         return shares if isinstance(shares, Unknown) else shares_adding_up(shares)
 
@@ -66,7 +66,7 @@ class AuditView:
 
     @property
     def bill(self) -> tuple[BillRow, ...]:
-        """The six buckets."""
+        """The seven buckets."""
         times, dollars = self.cost.times.each(), self.cost.dollars
         hours = {kind.name: times[kind.name] / MS_PER_HOUR for kind in bucket_kinds()}
         if isinstance(dollars, Unknown):

@@ -1,4 +1,4 @@
-"""How are the six buckets of a bill told to a reader?"""
+"""How are the seven buckets of a bill shown to a reader?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuledger.cost.statement import Bucket
 
 
 class BucketKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A bucket for a reader: its name, what it means, its colour, whether it counts as waste."""
+    """A bucket for a reader: its name, what it means, its color, whether it counts as waste."""
 
     name: Bucket
     title: str
@@ -27,5 +27,5 @@ class _Buckets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def bucket_kinds() -> tuple[BucketKind, ...]:
-    """The six buckets, in the order they are told."""
+    """The seven buckets, in the order they are shown."""
     return load_toml(data_dir("gpuledger.report", "buckets.toml"), _Buckets).buckets

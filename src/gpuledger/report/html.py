@@ -8,17 +8,29 @@ from html import escape
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.report.charts import Drawing, drawings
-from gpuledger.report.outline import Comparison, Section, cards, compared, evidence, facts, headline, load_outline
+from gpuledger.report.outline import (
+    Comparison,
+    Section,
+    cards,
+    compared,
+    evidence,
+    facts,
+    headline,
+    load_outline,
+    words_of,
+)
 from gpuledger.report.page import Page, figure, html_cards, html_list, html_table, render_page
 from gpuledger.report.tables import Cell, Table, build_table
 from gpuledger.report.theme import load_theme
-from gpuledger.report.written import period
+from gpuledger.report.written import period, tie
 
 
 def _section(section: Section, s: EfficiencyStatement, drawn: Mapping[str, Drawing]) -> str:
     parts = [f'<section aria-labelledby="{section.id}"><h2 id="{section.id}">{escape(section.title)}</h2>']
     if section.text:
         parts.append(f'<p class="lead">{escape(section.text)}</p>')
+    if said := words_of(section.block, s):
+        parts.append(f"<p>{escape(tie(said))}</p>")
     parts += [figure(name, drawn[name]) for name in section.charts if name in drawn]
     tables = [build_table(name, s) for name in section.tables]
     small = [html_table(t) for t in tables if len(t.heads) <= 2]

@@ -79,11 +79,12 @@ def measured_table(plan: LakePlan) -> Table:
         )  # fmt: skip
     heads = (
         "Namespace", "GPU", "GPUs", "Busy GPU-h", "Busy hours need", "TFLOPS", "By", "DRAM GB/s", "Memory GB",
-        "Link GB/s", "Idle / under / productive / compute-bound %",
+        "Link GB/s", "Utilization bands %",
     )  # fmt: skip
     note = (
         "Busy hours need: GPUs' worth of time at the 95th percentile of each GPU's hours. TFLOPS: realized, of all "
-        "GPUs together, over all observed time. DRAM: busy hours, all GPUs. Memory and link: the most of any GPU."
+        "GPUs together, over all observed time. DRAM: busy hours, all GPUs. Memory and link: the most of any GPU. "
+        "Utilization bands: near zero / low / high / very high (under 10 %, 70 %, 90 %, from 90 %)."
     )
     return table("measured", "Demand by namespace and GPU model", heads, "wwnnnnwnnnw", rows, note=note)
 

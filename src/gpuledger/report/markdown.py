@@ -10,7 +10,17 @@ from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.plain_text import visible
 from gpuledger.report.charts import Drawing, drawings
-from gpuledger.report.outline import Comparison, Section, cards, compared, evidence, facts, headline, load_outline
+from gpuledger.report.outline import (
+    Comparison,
+    Section,
+    cards,
+    compared,
+    evidence,
+    facts,
+    headline,
+    load_outline,
+    words_of,
+)
 from gpuledger.report.tables import Cell, Table, build_table
 from gpuledger.report.theme import load_theme
 
@@ -50,6 +60,8 @@ def _section(
     out = [f"## {safe(section.title)}"]
     if section.text:
         out.append(safe(section.text))
+    if said := words_of(section.block, s):
+        out.append(safe(said))
     for name in section.charts:
         if name in charts:
             shown = drawn[name]

@@ -9,6 +9,7 @@ from functools import cache
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.efficiency.health import health_words
 from gpuledger.efficiency.statement import EfficiencyStatement, Range, RoiRow
 from gpuledger.report.tables import field_of
 from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
@@ -146,6 +147,11 @@ def evidence(s: EfficiencyStatement) -> list[str]:
         f"{amount(whole(s.conflicts), 'conflicting sample was', 'conflicting samples were')} set aside."
     )
     return out
+
+
+def words_of(name: str, s: EfficiencyStatement) -> str:
+    """What a section says in words of its own; empty where it has none."""
+    return health_words(s.health) if name == "health" else ""
 
 
 def compared(value: object) -> str:

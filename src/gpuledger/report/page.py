@@ -24,7 +24,7 @@ SHORT = 26  # words up to this length stay on one line
 
 @dataclass(frozen=True)
 class Page:
-    """The parts of a page, as HTML but for the first four and `second`, which stands below the headline."""
+    """The parts of a page, as HTML but for the first four and `second` and `third`, which stand below the headline."""
 
     title: str
     kind: str
@@ -36,6 +36,7 @@ class Page:
     sections: Sequence[str]
     closing: str
     second: str = ""
+    third: str = ""
     json_name: str = "report.json"
 
 
@@ -152,7 +153,11 @@ def render_page(page: Page) -> str:
         facts="".join(f"<span>{escape(f)}</span>" for f in page.facts),
         headline=escape(tie(page.headline)),
         long="long" if len(page.headline) > LONG_HEADLINE else "",
-        second=f'<p class="second">{escape(tie(page.second))}</p>' if page.second else "",
+        second="".join(
+            f'<p class="{name}">{escape(tie(words))}</p>'
+            for name, words in (("second", page.second), ("third", page.third))
+            if words
+        ),
         json=escape(page.json_name),
         cards=page.cards,
         top=page.top,

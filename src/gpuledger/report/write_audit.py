@@ -51,7 +51,9 @@ def _gpus(audit: AuditStatement) -> Iterable[Sequence[Any]]:
     yield [*own, "paid_h", "paid_usd", *(f"{b}_usd" for b in BUCKETS), "price_words"]
     for row in audit.cost.by_gpu:
         dollars = row.dollars
-        paid = [None] * 7 if isinstance(dollars, Unknown) else [plain(v) for v in (dollars.paid_usd, *dollars.parts())]
+        paid: list[Any] = [None] * (1 + len(BUCKETS))
+        if not isinstance(dollars, Unknown):
+            paid = [plain(v) for v in (dollars.paid_usd, *dollars.parts())]
         yield [*(plain(getattr(row, name)) for name in own), row.times.paid_h, *paid, row.price_words]
 
 

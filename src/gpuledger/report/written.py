@@ -131,6 +131,11 @@ def title(value: object) -> str:
     return words[:1].upper() + words[1:]
 
 
+def band(value: object) -> str:
+    """The name of a utilization band."""
+    return _names()["bands"].get(str(value), str(value))
+
+
 def series(value: object) -> str:
     """The name of a series in words."""
     return _names()["series"].get(str(value), str(value))
@@ -172,6 +177,7 @@ STYLES: dict[str, Callable[[Any], str]] = {
         plain,
         remark,
         title,
+        band,
         series,
         model,
         device,
@@ -180,7 +186,7 @@ STYLES: dict[str, Callable[[Any], str]] = {
 }
 
 
-WORDS = frozenset({"plain", "remark", "title", "series", "model", "device", "yes_no"})
+WORDS = frozenset({"plain", "remark", "title", "band", "series", "model", "device", "yes_no"})
 
 
 def write(value: object, style: str) -> str:

@@ -103,7 +103,7 @@ class _Running:
         """Refuse to measure where no node can be reached: there would be nothing but failures."""
         found = self.state.unreachable
         if len(found) == len(self.plans):
-            said = "; ".join(f"{node}: {why}" for node, why in list(found.items())[:SAID])
+            said = "; ".join(f"{node}: {found[node]}" for node in list(self.plans)[:SAID])
             more = f"; and {len(found) - SAID} more" if len(found) > SAID else ""
             what = "the endpoint" if len(found) == 1 else f"any of the {len(found)} endpoints"
             hint = "check host and port, and that the server runs: curl URL/v1/models"

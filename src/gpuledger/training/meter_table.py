@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console, RenderableType
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from gpuledger.plain_text import visible
 from gpuledger.training.meter_rank import Ranks
 from gpuledger.training.meter_report import MeterReport, to_json
 from gpuledger.training.mfu import ALL_PCT
@@ -19,6 +20,11 @@ Json = Mapping[str, Any]
 BAR = 30
 # How a phase is called on screen, where its name is not what people say.
 _WORDS = {"data_wait": "data wait", "h2d": "host to device"}
+
+
+def escape(text: str) -> str:
+    """Words as words: neither markup nor a control character in them takes effect."""
+    return escape_markup(visible(text))
 
 
 def show_report(report: MeterReport, ranks: Ranks | None = None) -> None:
@@ -66,7 +72,7 @@ def phases(report: Json) -> Table:
     table.add_column(no_wrap=True, style="cyan")
     for name, ms in report["phases_ms"].items():
         pct = report["phases_pct"][name]
-        table.add_row(_WORDS.get(name, name), f"{ms:,.2f} ms", f"{pct:.1f} %", "█" * round(BAR * pct / 100))
+        table.add_row(escape(_WORDS.get(name, name)), f"{ms:,.2f} ms", f"{pct:.1f} %", "█" * round(BAR * pct / 100))
     table.add_row("step", f"{report['step_ms']:,.2f} ms", "", "")
     return table
 
@@ -92,7 +98,7 @@ def figures(report: Json) -> Table:
         ("joules a token", report["joules_per_token"], "{:,.4f}", ""),
     )
     if report["seen"]["precision"] is not None:
-        table.add_row("precision", report["seen"]["precision"], escape(_mix(report["seen"])))
+        table.add_row("precision", escape(report["seen"]["precision"]), escape(_mix(report["seen"])))
     for name, value, form, said in rows:
         if value is not None and not (form.endswith("%") and value > ALL_PCT):
             table.add_row(name, form.format(value), escape(said))
@@ -114,7 +120,7 @@ def findings(report: Json) -> Iterator[RenderableType]:
         yield f"[bold]{number}. {escape(found['title'])}[/]"
         saved = f"[green]{escape(found['gain_words'])}[/] [dim]({escape(found.get('source', ''))})[/]"
         yield Padding(f"{escape(found['why'])}\n{saved}", (0, 0, 0, 3))
-        yield Padding(Text(found["change"].rstrip(), style="cyan", no_wrap=True, overflow="ignore"), (0, 0, 0, 5))
+        yield Padding(Text(visible(found["change"].rstrip(), lines=True), style="cyan", no_wrap=True, overflow="ignore"), (0, 0, 0, 5))
 
 
 def shown_unknown(report: Json) -> list[str]:

@@ -31,6 +31,8 @@ def when(case: Case, limits: Limits) -> Reason | None:
     power = case.signals.power_ratio
     if not nvidia(case) or not isinstance(case.gpu, Gpu) or power is None:
         return None
+    if case.demand.capped_ratio >= limits.power.capped_from_ratio:
+        return None  # capped already
     if power < limits.power.near_limit_from_ratio or (case.usd_per_kwh is None and case.purchase != "owned"):
         return None
     gain = gain_of("power-cap")

@@ -63,6 +63,6 @@ def _can_stop(case: Case, limits: Limits) -> str | None:
         return None
     if research := sorted(case.words & set(names.research)):
         return f"research by its name ({research[0]})"
-    if case.purpose == "training" and case.purpose_how.startswith("by its name"):
+    if case.purpose == "training" and case.purpose_by == "name":
         return f"training {case.purpose_how}"
     return None

@@ -17,10 +17,13 @@ from gpuledger.cost.words import FEW_SAMPLES
 from gpuledger.report import tables as report_tables
 from gpuledger.report.audit_rows import mark, rests_on, where, worth
 from gpuledger.report.audit_view import TABLES, AuditView
+from gpuledger.report.written import write
 from gpuledger.units import MS_PER_S, Unknown
 
 TOP = 5
 SHOWN_WORDS = 6
+# Shown though they claim no dollars: a failing GPU cannot wait, and what is unrated may hide the largest saving.
+ALWAYS = ("health", "record-pipes")
 BAR_PER_PCT = 2.5
 
 
@@ -43,13 +46,14 @@ def parts(audit: AuditStatement, width: int) -> list[RenderableType]:
 
 
 def headline(audit: AuditStatement) -> list[RenderableType]:
-    """The first two lines, then what was looked at."""
+    """The money, the first thing to do, what cannot be rated, then what was looked at."""
     money, first = audit.headline
     c = audit.cost
     window = f"{instant(c.start_ms)} to {instant(c.end_ms)} UTC, {count(c.gpus, 'GPU')}, {count(c.samples, 'sample')}"
     if c.wall_h < 1:
         window += f", {(c.end_ms - c.start_ms) / MS_PER_S:,.1f} s"
-    return [text_of(money, style="bold"), text_of(first), text_of(window, style="dim")]
+    unrated = [text_of(audit.unrated_note, style="yellow")] if audit.unrated_note else []
+    return [text_of(money, style="bold"), text_of(first), *unrated, text_of(window, style="dim")]
 
 
 def few(audit: AuditStatement) -> list[RenderableType]:
@@ -64,7 +68,7 @@ def few(audit: AuditStatement) -> list[RenderableType]:
 
 
 def bill(view: AuditView) -> Table:
-    """The six buckets, which add up to what was paid."""
+    """The seven buckets, which add up to what was paid."""
     made = report_tables.build_table("bill", view, TABLES)
     table = plain_table("Where the money went")
     table.add_column("bucket")
@@ -85,9 +89,9 @@ def _cell(text: str, unknown: bool) -> str:
 
 
 def phases(view: AuditView) -> Table:
-    """The four phases of utilization; they sum to 100."""
-    table = plain_table("Observed time by utilization")
-    table.add_column("phase")
+    """The four utilization bands; they sum to 100."""
+    table = plain_table("Observed time by utilization band")
+    table.add_column("band")
     table.add_column("share", justify="right")
     table.add_column("")
     shares = view.phases_pct
@@ -95,7 +99,7 @@ def phases(view: AuditView) -> Table:
         table.add_row(escape(str(shares)), "", "")
         return table
     for name, share in shares.items():
-        table.add_row(name.replace("_", "-"), percent(share), f"[cyan]{'█' * round(share / BAR_PER_PCT)}[/]")
+        table.add_row(write(name, "band").lower(), percent(share), f"[cyan]{'█' * round(share / BAR_PER_PCT)}[/]")
     return table
 
 
@@ -134,13 +138,13 @@ def savings(view: AuditView) -> RenderableType:
 
 
 def advice(audit: AuditStatement) -> list[RenderableType]:
-    """The five that save most and the one to start with, each with its evidence and the change to paste."""
+    """The five that save most, the one to start with and failing GPUs; each with its evidence and the change."""
     found = audit.recommendations
     if not found:
         return ["[bold]What to change[/]", "  Nothing: no rule finds waste it can act on.", ""]
     out: list[RenderableType] = [f"[bold]What to change[/] [dim](each by itself; {count(len(found), 'change')})[/]"]
     marks = [mark(r, audit) for r in found]
-    shown = [i for i in range(len(found)) if i < TOP or marks[i]]
+    shown = [i for i in range(len(found)) if i < TOP or marks[i] or found[i].id in ALWAYS]
     for i in shown:
         out += [*_one(i + 1, found[i], marks[i]), ""]
     if rest := [r.id for i, r in enumerate(found) if i not in shown]:

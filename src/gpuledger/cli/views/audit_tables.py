@@ -20,7 +20,7 @@ WHOLE_FROM_USD = 1000
 SHOWN = 10
 WIDE = 110
 # What a narrow terminal does without, the first first. A bucket goes only where nothing is in it: rows must add up.
-BUCKETS = ("Unobserved", "Idle", "Idle, memory held", "Underused", "Stalled")
+BUCKETS = ("Unobserved", "Unrated", "Idle", "Idle, memory held", "Underused", "Stalled")
 NARROW_LEAVES_OUT = ("$ an hour", "GPU-hours", "GPUs", *BUCKETS, "Model")
 BETWEEN = 2
 # As much of the first column as tells one GPU from another.

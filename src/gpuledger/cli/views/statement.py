@@ -10,7 +10,9 @@ from rich.table import Table
 from gpuledger.cli.figures import NOT_KNOWN, count, instant, number, percent
 from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
+from gpuledger.efficiency.health import health_words
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, GroupRow, Means, Range
+from gpuledger.ledger.read.scope import namespace_name
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.written import amount
 from gpuledger.units import Unknown, known
@@ -21,7 +23,7 @@ SHOWN_GROUPS = 12
 
 
 def parts(statement: EfficiencyStatement, width: int) -> list[RenderableType]:
-    """Headline, findings, classes, models, namespaces, bottlenecked GPUs, what targets are worth, what is not known."""
+    """Headline, findings, classes, models, namespaces, bottlenecked GPUs, health, ROI, what is not known."""
     tables: list[RenderableType | None] = [
         title(statement),
         headline(statement),
@@ -30,6 +32,7 @@ def parts(statement: EfficiencyStatement, width: int) -> list[RenderableType]:
         groups("By GPU model", "model", statement.by_model, width),
         groups("By namespace", "namespace", statement.by_namespace, width),
         bottlenecked(statement.bottlenecked_gpus, width),
+        health(statement),
         counted(statement),
         roi(statement),
         not_known(statement),
@@ -129,9 +132,27 @@ def bottlenecked(rows: tuple[GpuRow, ...], width: int) -> RenderableType | None:
         cells = [_device(row), escape(row.host or "")]
         if width >= WIDE:
             cells.append(escape(row.gpu_model or NOT_KNOWN))
-        cells += [escape(row.namespace or "unallocated"), percent(row.means.gpu_util_pct, 0), number(row.means.pif, 2)]
+        cells += [escape(namespace_name(row.namespace)), percent(row.means.gpu_util_pct, 0), number(row.means.pif, 2)]
         table.add_row(*cells, percent(row.bottlenecked_pct_of_active, 0), escape(row.likely_cause))
     return _with_rest(table, len(rows) - SHOWN_GPUS, "bottlenecked_gpus.csv (--out DIR) and --json")
+
+
+def health(statement: EfficiencyStatement) -> RenderableType | None:
+    """GPUs with faults or held down by heat; one sentence where there are none."""
+    found = statement.health
+    if not found.rows:
+        return f"[bold]Health[/]\n{escape(health_words(found))}" if found.gpus else None
+    table = plain_table(f"{count(len(found.rows), 'GPU')} with faults or held down by heat")
+    table.add_column("GPU", no_wrap=True)
+    table.add_column("host", overflow="fold")
+    for head in ("XIDs", "rows\nremapped", "remaps\nfailed", "PCIe\nreplays", "heat", "hottest"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in found.rows[:SHOWN_GPUS]:
+        counts = (row.xid_events, row.rows_remapped, row.row_remap_failures, row.pcie_replays)
+        hottest = _unit(row.gpu_temp_max_c, "°C", 0)
+        cells = [_short(row.gpu_uuid), escape(row.host or ""), *(f"{n:,}" for n in counts)]
+        table.add_row(*cells, percent(row.thermal_pct, 0), hottest)
+    return _with_rest(table, len(found.rows) - SHOWN_GPUS, "gpu_health.csv (--out DIR) and --json")
 
 
 def counted(statement: EfficiencyStatement) -> Table | None:
@@ -192,9 +213,13 @@ def _means(means: Means) -> list[str]:
 
 def _device(row: GpuRow) -> str:
     """Enough of the name to find it: the first block of a UUID, and the MIG instance."""
-    short = row.gpu_uuid.removeprefix("GPU-").removeprefix("MIG-")
-    short = short.split("-")[0] if len(short) > 16 else short
-    return escape(f"{short}/{row.gpu_instance_id}" if row.gpu_instance_id else short)
+    short = _short(row.gpu_uuid)
+    return f"{short}/{escape(row.gpu_instance_id)}" if row.gpu_instance_id else short
+
+
+def _short(uuid: str) -> str:
+    short = uuid.removeprefix("GPU-").removeprefix("MIG-")
+    return escape(short.split("-")[0] if len(short) > 16 else short)
 
 
 def _range(value: Range | Unknown) -> tuple[str, str]:

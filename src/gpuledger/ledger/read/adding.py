@@ -16,7 +16,7 @@ _HALF = 1 << _HALF_BITS
 _EXACT = 1 << 53  # whole numbers up to here are floats without rounding
 _SPLIT_FROM = 1 << 42  # up to here, two million rows add up below 2**63
 _HIGH = " high"
-_PENDING_ROWS = 1 << 19
+_NEW_ROWS = 1 << 15
 
 
 def runs(keys: Sequence[np.ndarray]) -> tuple[np.ndarray | None, np.ndarray]:
@@ -57,59 +57,67 @@ def added(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
 class Accumulator:
     """Sums by whole-number keys over pieces that come one after the other, in memory that follows the keys.
 
-    Columns that could pass 2**63 are kept in halves, so the order of pieces cannot change a digit.
+    Rows are kept in order of their keys; a piece is added to the rows it meets. Columns that could pass 2**63 are kept
+    in halves, so the order of pieces cannot change a digit.
     """
 
     def __init__(self, most: Sequence[str] = (), least: Sequence[str] = ()) -> None:
         self._ends = dict.fromkeys(most, np.maximum) | dict.fromkeys(least, np.minimum)
-        self._keys: list[list[np.ndarray]] = []
-        self._columns: list[dict[str, np.ndarray]] = []
-        self._rows = self._compact = 0
+        self._keys: list[np.ndarray] = []
+        self._columns: dict[str, np.ndarray] = {}
+        # Rows with keys not met before wait until they are many.
+        self._new: list[tuple[list[np.ndarray], dict[str, np.ndarray]]] = []
+        self._new_rows = 0
 
     def add(self, keys: Sequence[np.ndarray], columns: Mapping[str, np.ndarray]) -> None:
-        """Take a piece. Keys are whole numbers; the last piece's order is not kept."""
+        """Take a piece. Keys are whole numbers from -1 on; every piece has the same columns."""
         if not len(keys[0]):
             return
-        halves = dict[str, np.ndarray]()
-        for name, values in columns.items():
-            if name in self._ends or values.dtype == np.float64:
-                halves[name] = values
-            elif int(values.max()) >= _SPLIT_FROM or name + _HIGH in self._known():
-                halves[name], halves[name + _HIGH] = values & (_HALF - 1), values >> _HALF_BITS
-            else:
-                halves[name] = values
-        keys, halves = self._grouped(list(keys), halves)
-        self._keys.append(keys)
-        self._columns.append(halves)
-        self._rows += len(keys[0])
-        if self._rows > max(2 * self._compact, _PENDING_ROWS):
-            self._merge()
+        heads, sums = self._grouped(list(keys), dict(columns))
+        for name in [n for n in sums if n not in self._ends and sums[n].dtype != np.float64]:
+            if name + _HIGH in self._columns or int(sums[name].max()) >= _SPLIT_FROM:
+                values = sums[name]
+                sums[name], sums[name + _HIGH] = values & (_HALF - 1), values >> _HALF_BITS
+                if self._keys and name + _HIGH not in self._columns:
+                    before = self._columns[name]
+                    self._columns[name], self._columns[name + _HIGH] = before & (_HALF - 1), before >> _HALF_BITS
+        if not self._keys:
+            self._keys, self._columns = heads, sums
+            return
+        mine, theirs = _combined(self._keys, heads)
+        place = np.searchsorted(mine, theirs)
+        met = np.zeros(len(theirs), dtype=bool)
+        inside = place < len(mine)
+        met[inside] = mine[place[inside]] == theirs[inside]
+        at = place[met]
+        for name, values in sums.items():
+            into, part = self._columns[name], values if met.all() else values[met]
+            into[at] = self._ends.get(name, np.add)(into[at], part)
+        if not met.all():
+            new = np.flatnonzero(~met)
+            self._new.append(([key[new] for key in heads], {name: values[new] for name, values in sums.items()}))
+            self._new_rows += len(new)
+            if self._new_rows > max(len(mine) // 4, _NEW_ROWS):
+                self._take_in()
 
-    def _known(self) -> Mapping[str, np.ndarray]:
-        return self._columns[0] if self._columns else {}
-
-    def _merge(self) -> None:
-        if len(self._keys) > 1:
-            keys = [np.concatenate(parts) for parts in zip(*self._keys, strict=True)]
-            names = list(dict.fromkeys(name for piece in self._columns for name in piece))
-            sizes = [len(k[0]) for k in self._keys]
-            pieces = {
-                name: np.concatenate(
-                    [p.get(name, np.zeros(n, np.int64)) for p, n in zip(self._columns, sizes, strict=True)]
-                )
-                for name in names
-            }
-            self._keys, self._columns = [], []
-            keys, pieces = self._grouped(keys, pieces)
-            self._keys, self._columns = [keys], [pieces]
-        self._rows = self._compact = len(self._keys[0][0]) if self._keys else 0
+    def _take_in(self) -> None:
+        """Put the rows with new keys where they belong. Rarely, as it moves all rows."""
+        if not self._new:
+            return
+        tables = [(self._keys, self._columns), *self._new]
+        self._new, self._new_rows = [], 0
+        keys = [np.concatenate(parts) for parts in zip(*(k for k, _ in tables), strict=True)]
+        columns = {}
+        for name in self._columns:
+            columns[name] = np.concatenate([table.get(name, np.zeros(len(k[0]), np.int64)) for k, table in tables])
+        self._keys, self._columns = self._grouped(keys, columns)
 
     def _grouped(
         self, keys: list[np.ndarray], columns: dict[str, np.ndarray]
     ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-        order, starts = runs([key - min(int(key.min()), 0) for key in keys])
+        order, starts = runs([key + 1 for key in keys])
         if len(starts) == len(keys[0]) and order is None:
-            return keys, columns
+            return [np.array(key) for key in keys], {name: np.array(values) for name, values in columns.items()}
         out = {}
         for name, values in columns.items():
             out[name] = self._ends.get(name, np.add).reduceat(values if order is None else values[order], starts)
@@ -118,20 +126,29 @@ class Accumulator:
 
     def total(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """The keys in order, and each column; sums as floats."""
-        self._merge()
-        if not self._keys:
-            return [], {}
-        keys, columns = self._keys[0], self._columns[0]
+        self._take_in()
         out = {}
-        for name, values in columns.items():
+        for name, values in self._columns.items():
             if name.endswith(_HIGH):
                 continue
+            high = self._columns.get(name + _HIGH)
             if name in self._ends:
                 out[name] = values
-                continue
-            high = columns.get(name + _HIGH)
-            out[name] = values.astype(np.float64) if high is None else high.astype(np.float64) * _HALF + values
-        return keys, out
+            else:
+                out[name] = values.astype(np.float64) if high is None else high.astype(np.float64) * _HALF + values
+        return self._keys, out
+
+
+def _combined(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """One number for the keys of each row, equal and in order where the keys of two tables are."""
+    key, other, width = np.zeros(len(first[0]), np.int64), np.zeros(len(second[0]), np.int64), 1
+    for mine, theirs in zip(first, second, strict=True):
+        size = max(int(mine.max()), int(theirs.max())) + 2
+        if width > (1 << 62) // size:  # too wide for one number: count up those there are
+            held = np.unique(np.concatenate([key, other]))
+            key, other, width = np.searchsorted(held, key), np.searchsorted(held, other), len(held)
+        key, other, width = key * size + mine + 1, other * size + theirs + 1, width * size
+    return key, other
 
 
 class Sums:

@@ -20,12 +20,12 @@ from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.day import post_clipped
 from gpuledger.ledger.read.columns import Names, Rows, Wanted, joined, kept, read_files, read_groups, table_rows
-from gpuledger.ledger.read.scope import UNALLOCATED, Scope, nothing_found, nothing_posted
+from gpuledger.ledger.read.scope import Scope, namespace_name, nothing_found, nothing_posted
 from gpuledger.ledger.spans import Clip
 from gpuledger.ledger.spells import GAP
 from gpuledger.ledger.store import DAYS, Ledger, PostedDay
 from gpuledger.telemetry import schema
-from gpuledger.units import MS_PER_DAY, day_start_ms
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
 
 OWNER = ("cluster", "namespace", "workload", "run_id")
 # With more columns than this, hours are read in pieces: there may be many of them.
@@ -119,8 +119,13 @@ class Books:
         if not crossing.any():
             return kept(rows, inside)
         starts = np.unique(rows["hour_ms"][crossing])
-        longest = MS_PER_DAY if whole else int(rows["grain_ms"][crossing].max())
-        again = self._posted_again(posted, [(int(t), longest) for t in starts]) if posted.samples_kept else None
+        if not whole and (rows["grain_ms"] != MS_PER_HOUR).any():
+            # Days among hours, as after a late import: all of the day is posted again.
+            starts, clips = np.unique(rows["hour_ms"]), [Clip(since, until)]
+        else:
+            length = MS_PER_DAY if whole else MS_PER_HOUR
+            clips = [Clip(int(t), int(t) + length).within(since, until) for t in starts]
+        again = self._posted_again(posted, clips) if posted.samples_kept else None
         if again is None:
             self.cut_by_share = True
             return _in_proportion(kept(rows, inside), wanted, since, until)
@@ -134,11 +139,9 @@ class Books:
         board, instance = (rows[c] + 1 for c in schema.DEVICE)
         return board * (1 << 31) + instance
 
-    def _posted_again(self, posted: PostedDay, periods: Sequence[tuple[int, int]]) -> pa.Table | None:
-        """The lines of some periods posted from their samples, within the window; None where that cannot be done."""
-        limits, scope = self._limits or load_thresholds(), self.scope
-        clips = [Clip(start, start + length).within(scope.since_ms, scope.until_ms) for start, length in periods]
-        return post_clipped(self.lake, posted, limits, clips)
+    def _posted_again(self, posted: PostedDay, clips: Sequence[Clip]) -> pa.Table | None:
+        """The lines of some periods posted from their samples; None where that cannot be done."""
+        return post_clipped(self.lake, posted, self._limits or load_thresholds(), clips)
 
     def _owned(self, rows: Rows, only: bool) -> Rows:
         if not self.scope.names_owners:
@@ -150,13 +153,15 @@ class Books:
         """Which lines are of the owners asked for."""
         scope, wanted = self.scope, np.ones(len(rows["hour_ms"]), dtype=bool)
 
-        def among(label: str, texts: Iterable[str], nameless: str | None = None) -> np.ndarray:
-            return self.names[label].among(frozenset(texts), nameless)[rows[label]]
+        def among(label: str, texts: Iterable[str]) -> np.ndarray:
+            return self.names[label].among(frozenset(texts))[rows[label]]
 
         if scope.clusters:
             wanted &= among("cluster", scope.clusters)
         if scope.namespaces:
-            wanted &= among("namespace", scope.namespaces, UNALLOCATED)
+            called = self.names["namespace"].texts
+            fit = [namespace_name(text) in scope.namespaces for text in (*called, None)]
+            wanted &= np.array(fit, dtype=bool)[rows["namespace"]]
         if scope.owners:
             own = among("workload", scope.owners) | among("run_id", scope.owners)
             for owner in scope.owners:
@@ -189,7 +194,8 @@ def _in_proportion(rows: Rows, wanted: Wanted, since: int | None, until: int | N
     for name in wanted.numbers:
         if name in _EDGES or lines.columns()[name].merge != "sum":
             continue
-        value = rows[name].astype(np.float64)
-        part = np.floor(value * (high - first) / span) - np.floor(value * (low - first) / span)
-        out[name] = np.where(cut, part.astype(np.int64), rows[name])
+        # In whole numbers: products of sums and milliseconds pass what a float holds.
+        each, rest = np.divmod(rows[name], span)
+        upto = [each * ms + rest * ms // span for ms in (low - first, high - first)]
+        out[name] = np.where(cut, upto[1] - upto[0], rows[name])
     return out

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gpuledger.ledger.lines import BEFORE
+
 # A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
 Rows = dict[str, np.ndarray]
 _AHEAD = 2
 _DICTIONARIES = 256
-# What a column was called in files of version 1.
-_BEFORE = {"limit_mw": "board_mw"}
 
 
 class Names:
@@ -91,7 +91,7 @@ class Wanted:
     @property
     def columns(self) -> list[str]:
         """All of them, also by the names they had before."""
-        return [*self.labels, *self.numbers, *self.maybe, *(_BEFORE[n] for n in self.maybe if n in _BEFORE)]
+        return [*self.labels, *self.numbers, *self.maybe, *(BEFORE[n] for n in self.maybe if n in BEFORE)]
 
 
 def read_files(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
@@ -176,7 +176,7 @@ def _labels(table: pa.Table, wanted: Wanted) -> Rows:
 def _numbers(table: pa.Table, wanted: Wanted) -> Rows:
     size, there, rows = table.num_rows, set(table.column_names), Rows()
     for name in (*wanted.numbers, *wanted.maybe):
-        found = name if name in there else _BEFORE.get(name, name)
+        found = name if name in there else BEFORE.get(name, name)
         if found in there and size:
             parts = [_plain(chunk) for chunk in table[found].chunks if len(chunk)]
             rows[name] = np.concatenate(parts) if len(parts) != 1 else parts[0]

@@ -89,7 +89,7 @@ def read_accounts(books: Books) -> AccountSums:
         full |= recorded(mine)
         device = [mine[c] for c in schema.DEVICE]
         day = mine["hour_ms"] // MS_PER_DAY
-        days.add([*device, day, mine["host"]], {c: mine[c] for c in (*_DAY, "last_ms")})
+        days.add([day, *device, mine["host"]], {c: mine[c] for c in (*_DAY, "last_ms")})
         keys = [*(mine[c] for c in LABELS), *(_coded(mine[c]) for c in OWN)]
         used = (*_SUMS, *CONDITIONS, "first_ms", "last_ms")
         hottest = {c: np.nan_to_num(mine[c], nan=-1.0) for c in HOTTEST}
@@ -180,14 +180,15 @@ def _unobserved(seen: Accumulator, number: np.ndarray, devices: int) -> list[int
 
 def _device_days(days: Accumulator, number: np.ndarray, hosts: Names, devices: int) -> DeviceDays:
     keys, sums = days.total()
-    device, place = number[keys[0], keys[1]], hosts.places()[keys[3]]
+    day, board, instance, host = keys
+    device, place = number[board, instance], hosts.places()[host]
     seen_ms = np.where(place > 0, sums["last_ms"], -1)
     newest = np.full(devices, -1, dtype=np.int64)
     np.maximum.at(newest, device, seen_ms)
     latest = np.zeros(devices, dtype=np.int64)
     np.maximum.at(latest, device, np.where(seen_ms == newest[device], place, 0))
     texts = [None, *sorted(map(str, hosts.texts))]
-    order, starts = runs([device, keys[2] - keys[2].min()])
+    order, starts = runs([device, day - day.min()])
     parts = (sums[c] if order is None else sums[c][order] for c in _DAY)
     active, slow, judged = (np.add.reduceat(values, starts) for values in parts)
     of = (device if order is None else device[order])[starts]

@@ -12,7 +12,23 @@ from gpuledger.units import MS_PER_DAY, utc, utc_day
 
 # Time nobody held a GPU for; the word also works as a filter.
 UNALLOCATED = "unallocated"
+# A namespace that is really called so, in statements and as a filter.
+CALLED_UNALLOCATED = "unallocated (namespace)"
 ACHIEVABLE_SOURCES = ("s0", "peak", "measured")
+
+
+def namespace_name(namespace: str | None) -> str:
+    """A namespace as statements and filters name it, so that no name can be mistaken for time without an owner."""
+    if namespace is None:
+        return UNALLOCATED
+    return CALLED_UNALLOCATED if namespace == UNALLOCATED else namespace
+
+
+def owner_name(namespace: str | None, workload: str | None) -> str:
+    """Namespace and workload, as the owner filter takes them."""
+    if not workload:
+        return namespace_name(namespace or None)
+    return f"{namespace}/{workload}" if namespace else workload
 
 
 @dataclass(frozen=True)

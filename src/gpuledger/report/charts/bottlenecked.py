@@ -111,11 +111,12 @@ def _ground(limits: Thresholds, theme: Theme) -> list[alt.Chart]:
 def _each_cause(stuck: list[GpuRow]) -> list[GpuRow]:
     """The worst of every cause in turn, so that a common cause does not hide the others."""
     ranked = sorted(stuck, key=lambda g: (-(plottable(g.bottlenecked_pct_of_active) or 0.0), g.gpu_uuid))
-    turns: dict[str, int] = {}
+    turns = Counter[str | None]()
     placed: list[tuple[int, int, GpuRow]] = []
     for place, g in enumerate(ranked):
-        turns[g.likely_cause] = turns.get(g.likely_cause, 0) + 1
-        placed.append((turns[g.likely_cause], place, g))
+        cause = g.cause.cause if g.cause else None
+        turns[cause] += 1
+        placed.append((turns[cause], place, g))
     return [g for _, _, g in sorted(placed, key=lambda p: p[:2])[:LABELS]]
 
 

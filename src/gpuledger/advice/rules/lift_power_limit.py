@@ -1,0 +1,40 @@
+"""Does a power limit below the board's own hold the work down?"""
+
+from __future__ import annotations
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.rule import Effort, Reason, advise, bash, pct
+from gpuledger.advice.signs import nvidia
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.units import Unknown
+
+CHANGE = bash("""
+# Only if the limit is not wanted (racks and power contracts set limits too). More power makes the work faster, and may
+# take more energy for the same work: compare step time and energy before and after.
+nvidia-smi -q -d POWER
+sudo nvidia-smi -pm 1
+sudo nvidia-smi -pl {{watts}}
+""")
+
+
+@advise(
+    "lift-power-limit",
+    title="Lift the power limit, if it is not wanted",
+    lever=None,
+    effort=Effort("small", 1),
+    change=CHANGE,
+)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """At a lowered limit for a good part of the working time. It may be wanted, so no dollars are claimed."""
+    limit = case.demand.capped_w
+    if not nvidia(case) or not isinstance(case.gpu, Gpu) or isinstance(limit, Unknown):
+        return None
+    if case.demand.capped_ratio < limits.power.capped_from_ratio:
+        return None
+    board = case.gpu.board_power_w.value
+    why = (
+        f"at a power limit of {limit:.0f} W for {pct(case.demand.capped_ratio)} of the working time; "
+        f"the board is made for {board:.0f} W"
+    )
+    return Reason(why, fills={"watts": f"{board:.0f}"})

@@ -1,0 +1,130 @@
+"""Which GPUs report faults or are held down by heat?
+
+Faults and reasons for held-down clocks are those of a board. Where a board is cut into MIG instances each of them
+reports them again, so a board counts the largest figure of its instances, not their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gpuledger.efficiency.statement import Figure, HealthAnalysis, HealthRow
+from gpuledger.ledger.read.rollup import HEALTH, HOTTEST, AccountSums
+from gpuledger.units import MS_PER_HOUR, Unknown
+
+FAULTS: Mapping[str, tuple[str, str]] = {
+    "xid_events": ("XID error", "XID errors"),
+    "rows_remapped": ("remapped memory row", "remapped memory rows"),
+    "row_remap_failures": ("failed row remapping", "failed row remappings"),
+    "pcie_replays": ("PCIe replay", "PCIe replays"),
+}
+_GPU = ("GPU", "GPUs")
+# Clocks held down by heat for a larger share of the time than this are worth naming a GPU for.
+THERMAL_ABOVE_PCT = 1.0
+NO_REASONS = Unknown("the reasons for held-down clocks are not recorded (DCGM_FI_DEV_CLOCKS_EVENT_REASONS)")
+_NO_TEMPERATURE = {
+    "gpu_temp_max_c": Unknown("the GPU temperature is not recorded"),
+    "mem_temp_max_c": Unknown("the memory temperature is not recorded"),
+}
+
+
+def health_analysis(found: AccountSums) -> HealthAnalysis:
+    """Totals of the fleet, and one row for each GPU with a fault or held down by heat; the worst first."""
+    boards = _Boards(found)
+    total = {name: int(values.sum()) for name, values in boards.sums.items()}
+    most = {name: float(values.max(initial=-1.0)) for name, values in boards.hottest.items()}
+    rows = [boards.row(int(board)) for board in np.flatnonzero(boards.worth_a_look())]
+    return HealthAnalysis(
+        gpus=len(boards.first),
+        **{name: total[name] for name in FAULTS},
+        thermal_pct=_share(total["thermal_ms"], total["throttle_ms"]),
+        power_capped_pct=_share(total["power_capped_ms"], total["throttle_ms"]),
+        throttle_known_h=total["throttle_ms"] / MS_PER_HOUR,
+        gpu_temp_max_c=_degrees("gpu_temp_max_c", most),
+        mem_temp_max_c=_degrees("mem_temp_max_c", most),
+        rows=tuple(sorted(rows, key=_worst_first)),
+    )
+
+
+class _Boards:
+    """Sums and maxima of each board, as its instances report them. `first` is the first device of each board."""
+
+    def __init__(self, found: AccountSums) -> None:
+        self._found = found
+        self._account = np.flatnonzero(np.diff(found.device, prepend=-1))  # the first of each device
+        self.first = np.flatnonzero(np.diff(found.board[self._account], prepend=-1))
+        by_device = {name: np.add.reduceat(found.sums[name], self._account) for name in HEALTH}
+        hottest = {name: np.maximum.reduceat(found.sums[name], self._account) for name in HOTTEST}
+        self.sums = {name: np.maximum.reduceat(values, self.first) for name, values in by_device.items()}
+        self.hottest = {name: np.maximum.reduceat(values, self.first) for name, values in hottest.items()}
+
+    def worth_a_look(self) -> np.ndarray:
+        """Which boards have a fault, or are held down by heat for more than a moment."""
+        faults = np.sum([self.sums[name] for name in FAULTS], axis=0) > 0
+        heat: np.ndarray = 100 * self.sums["thermal_ms"] > THERMAL_ABOVE_PCT * self.sums["throttle_ms"]
+        return faults | heat
+
+    def row(self, board: int) -> HealthRow:
+        """One board."""
+        found, account = self._found, self._account[self.first[board]]
+        last = self.first[board + 1] if board + 1 < len(self.first) else len(self._account)
+        hosts = found.days.host[self.first[board] : last]
+        known, highest = int(self.sums["throttle_ms"][board]), {n: float(v[board]) for n, v in self.hottest.items()}
+        return HealthRow(
+            gpu_uuid=found.labels["gpu_uuid"][account] or "",
+            gpu_model=found.labels["gpu_model"][account],
+            host=next((host for host in hosts if host), None),
+            **{name: int(self.sums[name][board]) for name in FAULTS},
+            thermal_pct=_share(int(self.sums["thermal_ms"][board]), known),
+            power_capped_pct=_share(int(self.sums["power_capped_ms"][board]), known),
+            gpu_temp_max_c=_degrees("gpu_temp_max_c", highest),
+            mem_temp_max_c=_degrees("mem_temp_max_c", highest),
+        )
+
+
+def _share(part_ms: int, known_ms: int) -> Figure:
+    return 100 * part_ms / known_ms if known_ms else NO_REASONS
+
+
+def _degrees(name: str, highest: Mapping[str, float]) -> Figure:
+    return _NO_TEMPERATURE[name] if highest[name] < 0 else highest[name]
+
+
+def hot(row: HealthRow) -> bool:
+    """Whether heat holds the GPU down for more than a moment."""
+    return not isinstance(row.thermal_pct, Unknown) and row.thermal_pct > THERMAL_ABOVE_PCT
+
+
+def _worst_first(row: HealthRow) -> tuple[int, int, float, int, str]:
+    heat = 0.0 if isinstance(row.thermal_pct, Unknown) else row.thermal_pct
+    return -row.row_remap_failures, -row.xid_events, -heat, -row.rows_remapped - row.pcie_replays, row.gpu_uuid
+
+
+def faults_of(holder: HealthRow | HealthAnalysis) -> list[str]:
+    """The faults there were, each with its count."""
+    counts = ((getattr(holder, name), words) for name, words in FAULTS.items())
+    return [counted(count, *words) for count, words in counts if count]
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """A number of something, in words."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def health_words(health: HealthAnalysis) -> str:
+    """One or two sentences for the whole fleet."""
+    faults = faults_of(health)
+    if faults:
+        broken = sum(any(getattr(r, name) for name in FAULTS) for r in health.rows)
+        text = f"{', '.join(faults)} on {broken:,} of {counted(health.gpus, *_GPU)}."
+    else:
+        text = "No faults recorded (XID errors, row remappings and PCIe replays count where the source exports them)."
+    if isinstance(health.thermal_pct, Unknown):
+        return f"{text} Throttling: {health.thermal_pct}."
+    held = sum(hot(r) for r in health.rows)
+    limit = f"for more than {THERMAL_ABOVE_PCT:g} % of the recorded time"
+    if not held:
+        return f"{text} Heat held down the clocks of no GPU {limit}."
+    return f"{text} Heat held down the clocks of {counted(held, *_GPU)} {limit}."

@@ -1,0 +1,89 @@
+"""Does folding hours into days leave every figure as it was?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fleets import (
+    CLOCK,
+    DAY,
+    DRAM,
+    ENGINE,
+    POWER,
+    TENSOR,
+    UTIL,
+    Row,
+    analyze,
+    audit,
+    lake_of,
+    random_fleet,
+    samples,
+)  # fmt: skip
+
+from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.cli.app import run
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.store import Ledger
+from gpuledger.ledger.tidying import Ages, tidy_lake
+from gpuledger.units import MS_PER_DAY
+
+
+def two_loads() -> list[Row]:
+    """A day on one A100: half of the day it computes, half of it copies; vector pipes are not recorded."""
+    return samples(range(720), **_load(0.8, 0.1)) + samples(range(720, 1440), **_load(0.05, 0.85))
+
+
+def _load(tensor: float, dram: float) -> Row:
+    return {"namespace": "a", UTIL: 95, POWER: 350, ENGINE: 0.95, TENSOR: tensor, DRAM: dram, CLOCK: 1410}
+
+
+def fold(lake: Lake) -> None:
+    days = len(lake.manifest().days())
+    done = tidy_lake(lake, load_thresholds(), Ages(DAY + 30 * MS_PER_DAY, MS_PER_DAY))
+    assert len(done.days_folded) == days
+    assert done.lines_after < done.lines_before
+
+
+# What needs the hours of a day, by its name in the JSON: the hourly series, the cells of utilization against power
+# (an hour each), trends over hours and a namespace's daily pattern.
+HOURLY = ("hours", "util_power", "trends")
+# The sentence about the trend goes with the trends.
+FINDINGS = "findings"
+
+
+def without_hours(found: Row) -> Row:
+    """An efficiency statement less what only hours can tell."""
+    kept = {name: value for name, value in found.items() if name not in (*HOURLY, FINDINGS)}
+    kept["by_namespace"] = [{k: v for k, v in row.items() if k != "pattern"} for row in found["by_namespace"]]
+    kept["not_known"] = [n for n in found["not_known"] if n["figure"].partition("[")[0] not in HOURLY]
+    return kept
+
+
+def same_means(folded: Row, hourly: Row) -> None:
+    assert without_hours(folded) == without_hours(hourly)
+    said = hourly[FINDINGS]
+    assert folded[FINDINGS] in (said, *([*said[:i], *said[i + 1 :]] for i in range(len(said))))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_folded_fleet_has_the_same_bill_advice_and_means(tmp_path: Path, seed: int) -> None:
+    lake = lake_of(tmp_path, random_fleet(seed))
+    bill, means = audit(lake, usd_per_kwh="0.1"), analyze(lake)
+    fold(lake)
+    assert audit(lake, usd_per_kwh="0.1") == bill
+    same_means(analyze(lake), means)
+
+
+def test_two_loads_that_take_turns_are_not_mixed_by_folding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = lake_of(tmp_path, two_loads())
+    before, means = audit(lake), analyze(lake)
+    assert run(["tidy", "--lake", str(lake.root), "--fold-older-than", "1d", "--quiet"]) == 0
+    assert all(day.folded for day in Ledger(lake).manifest().days)
+    assert audit(lake) == before
+    same_means(analyze(lake), means)
+    # 12 h at 0.95 busy: of the copies 0.85 are seen to use the memory, of the products a share of the peak; what
+    # vector pipes may do beyond that was not recorded.
+    assert before["bucket_h"]["stalled"] == 0
+    assert before["bucket_h"]["underused"] == pytest.approx(24 * 0.05)
+    assert before["bucket_h"]["productive"] > 12 * 0.85
