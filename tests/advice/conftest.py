@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pytest
 
@@ -16,7 +15,7 @@ from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.engine import post_lake
-from gpuledger.ledger.store import Ledger, LedgerManifest, PostedDay
+from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 from gpuledger.units import utc_day
 
@@ -31,9 +30,6 @@ def books(tmp_path: Path) -> Callable[..., Lake]:
         lake = Lake(tmp_path / "lake")
         with lake.locked():
             lake.commit([])
-            # Lines without samples: to a ledger that has no manifest they would look like lost ones.
-            lake.ledger_dir.mkdir(exist_ok=True)
-            (lake.ledger_dir / "manifest.json").write_bytes(msgspec.json.encode(LedgerManifest()))
             for day in sorted({utc_day(r["hour_ms"]) for r in rows}):
                 mine = [r for r in rows if utc_day(r["hour_ms"]) == day]
                 table = pa.Table.from_pylist(mine, lines.arrow_schema())

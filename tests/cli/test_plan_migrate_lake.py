@@ -104,7 +104,7 @@ def test_what_is_not_recorded_refuses_every_other_gpu_and_says_what_to_record(cl
 
 
 def test_without_a_clock_the_rated_one_stands_in(cli, dcgm_csv):
-    rated = get_gpu("h100-sxm5-80gb").fp32_rated_mhz
+    rated = get_gpu("h100-sxm5-80gb").tensor_rated_mhz
     fits = []
     for name, clock in (("without", None), ("rated", rated.value)):
         file = dcgm_csv(f"{name}.csv", model="NVIDIA H100 80GB HBM3", clock=clock)

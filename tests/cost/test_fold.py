@@ -24,9 +24,10 @@ from fleets import (
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.app import run
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.tidying import Ages, tidy_lake
-from gpuledger.units import MS_PER_DAY
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
 
 def two_loads() -> list[Row]:
@@ -73,6 +74,14 @@ def test_a_folded_fleet_has_the_same_bill_advice_and_means(tmp_path: Path, seed:
     fold(lake)
     assert audit(lake, usd_per_kwh="0.1") == bill
     same_means(analyze(lake), means)
+
+
+@pytest.mark.parametrize("seed", range(10, 14))
+def test_a_window_within_folded_days_is_cut_from_the_samples_as_before(tmp_path: Path, seed: int) -> None:
+    lake, window = lake_of(tmp_path, random_fleet(seed)), Scope(DAY + 7 * MS_PER_HOUR, DAY + 31 * MS_PER_HOUR + 1234)
+    bill = audit(lake, scope=window)
+    fold(lake)
+    assert audit(lake, scope=window) == bill
 
 
 def test_two_loads_that_take_turns_are_not_mixed_by_folding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

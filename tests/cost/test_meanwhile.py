@@ -32,6 +32,8 @@ from gpuledger.cli.app import run
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.tidying import Ages, tidy_lake
 from gpuledger.units import MS_PER_DAY
@@ -89,6 +91,17 @@ def test_an_audit_while_another_process_posts(tmp_path: Path, lake: Lake, capfd:
     assert int(after) > int(before)
     # Late samples lie within the three days: what is paid does not change.
     assert len(paid) == 1
+
+
+def test_a_reader_sees_the_books_as_they_were_when_it_opened_them(tmp_path: Path, lake: Lake) -> None:
+    def observed(books: Books) -> int:
+        return sum(int(rows["observed_ms"].sum()) for _, rows in books.blocks((), ("observed_ms",)))
+
+    reader, before = Books(lake, Scope()), observed(Books(lake, Scope()))
+    import_files(lake, [write(tmp_path / "more.csv", samples(range(0, 4320, 10), "GPU-c", H100, **WORK))])
+    post_lake(lake, load_thresholds())
+    assert observed(reader) == before
+    assert observed(Books(lake, Scope())) > before
 
 
 def told(capfd: pytest.CaptureFixture[str], lake: Lake, command: str) -> tuple[int, str]:

@@ -47,13 +47,16 @@ def test_a_board_whole_by_night_and_sliced_by_day_bills_its_owners_by_what_they_
     assert shares == pytest.approx({None: 1, "1": 3 / 7, "2": 3 / 7}, abs=1e-6)
 
 
-def test_a_slice_that_is_resized_pays_the_share_it_held_at_the_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("half_h", [24, 12, 5.5])  # at midnight, at noon, within an hour
+def test_a_slice_that_is_resized_pays_the_share_it_held_at_the_time(tmp_path: Path, half_h: float) -> None:
     # 24 h x 3/7 + 24 h x 1/7 = $13.71; the rest of the board is nobody's.
+    half = round(half_h * 60)
     use = {"namespace": "serve", ENGINE: 0.5, MEMORY: 3000}
-    rows = samples(range(1440), **mig("1", "3g.20gb"), **use) + samples(range(1440, 2880), **mig("1", "1g.5gb"), **use)
+    rows = samples(range(half), **mig("1", "3g.20gb"), **use)
+    rows += samples(range(half, 2 * half), **mig("1", "1g.5gb"), **use)
     made = bill(lake_of(tmp_path, rows))
-    assert owed(made) == pytest.approx({"serve": 24 * 4 / 7, UNALLOCATED: 48 - 24 * 4 / 7})
-    # Over its 48 hours the slice held 2/7 of the board on average, and cost that part of the board's price.
+    assert owed(made) == pytest.approx({"serve": half_h * 4 / 7, UNALLOCATED: half_h * 10 / 7})
+    # Over its time the slice held 2/7 of the board on average, and cost that part of the board's price.
     (own,) = (g for g in made.by_gpu if g.gpu_instance_id == "1")
     assert own.board_share == pytest.approx(2 / 7, abs=1e-6)
     assert float(own.usd_per_h) == pytest.approx(2 / 7, abs=1e-6)  # type: ignore[arg-type]

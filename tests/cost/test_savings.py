@@ -245,3 +245,14 @@ def test_one_fix_and_one_rate_multiply(stalled: int, fix: Decimal, rate: Decimal
     of = bill(stalled=stalled)
     found = together(of, lever("fix", "throughput", str(fix)), lever("rate", "rate", str(rate)))
     assert abs(found.with_rate_pct - 100 * (1 - (1 - fix) * (1 - rate))) < CENT
+
+
+def test_unrated_dollars_count_at_the_high_end_of_faster_work_alone() -> None:
+    # 10 of the 30 claimed dollars are stalled; the other 20 may be among the 60 that could not be rated.
+    of = bill(productive=30, stalled=10, unrated=60)
+    found = together(of, lever("faster", "throughput", "0.3"))
+    assert (found.combined.low_pct, found.combined.middle_pct, found.combined.high_pct) == (10, 10, 30)
+    assert found.cap_pct == 10
+    for kind, room in (("hours", None), ("sku", 100)):
+        other = together(of, lever("other", kind, "0.3", headroom=room))
+        assert other.combined.high_pct == (10 if kind == "sku" else 0)

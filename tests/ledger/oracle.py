@@ -172,7 +172,8 @@ def state_of(row: Row, limits: Thresholds) -> str:
         still = busy < float(np.float32(limits.idle.activity_below_ratio))
     else:
         still = busy < limits.idle.util_below_ratio and not _draws_power(row)
-    if still:
+    # Copies over PCIe run without a kernel.
+    if still and sum(row.get(c) or 0 for c in PCIE) < RULES["copies"]["pcie_from_bytes_per_s"]:
         return "idle"
     if _capped(row):
         return "capped"

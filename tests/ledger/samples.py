@@ -39,7 +39,7 @@ _pct = st.one_of(st.none(), st.integers(0, 100).map(lambda p: p / 100))
 _watts = st.one_of(st.none(), st.integers(0, 800_000).map(lambda mw: mw / 1000))
 _bytes = st.one_of(st.none(), st.integers(0, 80 * 2**30))
 _name = st.one_of(st.none(), st.sampled_from(["a", "b"]))
-_rate = st.one_of(st.none(), st.sampled_from([0.0, 0.0, 2.5e6, 3e9]))
+_rate = st.one_of(st.none(), st.sampled_from([0.0, 0.0, 2.5e6, 2e9, 3e9]))
 
 # What a source records beside utilization and power; each sample of it may still miss a reading.
 _COUNTERS = {

@@ -85,7 +85,7 @@ def test_small_blocks_change_nothing(limits, samples):
 
 
 @given(make.series(), st.randoms())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_merging_is_the_same_in_any_order(limits, samples, random):
     boards = sorted({s["gpu_uuid"] for s in samples})
     parts = [post(make.table([s for s in samples if s["gpu_uuid"] == b]), limits).lines for b in boards]

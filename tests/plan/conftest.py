@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pytest
 
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
-from gpuledger.ledger.store import Ledger, LedgerManifest, PostedDay
+from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.units import MS_PER_HOUR, PPM, day_start_ms, utc_day
 
 START = day_start_ms("2026-01-20")
@@ -67,9 +66,6 @@ def books(tmp_path: Path) -> Callable[..., Lake]:
         lake = Lake(tmp_path / "lake")
         with lake.locked():
             lake.commit([])
-            # Lines without samples: to a ledger that has no manifest they would look like lost ones.
-            lake.ledger_dir.mkdir(exist_ok=True)
-            (lake.ledger_dir / "manifest.json").write_bytes(msgspec.json.encode(LedgerManifest()))
             for day in sorted({utc_day(r["hour_ms"]) for r in rows}):
                 table = pa.Table.from_pylist([r for r in rows if utc_day(r["hour_ms"]) == day], lines.arrow_schema())
                 Ledger(lake).put(PostedDay(day, 1, (1,), (), table.num_rows, 0), {"lines": table})

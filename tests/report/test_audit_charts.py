@@ -78,6 +78,6 @@ def test_owners_are_cut_and_said_so(audit):
     rows = tuple(dataclasses.replace(audit.cost.by_namespace[0], name=f"ns-{i:02d}") for i in range(20))
     many = dataclasses.replace(audit, cost=dataclasses.replace(audit.cost, by_namespace=rows))
     drawn = audit_drawings(many, load_theme())["owners"]
-    assert "The 15 dearest of 20" in drawn.subtitle
+    assert "The 15 most expensive of 20" in drawn.subtitle
     one = dataclasses.replace(audit, cost=dataclasses.replace(audit.cost, by_namespace=rows[:1]))
     assert "was not put to use" in audit_drawings(one, load_theme())["owners"].title

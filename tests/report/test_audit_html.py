@@ -212,6 +212,14 @@ def test_hostile_labels_stay_words(audit):
     assert Page(page).count("script") == 1
 
 
+def test_what_cannot_be_rated_stands_below_the_first_thing_to_do(audit: AuditStatement):
+    note = "12 % of the bill ($9.99) is unrated: busy. Next step: record the fp32 pipe."
+    text = Page(render_audit_html(dataclasses.replace(audit, unrated_note=note), charts=False)).text
+    assert text.index(audit.headline[0].split(",")[0]) < text.index(audit.headline[1]) < text.index(note)
+    assert text.index(note) < text.index("Paid in this window")
+    assert 'class="third"' not in render_audit_html(audit, charts=False)
+
+
 def test_no_recommendation_at_all(audit: AuditStatement):
     empty = dataclasses.replace(audit, recommendations=(), savings=Unknown("nothing to combine"), behaviours=())
     text = Page(render_audit_html(empty)).text

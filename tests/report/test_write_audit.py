@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from gpuledger.advice.encode import to_json
+from gpuledger.cost.statement import BUCKETS
 from gpuledger.errors import UnknownName
 from gpuledger.report.write_audit import write_audit
 
@@ -29,13 +30,14 @@ def test_csv_rows_hold_unrounded_dollars(audit, unpriced_audit, tmp_path):
     rows = list(csv.DictReader(out["cost_by_gpu.csv"].read_text().splitlines()))
     assert [r["gpu_uuid"] for r in rows] == [g.gpu_uuid for g in audit.cost.by_gpu]
     paid = sum(Decimal(r["paid_usd"]) for r in rows)
-    parts = sum(Decimal(r[f"{b}_usd"]) for r in rows for b in ("productive", "stalled", "underused", "idle"))
-    assert paid == audit.cost.paid_usd > parts
+    assert paid == audit.cost.paid_usd == sum(Decimal(r[f"{b}_usd"]) for r in rows for b in BUCKETS)
+    assert all(Decimal(r["unrated_usd"]) > 0 for r in rows)
     advice = list(csv.DictReader(out["recommendations.csv"].read_text().splitlines()))
     assert [r["id"] for r in advice] == [r.id for r in audit.recommendations]
     blank = write_audit(unpriced_audit, tmp_path / "b", formats=("csv",), charts=False)
     rows = list(csv.DictReader(blank["cost_by_gpu.csv"].read_text().splitlines()))
-    assert {r["paid_usd"] for r in rows} == {""}
+    assert {r[name] for r in rows for name in ("paid_usd", *(f"{b}_usd" for b in BUCKETS))} == {""}
+    assert [r["price_words"] for r in rows] == [g.price_words for g in unpriced_audit.cost.by_gpu]
 
 
 def test_only_what_is_asked_for(audit, tmp_path):

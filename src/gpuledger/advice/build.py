@@ -17,7 +17,7 @@ from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.measured import with_measured
 from gpuledger.advice.recommend import Scale, recommend
 from gpuledger.advice.roi import roi_priced
-from gpuledger.advice.statement import AuditStatement
+from gpuledger.advice.statement import AuditStatement, RoiPriced
 from gpuledger.advice.stretches import read_stretches
 from gpuledger.advice.totals import combine_cases, total
 from gpuledger.catalog.offers import Offer
@@ -77,6 +77,13 @@ def audit_statement(
     per_kwh = None if usd_per_kwh is None else Decimal(str(usd_per_kwh))
     made = make_cases(stretches, bill, stock, limits, per_kwh)
     cases = with_measured(_with_hours(books, wanted, made, limits), read_counted(books), wanted)
+    return _advised(cost, cases, limits, roi_priced(stretches, cost, rules.targets))
+
+
+def _advised(
+    cost: CostStatement, cases: tuple[Case, ...], limits: Limits, roi: tuple[RoiPriced, ...]
+) -> AuditStatement:
+    """The cases with what to change about them, and what that saves."""
     findings = find_all(cases, limits)
     combined = combine_cases(findings)
     month = months_of(cost.projection, cost.end_ms - cost.start_ms)
@@ -90,7 +97,7 @@ def audit_statement(
         cases=cases,
         recommendations=recommendations,
         savings=savings,
-        roi_priced=roi_priced(stretches, cost, rules.targets),
+        roi_priced=roi,
         first=first_to_do(recommendations),
         headline=headline(cost, savings, recommendations, limits.unrated.sizable_from_ratio),
         unrated_note=unrated_note(cost, recommendations, limits.unrated.sizable_from_ratio),

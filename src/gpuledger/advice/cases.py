@@ -163,7 +163,8 @@ def _judge(klass: str, own: Sequence[Stretch], gpu: Gpu | None) -> Behaviour:
 
 def replace_class(judged: Behaviour, klass: str) -> Behaviour:
     """The class of most days, where all days together look like another."""
-    return Behaviour(klass, ("most days were so; all together:", *judged.evidence), judged.confidence)
+    seen = "; ".join(judged.evidence)
+    return Behaviour(klass, (f"most days were so; all together: {seen}",), judged.confidence)
 
 
 def add_up(rows: Iterable[Sums], names: Sequence[str] = SUMS) -> dict[str, Any]:

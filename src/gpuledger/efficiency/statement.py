@@ -7,11 +7,13 @@ A figure that is not known is an `Unknown` with the reason.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from gpuledger.physics.causes import LikelyCause
 from gpuledger.units import Unknown
 
 Figure = float | Unknown
+Direction = Literal["rising", "falling", "flat", "not known"]
 _NO_GPU = Unknown("no GPU was seen")
 
 
@@ -161,7 +163,7 @@ class Trend:
     slope_per_day: Figure
     slope_low: Figure
     slope_high: Figure
-    direction: str
+    direction: Direction
     change_at_ms: int | Unknown
     before: Figure
     after: Figure

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.efficiency.statement import HourRow, Trend
+from gpuledger.efficiency.statement import Direction, HourRow, Trend
 from gpuledger.efficiency.student import critical
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
 
@@ -70,7 +70,7 @@ def trend_of(series: str, at_ms: Sequence[float], values: Sequence[float]) -> Tr
     if isinstance(reach, Unknown):
         return Trend(series, slope, reach, reach, "not known", change, before, after, note)
     low, high = slope - reach, slope + reach
-    direction = "rising" if low > 0 else "falling" if high < 0 else "flat"
+    direction: Direction = "rising" if low > 0 else "falling" if high < 0 else "flat"
     return Trend(series, slope, low, high, direction, change, before, after, note)
 
 

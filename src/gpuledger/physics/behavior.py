@@ -175,8 +175,13 @@ def _while_running(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return found | {f"{name}_of_engine_ratio": np.minimum(1.0, v / running) for name, v in parts.items()}
 
 
+def _tells(name: str, found: Mapping[str, float]) -> bool:
+    """Whether a figure is known and says something: that nothing was seen to bounce may be the sampling's doing."""
+    return name in found and (name != "bounces_per_min" or found[name] > 0)
+
+
 def _behaviour(rule: Rule, found: Mapping[str, float], file: Rules) -> Behaviour:
-    evidence = [rule.says, *(file.figures[name].say(found[name]) for name in rule.named() if name in found)]
+    evidence = [rule.says, *(file.figures[name].say(found[name]) for name in rule.named() if _tells(name, found))]
     if (idle := found.get("idle_ratio", 0.0)) > 0 and "idle_ratio" not in rule.named():
         evidence.append(f"judged by the rest of the time: {file.figures['idle_ratio'].say(idle)}")
     if rule.klass == "spinning" and "nvlink_ratio" not in found:

@@ -65,6 +65,10 @@ class _Light(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     share_below_ratio: float
 
 
+class _Copies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pcie_from_bytes_per_s: float
+
+
 class _Bursts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     power_above_idle_from_ratio: float
 
@@ -85,6 +89,7 @@ class StateRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     capped: _Capped
     light: _Light
     bursts: _Bursts
+    copies: _Copies
     budgets: dict[str, Budget]
 
 
@@ -134,6 +139,7 @@ def judge(readings: Readings, facts: RowFacts, idle: Idle, n: int) -> Judged:
         still = activity < idle.activity_below_ratio
         if util is not None and (blank := np.isnan(activity)).any():
             still |= blank & (util < idle.util_below_ratio) & ~_draws_power(readings, facts, n)
+    still &= ~_copies(readings, n)
     state = _working(readings, facts, n)
     state[still] = State.IDLE
     state[np.isnan(busy)] = State.UNSTATED
@@ -149,6 +155,14 @@ def _draws_power(readings: Readings, facts: RowFacts, n: int) -> np.ndarray:
     most = facts.board_w if limit is None else np.where(np.isnan(limit), facts.board_w, limit)
     share = state_rules().bursts.power_above_idle_from_ratio
     return np.asarray(power >= facts.idle_w + share * (most - facts.idle_w))  # NaN, unknown, is not above
+
+
+def _copies(readings: Readings, n: int) -> np.ndarray:
+    """Rows with much PCIe traffic: the copy engines work without a kernel, and input on its way is not idleness."""
+    traffic = [readings[c] for c in ("pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s") if c in readings]
+    if not traffic:
+        return np.zeros(n, dtype=bool)
+    return np.asarray(np.nansum(traffic, axis=0) >= state_rules().copies.pcie_from_bytes_per_s)
 
 
 def _either(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:

@@ -8,6 +8,7 @@ How fast?         throughput.py answers; throughput_decode.py (one step of servi
 Where else?       migrate.py answers, with migrate_*.py; options.py and offers.py are what can be had, placing*.py if
                   and how fast it runs there, scoring.py, judging.py, guidelines.py and refusals.py weigh it
   configuration   migrate_config.py and migrate_schema.py, config_*.py, json_comments.py, reference/
-From the ledger?  from_ledger.py answers, with from_ledger_*.py; demand.py is what was measured, packing.py how it packs
+From the ledger?  from_ledger.py answers, with from_ledger_*.py; demand.py is what was measured (from
+                  busy_hours.py), packing.py how it packs
 data/             precisions, optimizers, kept tensors, overheads, links, efficiency factors, efforts: sources with each
 """

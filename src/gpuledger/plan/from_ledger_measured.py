@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpuledger.plan.demand import PHASES, Evidence, Load
+from gpuledger.plan.busy_hours import PHASES
+from gpuledger.plan.demand import Evidence, Load
 from gpuledger.plan.from_ledger_moves import Holding
 from gpuledger.plan.from_ledger_statement import Measured
 from gpuledger.units import Unknown

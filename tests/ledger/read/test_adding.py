@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.ledger.read.adding import Sums, added, distinct, runs
+from gpuledger.ledger.read.adding import Accumulator, Sums, added, distinct, runs
 
 HUGE = (1 << 63) - 1
 ROWS = st.lists(
@@ -50,8 +50,38 @@ def test_sums_do_not_depend_on_how_rows_are_cut(rows: list[tuple[int, int, int]]
     assert not found["none"].any()
 
 
+@given(ROWS, st.integers(1, 40), st.randoms())
+@settings(deadline=None)
+def test_an_accumulator_does_not_depend_on_order_or_cuts(rows: list[tuple[int, int, int]], size: int, random) -> None:
+    """Sums round once, at the end; the largest and the smallest are kept as they are."""
+    random.shuffle(rows)
+    found = Accumulator(most=("top",), least=("bottom",))
+    for start in range(0, len(rows), size):
+        a, b, values = (np.array(c, dtype=np.int64) for c in zip(*rows[start : start + size], strict=True))
+        found.add([a, b], {"x": values, "top": values, "bottom": values})
+    keys, sums = found.total()
+    pairs = list(zip(*(k.tolist() for k in keys), strict=True))
+    assert dict(zip(pairs, sums["x"].tolist(), strict=True)) == expected(rows)
+    for name, pick in (("top", max), ("bottom", min)):
+        assert dict(zip(pairs, sums[name].tolist(), strict=True)) == {
+            key: pick(v for a, b, v in rows if (a, b) == key) for key in pairs
+        }
+
+
+def test_an_accumulator_merges_as_it_grows() -> None:
+    """Pieces of half a million keys that are all the same stay as few as they are."""
+    found, size = Accumulator(), 1 << 18
+    key = np.arange(size, dtype=np.int64)
+    for _ in range(5):
+        found.add([key], {"x": key})
+    (keys,), sums = found.total()
+    assert len(keys) == size
+    assert (sums["x"] == 5.0 * keys).all()
+
+
 def test_nothing_was_added() -> None:
     assert Sums().total() == ([], {})
+    assert Accumulator().total() == ([], {})
 
 
 def test_keys_too_wide_for_one_number_are_counted_up_first() -> None:

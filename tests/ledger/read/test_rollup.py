@@ -12,8 +12,9 @@ from gpuledger.efficiency.encode import to_json
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.rollup import add_accounts, by_day
+from gpuledger.ledger.read.rollup import read_accounts
 from gpuledger.ledger.read.scope import Scope
+from gpuledger.physics.states import State
 from gpuledger.units import MS_PER_HOUR
 
 Make = Callable[..., Any]
@@ -24,7 +25,7 @@ def test_a_devices_latest_host_and_its_slow_days(books: Callable[..., Lake], lin
     fast = {"util": 0.9, "pif": 0.9, "bottleneck_ms": MS_PER_HOUR // 2}
     given = [(0, "old", slow), (25, "new", slow), (26, None, slow), (50, None, fast)]
     lake = books(*(line(hour, host=host, **how) for hour, host, how in given))
-    days = Books(lake, Scope()).accounts().days
+    days = read_accounts(Books(lake, Scope())).days
     assert (days.host, days.active, days.bottlenecked) == (["new"], [3], [2])
 
 
@@ -32,7 +33,7 @@ def test_accounts_do_not_depend_on_the_order_of_lines(books: Callable[..., Lake]
     given = [
         line(h, g, util=0.5, pif=0.4, namespace=n) for h in (0, 30) for g in ("GPU-b", "GPU-a") for n in ("n", None)
     ]
-    first, last = (Books(books(*rows), Scope()).accounts() for rows in (given, given[::-1]))
+    first, last = (read_accounts(Books(books(*rows), Scope())) for rows in (given, given[::-1]))
     assert first.labels == last.labels
     assert first.labels["gpu_uuid"] == ["GPU-a", "GPU-a", "GPU-b", "GPU-b"]
     assert first.labels["namespace"] == [None, "n", None, "n"]
@@ -46,7 +47,7 @@ def test_hours_of_a_day_are_made_one(books: Callable[..., Lake], line: Make) -> 
         *(line(h, g, util=0.5, slice_ppm=s) for h in range(4) for g, s in (("GPU-a", None), ("GPU-b", 500_000)))
     )
     reading = Books(lake, Scope(since_ms=line(1)["hour_ms"]))  # not at midnight: from hours
-    found = reading.accounts()
+    found = read_accounts(reading)
     assert found.sums["samples"].tolist() == [180, 180]
     assert np.isnan(found.slice_ppm[0])
     assert found.slice_ppm[1] == 500_000
@@ -70,7 +71,7 @@ def test_an_owner_is_a_workload_a_run_or_both_with_a_namespace(
 ) -> None:
     mine = line(0, "GPU-a", util=0.5, namespace="n", workload="w/1", run_id="r")
     other = line(1, "GPU-a", util=0.5, namespace="n/w", workload="2", run_id=None)
-    found = Books(books(mine, other), Scope(owners=(owner,))).accounts()
+    found = read_accounts(Books(books(mine, other), Scope(owners=(owner,))))
     assert found.sums["samples"].tolist() == [60]
 
 
@@ -84,24 +85,25 @@ def test_time_without_an_owner_can_be_asked_for(state: Callable[..., EfficiencyS
 def test_more_than_a_whole_number_holds_is_added_exactly(books: Callable[..., Lake], line: Make) -> None:
     most = (1 << 62) + 1
     lake = books(*(line(24 * d, util=0.5, tensor_ms=1, tensor_ppm_mhz_ms=most) for d in range(5)))
-    assert Books(lake, Scope()).accounts().sums["matrix"].tolist() == [float(5 * most)]
+    assert read_accounts(Books(lake, Scope())).sums["matrix"].tolist() == [float(5 * most)]
 
 
-def test_adding_up_twice_is_adding_up_once(books: Callable[..., Lake], line: Make) -> None:
-    lake = books(*(line(h, util=h / 10, pif=0.5, host=f"h{h % 2}") for h in range(9)))
-    reading = Books(lake, Scope())
-    whole = reading.accounts()
-    names = reading.names
-    rows = {c: np.zeros(2, np.int64) for c in ("samples", "active_ms", "bottleneck_ms", "active_pif_ms")}
-    rows |= {c: np.full(2, -1) for c in ("gpu_instance_id", "cluster", "namespace", "gpu_model", "tensor_precision")}
-    rows |= {"gpu_uuid": np.zeros(2, np.int64), "host": np.array([0, 1]), "day": np.array([3, 3])}
-    rows |= {"board_mw": np.full(2, np.nan), "slice_ppm": np.full(2, np.nan)}
-    rows |= {"first_ms": np.array([5, 7]), "last_ms": np.array([6, 9])}
-    once, twice = add_accounts(rows, names), add_accounts(by_day(rows), names)
-    assert once.days == twice.days
-    assert (
-        (once.first_ms.tolist(), once.last_ms.tolist())
-        == (twice.first_ms.tolist(), twice.last_ms.tolist())
-        == ([5], [9])
-    )
-    assert len(whole.device) == 1
+def test_states_power_limits_and_slices_are_accounts_of_their_own(books: Callable[..., Lake], line: Make) -> None:
+    rows = [line(0, util=0.5), line(1, util=0.5, state="matrix"), line(2, util=0.5, limit_mw=400_000)]
+    rows += [line(24, util=0.5), line(25, util=0.5, slice_ppm=500_000)]
+    found = read_accounts(Books(books(*rows), Scope()))
+    assert found.labels["state"] == ["matrix", *["plain"] * 3]
+    assert found.sums["state"].tolist() == [State.MATRIX, *[State.PLAIN] * 3]
+    assert found.limit_mw.tolist() == [700_000, 400_000, 700_000, 700_000]
+    assert found.sums["samples"].tolist() == [60, 60, 120, 60]
+    assert set(found.device.tolist()) == {0}
+
+
+def test_time_between_a_devices_samples_is_unobserved_whoever_is_asked_for(
+    books: Callable[..., Lake], line: Make
+) -> None:
+    """Three hours seen of six; half an hour of the last of them."""
+    half = {"observed_ms": MS_PER_HOUR // 2, "last_ms": line(5)["hour_ms"] + MS_PER_HOUR // 2}
+    lake = books(line(0, util=0.5), line(2, util=0.5, namespace="n2"), line(5, util=0.5, **half))
+    for scope in (Scope(), Scope(namespaces=("n2",))):
+        assert read_accounts(Books(lake, scope)).unobserved_ms == [3 * MS_PER_HOUR]

@@ -73,14 +73,20 @@ class Accumulator:
         """Take a piece. Keys are whole numbers from -1 on; every piece has the same columns."""
         if not len(keys[0]):
             return
-        heads, sums = self._grouped(list(keys), dict(columns))
-        for name in [n for n in sums if n not in self._ends and sums[n].dtype != np.float64]:
-            if name + _HIGH in self._columns or int(sums[name].max()) >= _SPLIT_FROM:
-                values = sums[name]
-                sums[name], sums[name + _HIGH] = values & (_HALF - 1), values >> _HALF_BITS
-                if self._keys and name + _HIGH not in self._columns:
+        whole = [n for n in columns if n not in self._ends and columns[n].dtype != np.float64]
+        given = dict(columns)
+        for name in whole:
+            if int(given[name].max()) >= (1 << 62) // len(given[name]):  # the sum of this piece could pass 2**63
+                given[name], given[name + _HIGH] = given[name] & (_HALF - 1), given[name] >> _HALF_BITS
+        heads, sums = self._grouped(list(keys), given)
+        for name in whole:
+            high = name + _HIGH
+            if high in sums or high in self._columns or int(sums[name].max()) >= _SPLIT_FROM:
+                if high not in sums:
+                    sums[name], sums[high] = sums[name] & (_HALF - 1), sums[name] >> _HALF_BITS
+                if self._keys and high not in self._columns:
                     before = self._columns[name]
-                    self._columns[name], self._columns[name + _HIGH] = before & (_HALF - 1), before >> _HALF_BITS
+                    self._columns[name], self._columns[high] = before & (_HALF - 1), before >> _HALF_BITS
         if not self._keys:
             self._keys, self._columns = heads, sums
             return

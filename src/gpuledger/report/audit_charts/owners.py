@@ -57,11 +57,11 @@ def _rows(found: list[tuple[CostRow, Dollars]]) -> list[Row]:
 def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     """Paid dollars of each namespace by bucket."""
     found = _priced(audit)
-    subtitle = "Dollars paid in the window by namespace and bucket, the dearest first."
+    subtitle = "Dollars paid in the window by namespace and bucket, the most expensive first."
     if not found:
         title = "What each namespace paid is not known"
         return Drawing(title, subtitle, f"{title}.", empty(theme, "not known: no namespace has a price"))
-    more = f" The {MOST} dearest of {len(found)}." if len(found) > MOST else ""
+    more = f" The {MOST} most expensive of {len(found)}." if len(found) > MOST else ""
     title, shown = _title(found), found[:MOST]
     order = [clip(row.name) for row, _ in shown]
     y = alt.Y("name:N", sort=order, title=None, axis=alt.Axis(domain=False, labelPadding=10, labelLimit=190))
