@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gpuledger.plain_text import csv_cell
+
 UTIL, POWER = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
 
 
@@ -258,7 +260,7 @@ class TestRowFaults:
         assert kept[0]["row"] == "8"
         assert kept[0]["file"] == str(tmp_path / "f.csv")
         if reason != "power_over_twice_the_board":
-            assert (kept[0]["column"], kept[0]["value"]) == (column, value)
+            assert (kept[0]["column"], kept[0]["value"]) == (column, csv_cell(value))
 
     def test_fail_on_rejects(self, cli, rows, tmp_path):
         good = write_rows(tmp_path / "good.csv", rows)

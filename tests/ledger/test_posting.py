@@ -364,6 +364,14 @@ def test_limits_and_slices_that_change_make_lines_of_their_own(limits):
     assert [(r["slice_ppm"], r["samples"]) for r in made] == [(None, 1), (142_857, 1), (428_571, 2)]
 
 
+def test_power_above_its_limit_counts_up_to_it_in_whole_milliwatts(limits):
+    """A limit of 300.1 W is 300.1000061 W in 32 bits; 400 W drawn for 2 s count as 300.1 W."""
+    rows = loop(*[{"gpu_util_ratio": 0.9, "power_w": 400.0, "power_limit_w": 300.1}] * 2)
+    (line,) = post(make.table(rows), limits).lines.to_pylist()
+    assert (line["limit_mw"], line["pif_uj"], line["power_uj"]) == (300_100, 300_100 * 2_000, 400_000 * 2_000)
+    assert (line["active_pif_uj"], line["state"]) == (line["pif_uj"], "capped")
+
+
 def test_pipes_without_a_clock_count_at_the_rated_one(limits):
     """Half of the tensor pipe for 2 s, of which 1 s at 1500 MHz and 1 s without a clock: the H200 is rated at 1830."""
     rows = loop(*[BUSY | {"tensor_ratio": 0.5, "sm_clock_mhz": mhz} for mhz in (1500.0, None)])

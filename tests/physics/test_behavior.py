@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,8 @@ from gpuledger.physics.behavior import (
     Class,
     check_rules,
     classify,
-    figures_of,
+    classify_rows,
+    figure_rows,
     load_rules,
 )
 from gpuledger.physics.signals import Signals
@@ -74,8 +76,9 @@ def test_without_counters_what_can_be_told_is_told() -> None:
         if found.klass in row["accepted_classes"]:
             right += 1
         else:
-            assert any("cannot be told apart" in line for line in found.evidence)
-    assert right == len(shipped) - 1
+            assert any("cannot be resolved at this sampling" in line for line in found.evidence)
+    # Tiny kernels, and a training loop that waits: these means do not hold its waits.
+    assert right == len(shipped) - 2
 
 
 @pytest.mark.parametrize(
@@ -158,12 +161,47 @@ anything = st.builds(
 
 @given(anything)
 def test_one_class_always_and_evidence_with_numbers(signals: Signals) -> None:
-    found = classify(signals)
     known = signals.known() & {"engine_ratio", "util_ratio", "sm_ratio"}
+    if not known:  # what is a wait follows from them
+        signals = dataclasses.replace(signals, wait_ratio=None)
+    found = classify(signals)
     assert found.klass in CLASSES if known else found.klass == NOT_KNOWN
     assert found.confidence in ("counters", "utilization", "none")
     if known:
         assert any(c.isdigit() for line in found.evidence for c in line)
+
+
+def figures_of(signals: list[Signals]) -> dict[str, np.ndarray]:
+    """The figures of several stretches at once."""
+    names = [f.name for f in dataclasses.fields(Signals) if f.name != "util_bins"]
+    rows = {n: np.array([np.nan if getattr(s, n) is None else getattr(s, n) for s in signals]) for n in names}
+    bins = np.array([[np.nan] * 20 if s.util_bins is None else s.util_bins for s in signals])
+    return figure_rows(rows, bins)
+
+
+def first_that_fits(figures: dict[str, float]) -> int:
+    """The slow and obvious way: rule by rule, those by counters first."""
+    rules = load_rules().rules
+    for basis in ("counters", "utilization"):
+        for number, rule in enumerate(rules):
+            wanted = [c.holds(figures) is True for c in rule.all]
+            some = [c.holds(figures) is True for c in rule.any]
+            if rule.by == basis and all(wanted) and (any(some) or not rule.any):
+                return number
+    return -1
+
+
+@given(st.lists(anything, min_size=1, max_size=8))
+def test_many_at_once_are_judged_as_each_by_itself(signals: list[Signals]) -> None:
+    figures, rules = figures_of(signals), load_rules().rules
+    found = classify_rows(figures).tolist()
+    for i, (number, one) in enumerate(zip(found, signals, strict=True)):
+        known = {name: float(v[i]) for name, v in figures.items() if not np.isnan(v[i])}
+        assert number == first_that_fits(known)
+        alone = classify(one)
+        assert alone.klass == (rules[number].klass if number >= 0 else NOT_KNOWN)
+        if number >= 0:
+            assert (alone.confidence, alone.evidence[0]) == (rules[number].by, rules[number].says)
 
 
 @given(anything)
@@ -186,9 +224,9 @@ def test_every_figure_is_used_and_every_class_has_a_rule() -> None:
     assert {r.klass for r in rules.rules} == CLASSES
     used = {name for rule in rules.rules for name in rule.named()} | {"idle_ratio"}
     assert used == set(rules.figures)
-    full = figures_of(signals_of(ROWS["h200_truth/lm_train_bf16_b16"]))
-    assert set(rules.figures) - set(full) == {"nvlink_ratio"}
-    assert set(full) <= set(rules.figures)
+    made = figures_of([Signals()])
+    assert used <= set(made)
+    assert set(made) <= set(rules.figures)
 
 
 def test_a_rule_with_a_figure_nobody_makes_is_refused() -> None:

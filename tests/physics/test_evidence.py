@@ -63,7 +63,7 @@ def test_an_architecture_nobody_measured_is_taken_as_one_and_said() -> None:
 def test_one_precision_only_has_no_range() -> None:
     volta = rates_of(V100)
     assert len(set(volta.per_activity["matrix"])) == 1
-    assert not any("not told" in note for note in volta.notes)
+    assert not any("unknown" in note for note in volta.notes)
 
 
 def test_vector_pipes() -> None:

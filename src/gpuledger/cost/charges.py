@@ -67,27 +67,29 @@ def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope) -> Iterable[Char
     """A stretch's time and dollars over owners and buckets; weights are milliseconds x share of the board."""
     length = stay.length_ms
     shares = [_share(stay, piece) for piece in pieces]
+    whole, board = _whole(stay, shares), _BOARD
+    if whole == _BOARD and all(share == _BOARD for share in shares):  # most often: small numbers are quicker
+        shares, whole, board = [1] * len(shares), 1, 1
     weights: dict[tuple[int, Bucket], int] = {}
     for i, (piece, share) in enumerate(zip(pieces, shares, strict=True)):
         if share is None:
             continue
         weights |= {(i, b): piece.sums[f"{b}_ms"] * share for b in _STATED}
         weights[i, "unobserved"] = piece.sums["unstated_ms"] * share
-    whole = _whole(stay, shares)
     # Lines cut by proportion, or slices next to their board, can hold more than the stretch; then all shrink alike.
     rest = 0 if None in shares else max(length * whole - sum(weights.values()), 0)
     weights[_NOBODY, "unobserved"] = rest
     known = min(length * whole, sum(weights.values()))
-    board_ms = round(Fraction(known, _BOARD))
+    board_ms = known if board == 1 else round(Fraction(known, board))
     times = split_whole(board_ms, weights)
     paid = None
     if stay.usd_per_h is not None:
-        rate = stay.usd_per_h if not stay.own_rate else stay.usd_per_h * Fraction(_BOARD, whole)
-        paid = split(cost_usd(known, rate / _BOARD), weights)
+        rate = stay.usd_per_h if not stay.own_rate else stay.usd_per_h * Fraction(board, whole)
+        paid = split(cost_usd(known, rate / board), weights)
     for i, owner in [*enumerate(pieces), (_NOBODY, None)]:
         if not _wanted(stay, owner, scope) or (owner is None and not rest):
             continue
-        share = _BOARD if owner is None else shares[i]
+        share = board if owner is None else shares[i]
         if share is None:
             assert owner is not None
             yield _unpriced(stay, owner)
@@ -97,8 +99,8 @@ def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope) -> Iterable[Char
         low, high = _range(stay, owed)
         yield Charge(
             stay, _device(stay, owner), *_owner(stay, owner), Times.of(mine), owed, low, high,
-            _of_board(owner, share), stay.price if stay.price is not None else Unknown("nothing was paid"),
-            round(Fraction(share, _SEVENTHS)),
+            _of_board(owner, share, board), stay.price if stay.price is not None else Unknown("nothing was paid"),
+            PPM if share == board else round(Fraction(share, _SEVENTHS)),
         )  # fmt: skip
 
 
@@ -146,13 +148,13 @@ def _range(stay: Stay, owed: Dollars | None) -> tuple[Decimal, Decimal]:
     return usd(Fraction(paid * price.low_usd / price.usd_per_h)), usd(Fraction(paid * price.high_usd / price.usd_per_h))
 
 
-def _of_board(piece: Piece | None, share: int) -> Mapping[str, int]:
+def _of_board(piece: Piece | None, share: int, board: int) -> Mapping[str, int]:
     """A slice's counters are of the slice: in terms of the board they weigh its share."""
     if piece is None:
         return {}
-    if share == _BOARD:
+    if share == board:
         return piece.sums
-    return {name: value if name == "samples" else value * share // _BOARD for name, value in piece.sums.items()}
+    return {name: value if name == "samples" else value * share // board for name, value in piece.sums.items()}
 
 
 def _owner(stay: Stay, piece: Piece | None) -> tuple[str | None, str | None, str | None]:

@@ -86,9 +86,9 @@ def _money(dollars: Dollars | Unknown, times: Times) -> Json:
     names = ("paid_usd", "buckets", "bucket_pct", "waste_usd", "waste_pct")
     out: Json = dict.fromkeys(names)
     if not isinstance(dollars, Unknown):
-        shares = {b: dollars.pct(v) for b, v in dollars.each().items()}
-        waste = dollars.waste_usd
-        figures = (as_text(dollars.paid_usd), _dollars(dollars), shares, as_text(waste), dollars.pct(waste))
+        paid, waste = dollars.paid_usd, dollars.waste_usd
+        shares = {b: float(100 * v / paid) if paid else 0.0 for b, v in dollars.each().items()}
+        figures = (as_text(paid), _dollars(dollars), shares, as_text(waste), float(100 * waste / paid) if paid else 0.0)
         out = dict(zip(names, figures, strict=True))
     return out | {"paid_h": times.paid_h, "bucket_h": _hours(times)}
 

@@ -59,6 +59,13 @@ class Plan:
         self.window, self.choice = window, choice
         self.rows = inventory.by_device if inventory else {}
         self.stays: list[Stay] = []
+        self._prices: dict[tuple[str | None, Paid | None], Price | Unknown] = {}
+
+    def _price(self, model: str | None, row: Paid | None) -> Price | Unknown:
+        """The price of a model, or of a row of the inventory; looked up once each."""
+        if (model, row) not in self._prices:
+            self._prices[model, row] = price_for(model, self.choice, row)
+        return self._prices[model, row]
 
     def make(self, devices: Sequence[Device]) -> list[Stay]:
         """Stays of every device seen, and of every device that is paid for but was not seen."""
@@ -86,7 +93,7 @@ class Plan:
         board = replace(newest, gpu_instance_id=None, first_ms=first, last_ms=last)
         paid = self._paid(board.gpu_uuid, first, last)
         for stretch, row in paid:
-            self._add(board, stretch, price_for(board.gpu_model, self.choice, row))
+            self._add(board, stretch, self._price(board.gpu_model, row))
         self._rest_unpaid(board, [stretch for stretch, _ in paid])
 
     def _paid(self, uuid: str, first: int, last: int) -> list[tuple[Stretch, Paid | None]]:
@@ -101,7 +108,7 @@ class Plan:
         """A slice with a row of its own: a price given there is the slice's, a price looked up is the board's."""
         stretch = row.within(self.window.start_ms, self.window.end_ms) or (0, 0)
         if stretch[0] < stretch[1]:
-            price = price_for(device.gpu_model, self.choice, row)
+            price = self._price(device.gpu_model, row)
             self._add(device, stretch, price, given=row.usd_per_h is not None)
         return stretch
 
@@ -121,7 +128,7 @@ class Plan:
             if stretch:
                 model = _model_of(row.instance)
                 device = Device(uuid, instance or None, model, None, row.region or None, *stretch)
-                self._add(device, stretch, price_for(model, self.choice, row), seen=False)
+                self._add(device, stretch, self._price(model, row), seen=False)
 
     def _add(
         self, device: Device, stretch: Stretch, price: Price | Unknown | None, *, given: bool = False, seen: bool = True

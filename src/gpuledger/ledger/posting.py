@@ -206,6 +206,7 @@ def _limit_w(readings: Mapping[str, np.ndarray], facts: RowFacts, n: int) -> np.
 
 def _with_others(batch: Batch, stamps: Stamps) -> np.ndarray:
     """Rows whose instant has another owner too; several pods of one owner do not count."""
+    assert stamps.row is not None
     change = batch.changes(schema.OWNER)
     change[stamps.row] = False
     return stamps.per_row(np.logical_or.reduceat(change, stamps.row))

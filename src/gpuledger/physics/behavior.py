@@ -40,7 +40,7 @@ class Wording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a figure reads in a sentence."""
 
     words: str
-    unit: Literal["percent", "GB/s", "times", "number", "seconds"]
+    unit: Literal["percent", "GB/s", "times", "number"]
 
     def say(self, value: float) -> str:
         """The figure in words."""
@@ -48,8 +48,6 @@ class Wording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             text = f"{100 * value:.0f} %" if value >= 0.0995 or value == 0 else f"{100 * value:.1f} %"
         elif self.unit == "GB/s":
             text = f"{value / 1e9:.1f} GB/s"
-        elif self.unit == "seconds":
-            text = f"{value / 1e3:g} s"
         else:
             text = f"{value:.1f}" if value < 100 else f"{value:.0f}"
         return self.words.format(value=text)
@@ -128,7 +126,7 @@ def classify_rows(figures: Mapping[str, np.ndarray], rules: Rules | None = None)
 
 
 _PLAIN = (
-    "idle_ratio", "wait_ratio", "step_ms", "nvlink_ratio", "pcie_bytes_per_s", "held_ratio", "fb_used_ratio",
+    "idle_ratio", "wait_ratio", "nvlink_ratio", "pcie_bytes_per_s", "held_ratio", "fb_used_ratio",
     "util_ratio", "mem_copy_ratio", "power_ratio", "power_above_idle_ratio", "clock_ratio", "bounces_per_min",
 )  # fmt: skip
 
@@ -138,7 +136,7 @@ def figure_rows(signals: Mapping[str, np.ndarray], util_bins: np.ndarray | None)
     found = {name: signals[name] for name in _PLAIN}
     blank = np.full(len(found["util_ratio"]), np.nan)
     low, high = (blank, blank) if util_bins is None else (util_bins[:, :_LOW].sum(1), util_bins[:, _HIGH:].sum(1))
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         per_util = np.where(
             signals["util_ratio"] > 0, signals["power_above_idle_ratio"] / signals["util_ratio"], np.nan
         )
@@ -171,7 +169,7 @@ def _while_running(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     whole = np.where(np.isnan(engine), np.where(some, stands_in, np.nan), engine)
     found = {"engine_ratio": whole}
     running = np.where(whole > _ENGINE_FLOOR, whole, np.nan)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         return found | {f"{name}_of_engine_ratio": np.minimum(1.0, v / running) for name, v in parts.items()}
 
 

@@ -24,13 +24,11 @@ class Signals:
 
     *_ratio of a counter is its activity; wait_ratio is the time waited between pieces of work, bounces_per_min how
     often; power_above_idle_ratio is (power - idle) / (limit - idle); held_ratio is memory used over the amount from
-    which idle time counts as held. util_bins are shares of the time, lowest first; step_ms is the time a sample
-    stands for.
+    which idle time counts as held. util_bins are shares of the time, lowest first.
     """
 
     idle_ratio: float | None = None
     wait_ratio: float | None = None
-    step_ms: float | None = None
     engine_ratio: float | None = None
     sm_ratio: float | None = None
     occupancy_ratio: float | None = None
@@ -107,7 +105,6 @@ def signal_rows(sums: Mapping[str, np.ndarray], facts: GpuFacts, idle: Idle | No
     return {
         "idle_ratio": np.minimum(1.0, _over(sums["resting_ms"], sums["all_ms"])),
         "wait_ratio": _over(waits, observed),
-        "step_ms": _over(observed, sums["samples"]),
         "bounces_per_min": _over(sums["waits"] * MS_PER_MIN, observed),
         "util_ratio": mean("util"),
         "clock_ratio": _over(_over(sums["clock_mhz_ms"], sums["clock_ms"]), facts.rated_mhz),

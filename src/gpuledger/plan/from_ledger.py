@@ -28,7 +28,7 @@ from gpuledger.cost.pricing import Price
 from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.scope import UNALLOCATED, Scope
+from gpuledger.ledger.read.scope import Scope, namespace_name
 from gpuledger.plan.demand import Load, read_loads
 from gpuledger.plan.from_ledger_market import Market
 from gpuledger.plan.from_ledger_moves import Holding
@@ -83,10 +83,10 @@ def _holdings(charges: Sequence[Charge], loads: Sequence[Load], cases: Sequence[
     """Every charge in exactly one holding: by namespace and GPU model."""
     grouped: dict[Key, list[Charge]] = {}
     for charge in charges:
-        grouped.setdefault((charge.namespace or UNALLOCATED, charge.device.gpu_model), []).append(charge)
+        grouped.setdefault((namespace_name(charge.namespace), charge.device.gpu_model), []).append(charge)
     seen: dict[Key, list[Load]] = {}
     for load in loads:
-        seen.setdefault((load.namespace or UNALLOCATED, load.gpu_model), []).append(load)
+        seen.setdefault((namespace_name(load.namespace), load.gpu_model), []).append(load)
     return [_holding(key, grouped[key], seen.get(key, []), cases) for key in sorted(grouped, key=str)]
 
 
@@ -101,7 +101,7 @@ def _holding(key: Key, charges: Sequence[Charge], loads: Sequence[Load], cases: 
         for bucket, amount in parts.items():
             own[bucket] += amount
         hours[charge.device.name] = hours.get(charge.device.name, 0.0) + charge.times.paid_ms / MS_PER_HOUR
-    mine = [c for c in cases if (c.namespace or UNALLOCATED, c.gpu_model) == key]
+    mine = [c for c in cases if (namespace_name(c.namespace), c.gpu_model) == key]
     return Holding(
         namespace=namespace,
         gpu_model=model,

@@ -120,7 +120,8 @@ def findings(report: Json) -> Iterator[RenderableType]:
         yield f"[bold]{number}. {escape(found['title'])}[/]"
         saved = f"[green]{escape(found['gain_words'])}[/] [dim]({escape(found.get('source', ''))})[/]"
         yield Padding(f"{escape(found['why'])}\n{saved}", (0, 0, 0, 3))
-        yield Padding(Text(visible(found["change"].rstrip(), lines=True), style="cyan", no_wrap=True, overflow="ignore"), (0, 0, 0, 5))
+        change = visible(found["change"].rstrip(), lines=True)
+        yield Padding(Text(change, style="cyan", no_wrap=True, overflow="ignore"), (0, 0, 0, 5))
 
 
 def shown_unknown(report: Json) -> list[str]:

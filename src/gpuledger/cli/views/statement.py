@@ -75,9 +75,9 @@ def headline(statement: EfficiencyStatement) -> Table:
     return table
 
 
-def findings(lines: Iterable[str]) -> RenderableType | None:
+def findings(lines: Iterable[str], heading: str = "Findings") -> RenderableType | None:
     """What the figures say, in words."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0), title="Findings")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0), title=heading)
     table.title_style, table.title_justify = "bold", "left"
     table.add_column(no_wrap=True)
     table.add_column()
@@ -141,7 +141,7 @@ def health(statement: EfficiencyStatement) -> RenderableType | None:
     """GPUs with faults or held down by heat; one sentence where there are none."""
     found = statement.health
     if not found.rows:
-        return f"[bold]Health[/]\n{escape(health_words(found))}" if found.gpus else None
+        return findings([health_words(found)], "Health") if found.gpus else None
     table = plain_table(f"{count(len(found.rows), 'GPU')} with faults or held down by heat")
     table.add_column("GPU", no_wrap=True)
     table.add_column("host", overflow="fold")

@@ -68,43 +68,51 @@ class Accumulator:
         # Rows with keys not met before wait until they are many.
         self._new: list[tuple[list[np.ndarray], dict[str, np.ndarray]]] = []
         self._new_rows = 0
+        self._sizes: list[int] = []
+        self._held = np.zeros(0, np.int64)
 
     def add(self, keys: Sequence[np.ndarray], columns: Mapping[str, np.ndarray]) -> None:
         """Take a piece. Keys are whole numbers from -1 on; every piece has the same columns."""
         if not len(keys[0]):
             return
-        whole = [n for n in columns if n not in self._ends and columns[n].dtype != np.float64]
-        given = dict(columns)
-        for name in whole:
-            if int(given[name].max()) >= (1 << 62) // len(given[name]):  # the sum of this piece could pass 2**63
-                given[name], given[name + _HIGH] = given[name] & (_HALF - 1), given[name] >> _HALF_BITS
-        heads, sums = self._grouped(list(keys), given)
-        for name in whole:
-            high = name + _HIGH
-            if high in sums or high in self._columns or int(sums[name].max()) >= _SPLIT_FROM:
-                if high not in sums:
-                    sums[name], sums[high] = sums[name] & (_HALF - 1), sums[name] >> _HALF_BITS
-                if self._keys and high not in self._columns:
-                    before = self._columns[name]
-                    self._columns[name], self._columns[high] = before & (_HALF - 1), before >> _HALF_BITS
+        heads, sums = self._in_halves(list(keys), dict(columns))
         if not self._keys:
             self._keys, self._columns = heads, sums
             return
-        mine, theirs = _combined(self._keys, heads)
+        mine, theirs = self._numbered(heads)
         place = np.searchsorted(mine, theirs)
         met = np.zeros(len(theirs), dtype=bool)
         inside = place < len(mine)
         met[inside] = mine[place[inside]] == theirs[inside]
         at = place[met]
+        all_met = bool(met.all())
         for name, values in sums.items():
-            into, part = self._columns[name], values if met.all() else values[met]
-            into[at] = self._ends.get(name, np.add)(into[at], part)
-        if not met.all():
+            if name in self._ends or values.any():  # most columns of most fleets are zero
+                into = self._columns[name]
+                into[at] = self._ends.get(name, np.add)(into[at], values if all_met else values[met])
+        if not all_met:
             new = np.flatnonzero(~met)
             self._new.append(([key[new] for key in heads], {name: values[new] for name, values in sums.items()}))
             self._new_rows += len(new)
             if self._new_rows > max(len(mine) // 4, _NEW_ROWS):
                 self._take_in()
+
+    def _in_halves(
+        self, keys: list[np.ndarray], columns: dict[str, np.ndarray]
+    ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+        """A piece added up by key, columns of large numbers in halves, and those held so far likewise."""
+        whole = [n for n in columns if n not in self._ends and columns[n].dtype != np.float64]
+        for name in whole:
+            if int(columns[name].max()) >= (1 << 62) // len(keys[0]):  # the sum of this piece could pass 2**63
+                columns[name], columns[name + _HIGH] = _split(columns[name])
+        heads, sums = self._grouped(keys, columns)
+        for name in whole:
+            high = name + _HIGH
+            if high not in sums and (high in self._columns or int(sums[name].max()) >= _SPLIT_FROM):
+                sums[name], sums[high] = _split(sums[name])
+            if high in sums and self._keys and high not in self._columns:
+                self._columns[name], self._columns[high] = _split(self._columns[name])
+        return heads, sums
 
     def _take_in(self) -> None:
         """Put the rows with new keys where they belong. Rarely, as it moves all rows."""
@@ -117,6 +125,19 @@ class Accumulator:
         for name in self._columns:
             columns[name] = np.concatenate([table.get(name, np.zeros(len(k[0]), np.int64)) for k, table in tables])
         self._keys, self._columns = self._grouped(keys, columns)
+        self._sizes = []
+
+    def _numbered(self, heads: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """One number for the keys of each row held and of each row of a piece; those held are numbered seldom."""
+        wanted = [int(key.max()) + 2 for key in heads]
+        if not self._sizes or any(w > s for w, s in zip(wanted, self._sizes, strict=True)):
+            most = (max(w, int(k.max()) + 2) for w, k in zip(wanted, self._keys, strict=True))
+            self._sizes = [m + m // 4 + 1 for m in most]  # room to grow
+            if math.prod(self._sizes) >= 1 << 62:
+                self._sizes = []
+                return _combined(self._keys, heads)
+            self._held = _in_one(self._keys, self._sizes)
+        return self._held, _in_one(heads, self._sizes)
 
     def _grouped(
         self, keys: list[np.ndarray], columns: dict[str, np.ndarray]
@@ -124,9 +145,13 @@ class Accumulator:
         order, starts = runs([key + 1 for key in keys])
         if len(starts) == len(keys[0]) and order is None:
             return [np.array(key) for key in keys], {name: np.array(values) for name, values in columns.items()}
-        out = {}
+        out, alone = {}, len(starts) == len(keys[0])
         for name, values in columns.items():
-            out[name] = self._ends.get(name, np.add).reduceat(values if order is None else values[order], starts)
+            if name not in self._ends and not values.any():  # most columns of most fleets are zero
+                out[name] = np.zeros(len(starts), values.dtype)
+                continue
+            ordered = values if order is None else values[order]
+            out[name] = ordered if alone else self._ends.get(name, np.add).reduceat(ordered, starts)
         first = starts if order is None else order[starts]
         return [key[first] for key in keys], out
 
@@ -143,6 +168,19 @@ class Accumulator:
             else:
                 out[name] = values.astype(np.float64) if high is None else high.astype(np.float64) * _HALF + values
         return self._keys, out
+
+
+def _split(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The low and the high halves of whole numbers."""
+    return values & (_HALF - 1), values >> _HALF_BITS
+
+
+def _in_one(keys: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+    """Keys from -1 on as one number each, in the same order."""
+    out = np.zeros(len(keys[0]), np.int64)
+    for key, size in zip(keys, sizes, strict=True):
+        out = out * size + (key + 1)
+    return out
 
 
 def _combined(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
