@@ -128,8 +128,9 @@ def main() -> int:
                     command = [sys.executable, "-m", "gpuledger", verb, "--lake", str(books), "--json"]
                     seconds, cpu, peak = measured(command)
                     per = 1e6 * seconds / (gpus * args.days)
-                    rows.append({"gpus": gpus, "days": args.days, "grain": grain, "lines": count, "statement": verb,
-                                 "seconds": seconds, "cpu_s": cpu, "peak_mib": peak / 1024, "us_per_device_day": per})  # fmt: skip
+                    row = {"gpus": gpus, "days": args.days, "grain": grain, "lines": count, "statement": verb}
+                    used = {"seconds": seconds, "cpu_s": cpu, "peak_mib": peak / 1024, "us_per_device_day": per}
+                    rows.append(row | used)
                     print(f"{gpus:8,} {grain:>5} {count:12,} {verb:>9} {seconds:8.2f} {cpu:7.2f} {peak / 1024:9,.0f} "
                           f"{per:13.2f}", flush=True)  # fmt: skip
                 if not args.keep:

@@ -20,6 +20,10 @@ _SOURCES = {
 }
 
 
+_BY_POWER = (
+    "rfu_power_pct (realized FLOPS utilization, RFU, by power) is 100 x PIF (power intensity factor): power over the power "
+    "limit in force, else over board power. Readings above the limit count as the limit. It measures watts, not FLOPs."
+)
 _COUNTERS = (
     "rfu_counters_pct is pipe activity x SM clock x SMs x FLOP per clock per SM over the dense peak at the reference "
     "precision (bf16, or fp16 where the GPU has no bf16) and rated clock."
@@ -42,7 +46,7 @@ def assumptions(
     said = [
         "Times are UTC. The window is exact to the millisecond: hours that it cuts are posted again from samples.",
         "Means are weighted by time: a sample stands for the time to its device's next one, at most 2.5 median steps.",
-        "rfu_power_pct is RFU as published (S0): 100 x PIF, power over board power. It measures watts, not FLOPs.",
+        _BY_POWER,
         "rfu_power_idle_corrected_pct takes the catalog's idle power off both power and board power.",
         _COUNTERS,
         f"Achievable TFLOPS: {_SOURCES[achievable]} ({achievable}). Realized TFLOPS by power are achievable x PIF.",

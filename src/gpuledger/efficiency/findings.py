@@ -38,7 +38,7 @@ def _headline(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
         return None
     text = f"{_gpus(s.gpus)} reported {util:.1f} % utilization"
     if not isinstance(rfu, Unknown) and not isinstance(gap, Unknown):
-        text += f"; by power they used {rfu:.1f} % of what they can, a gap of {gap:.1f} points"
+        text += f"; they drew {rfu:.1f} % of their power limit, a gap of {gap:.1f} points"
     if isinstance(counted, Range):
         between = f", between {counted.low:.0f} and {counted.high:.0f}" if counted.high - counted.low >= 1 else ""
         text += f"; by their own counters {counted.middle:.0f} % of the dense peak{between}"

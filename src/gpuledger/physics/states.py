@@ -275,7 +275,7 @@ def _capped(readings: Readings, facts: RowFacts) -> np.ndarray | None:
     if limit is None or power is None:
         return None
     rule, bits = state_rules().capped, readings.get("throttle_bits")
-    low = ~(limit >= rule.limit_below_board_ratio * facts.board_w)
+    low = limit < rule.limit_below_board_ratio * facts.board_w  # an unknown board power is not above anything
     capped = low & (power >= rule.power_from_limit_ratio * limit)
     if bits is not None:
         said = ~np.isnan(bits)

@@ -17,7 +17,7 @@ Kind = Literal["fewer", "slices", "other"]
 Level = Literal["low", "medium", "high"]
 WELL_OPTIMIZED = "already well optimized"
 # What becomes of some GPUs; the verdict says it in words.
-Outcome = Literal["unallocated", "unknown GPU", "not sampled", "move", "stay", "well optimized"]
+Outcome = Literal["unallocated", "unknown GPU", "not sampled", "move", "stay", "not rated", "well optimized"]
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
         holding.usd_per_gpu_h if isinstance(holding.usd_per_gpu_h, Unknown) else _cents(paid, month)
     )
     lost = waste / paid if paid else ZERO
-    outcome = _outcome(holding, best, lost, limits)
+    unrated = _sum(holding.paid.values(), ("unrated",)) / paid if paid else ZERO
+    outcome = _outcome(holding, best, lost, unrated, limits)
     host = _cheaper_host(holding, limits, market)
     saved = best.saving_month if best is not None else MonthRange(ZERO, ZERO, ZERO)
     return HoldingPlan(
@@ -84,7 +85,7 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
         month_now_usd=now,
         month_after_usd=now if isinstance(now, Unknown) or isinstance(saved, Unknown) else now - saved.middle_usd,
         outcome=outcome,
-        verdict=_verdict(holding, outcome, best, moves, lost),
+        verdict=_verdict(holding, outcome, best, moves, lost, unrated),
         move=best,
         runners_up=tuple(m for m in moves if m is not best)[: settings_file().runners_up],
         refused=tuple(refused),
@@ -206,7 +207,7 @@ def _spot(holding: Holding, gpu: Gpu, limits: Limits) -> tuple[Lever | None, str
     return Lever("spot", "rate", parts[0], parts[1], parts[2], ("moved",)), cut.words
 
 
-def _outcome(holding: Holding, best: Move | None, waste: Decimal, limits: Limits) -> Outcome:
+def _outcome(holding: Holding, best: Move | None, waste: Decimal, unrated: Decimal, limits: Limits) -> Outcome:
     if holding.namespace == UNALLOCATED:
         return "unallocated"
     if isinstance(holding.gpu, Unknown):
@@ -215,10 +216,15 @@ def _outcome(holding: Holding, best: Move | None, waste: Decimal, limits: Limits
         return "not sampled"
     if best is not None:
         return "move"
-    return "stay" if waste >= Decimal(str(limits.idle.idle_heavy_from_ratio)) else "well optimized"
+    much = Decimal(str(limits.idle.idle_heavy_from_ratio))
+    if waste >= much:
+        return "stay"
+    return "not rated" if waste + unrated >= much else "well optimized"
 
 
-def _verdict(holding: Holding, outcome: Outcome, best: Move | None, moves: Sequence[Move], waste: Decimal) -> str:
+def _verdict(
+    holding: Holding, outcome: Outcome, best: Move | None, moves: Sequence[Move], waste: Decimal, unrated: Decimal
+) -> str:
     if outcome == "unallocated":
         return "nobody's time: release it or give it an owner; gpuledger audit says which GPUs"
     if isinstance(holding.gpu, Unknown):
@@ -232,6 +238,10 @@ def _verdict(holding: Holding, outcome: Outcome, best: Move | None, moves: Seque
         first = f"the best move ({_words(moves[0])}) would save {moves[0].saving.middle_pct:.1f} % only"
     if outcome == "stay":
         return f"stay: {first}; {100 * waste:.0f} % of it is waste that other changes reach: gpuledger audit"
+    if outcome == "not rated":
+        return (
+            f"stay for now: {first}; {100 * unrated:.0f} % of it cannot be rated by what is recorded: gpuledger audit"
+        )
     return f"{WELL_OPTIMIZED}: {first}"
 
 
