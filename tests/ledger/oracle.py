@@ -194,7 +194,7 @@ def _capped(row: Row) -> bool:
     if limit is None or power is None:
         return False
     rule = RULES["capped"]
-    if gpu is not None and limit >= rule["limit_below_board_ratio"] * gpu.board_power_w.value:
+    if gpu is None or limit >= rule["limit_below_board_ratio"] * gpu.board_power_w.value:
         return False
     return power >= rule["power_from_limit_ratio"] * limit and (bits is None or any(bits & b for b in POWER_CAPS))
 

@@ -21,8 +21,9 @@ _SOURCES = {
 
 
 _BY_POWER = (
-    "rfu_power_pct (realized FLOPS utilization, RFU, by power) is 100 x PIF (power intensity factor): power over the power "
-    "limit in force, else over board power. Readings above the limit count as the limit. It measures watts, not FLOPs."
+    "rfu_power_pct (realized FLOPS utilization, RFU, by power) is 100 x PIF (power intensity factor): power over the "
+    "power limit in force, else over board power. Readings above the limit count as the limit. It measures watts, not "
+    "FLOPs."
 )
 _COUNTERS = (
     "rfu_counters_pct is pipe activity x SM clock x SMs x FLOP per clock per SM over the dense peak at the reference "

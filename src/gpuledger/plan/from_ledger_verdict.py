@@ -236,13 +236,11 @@ def _verdict(
     first = "no move carries the demand for less"
     if moves:
         first = f"the best move ({_words(moves[0])}) would save {moves[0].saving.middle_pct:.1f} % only"
-    if outcome == "stay":
-        return f"stay: {first}; {100 * waste:.0f} % of it is waste that other changes reach: gpuledger audit"
-    if outcome == "not rated":
-        return (
-            f"stay for now: {first}; {100 * unrated:.0f} % of it cannot be rated by what is recorded: gpuledger audit"
-        )
-    return f"{WELL_OPTIMIZED}: {first}"
+    staying = {
+        "stay": f"stay: {first}; {100 * waste:.0f} % of it is waste that other changes reach: gpuledger audit",
+        "not rated": f"stay for now: {first}; {100 * unrated:.0f} % of it cannot be rated: see gpuledger audit",
+    }
+    return staying.get(outcome, f"{WELL_OPTIMIZED}: {first}")
 
 
 def _words(move: Move) -> str:
