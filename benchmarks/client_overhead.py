@@ -25,10 +25,10 @@ from typing import Any
 
 import msgspec
 
-from gpuledger.scaling.bench import Bench, Station
-from gpuledger.scaling.load import Load
-from gpuledger.scaling.runner import run_bench
-from gpuledger.scaling.targets.sse import _decode
+from gpuledger.bench.load import Load
+from gpuledger.bench.plan import Bench, Station
+from gpuledger.bench.runner import run_bench
+from gpuledger.bench.targets.sse import _decode
 from gpuledger.units import known
 
 TOKENS = 32

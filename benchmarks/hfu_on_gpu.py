@@ -37,8 +37,8 @@ from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.measures import PIPES
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.pipes import realized
-from gpuledger.training.meter import Meter
-from gpuledger.training.meter_report import to_json as report_json
+from gpuledger.training.meter.meter import Meter
+from gpuledger.training.meter.report import to_json as report_json
 from gpuledger.units import Unknown
 
 BAR_PCT = 15.0
@@ -48,7 +48,7 @@ READ = ("sm_clock_mhz", "power_w", "gpu_util_ratio", "engine_ratio", "sm_ratio",
         "pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s", *(f"{p}_ratio" for p in PIPES))  # fmt: skip
 RECORDER = """
 import sys
-from gpuledger.lake.record import record
+from gpuledger.recording.record import record
 with record(sys.argv[1], device=sys.argv[2], of_job=False, labels={"tensor_precision": "bf16"}):
     print("ready", flush=True)
     sys.stdin.read()

@@ -25,8 +25,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from gpuledger.catalog.models import Model, TransformerShape, get_model
-from gpuledger.plan.memory import memory
-from gpuledger.plan.memory_setup import Setup
+from gpuledger.plan.memory.parts import memory
+from gpuledger.plan.setup import Setup
 
 HERE = Path(__file__).parent
 CHUNK_TOKENS = 8192

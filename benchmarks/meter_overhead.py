@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gpuledger.training.meter import Meter
+from gpuledger.training.meter.meter import Meter
 
 BAR_PCT = 0.5
 WARM_STEPS = 8

@@ -30,13 +30,13 @@ from plan_rows import (
 )
 
 from gpuledger.catalog.gpus import get_gpu
+from gpuledger.plan.guide.size_shapes import dense_model
 from gpuledger.plan.links import way
-from gpuledger.plan.memory import memory
-from gpuledger.plan.memory_facts import overheads
-from gpuledger.plan.memory_setup import Setup
-from gpuledger.plan.size_shapes import dense_model
-from gpuledger.plan.throughput import prefill_rate, step_s, train_rate
-from gpuledger.plan.throughput_facts import factors
+from gpuledger.plan.memory.facts import overheads
+from gpuledger.plan.memory.parts import memory
+from gpuledger.plan.setup import Setup
+from gpuledger.plan.speed.facts import factors
+from gpuledger.plan.speed.throughput import prefill_rate, step_s, train_rate
 from gpuledger.units import Unknown
 
 # Rajbhandari et al. 2020, figure 1: 7.5 B parameters on 64 GPUs, GB of model states by ZeRO stage.

@@ -20,7 +20,7 @@ from pathlib import Path
 JOB = Path(__file__).resolve().parents[1] / "examples" / "train_lm.py"
 RECORDER = """
 import json, resource, sys, time
-from gpuledger.lake.record import record
+from gpuledger.recording.record import record
 with record(sys.argv[1], device="nvml", of_job=False) as run:
     before, start = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
     print("ready", flush=True)

@@ -16,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from gpuledger.lake.record import Recording, open_device
-from gpuledger.telemetry.live.device import Source
-from gpuledger.telemetry.live.sampler import Sampler
+from gpuledger.devices.device import Source
+from gpuledger.devices.sampler import Sampler
+from gpuledger.recording.record import Recording, open_device
 
 RECORDING = Path(__file__).parents[1] / "tests" / "data" / "h200_replay.csv.gz"
 
@@ -35,9 +35,9 @@ def open_source(device: str, gpus: int) -> Source:
         return open_device(device)
     from dataclasses import replace
 
-    from gpuledger.telemetry.live.nvml import NvmlSource
-    from gpuledger.testing.fake_nvml import FakeNvml
-    from gpuledger.testing.replay import boards_from_csv
+    from gpuledger.devices.nvml import NvmlSource
+    from gpuledger.devices.replay.doors import boards_from_csv
+    from gpuledger.devices.replay.fake_nvml import FakeNvml
 
     (board,) = boards_from_csv(device.partition(":")[2])
     return NvmlSource(FakeNvml([replace(board, uuid=f"GPU-replay-{i}") for i in range(gpus)]))

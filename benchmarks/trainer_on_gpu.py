@@ -138,8 +138,8 @@ class Clock:
 
 def untimed_steps() -> int:
     """How many steps the meter lets pass before it times: what loads, compiles and fills caches is in them."""
-    from gpuledger.training.meter import WARMUP
-    from gpuledger.training.meter_sync_debug import WINDOW_STEPS
+    from gpuledger.training.meter.meter import WARMUP
+    from gpuledger.training.meter.sync_debug import WINDOW_STEPS
 
     return WARMUP + (WINDOW_STEPS if CUDA else 0)
 
@@ -148,7 +148,7 @@ def with_hugging_face(size: Size, mode: Mode, steps: int, clock: Clock) -> Any:
     """The meter's report of `Trainer.train()`."""
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
-    from gpuledger.training.hf_callback import MeterCallback
+    from gpuledger.training.meter.hf_callback import MeterCallback
 
     class Ends(TrainerCallback):  # type: ignore[misc]
         def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
@@ -172,7 +172,7 @@ def with_hugging_face(size: Size, mode: Mode, steps: int, clock: Clock) -> Any:
 def with_lightning(size: Size, mode: Mode, steps: int, clock: Clock) -> Any:
     """The meter's report of `Trainer.fit()`."""
     lightning = importlib.import_module(LIGHTNING)
-    from gpuledger.training.lightning_callback import MeterCallback
+    from gpuledger.training.meter.lightning_callback import MeterCallback
 
     class Module(lightning.LightningModule):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:
@@ -201,7 +201,7 @@ def with_lightning(size: Size, mode: Mode, steps: int, clock: Clock) -> Any:
 
 def compared(name: str, mode: Mode, size: Size, report: Any, clock: Clock) -> dict[str, Any]:
     """What the meter reports next to what the pencil finds."""
-    from gpuledger.training.meter_report import to_json
+    from gpuledger.training.meter.report import to_json
 
     told = to_json(report)
     seen, work = told["seen"], told["seen"]["work"] or {}

@@ -13,6 +13,6 @@ from __future__ import annotations
 
 from gpuledger.cli.analyzer import AWSGPUMigrationAnalyzer
 from gpuledger.cli.analyzer_report import MigrationReport
-from gpuledger.plan.migrate_schema import ModelSize, WorkloadType
+from gpuledger.plan.guide.schema import ModelSize, WorkloadType
 
 __all__ = ["AWSGPUMigrationAnalyzer", "MigrationReport", "ModelSize", "WorkloadType"]

@@ -4,17 +4,20 @@ The rooms, each of which uses only those above it:
 
     errors, units, registry   what can go wrong, in which unit, who can do it
     catalog       facts as files: GPUs, models, offers, thresholds, each figure with its source
-    telemetry     what a GPU reports: columns, sources, the live sampler, a synthetic fleet
+    telemetry     what a GPU reports: columns, sources, a synthetic fleet
     physics       what readings mean: states, work by pipe, behavior, causes
-    testing       what is not there: replayed GPUs, a scripted model server, faults
-    lake          where samples rest: import, recording, atomic commits, retention
+    devices       live GPUs: NVML, AMD, a replayed recording, the sampler
+    testing       what is not there: a scripted model server, processes that hold a GPU
+    lake          where samples rest: import, atomic commits, retention
+    recording     a recording around a command or a host: ownership, notes, child processes
     ledger        one line per device, hour, owner and state: whole numbers, no dollars
     efficiency    what the hardware did: the efficiency statement
     cost          what it cost: prices, seven buckets that always sum, honest savings
     advice        what to change: one rule a file, and the audit
     training      what a job can count itself: FLOPs, MFU, the meter, the tuner, calibrate
     plan          where to run: memory fit, throughput, moves
-    scaling       how N GPUs do as one: benchmark runner, analysis, verdicts on claims
+    bench         how a service does under load: the runner, targets, results
+    scaling       how N GPUs do as one: analysis, verdicts on claims
     report        charts and documents
     cli           the command line
 
@@ -41,17 +44,17 @@ if TYPE_CHECKING:
     from gpuledger.efficiency.encode import to_json
     from gpuledger.efficiency.statement import EfficiencyStatement
     from gpuledger.errors import GpuledgerError
-    from gpuledger.lake.command import CommandRun, run_command
     from gpuledger.lake.importing import ImportResult, import_files
     from gpuledger.lake.layout import Lake
-    from gpuledger.lake.record import Recording, record, recorded
     from gpuledger.ledger.engine import PostingResult, post_lake
     from gpuledger.ledger.tidying import Ages, tidy_lake
+    from gpuledger.recording.command import CommandRun, run_command
+    from gpuledger.recording.record import Recording, record, recorded
     from gpuledger.report.write import write_report
     from gpuledger.report.write_audit import write_audit
     from gpuledger.telemetry.mapping import load_mapping
     from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
-    from gpuledger.training.meter import Meter, metered
+    from gpuledger.training.meter.meter import Meter, metered
     from gpuledger.units import Unknown
 
 __version__ = "0.1.0"
@@ -66,17 +69,17 @@ _HOMES = {
     "efficiency.encode": ("to_json",),
     "efficiency.statement": ("EfficiencyStatement",),
     "errors": ("GpuledgerError",),
-    "lake.command": ("CommandRun", "run_command"),
+    "recording.command": ("CommandRun", "run_command"),
     "lake.importing": ("ImportResult", "import_files"),
     "lake.layout": ("Lake",),
-    "lake.record": ("Recording", "record", "recorded"),
+    "recording.record": ("Recording", "record", "recorded"),
     "ledger.engine": ("PostingResult", "post_lake"),
     "ledger.tidying": ("Ages", "tidy_lake"),
     "report.write": ("write_report",),
     "report.write_audit": ("write_audit",),
     "telemetry.mapping": ("load_mapping",),
     "telemetry.synthetic": ("FleetSpec", "write_fleet"),
-    "training.meter": ("Meter", "metered"),
+    "training.meter.meter": ("Meter", "metered"),
     "units": ("Unknown",),
 }
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.testing.clock import HUNG_S
+from gpuledger.devices.replay.clock import HUNG_S
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "kept_results.py"
 

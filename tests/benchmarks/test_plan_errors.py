@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.plan.memory_facts import overheads
-from gpuledger.plan.throughput_facts import factors
+from gpuledger.plan.memory.facts import overheads
+from gpuledger.plan.speed.facts import factors
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "data"

@@ -15,8 +15,8 @@ import pytest
 
 from gpuledger.cli import app
 from gpuledger.cli.app import CommandFolder, root, run
+from gpuledger.devices.replay.clock import HUNG_S
 from gpuledger.errors import DeviceError
-from gpuledger.testing.clock import HUNG_S
 
 
 def start(*args, **how):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuledger.bench.results import read_run
 from gpuledger.cli.commands.bench import command
-from gpuledger.scaling.results import read_run
-from gpuledger.testing.clock import HUNG_S
+from gpuledger.devices.replay.clock import HUNG_S
 from gpuledger.testing.openai_script import ServerScript
 from gpuledger.testing.openai_server import OpenAiServer
 

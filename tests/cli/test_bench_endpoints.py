@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.scaling.results import read_run
-from gpuledger.scaling.targets import openai_http
+from gpuledger.bench.results import read_run
+from gpuledger.bench.targets import openai_http
 from gpuledger.testing.openai_server import OpenAiServer
 
 SECRET = "p@ss/w0rd"

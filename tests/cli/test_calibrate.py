@@ -59,7 +59,7 @@ def boards(monkeypatch):
     """Set which boards are there."""
     found: list[Bench] = []
     monkeypatch.setattr("gpuledger.training.torch_bench.need_torch", lambda: None)
-    monkeypatch.setattr("gpuledger.telemetry.live.nvml.NvmlSource", Driver)
+    monkeypatch.setattr("gpuledger.devices.nvml.NvmlSource", Driver)
     monkeypatch.setattr("gpuledger.training.torch_bench.open_benches", lambda _source, _torch: found)
     return found
 
@@ -131,7 +131,7 @@ def test_no_gpu(cli, boards, monkeypatch):
     def refuse():
         raise DeviceError("there is no NVIDIA driver here", hint="install the NVIDIA driver")
 
-    monkeypatch.setattr("gpuledger.telemetry.live.nvml.NvmlSource", refuse)
+    monkeypatch.setattr("gpuledger.devices.nvml.NvmlSource", refuse)
     ended = cli("calibrate", "--json")
     assert (ended.code, ended.out) == (2, "")
     assert json.loads(ended.err)["next"] == "install the NVIDIA driver"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from gpuledger.lake.command import to_stderr
-from gpuledger.training import meter_table
+from gpuledger.recording.command import to_stderr
+from gpuledger.training.meter import table as meter_table
 
 ESCAPE = "\x1b[31mRED\x1b]0;title\x07"
 HOSTILE = [ESCAPE, "bell\x07bs\x08vt\x0bx", "c1\x9b31m", "\u202eevil", "=cmd|' /C calc'!A0", "@SUM(1+1)", "-2+3"]

@@ -10,9 +10,9 @@ from gpuledger.catalog.gpus import get_gpu
 from gpuledger.lake.counted import CountedSpan
 from gpuledger.lake.layout import Lake
 from gpuledger.training.findings import find_all
-from gpuledger.training.meter_observed import Identity, LoaderFacts, Observed, Place, Spread, Work
-from gpuledger.training.meter_record import store
-from gpuledger.training.meter_report import make_report, price_of
+from gpuledger.training.meter.observed import Identity, LoaderFacts, Observed, Place, Spread, Work
+from gpuledger.training.meter.record import store
+from gpuledger.training.meter.report import make_report, price_of
 
 
 def stored(lake: Lake, rank: int = 0, ranks: int = 1, forward_s: float = 0.02) -> None:

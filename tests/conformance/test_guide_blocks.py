@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 from gpuledger.errors import FactError
-from gpuledger.plan.config_files import init_config
-from gpuledger.plan.migrate_asking import plan_configured
-from gpuledger.plan.migrate_config import load_config
-from gpuledger.plan.migrate_form import Form, form_of
+from gpuledger.plan.guide.asking import plan_configured
+from gpuledger.plan.guide.config import load_config
+from gpuledger.plan.guide.config_files import init_config
+from gpuledger.plan.guide.form import Form, form_of
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = json.loads((ROOT / "tests" / "data" / "guide_blocks.json").read_text(encoding="utf-8"))

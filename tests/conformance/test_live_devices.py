@@ -8,18 +8,18 @@ from itertools import pairwise
 
 import pytest
 
+from gpuledger.devices.amd import AmdSource
+from gpuledger.devices.device import Source, Value
+from gpuledger.devices.nvml import NvmlSource
+from gpuledger.devices.replay.clock import VirtualClock
+from gpuledger.devices.replay.fake_amd import FakeAmd
+from gpuledger.devices.replay.fake_nvml import FakeNvml
+from gpuledger.devices.replay.faults import DriverError, Fault, LostGpu, SlowCall, Unsupported
+from gpuledger.devices.replay.scenario import Ramp, Scenario, Segment, Square
+from gpuledger.devices.replay.script import Board
+from gpuledger.devices.report import SamplerReport
+from gpuledger.devices.sampler import Sampler
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.live.amd import AmdSource
-from gpuledger.telemetry.live.device import Source, Value
-from gpuledger.telemetry.live.nvml import NvmlSource
-from gpuledger.telemetry.live.report import SamplerReport
-from gpuledger.telemetry.live.sampler import Sampler
-from gpuledger.testing.clock import VirtualClock
-from gpuledger.testing.fake_amd import FakeAmd
-from gpuledger.testing.fake_nvml import FakeNvml
-from gpuledger.testing.faults import DriverError, Fault, LostGpu, SlowCall, Unsupported
-from gpuledger.testing.scenario import Ramp, Scenario, Segment, Square
-from gpuledger.testing.script import Board
 
 SCRIPT = Scenario(
     [

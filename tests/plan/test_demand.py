@@ -4,7 +4,7 @@ import pytest
 
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.plan.demand import read_loads
+from gpuledger.plan.move.demand import read_loads
 from gpuledger.units import Unknown
 
 A100 = "NVIDIA A100-SXM4-40GB"

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.models import get_model, load_models
 from gpuledger.errors import InputError
-from gpuledger.plan.fit import fit
-from gpuledger.plan.fit_changes import Case, changes
-from gpuledger.plan.fit_encode import fit_as_data
-from gpuledger.plan.fit_search import search
-from gpuledger.plan.memory import memory
-from gpuledger.plan.memory_facts import capacity
-from gpuledger.plan.memory_setup import Setup, check, with_defaults
+from gpuledger.plan.fit.build import fit
+from gpuledger.plan.fit.changes import Case, changes
+from gpuledger.plan.fit.encode import fit_as_data
+from gpuledger.plan.fit.search import search
+from gpuledger.plan.memory.facts import capacity
+from gpuledger.plan.memory.parts import memory
+from gpuledger.plan.setup import Setup, check, with_defaults
 
 H100 = get_gpu("h100-sxm")
 

@@ -18,13 +18,13 @@ from gpuledger.catalog.own_rates import Rate
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.plan.demand import Load
-from gpuledger.plan.from_ledger import migrate_from_lake
-from gpuledger.plan.from_ledger_encode import lake_plan_json
-from gpuledger.plan.from_ledger_market import Market
-from gpuledger.plan.from_ledger_moves import Holding
-from gpuledger.plan.from_ledger_statement import WELL_OPTIMIZED, HoldingPlan, LakePlan
-from gpuledger.plan.from_ledger_verdict import plan_holding
+from gpuledger.plan.move.build import migrate_from_lake
+from gpuledger.plan.move.demand import Load
+from gpuledger.plan.move.encode import lake_plan_json
+from gpuledger.plan.move.market import Market
+from gpuledger.plan.move.moves import Holding
+from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, LakePlan
+from gpuledger.plan.move.verdict import plan_holding
 from gpuledger.report.lake_plan_html import render_lake_plan_html
 from gpuledger.report.lake_plan_markdown import render_lake_plan_markdown
 from gpuledger.report.lake_plan_tables import risks

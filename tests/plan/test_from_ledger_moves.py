@@ -11,10 +11,10 @@ from gpuledger.advice.needs import PIPES_NOT_RECORDED, Need
 from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.offers import Offer
 from gpuledger.cost.statement import BUCKETS
-from gpuledger.plan.demand import Load
-from gpuledger.plan.from_ledger_carry import Misfit, other_gpu, same_gpu, slice_for
-from gpuledger.plan.from_ledger_market import Market
-from gpuledger.plan.from_ledger_moves import Claim, Holding, find_moves
+from gpuledger.plan.move.carry import Misfit, other_gpu, same_gpu, slice_for
+from gpuledger.plan.move.demand import Load
+from gpuledger.plan.move.market import Market
+from gpuledger.plan.move.moves import Claim, Holding, find_moves
 from gpuledger.plan.packing import Parcel
 from gpuledger.units import Unknown
 

@@ -10,12 +10,12 @@ import pytest
 
 from gpuledger.catalog.gpus import load_gpus
 from gpuledger.catalog.prices import instance_price
-from gpuledger.plan.migrate_asking import plan_configured
-from gpuledger.plan.migrate_config import reference
-from gpuledger.plan.migrate_form import Form, form_of
-from gpuledger.plan.migrate_market import Market, plan_market
-from gpuledger.plan.migrate_sets import plan_set
-from gpuledger.plan.migrate_statement import CANNOT_FIT, Misfit
+from gpuledger.plan.guide.asking import plan_configured
+from gpuledger.plan.guide.config import reference
+from gpuledger.plan.guide.form import Form, form_of
+from gpuledger.plan.guide.market import Market, plan_market
+from gpuledger.plan.guide.sets import plan_set
+from gpuledger.plan.guide.statement import CANNOT_FIT, Misfit
 from gpuledger.plan.offers import market_options
 from gpuledger.report.migrate_html import headline
 from gpuledger.units import Unknown
@@ -159,7 +159,7 @@ def test_nothing_fits_is_an_answer_with_what_would_help(tmp_path):
         json.dumps({"workloads": {k: None for k in reference().workloads if "g4dn" not in k},
                     "workload_sets": {k: (["production_serving_g4dn"]) for k in reference().sets}})
     )  # fmt: skip
-    from gpuledger.plan.migrate_config import load_config
+    from gpuledger.plan.guide.config import load_config
 
     config = load_config(tmp_path)
     plan = plan_configured(config, Form(instance="G4dn", gpus=1, workload="training", size="massive", precision="fp16"))

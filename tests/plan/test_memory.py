@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.catalog.models import MlaShape, Model, TransformerShape, get_model, load_models
-from gpuledger.plan.fit import assumptions
-from gpuledger.plan.memory import memory
-from gpuledger.plan.memory_activations import activations
-from gpuledger.plan.memory_cache import cache_bytes
-from gpuledger.plan.memory_facts import overheads, precisions
-from gpuledger.plan.memory_setup import Setup
-from gpuledger.plan.memory_weights import held, stages
-from gpuledger.plan.size_shapes import dense_model
+from gpuledger.plan.fit.build import assumptions
+from gpuledger.plan.guide.size_shapes import dense_model
+from gpuledger.plan.memory.activations import activations
+from gpuledger.plan.memory.cache import cache_bytes
+from gpuledger.plan.memory.facts import overheads, precisions
+from gpuledger.plan.memory.parts import memory
+from gpuledger.plan.memory.weights import held, stages
+from gpuledger.plan.setup import Setup
 
 GPT_22B = TransformerShape(
     layers=48, hidden=6144, heads=64, kv_heads=64, head_dim=96, mlp_hidden=4 * 6144, mlp_gated=False, vocab=51200,

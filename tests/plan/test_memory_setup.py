@@ -7,7 +7,7 @@ import pytest
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.models import get_model
 from gpuledger.errors import InputError
-from gpuledger.plan.memory_setup import Setup, check, serving_split, with_defaults
+from gpuledger.plan.setup import Setup, check, serving_split, with_defaults
 
 LLAMA = get_model("llama-3.1-70b")
 H100, A100, T4 = (get_gpu(name) for name in ("h100-sxm", "a100-sxm-80gb", "t4"))

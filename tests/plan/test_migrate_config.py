@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.errors import FactError, FileFault, GpuledgerError
-from gpuledger.plan.config_files import init_config
-from gpuledger.plan.json_comments import parse, without_comments
-from gpuledger.plan.migrate_config import examine, load_config, reference
+from gpuledger.plan.guide.config import examine, load_config, reference
+from gpuledger.plan.guide.config_files import init_config
+from gpuledger.plan.guide.json_comments import parse, without_comments
 from gpuledger.plan.options import per_gpu, prices_of, scope_of
 
 FILES = ("gpu_instances.json", "model_config.json", "workloads.json")

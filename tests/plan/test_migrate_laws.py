@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from gpuledger.catalog.files import Fact
 from gpuledger.catalog.gpus import Gpu, load_gpus
-from gpuledger.plan.migrate import Terms, plan_migration
-from gpuledger.plan.migrate_encode import plan_json
-from gpuledger.plan.migrate_facts import migrate_facts
-from gpuledger.plan.migrate_schema import Priority, Weights, WorkloadType
-from gpuledger.plan.migrate_statement import Candidate, Job, Misfit, Placement, Rate
+from gpuledger.plan.guide.build import Terms, plan_migration
+from gpuledger.plan.guide.encode import plan_json
+from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.schema import Priority, Weights, WorkloadType
+from gpuledger.plan.guide.size_shapes import dense_model
+from gpuledger.plan.guide.statement import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.plan.placing import place
-from gpuledger.plan.size_shapes import dense_model
 from gpuledger.report.migrate_tables import measures_table
 from gpuledger.units import Unknown
 

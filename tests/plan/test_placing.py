@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.catalog.gpus import load_gpus
+from gpuledger.plan.guide.asking import plan_configured, smallest_count
+from gpuledger.plan.guide.config import reference
+from gpuledger.plan.guide.form import Form, job_of
+from gpuledger.plan.guide.memory import weights_bytes
+from gpuledger.plan.guide.sets import together
+from gpuledger.plan.guide.sharing import pack
+from gpuledger.plan.guide.size_shapes import dense_model
+from gpuledger.plan.guide.statement import CANNOT_FIT, Misfit, Placement
 from gpuledger.plan.judging import effort
-from gpuledger.plan.migrate_asking import plan_configured, smallest_count
-from gpuledger.plan.migrate_config import reference
-from gpuledger.plan.migrate_form import Form, job_of
-from gpuledger.plan.migrate_memory import weights_bytes
-from gpuledger.plan.migrate_sets import together
-from gpuledger.plan.migrate_sharing import pack
-from gpuledger.plan.migrate_statement import CANNOT_FIT, Misfit, Placement
 from gpuledger.plan.options import configured, counts
 from gpuledger.plan.placing import fits, place
 from gpuledger.plan.scoring import mean
-from gpuledger.plan.size_shapes import dense_model
 from gpuledger.units import Unknown
 
 

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.models import get_model
-from gpuledger.plan.fit_encode import plain
+from gpuledger.plan.fit.encode import plain
 from gpuledger.plan.links import Way, way
-from gpuledger.plan.memory_setup import Setup
-from gpuledger.plan.throughput import (
+from gpuledger.plan.setup import Setup
+from gpuledger.plan.speed.decode import compute_peak, experts_touched, step_load
+from gpuledger.plan.speed.facts import Decode, factors
+from gpuledger.plan.speed.products import exchange_s, rated
+from gpuledger.plan.speed.throughput import (
     decode_errors,
     decode_step_s,
     prefill_rate,
@@ -22,9 +25,6 @@ from gpuledger.plan.throughput import (
     throughput,
     train_rate,
 )
-from gpuledger.plan.throughput_decode import compute_peak, experts_touched, step_load
-from gpuledger.plan.throughput_facts import Decode, factors
-from gpuledger.plan.throughput_products import exchange_s, rated
 from gpuledger.training.flops import training_flop
 from gpuledger.units import Unknown
 

@@ -10,12 +10,12 @@ from decimal import Decimal
 
 import pytest
 
-from gpuledger.plan.migrate_asking import plan_configured
-from gpuledger.plan.migrate_config import reference
-from gpuledger.plan.migrate_encode import set_json
-from gpuledger.plan.migrate_form import form_of
-from gpuledger.plan.migrate_sets import plan_set, together
-from gpuledger.plan.migrate_words import dollars
+from gpuledger.plan.guide.asking import plan_configured
+from gpuledger.plan.guide.config import reference
+from gpuledger.plan.guide.encode import set_json
+from gpuledger.plan.guide.form import form_of
+from gpuledger.plan.guide.sets import plan_set, together
+from gpuledger.plan.guide.words import dollars
 from gpuledger.report.migrate_html import cards, render_migrate_html
 from gpuledger.report.migrate_markdown import render_migrate_markdown
 from gpuledger.report.migrate_tables import options_table, shown

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
+from gpuledger.bench.results import parse_results
 from gpuledger.report.scaling_html import render_scaling_html
 from gpuledger.report.scaling_lines import faults_of
 from gpuledger.report.scaling_markdown import render_scaling_markdown
 from gpuledger.scaling.build import Given, scaling_statement
 from gpuledger.scaling.encode import to_json
-from gpuledger.scaling.results import parse_results
 
 
 def test_faults_that_are_not_shown_are_counted():

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpuledger.scaling.records import Run
-from gpuledger.scaling.results import parse_results
+from gpuledger.bench.records import Run
+from gpuledger.bench.results import parse_results
 
 CARD = {"gpu": "NVIDIA H100 80GB HBM3", "gpus": 1}
 

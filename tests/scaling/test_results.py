@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_runs import lines, run_of
 
+from gpuledger.bench.records import NO_END, NOT_GIVEN, Node, Request
+from gpuledger.bench.results import parse_results, read_results, read_run
+from gpuledger.bench.writing import ResultWriter
 from gpuledger.errors import FileFault
-from gpuledger.scaling.records import NO_END, NOT_GIVEN, Node, Request
-from gpuledger.scaling.results import parse_results, read_results, read_run
-from gpuledger.scaling.writing import ResultWriter
 from gpuledger.units import Unknown
 
 HEADER = {"planned": {"a": 2, "b": 1}, "nodes": {"a": {"gpu": "NVIDIA A30", "gpus": 2, "rack": 7}}, "baseline": None}
@@ -174,8 +174,8 @@ def test_files_that_are_no_results(tmp_path):
 
 KILLED = """
 import os, signal, sys
-from gpuledger.scaling.records import Request
-from gpuledger.scaling.writing import ResultWriter
+from gpuledger.bench.records import Request
+from gpuledger.bench.writing import ResultWriter
 out = ResultWriter(sys.argv[1], {"planned": {"a": 9}, "nodes": {}, "baseline": None})
 for i in range(5):
     out.write(Request("a", i, True, latency_s=1.0))

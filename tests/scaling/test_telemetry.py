@@ -6,10 +6,10 @@ import secrets
 import time
 from pathlib import Path
 
+from gpuledger.bench.telemetry import Beside, Elsewhere, unpack
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
-from gpuledger.scaling.telemetry import Beside, Elsewhere, unpack
 from gpuledger.units import Unknown
 
 REPLAY = f"replay:{Path(__file__).parents[1] / 'data' / 'h200_replay.csv.gz'}"

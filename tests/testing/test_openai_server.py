@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gpuledger.devices.replay.clock import HUNG_S
 from gpuledger.errors import FactError, UnknownName
-from gpuledger.testing.clock import HUNG_S
 from gpuledger.testing.openai_script import Decisions, ServerFault, ServerScript, load_script, shipped
 from gpuledger.testing.openai_server import OpenAiServer
 

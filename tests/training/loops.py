@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.training.meter_events import PHASES
-from gpuledger.training.meter_observed import Identity, LoaderFacts, MemoryFacts, Observed, Place, Spread, Work
+from gpuledger.training.meter.events import PHASES
+from gpuledger.training.meter.observed import Identity, LoaderFacts, MemoryFacts, Observed, Place, Spread, Work
 from gpuledger.units import GIB
 
 H100 = "h100-sxm5-80gb"

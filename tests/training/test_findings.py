@@ -12,9 +12,9 @@ from loops import V100, observed
 from gpuledger.advice.rule import RULES
 from gpuledger.training.findings import find_all
 from gpuledger.training.findings.finding import TOPICS
-from gpuledger.training.meter_events import PHASES
-from gpuledger.training.meter_observed import LoaderFacts, MemoryFacts, Work
-from gpuledger.training.meter_sites import Site
+from gpuledger.training.meter.events import PHASES
+from gpuledger.training.meter.observed import LoaderFacts, MemoryFacts, Work
+from gpuledger.training.meter.sites import Site
 from gpuledger.units import GIB, Unknown
 
 SITE = Site("train.py", 17, ".item()", 50, 0.5)

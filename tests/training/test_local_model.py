@@ -109,8 +109,8 @@ def test_it_is_benchmarked_batch_by_batch(monkeypatch):
     """The target runs a whole batch as one and shares its times."""
     import asyncio
 
-    from gpuledger.scaling.load import Order
-    from gpuledger.scaling.targets import TARGETS
+    from gpuledger.bench.load import Order
+    from gpuledger.bench.targets import TARGETS
     from gpuledger.training import local_model
 
     small = lambda _name, **how: open_shape("small", SMALL, **{**how, "dtype": "float32"})  # noqa: E731

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 from gpuledger.lake.counted import read_counted  # noqa: E402
 from gpuledger.lake.layout import Lake  # noqa: E402
 from gpuledger.training.findings.finding import facts  # noqa: E402
-from gpuledger.training.meter import Meter, metered  # noqa: E402
+from gpuledger.training.meter.meter import Meter, metered  # noqa: E402
 from gpuledger.units import Unknown  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -241,7 +241,7 @@ def test_recomputation_is_hardware_work_not_the_models():
 
 def test_causal_attention_is_half_for_the_hardware():
     def attend(causal):
-        from gpuledger.training.meter_count import Counting
+        from gpuledger.training.meter.count import Counting
 
         q, k, v = (torch.randn(1, 2, 64, 16) for _ in range(3))
         counting = Counting(torch, lambda: "forward")
@@ -314,7 +314,7 @@ def test_a_job_that_dies_writes_on_its_way_out(tmp_path):
     code = f"""
         import torch
         from torch import nn
-        from gpuledger.training.meter import metered
+        from gpuledger.training.meter.meter import metered
         model = nn.Linear(4, 4)
         for i, x in enumerate(metered([torch.ones(2, 4)] * 9, model, lake={str(tmp_path)!r}, run_id="r")):
             model(x).sum().backward()

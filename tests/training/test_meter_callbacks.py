@@ -21,7 +21,7 @@ torch.set_num_threads(1)
 def test_hugging_face(tmp_path):
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("accelerate")
-    from gpuledger.training.hf_callback import MeterCallback
+    from gpuledger.training.meter.hf_callback import MeterCallback
 
     small = transformers.LlamaConfig(
         vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=4,
@@ -51,7 +51,7 @@ def test_lightning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lightning = pytest.importorskip("pytorch_lightning")
-        from gpuledger.training.lightning_callback import MeterCallback
+        from gpuledger.training.meter.lightning_callback import MeterCallback
 
     class Module(lightning.LightningModule):
         def __init__(self):
@@ -88,7 +88,7 @@ def test_lightning_that_raises_keeps_what_was_counted(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lightning = pytest.importorskip("pytorch_lightning")
-        from gpuledger.training.lightning_callback import MeterCallback
+        from gpuledger.training.meter.lightning_callback import MeterCallback
 
     class Module(lightning.LightningModule):
         def __init__(self):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.training.meter_events import MOST_MARKS, PHASES, EventTimer, HostTimer, Marks, StepTimes
+from gpuledger.training.meter.events import MOST_MARKS, PHASES, EventTimer, HostTimer, Marks, StepTimes
 
 
 class FakeEvent:

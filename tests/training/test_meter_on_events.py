@@ -11,9 +11,9 @@ torch = pytest.importorskip("torch")
 from test_meter_events import FakeCuda  # noqa: E402
 from torch import nn  # noqa: E402
 
-from gpuledger.training.meter_device import Energy  # noqa: E402
-from gpuledger.training.meter_steps import Steps  # noqa: E402
-from gpuledger.training.meter_units import SizeCache  # noqa: E402
+from gpuledger.training.meter.device import Energy  # noqa: E402
+from gpuledger.training.meter.steps import Steps  # noqa: E402
+from gpuledger.training.meter.units import SizeCache  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -11,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loops import observed
 
-from gpuledger.telemetry.live.nvml import NvmlSource
-from gpuledger.testing.clock import VirtualClock
-from gpuledger.testing.fake_nvml import FakeNvml
-from gpuledger.testing.script import Board
-from gpuledger.training.meter_device import Energy, loader_facts
-from gpuledger.training.meter_events import PHASES, StepTimes
-from gpuledger.training.meter_formula import by_formula
-from gpuledger.training.meter_observed import Identity, Work
-from gpuledger.training.meter_rank import compare, times_of
-from gpuledger.training.meter_record import identify
-from gpuledger.training.meter_sites import Sites, user_line, waiting_calls
-from gpuledger.training.meter_totals import Totals
-from gpuledger.training.meter_units import BatchSize, batch_size, together
+from gpuledger.devices.nvml import NvmlSource
+from gpuledger.devices.replay.clock import VirtualClock
+from gpuledger.devices.replay.fake_nvml import FakeNvml
+from gpuledger.devices.replay.script import Board
+from gpuledger.training.meter.device import Energy, loader_facts
+from gpuledger.training.meter.events import PHASES, StepTimes
+from gpuledger.training.meter.formula import by_formula
+from gpuledger.training.meter.observed import Identity, Work
+from gpuledger.training.meter.rank import compare, times_of
+from gpuledger.training.meter.record import identify
+from gpuledger.training.meter.sites import Sites, user_line, waiting_calls
+from gpuledger.training.meter.totals import Totals
+from gpuledger.training.meter.units import BatchSize, batch_size, together
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 

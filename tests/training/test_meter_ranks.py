@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("torch")
 
 from gpuledger.cli.views.training import as_data, by_run
+from gpuledger.devices.replay.clock import HUNG_S
 from gpuledger.lake.counted import read_counted
 from gpuledger.lake.layout import Lake
-from gpuledger.testing.clock import HUNG_S
 
 pytestmark = pytest.mark.torch
 DISK_S = 0.06
@@ -24,7 +24,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from gpuledger.training.meter import Meter
+from gpuledger.training.meter.meter import Meter
 
 rank, lake, port, disk_s = int(sys.argv[1]), sys.argv[2], sys.argv[3], float(sys.argv[4])
 torch.set_num_threads(1)

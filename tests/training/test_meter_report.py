@@ -12,9 +12,9 @@ from rich.console import Console
 
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product
 from gpuledger.efficiency.calibration_files import Spread as MeasuredSpread
-from gpuledger.training.meter_observed import Spread, Work
-from gpuledger.training.meter_report import make_report, price_of, to_json
-from gpuledger.training.meter_table import parts
+from gpuledger.training.meter.observed import Spread, Work
+from gpuledger.training.meter.report import make_report, price_of, to_json
+from gpuledger.training.meter.table import parts
 from gpuledger.units import Unknown
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.training.meter_rest import FROM_RATIO, MOST_STEPS, ROW_STEPS, TURNS_RATIO, Own, Turns
+from gpuledger.training.meter.rest import FROM_RATIO, MOST_STEPS, ROW_STEPS, TURNS_RATIO, Own, Turns
 
 US = 1e-6
 

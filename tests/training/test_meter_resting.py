@@ -14,12 +14,12 @@ torch = pytest.importorskip("torch")
 from test_meter_on_events import OnEvents  # noqa: E402
 from torch import nn  # noqa: E402
 
-from gpuledger.training import meter_steps  # noqa: E402
-from gpuledger.training.meter import Meter  # noqa: E402
-from gpuledger.training.meter_device import Energy  # noqa: E402
-from gpuledger.training.meter_rest import MOST_MS, Own, Turns  # noqa: E402
-from gpuledger.training.meter_steps import Steps  # noqa: E402
-from gpuledger.training.meter_units import SizeCache, batch_size  # noqa: E402
+from gpuledger.training.meter import steps as meter_steps  # noqa: E402
+from gpuledger.training.meter.device import Energy  # noqa: E402
+from gpuledger.training.meter.meter import Meter  # noqa: E402
+from gpuledger.training.meter.rest import MOST_MS, Own, Turns  # noqa: E402
+from gpuledger.training.meter.steps import Steps  # noqa: E402
+from gpuledger.training.meter.units import SizeCache, batch_size  # noqa: E402
 
 pytestmark = pytest.mark.torch
 torch.set_num_threads(1)

@@ -12,9 +12,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gpuledger.training import meter_sites  # noqa: E402
-from gpuledger.training.meter_rest import Own  # noqa: E402
-from gpuledger.training.meter_sites import SyncWatch, waiting_calls  # noqa: E402
+from gpuledger.training.meter import sites as meter_sites  # noqa: E402
+from gpuledger.training.meter.rest import Own  # noqa: E402
+from gpuledger.training.meter.sites import SyncWatch, waiting_calls  # noqa: E402
 
 pytestmark = pytest.mark.torch
 MANY = 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 torch = pytest.importorskip("torch")
-from gpuledger.training.meter import Meter  # noqa: E402
+from gpuledger.training.meter.meter import Meter  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -13,8 +13,8 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from gpuledger.training.findings import find_all  # noqa: E402
-from gpuledger.training.meter import Meter  # noqa: E402
-from gpuledger.training.product_precision import Precisions, name_of, tf32_allowed  # noqa: E402
+from gpuledger.training.meter.meter import Meter  # noqa: E402
+from gpuledger.training.meter.product_precision import Precisions, name_of, tf32_allowed  # noqa: E402
 from gpuledger.units import Unknown  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # the trainers' own
@@ -186,7 +186,7 @@ def test_with_a_formula_the_precision_is_observed_all_the_same():
 def hugging_face(tmp_path, *, pure=False, **options):
     transformers = pytest.importorskip("transformers")
     pytest.importorskip("accelerate")
-    from gpuledger.training.hf_callback import MeterCallback
+    from gpuledger.training.meter.hf_callback import MeterCallback
 
     torch._dynamo.reset()
     # Attention with dropout has no fused kernel on a processor, and torch then computes it in fp32.
@@ -275,7 +275,7 @@ def test_lightning(asked, precision, compiled):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lightning = pytest.importorskip("pytorch_lightning")
-        from gpuledger.training.lightning_callback import MeterCallback
+        from gpuledger.training.meter.lightning_callback import MeterCallback
 
     class Module(lightning.LightningModule):
         def __init__(self):

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from gpuledger.devices.nvml import NvmlSource
+from gpuledger.devices.replay.doors import from_scenario
+from gpuledger.devices.replay.scenario import Scenario, Segment
 from gpuledger.errors import DeviceError, MissingExtra
-from gpuledger.telemetry.live.nvml import NvmlSource
-from gpuledger.testing.replay import from_scenario
-from gpuledger.testing.scenario import Scenario, Segment
 from gpuledger.training import torch_bench
 from gpuledger.training.calibrate import Job, Precision
 from gpuledger.training.torch_bench import TorchBench, need_torch, open_benches

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuledger.plan.migrate_encode import plan_json
-from gpuledger.plan.migrate_statement import MigrationPlan
+from gpuledger.plan.guide.encode import plan_json
+from gpuledger.plan.guide.statement import MigrationPlan
 
 
 class MigrationReport(str):

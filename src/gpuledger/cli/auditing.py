@@ -24,8 +24,8 @@ from gpuledger.cost.showback import Config, load_config
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.errors import InputError, map_os_error
 from gpuledger.lake.layout import Lake
-from gpuledger.lake.runs import RunNotes
 from gpuledger.ledger.read.scope import Scope
+from gpuledger.recording.runs import RunNotes
 from gpuledger.report.write_audit import write_audit
 
 LEAST_SAMPLES = 2

@@ -14,11 +14,11 @@ from gpuledger.cli.figures import count
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
+    from gpuledger.bench.crew import Crew
+    from gpuledger.bench.plan import Bench, Gpus, Station
+    from gpuledger.bench.records import Run
+    from gpuledger.bench.summary import Summary
     from gpuledger.cli.screen import Screen
-    from gpuledger.scaling.bench import Bench, Gpus, Station
-    from gpuledger.scaling.bench_summary import Summary
-    from gpuledger.scaling.crew import Crew
-    from gpuledger.scaling.records import Run
 
 _CARDS = re.compile(r"^(?:(?P<node>[^=]+)=)?(?P<gpu>.+?)(?:\s*[x*]\s*(?P<count>\d+))?$")
 # Loading a model and compiling a layer of it come before the barrier.
@@ -65,8 +65,8 @@ class Asked:
 
 def bench_of(asked: Asked) -> Bench:
     """The benchmark, checked as far as it can be before it runs."""
-    from gpuledger.scaling.bench import Bench, check_bench
-    from gpuledger.scaling.load import check_load
+    from gpuledger.bench.load import check_load
+    from gpuledger.bench.plan import Bench, check_bench
 
     chosen = [bool(asked.endpoints), asked.function is not None, asked.local_model is not None]
     if sum(chosen) != 1:
@@ -96,7 +96,7 @@ def bench_of(asked: Asked) -> Bench:
 
 
 def _load(asked: Asked) -> Any:
-    from gpuledger.scaling.load import Load
+    from gpuledger.bench.load import Load
 
     local = asked.local_model is not None
     batches = _numbers(asked.batches) if asked.batches else (1,) if local else ()
@@ -127,7 +127,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _stations(asked: Asked) -> tuple[str, tuple[Station, ...]]:
-    from gpuledger.scaling.bench import Station
+    from gpuledger.bench.plan import Station
 
     named = _named(asked)
     told = _cards(asked.gpus, [name for name, _ in named[1]])
@@ -140,7 +140,7 @@ def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
     if workers < 1:
         raise InputError(f"{workers} workers were asked for", hint="give a number from 1 up")
     if asked.function is not None:
-        from gpuledger.scaling.targets.python_callable import load_callable
+        from gpuledger.bench.targets.python_callable import load_callable
 
         load_callable(asked.function)
         return "python_callable", [(f"worker-{i}", {"callable": asked.function}) for i in range(workers)]
@@ -161,8 +161,8 @@ def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
 def _endpoint(asked: Asked, text: str) -> tuple[str, dict[str, Any]]:
     import json
 
-    from gpuledger.scaling.targets.address import address_of, authorization
-    from gpuledger.scaling.targets.openai_http import APIS
+    from gpuledger.bench.targets.address import address_of, authorization
+    from gpuledger.bench.targets.openai_http import APIS
 
     name, equals, url = text.partition("=")
     if not equals or "/" in name:
@@ -183,7 +183,7 @@ def _endpoint(asked: Asked, text: str) -> tuple[str, dict[str, Any]]:
 
 def _cards(told: tuple[str, ...], names: list[str]) -> dict[str, Gpus]:
     """Which cards the user says each node has; without a node's name, all of them."""
-    from gpuledger.scaling.bench import Gpus
+    from gpuledger.bench.plan import Gpus
 
     found: dict[str, Gpus] = {}
     for text in told:
@@ -200,10 +200,10 @@ def _cards(told: tuple[str, ...], names: list[str]) -> dict[str, Gpus]:
 def crew_of(asked: Asked) -> Crew:
     """Workers on this machine, or on the machines of a cluster."""
     if asked.ray is None:
-        from gpuledger.scaling.crew import LocalCrew
+        from gpuledger.bench.crew import LocalCrew
 
         return LocalCrew()
-    from gpuledger.scaling.ray_crew import RayCrew, connect
+    from gpuledger.bench.ray_crew import RayCrew, connect
 
     ray = connect(asked.ray)
     return RayCrew(ray, gpus=1.0 if asked.local_model and (asked.torch_device or "cuda").startswith("cuda") else 0.0)
@@ -211,8 +211,8 @@ def crew_of(asked: Asked) -> Crew:
 
 def watch_of(screen: Screen, stages: Any, bench: Bench) -> Any:
     """Progress on stderr."""
-    from gpuledger.scaling.load import plan
-    from gpuledger.scaling.runner import Watch
+    from gpuledger.bench.load import plan
+    from gpuledger.bench.runner import Watch
 
     class Bars(Watch):
         def started(self) -> None:

@@ -10,7 +10,7 @@ from gpuledger.cli.failures import explain
 from gpuledger.cli.views.config import parts
 from gpuledger.cli.views.migrate import as_text
 from gpuledger.errors import GpuledgerError
-from gpuledger.plan.migrate_config import load_config
+from gpuledger.plan.guide.config import load_config
 
 
 class ConfigViewer:

@@ -13,7 +13,7 @@ from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
-    from gpuledger.plan.from_ledger_statement import LakePlan
+    from gpuledger.plan.move.statement import LakePlan
 
 ANY = "any"
 # What a form asks and the ledger knows; these may be given beside --lake.
@@ -71,7 +71,7 @@ def _answer(
     given: dict[str, Any],
 ) -> None:
     from gpuledger.cli.views.lake_plan import parts
-    from gpuledger.plan.from_ledger_encode import lake_plan_json
+    from gpuledger.plan.move.encode import lake_plan_json
 
     with screen.stages() as stages:
         plan = _plan(lake_dir, inventory, prices, chosen, given, stages)
@@ -98,7 +98,7 @@ def _plan(
     from gpuledger.cost.own_prices import load_own
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.scope import Scope
-    from gpuledger.plan.from_ledger import migrate_from_lake
+    from gpuledger.plan.move.build import migrate_from_lake
 
     stock, price, own = read_inventory(inventory) if inventory else None, price_of(prices), load_own(lake_dir)
     clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")

@@ -17,7 +17,7 @@ from gpuledger.errors import InputError
 if TYPE_CHECKING:
     from gpuledger.catalog.gpus import Gpu
     from gpuledger.catalog.models import Model
-    from gpuledger.plan.memory_setup import Setup
+    from gpuledger.plan.setup import Setup
 
 
 USUAL_TOKENS = 4096
@@ -114,7 +114,7 @@ def _asked(
 ) -> Asked:  # fmt: skip
     from gpuledger.catalog.gpus import get_gpu
     from gpuledger.catalog.models import get_model
-    from gpuledger.plan.memory_setup import Setup, with_defaults
+    from gpuledger.plan.setup import Setup, with_defaults
 
     _check_mode(how["mode"])
     if (model_name is None) == (config is None):

@@ -7,9 +7,5 @@ parts       one day as a file, read back by device and merged; steady: labels th
 importing   files in, sorted day parts out
 rejects     the rows that could not be taken, kept with the reason
 retention   folding away and dropping what is old
-record      a with-block or a function under recording: sampler, recorder and notes together
-command     a command under recording; child: how its signals and exit code pass through
-recording   live rows in, a small part every two seconds; live_parts, arrays: how such parts are made and merged
-ownership   whose time the time of a live device is
-runs        what is known about a recording besides its samples
+counted     what jobs counted themselves
 """

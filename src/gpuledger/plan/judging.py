@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuledger.plan.guidelines import BINDING
-from gpuledger.plan.migrate_facts import migrate_facts
-from gpuledger.plan.migrate_statement import Candidate, Job, Judged, Level, Placement, Verdict
+from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.guidelines import BINDING
+from gpuledger.plan.guide.statement import Candidate, Job, Judged, Level, Placement, Verdict
 from gpuledger.units import Unknown
 
 

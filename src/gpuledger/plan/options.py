@@ -14,10 +14,10 @@ from gpuledger.catalog.files import Fact
 from gpuledger.catalog.gpus import Gpu, find_gpu, load_gpus
 from gpuledger.catalog.offers import facts as price_facts
 from gpuledger.catalog.offers import load_offers
-from gpuledger.plan.migrate_config import Config
-from gpuledger.plan.migrate_facts import migrate_facts
-from gpuledger.plan.migrate_schema import Instance
-from gpuledger.plan.migrate_statement import Candidate, Purchase
+from gpuledger.plan.guide.config import Config
+from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.schema import Instance
+from gpuledger.plan.guide.statement import Candidate, Purchase
 from gpuledger.plan.offers import MarketOption
 from gpuledger.plan.placing import sizes
 from gpuledger.units import Unknown

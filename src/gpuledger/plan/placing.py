@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.errors import InputError
-from gpuledger.plan.memory import Memory, memory
-from gpuledger.plan.memory_facts import capacity, get_precision, precisions
-from gpuledger.plan.memory_setup import Setup, split_problem
-from gpuledger.plan.migrate_facts import migrate_facts
-from gpuledger.plan.migrate_schema import WorkloadType
-from gpuledger.plan.migrate_statement import CANNOT_FIT, Job, Misfit, Placement, Rate
+from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.schema import WorkloadType
+from gpuledger.plan.guide.statement import CANNOT_FIT, Job, Misfit, Placement, Rate
+from gpuledger.plan.memory.facts import capacity, get_precision, precisions
+from gpuledger.plan.memory.parts import Memory, memory
 from gpuledger.plan.placing_rate import work_rate
+from gpuledger.plan.setup import Setup, split_problem
 from gpuledger.units import Unknown
 
 LORA_RANK = 16

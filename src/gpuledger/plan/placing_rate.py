@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model
-from gpuledger.plan.memory_setup import Setup
-from gpuledger.plan.migrate_statement import Rate
-from gpuledger.plan.throughput import MICRO_BATCHES, decode_errors, decode_step_s, train_rate
+from gpuledger.plan.guide.statement import Rate
+from gpuledger.plan.setup import Setup
+from gpuledger.plan.speed.throughput import MICRO_BATCHES, decode_errors, decode_step_s, train_rate
 from gpuledger.units import Unknown
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.plan.migrate_facts import migrate_facts
-from gpuledger.plan.migrate_statement import Candidate, Job, Misfit, Placement, Refused, RefusedGroup
+from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.statement import Candidate, Job, Misfit, Placement, Refused, RefusedGroup
 from gpuledger.units import Unknown
 
 Place = Callable[[Job, Gpu, int, int], Placement | Misfit]

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from gpuledger.plan.migrate_facts import MEASURES, Measure, migrate_facts
-from gpuledger.plan.migrate_schema import Weights
-from gpuledger.plan.migrate_statement import Option
+from gpuledger.plan.guide.facts import MEASURES, Measure, migrate_facts
+from gpuledger.plan.guide.schema import Weights
+from gpuledger.plan.guide.statement import Option
 from gpuledger.units import Unknown
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from gpuledger.plan.from_ledger_statement import LakePlan
+from gpuledger.plan.move.statement import LakePlan
 from gpuledger.report.lake_plan_tables import (
     measured_table,
     moves_table,

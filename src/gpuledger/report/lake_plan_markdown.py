@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuledger import __version__
-from gpuledger.plan.from_ledger_statement import LakePlan
+from gpuledger.plan.move.statement import LakePlan
 from gpuledger.report.lake_plan_html import cards
 from gpuledger.report.lake_plan_tables import (
     measured_table,

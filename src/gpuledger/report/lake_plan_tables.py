@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from gpuledger.plan.from_ledger_statement import HoldingPlan, LakePlan, MonthRange, Move, RefusedMove
+from gpuledger.plan.move.statement import HoldingPlan, LakePlan, MonthRange, Move, RefusedMove
 from gpuledger.report.migrate_tables import cell, table
 from gpuledger.report.tables import Cell, Table
 from gpuledger.units import Unknown

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from gpuledger.plan.migrate_statement import MigrationPlan, Option
-from gpuledger.plan.migrate_words import dollars
+from gpuledger.plan.guide.statement import MigrationPlan, Option
+from gpuledger.plan.guide.words import dollars
 from gpuledger.report.charts import Drawing
 from gpuledger.report.marks import Row, halo, layered, rows_of, spread
 from gpuledger.report.migrate_tables import mark, shown

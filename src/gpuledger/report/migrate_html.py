@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from gpuledger.plan.migrate_sets import MigrationSet
-from gpuledger.plan.migrate_statement import MigrationPlan
-from gpuledger.plan.migrate_words import dollars
+from gpuledger.plan.guide.sets import MigrationSet
+from gpuledger.plan.guide.statement import MigrationPlan
+from gpuledger.plan.guide.words import dollars
 from gpuledger.report.charts import can_draw
 from gpuledger.report.migrate_tables import (
     facts,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuledger import __version__
-from gpuledger.plan.migrate_sets import MigrationSet
-from gpuledger.plan.migrate_statement import MigrationPlan
+from gpuledger.plan.guide.sets import MigrationSet
+from gpuledger.plan.guide.statement import MigrationPlan
 from gpuledger.report.markdown import bullets, md_table, safe, with_range
 from gpuledger.report.migrate_html import cards, headline
 from gpuledger.report.migrate_tables import (

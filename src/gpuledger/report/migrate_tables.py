@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from gpuledger.plan.migrate_sets import MigrationSet
-from gpuledger.plan.migrate_statement import MigrationPlan, Misfit, Option
-from gpuledger.plan.migrate_words import dollars
+from gpuledger.plan.guide.sets import MigrationSet
+from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
+from gpuledger.plan.guide.words import dollars
 from gpuledger.report.tables import Cell, Table
 from gpuledger.units import Unknown
 

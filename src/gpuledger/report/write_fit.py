@@ -6,8 +6,8 @@ from pathlib import Path
 
 from gpuledger import __version__
 from gpuledger.plain_text import json_text
-from gpuledger.plan.fit import Fit
-from gpuledger.plan.fit_encode import fit_as_data
+from gpuledger.plan.fit.build import Fit
+from gpuledger.plan.fit.encode import fit_as_data
 from gpuledger.report.fit_tables import cards, headline, parts_table, remedies_table
 from gpuledger.report.markdown import bullets, md_table, safe, with_range
 from gpuledger.report.page import Page, html_cards, html_list, html_table, render_page

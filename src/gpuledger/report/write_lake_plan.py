@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpuledger.plain_text import json_text
-from gpuledger.plan.from_ledger_encode import lake_plan_json
-from gpuledger.plan.from_ledger_statement import LakePlan
+from gpuledger.plan.move.encode import lake_plan_json
+from gpuledger.plan.move.statement import LakePlan
 from gpuledger.report.lake_plan_html import render_lake_plan_html
 from gpuledger.report.lake_plan_markdown import render_lake_plan_markdown
 from gpuledger.report.write import write_whole

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpuledger.plain_text import json_text
-from gpuledger.plan.migrate_encode import set_json
-from gpuledger.plan.migrate_sets import MigrationSet
+from gpuledger.plan.guide.encode import set_json
+from gpuledger.plan.guide.sets import MigrationSet
 from gpuledger.report.migrate_html import render_migrate_html
 from gpuledger.report.migrate_markdown import render_migrate_markdown
 from gpuledger.report.write import write_whole

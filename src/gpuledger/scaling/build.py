@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gpuledger.bench.records import Run
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.scaling.analysis.baseline import Baseline, gpus_of, scaling_of
 from gpuledger.scaling.analysis.batches import batches_of
@@ -29,7 +30,6 @@ from gpuledger.scaling.grades import Thresholds, load_scaling_thresholds, overal
 from gpuledger.scaling.optimizations import optimizations_of
 from gpuledger.scaling.public import public_figures
 from gpuledger.scaling.readiness import readiness_of
-from gpuledger.scaling.records import Run
 from gpuledger.scaling.scorecard import scorecard
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.scaling.statistics import LEVEL

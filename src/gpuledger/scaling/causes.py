@@ -7,11 +7,11 @@ from functools import cache
 
 import msgspec
 
+from gpuledger.bench.records import Run
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.scaling.analysis.factors import WITHIN_CHANCE
 from gpuledger.scaling.coldstart import ColdStart
 from gpuledger.scaling.figures import Facts
-from gpuledger.scaling.records import Run
 from gpuledger.scaling.statement import Cause
 from gpuledger.units import Unknown
 

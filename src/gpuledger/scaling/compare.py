@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gpuledger.bench.records import Run
 from gpuledger.scaling.analysis.counting import counts_of, throughput_draws, throughput_of, wall_of
 from gpuledger.scaling.analysis.latency import by_node, split
 from gpuledger.scaling.analysis.settings import model_of, swept
 from gpuledger.scaling.analysis.tokens import tokens_of
-from gpuledger.scaling.records import Run
 from gpuledger.scaling.statement import Change, Comparison
 from gpuledger.scaling.statistics import NOTHING, Interval, Statistic, fisher_p, interval_of, quantile, resampled
 from gpuledger.units import Unknown

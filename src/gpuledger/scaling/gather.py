@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuledger.bench.records import Run
+from gpuledger.bench.results import read_results
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.errors import InputError
 from gpuledger.scaling.analysis.baseline import Baseline, size_of, unit_of
 from gpuledger.scaling.analysis.telemetry import telemetry_of
 from gpuledger.scaling.build import PREDICT, Given
 from gpuledger.scaling.claims.reading import read_claims
-from gpuledger.scaling.records import Run
-from gpuledger.scaling.results import read_results
 from gpuledger.units import Unknown
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from gpuledger.testing.clock import HUNG_S
+from gpuledger.devices.replay.clock import HUNG_S
 from gpuledger.testing.openai_bodies import Bodies, http
 from gpuledger.testing.openai_script import Decisions, FaultKind, ServerScript, load_script
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from gpuledger.devices.device import Device, Source
 from gpuledger.errors import DeviceError, MissingExtra
-from gpuledger.telemetry.live.device import Device, Source
 from gpuledger.training.calibrate import Job, Precision
 from gpuledger.units import GIB, Unknown
 

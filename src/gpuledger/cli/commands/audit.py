@@ -26,8 +26,8 @@ from gpuledger.plain_text import visible
 if TYPE_CHECKING:
     from gpuledger.advice.statement import AuditStatement
     from gpuledger.cli.auditing import Wanted
-    from gpuledger.lake.command import CommandRun
-    from gpuledger.lake.runs import RunNotes
+    from gpuledger.recording.command import CommandRun
+    from gpuledger.recording.runs import RunNotes
 
 EVERYTHING = Chosen(None, None, None, (), (), ())
 FAILED = 1
@@ -106,8 +106,8 @@ def _around(
     given: dict[str, Any],
 ) -> int:
     """Record a command, then audit that run; whatever we find out, its exit code is the answer."""
-    from gpuledger.lake.child import OUR_FAILURE
-    from gpuledger.lake.command import run_command, to_stderr
+    from gpuledger.recording.child import OUR_FAILURE
+    from gpuledger.recording.command import run_command, to_stderr
 
     try:
         _only_the_run(chosen, fail_on, given)

@@ -82,11 +82,11 @@ def command(screen: Screen, price: Decimal | None, fail_on: str | None, **option
     All workers start together; each answer is kept as it comes, and a planned request that got none has a line too.
     Results are lines of JSON; the telemetry of this machine's GPUs lies beside them. gpuledger scaling reads both.
     """
+    from gpuledger.bench.runner import run_bench
+    from gpuledger.bench.summary import summary_of
     from gpuledger.cli.benching import Asked, bench_of, crew_of, figures, watch_of
     from gpuledger.cli.views.bench import parts
     from gpuledger.cost.pricing import PriceChoice
-    from gpuledger.scaling.bench_summary import summary_of
-    from gpuledger.scaling.runner import run_bench
 
     asked = Asked(**options)
     choice = PriceChoice(price=price)

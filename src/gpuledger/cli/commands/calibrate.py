@@ -29,9 +29,9 @@ def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) ->
     CUDA. Clocks and power limits stay as they are. Nothing else should run on the GPUs meanwhile: about a minute each.
     """
     from gpuledger.cli.views.calibration import parts
+    from gpuledger.devices.nvml import TRY_REPLAY, NvmlSource
     from gpuledger.efficiency.calibration_files import calibration_file, write_board
     from gpuledger.lake.layout import Lake
-    from gpuledger.telemetry.live.nvml import TRY_REPLAY, NvmlSource
     from gpuledger.training.torch_bench import need_torch, open_benches
 
     if seconds <= 0:

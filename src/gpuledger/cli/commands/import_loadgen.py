@@ -26,7 +26,7 @@ def command(screen: Screen, folder: Path, out: Path, node: str, gpu: str | None,
     FOLDER holds mlperf_log_detail.txt, mlperf_log_summary.txt and mlperf_log_trace.json. Only the trace has the time of
     each sample: LoadGen writes it where enable_trace is set.
     """
-    from gpuledger.scaling.loadgen import read_loadgen, write_loadgen
+    from gpuledger.bench.loadgen import read_loadgen, write_loadgen
 
     with screen.stages() as stages:
         tick = stages.start("reading the trace")

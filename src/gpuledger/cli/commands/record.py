@@ -13,7 +13,7 @@ from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
-    from gpuledger.lake.runs import RunNotes
+    from gpuledger.recording.runs import RunNotes
 
 
 MOST_S = 366 * 86_400
@@ -43,8 +43,8 @@ def command(
     """
     if argv:
         return _around(screen, argv, lake_dir, hz, duration, labels, device)
-    from gpuledger.lake.child import wait_for_end
-    from gpuledger.lake.record import Recording
+    from gpuledger.recording.child import wait_for_end
+    from gpuledger.recording.record import Recording
 
     if duration is not None and not 0 < duration <= MOST_S:
         hint = "give seconds above 0 and up to a year; without --duration Ctrl-C stops"
@@ -71,8 +71,8 @@ def _around(
     device: str,
 ) -> int:
     from gpuledger.errors import GpuledgerError
-    from gpuledger.lake.child import OUR_FAILURE
-    from gpuledger.lake.command import run_command, to_stderr
+    from gpuledger.recording.child import OUR_FAILURE
+    from gpuledger.recording.command import run_command, to_stderr
 
     try:
         if duration is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.table import Table
 
+from gpuledger.bench.records import Run
+from gpuledger.bench.summary import Summary
 from gpuledger.cli.figures import NOT_KNOWN, number
 from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
-from gpuledger.scaling.bench_summary import Summary
-from gpuledger.scaling.records import Run
 from gpuledger.units import Unknown
 
 _MS = 1000

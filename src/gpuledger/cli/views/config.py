@@ -12,7 +12,7 @@ from gpuledger.cli.figures import number
 from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.cost.encode import plain
-from gpuledger.plan.migrate_config import Config
+from gpuledger.plan.guide.config import Config
 from gpuledger.plan.options import prices_of, scope_of
 from gpuledger.units import Unknown
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from gpuledger.cli.figures import NOT_KNOWN, number, parameters, percent, size
 from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
-from gpuledger.plan.fit import Fit
+from gpuledger.plan.fit.build import Fit
 
 GB = 1_000_000_000
 

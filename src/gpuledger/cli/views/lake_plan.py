@@ -6,7 +6,7 @@ from rich.console import RenderableType
 
 from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
-from gpuledger.plan.from_ledger_statement import LakePlan
+from gpuledger.plan.move.statement import LakePlan
 from gpuledger.report.lake_plan_tables import moves_table, namespaces_table, refused_table, risks
 from gpuledger.report.tables import Table
 

@@ -9,8 +9,8 @@ from rich.table import Table as Drawn
 
 from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
-from gpuledger.plan.migrate_sets import MigrationSet
-from gpuledger.plan.migrate_statement import MigrationPlan
+from gpuledger.plan.guide.sets import MigrationSet
+from gpuledger.plan.guide.statement import MigrationPlan
 from gpuledger.report.migrate_html import headline
 from gpuledger.report.migrate_tables import (
     facts,

@@ -8,7 +8,7 @@ from rich.table import Table
 from gpuledger.cli.figures import number, percent
 from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
-from gpuledger.plan.throughput import DecodeRate, Rate, Throughput, TrainRate
+from gpuledger.plan.speed.throughput import DecodeRate, Rate, Throughput, TrainRate
 from gpuledger.units import Unknown
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import RenderableType
 
 from gpuledger.lake.counted import CountedRun
-from gpuledger.training.meter_rank import Ranks, compare, times_in
-from gpuledger.training.meter_table import parts as report_parts
+from gpuledger.training.meter.rank import Ranks, compare, times_in
+from gpuledger.training.meter.table import parts as report_parts
 
 
 def by_run(counted: Sequence[CountedRun]) -> dict[str, list[CountedRun]]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpuledger.bench.records import Run
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.models import find_model
 from gpuledger.scaling.analysis.settings import model_of, open_loop
-from gpuledger.scaling.records import Run
 from gpuledger.units import Unknown
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuledger.bench.records import Run
 from gpuledger.scaling.analysis.alike import unlike
 from gpuledger.scaling.analysis.counting import counts_of, throughput_draws, throughput_of, wall_of
 from gpuledger.scaling.analysis.curve import curve_of
 from gpuledger.scaling.analysis.tokens import tokens_of
 from gpuledger.scaling.figures import Ranged, Scaling, Unit
-from gpuledger.scaling.records import Run
 from gpuledger.scaling.statistics import Interval, interval_of
 from gpuledger.units import Unknown
 

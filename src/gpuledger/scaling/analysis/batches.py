@@ -6,12 +6,12 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from gpuledger.bench.records import Request, Run
+from gpuledger.bench.summary import Level, summary_of
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.scaling.analysis.counting import ok_requests
-from gpuledger.scaling.bench_summary import Level, summary_of
 from gpuledger.scaling.figures import Batches, BatchPoint
 from gpuledger.scaling.grades import Thresholds
-from gpuledger.scaling.records import Request, Run
 from gpuledger.units import Unknown, ratio
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from gpuledger.bench.records import Request, Run
 from gpuledger.scaling.figures import Counts, Figure, Ranged
-from gpuledger.scaling.records import Request, Run
 from gpuledger.scaling.statistics import Interval, interval_of, rate_draws, wilson
 from gpuledger.units import Unknown, ratio
 

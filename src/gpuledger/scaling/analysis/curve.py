@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from gpuledger.bench.records import Run
 from gpuledger.scaling.analysis.alike import unlike
 from gpuledger.scaling.analysis.counting import throughput_draws, throughput_of, wall_of
 from gpuledger.scaling.figures import Curve, Point, Prediction
-from gpuledger.scaling.records import Run
 from gpuledger.scaling.statistics import Interval, interval_of
 from gpuledger.scaling.usl import Law, fit
 from gpuledger.units import Unknown

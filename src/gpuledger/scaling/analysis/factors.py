@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gpuledger.bench.records import Run
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.efficiency.student import two_sided_p
 from gpuledger.scaling.analysis.latency import warm_requests
 from gpuledger.scaling.analysis.settings import model_of
 from gpuledger.scaling.figures import Factor, NodeFigures, Tokens
-from gpuledger.scaling.records import Run
 from gpuledger.units import Unknown
 
 BYTES_PER_PARAMETER = 2  # fp16 and bf16, which serving uses unless told otherwise

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from gpuledger.bench.records import Request, Run
 from gpuledger.scaling.analysis.counting import ok_requests
 from gpuledger.scaling.analysis.settings import swept
 from gpuledger.scaling.coldstart import change_point
 from gpuledger.scaling.figures import Distribution, Figure, Latency, Sample
-from gpuledger.scaling.records import Request, Run
 from gpuledger.scaling.statistics import NOTHING, mean_of, quantile_of
 from gpuledger.units import Unknown
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpuledger.bench.records import Node, Run
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.scaling.figures import Figure, NodeFigures, Telemetry
-from gpuledger.scaling.records import Node, Run
 from gpuledger.units import GIB, MIB, Unknown
 
 USED = "memory_used"

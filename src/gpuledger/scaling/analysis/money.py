@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from gpuledger.bench.records import Run
 from gpuledger.cost.pricing import PriceChoice, price_for
 from gpuledger.scaling.figures import Cost, Figure, Telemetry, Tokens
-from gpuledger.scaling.records import Run
 from gpuledger.units import Unknown
 
 MILLION = 1_000_000

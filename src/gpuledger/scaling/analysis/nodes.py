@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gpuledger.bench.records import Node, Request, Run
 from gpuledger.scaling.analysis.counting import counts_of, ok_requests
 from gpuledger.scaling.analysis.latency import by_node, distribution, seconds, split
 from gpuledger.scaling.analysis.memory import memory_of
@@ -13,7 +14,6 @@ from gpuledger.scaling.analysis.settings import SWEPT, swept
 from gpuledger.scaling.coldstart import cold_start
 from gpuledger.scaling.figures import Counts, Distribution, Figure, NodeFigures, Telemetry
 from gpuledger.scaling.grades import Thresholds
-from gpuledger.scaling.records import Node, Request, Run
 from gpuledger.scaling.symmetry import Apart, compare_nodes
 from gpuledger.units import Unknown, ratio
 

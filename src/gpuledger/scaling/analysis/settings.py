@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuledger.scaling.records import Run
+from gpuledger.bench.records import Run
 from gpuledger.units import Unknown
 
 OPEN_LOOPS = frozenset({"poisson", "trace", "open"})

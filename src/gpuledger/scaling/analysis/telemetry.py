@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from gpuledger.scaling.bench import LOOPBACK
+from gpuledger.bench.plan import LOOPBACK
+from gpuledger.bench.records import Run
 from gpuledger.scaling.figures import GpuPeak, Telemetry
-from gpuledger.scaling.records import Run
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:

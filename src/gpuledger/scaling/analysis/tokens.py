@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuledger.bench.records import Request, Run
 from gpuledger.scaling.analysis.counting import ok_requests
 from gpuledger.scaling.figures import Figure, Ranged, Tokens
-from gpuledger.scaling.records import Request, Run
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Unknown
 

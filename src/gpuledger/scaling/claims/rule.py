@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gpuledger.bench.records import Run
 from gpuledger.registry import Registry
 from gpuledger.scaling.figures import Facts, NodeFigures
 from gpuledger.scaling.grades import Thresholds
-from gpuledger.scaling.records import Run
 from gpuledger.scaling.statement import Check, Readiness, Verdict, Word
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Unknown

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.findings.finding import TOPICS
-from gpuledger.training.meter_observed import Observed
+from gpuledger.training.meter.observed import Observed
 
 
 def find_all(seen: Observed) -> tuple[MeasuredFinding, ...]:

@@ -11,7 +11,7 @@ import msgspec
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.registry import Registry
-from gpuledger.training.meter_observed import Observed
+from gpuledger.training.meter.observed import Observed
 
 Topic = Callable[[Observed], MeasuredFinding | None]
 Saved = tuple[float, float, float]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.findings.finding import COMPUTE, by_speedup, facts, finding, share_of, topic
-from gpuledger.training.meter_observed import Observed
+from gpuledger.training.meter.observed import Observed
 from gpuledger.units import Unknown
 
 COMPILE = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.findings.finding import facts, finding, share_of, topic
-from gpuledger.training.meter_observed import LoaderFacts, Observed
+from gpuledger.training.meter.observed import LoaderFacts, Observed
 from gpuledger.units import Unknown
 
 CHANGE = """

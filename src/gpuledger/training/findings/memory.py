@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.findings.finding import COMPUTE, facts, finding, share_of, topic
-from gpuledger.training.meter_observed import MemoryFacts, Observed
+from gpuledger.training.meter.observed import MemoryFacts, Observed
 from gpuledger.units import GIB, Unknown
 
 FRAGMENTED = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.findings.finding import COMPUTE, by_speedup, facts, finding, topic
-from gpuledger.training.meter_observed import Observed
+from gpuledger.training.meter.observed import Observed
 from gpuledger.units import Unknown
 
 BF16 = """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.findings.finding import Saved, facts, finding, topic
-from gpuledger.training.meter_observed import Observed
-from gpuledger.training.meter_sites import Site
+from gpuledger.training.meter.observed import Observed
+from gpuledger.training.meter.sites import Site
 
 SHOWN = 5
 CHANGE = """

@@ -20,7 +20,7 @@ def command(screen: Screen, folder: Path | None) -> int:
 
     Exit 2 where there is one. Without FOLDER the shipped reference is checked.
     """
-    from gpuledger.plan.migrate_config import examine
+    from gpuledger.plan.guide.config import examine
 
     config, faults = examine(folder)
     found = [{"error": f.message, "next": f.hint} for f in faults]

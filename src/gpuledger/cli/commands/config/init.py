@@ -20,7 +20,7 @@ def command(screen: Screen, folder: Path, scripts: bool, force: bool) -> None:
 
     Edit them, then: gpuledger config check FOLDER, gpuledger plan migrate --config FOLDER.
     """
-    from gpuledger.plan.config_files import init_config
+    from gpuledger.plan.guide.config_files import init_config
 
     files = [str(path) for path in init_config(folder, scripts=scripts, force=force)]
     screen.answer({"files": files})

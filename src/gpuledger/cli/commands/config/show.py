@@ -19,7 +19,7 @@ def command(screen: Screen, folder: Path | None) -> None:
     FOLDER holds your own files; without it the shipped reference is shown.
     """
     from gpuledger.cli.views.config import as_data, parts
-    from gpuledger.plan.migrate_config import load_config
+    from gpuledger.plan.guide.config import load_config
 
     config = load_config(folder)
     screen.answer(as_data(config))

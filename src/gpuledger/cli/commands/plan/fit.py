@@ -23,8 +23,8 @@ def command(screen: Screen, asked: Asked, out: Path | None) -> int:
     A question that is answered with "no" ends with 0; what cannot be asked, and a model that fits nowhere, with 2.
     """
     from gpuledger.cli.views.fit import page
-    from gpuledger.plan.fit import fit
-    from gpuledger.plan.fit_encode import fit_as_data
+    from gpuledger.plan.fit.build import fit
+    from gpuledger.plan.fit.encode import fit_as_data
 
     answer = fit(asked.model, asked.gpu, asked.setup)
     files = {}

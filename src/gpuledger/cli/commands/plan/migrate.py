@@ -45,7 +45,7 @@ def command(screen: Screen, out: Path | None, **given: Any) -> int:
 
     from gpuledger.cli.migrating import Asked, answer, told_what_fits_nowhere
     from gpuledger.cli.views.migrate import set_parts
-    from gpuledger.plan.migrate_encode import set_json
+    from gpuledger.plan.guide.encode import set_json
 
     with screen.stages() as stages:
         stages.start("planning")

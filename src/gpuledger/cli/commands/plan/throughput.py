@@ -22,8 +22,8 @@ def command(screen: Screen, asked: Asked, micro_batches: int | None, node_gbps: 
     nothing. Training: tokens (images) a second. Serving: prompts read, and tokens written by batch.
     """
     from gpuledger.cli.views.throughput import page
-    from gpuledger.plan.fit_encode import plain
-    from gpuledger.plan.throughput import throughput
+    from gpuledger.plan.fit.encode import plain
+    from gpuledger.plan.speed.throughput import throughput
 
     if micro_batches is not None and micro_batches < 1:
         raise InputError(f"--micro-batches {micro_batches} is below 1", hint="give a whole number from 1 up")

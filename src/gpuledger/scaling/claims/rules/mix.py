@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gpuledger.bench.records import Run
 from gpuledger.scaling.analysis.tokens import tokens_of
 from gpuledger.scaling.claims.rule import Case, looks_for
-from gpuledger.scaling.records import Run
 from gpuledger.units import Unknown
 
 NO = Unknown("")

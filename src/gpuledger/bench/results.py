@@ -1,0 +1,129 @@
+"""What does a file of benchmark results say, line by line, and what is wrong with it?
+
+    {"v": 1, "kind": "run", "planned": {node: requests}, "nodes": {node: {"gpu", "gpus"}}, "baseline", "wall_s"}
+    {"v": 1, "kind": "request", "node", "request", "start_s", "ttft_s", "latency_s", ..., "ok", "error"}   one a request
+    {"v": 1, "kind": "end", "wall_s": ...}                               the run came to its end; a killed one has none
+
+A header begins a run, so files can be put behind one another. Fields nobody knows are kept in `more`. A line that
+cannot be used costs itself only: it is counted and named in `faults`, with its node where it has one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gpuledger.bench.record_fields import from_the_first, request_of, run_fields
+from gpuledger.bench.records import NO_END, NOT_GIVEN, VERSION, LineFault, Node, Request, Run
+from gpuledger.errors import FileFault, map_os_error
+from gpuledger.units import Unknown
+
+__all__ = ["NOT_GIVEN", "NO_END", "LineFault", "Node", "Request", "Run", "parse_results", "read_results", "read_run"]
+
+_NODE = re.compile(rb'"node"\s*:\s*"([^"\\]{1,200})"')
+
+
+def read_results(path: str | Path) -> tuple[Run, ...]:
+    """Every run of a file; a fault of the file where no line of it can be used."""
+    path = Path(path)
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise map_os_error(error, path, "read results") from error
+    return parse_results(raw, str(path))
+
+
+def read_run(path: str | Path) -> Run:
+    """The one run of a file."""
+    runs = read_results(path)
+    if len(runs) > 1:
+        hint = "give each run its own file: cut this one before each line of kind run"
+        raise FileFault(path, f"it holds {len(runs)} runs, one is wanted", hint=hint)
+    return runs[0]
+
+
+def parse_results(raw: bytes, name: str) -> tuple[Run, ...]:
+    """The runs in the bytes of a file called `name`."""
+    made: list[_Draft] = []
+    early: list[LineFault] = []
+    lines = raw.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        whole = number < len(lines)
+        found = _decoded(line, number, whole)
+        if isinstance(found, LineFault):
+            (made[-1].faults if made else early).append(found)
+            continue
+        if found["kind"] == "run" or not made:
+            made.append(_Draft(name, early))
+            early = []
+        made[-1].take(found, number)
+    if not made:
+        reasons = "; ".join(f"line {f.line}: {f.why}" for f in early[:3]) or "the file is empty"
+        hint = "write results with gpuledger bench, or see docs/benchmarking.md for the format"
+        raise FileFault(name, f"no line of it can be used: {reasons}", hint=hint)
+    return tuple(draft.run() for draft in made)
+
+
+def _decoded(line: bytes, number: int, whole: bool) -> dict[str, Any] | LineFault:
+    """One line as a mapping of version 1, or why it cannot be one."""
+    match = _NODE.search(line)
+    node = match[1].decode("utf-8", "replace") if match else ""
+    try:
+        found = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        cut = "the last line is cut short" if not whole else "not JSON"
+        return LineFault(number, node, f"{cut}: {error}")
+    if not isinstance(found, dict):
+        return LineFault(number, node, "not a JSON object")
+    version = found.get("v")
+    if isinstance(version, bool) or not isinstance(version, int):
+        return LineFault(number, node, f'no version: "v" is {version!r}, {VERSION} is read')
+    if version != VERSION:
+        age = "newer than" if version > VERSION else "not one"
+        return LineFault(number, node, f"version {version} is {age} this gpuledger reads ({VERSION})")
+    if found.get("kind") not in ("run", "request", "end"):
+        return LineFault(number, node, f"kind {found.get('kind')!r} is none of run, request, end")
+    return found
+
+
+class _Draft:
+    """A run while its lines are read."""
+
+    def __init__(self, file: str, faults: Iterable[LineFault]) -> None:
+        self.file, self.faults = file, list(faults)
+        self.header: dict[str, Any] = {}
+        self.end: dict[str, Any] | None = None
+        self.requests: dict[tuple[str, int | str], Request] = {}
+
+    def take(self, found: dict[str, Any], number: int) -> None:
+        if found["kind"] == "run":
+            self.header = found
+        elif found["kind"] == "end":
+            self.end = found
+        else:
+            request, faults = request_of(found, number)
+            self.faults += faults
+            if request is None:
+                return
+            key = (request.node, request.request)
+            if key in self.requests:
+                self.faults.append(LineFault(number, request.node, f"request {request.request} has a line already"))
+                return
+            self.requests[key] = request
+
+    def run(self) -> Run:
+        requests, moved = from_the_first(tuple(self.requests.values()))
+        fields, faults = run_fields(self.header, self.end or {}, requests)
+        return Run(
+            file=self.file,
+            requests=requests,
+            ended=self.end is not None or fields["wall_s"] is not None,
+            faults=(*self.faults, *moved, *faults),
+            **{**fields, "wall_s": Unknown(NO_END) if fields["wall_s"] is None else fields["wall_s"]},
+        )

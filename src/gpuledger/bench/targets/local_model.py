@@ -1,0 +1,137 @@
+"""How is a model in torch on this machine's own GPU benchmarked, batch by batch?
+
+Orders of a batch wait for each other and run as one. The device's energy counter is read around each batch;
+each order gets its share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from gpuledger.bench.load import Order
+from gpuledger.bench.targets import TARGETS, Answer, Opened
+from gpuledger.errors import GpuledgerError
+
+if TYPE_CHECKING:
+    from gpuledger.training.local_model import Generated, LocalModel
+
+
+T = TypeVar("T")
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Which model, where and how; `compiled`: whether to try torch.compile."""
+
+    model: str
+    device: str = "cuda:0"
+    dtype: str = "bfloat16"
+    compiled: bool = True
+
+
+@TARGETS.register("local_model")
+class LocalModelTarget:
+    """One model on one GPU."""
+
+    remote = False
+
+    def __init__(self, settings: Mapping[str, Any], seed: str, timeout_s: float) -> None:
+        self._set = msgspec.convert(dict(settings), Settings)
+        self._seed, self._timeout_s = sum(seed.encode()), timeout_s
+        self._model: LocalModel | None = None
+        self._meter = _EnergyMeter()
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._waiting: list[tuple[Order, asyncio.Future[Answer]]] = []
+
+    async def open(self) -> Opened:
+        """Make the weights."""
+        from gpuledger.training.local_model import open_model  # only who wants a model needs its libraries
+
+        s = self._set
+        how = {"device": s.device, "dtype": s.dtype, "seed": self._seed, "compiled": s.compiled}
+        model = await self._aside(lambda: open_model(s.model, **how))  # type: ignore[arg-type]
+        self._model = model
+        self._meter.open(model)
+        return Opened(model.facts())
+
+    def _aside(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """In the one thread that the GPU's libraries have warmed up for."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def ask(self, order: Order) -> Answer:
+        """Wait until the batch is whole; the last one to come runs it for all."""
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((order, future))
+        if len(self._waiting) >= (order.batch or 1):
+            waiting, self._waiting = self._waiting, []
+            answer = await self._run([o for o, _ in waiting])
+            for _, one in waiting:
+                one.set_result(answer)
+        return await future
+
+    async def _run(self, orders: list[Order]) -> Answer:
+        assert self._model is not None
+        tokens_in, tokens_out = (max(getattr(o, n) for o in orders) for n in ("input_tokens", "output_tokens"))
+        before, begun = self._meter.energy_j(), time.perf_counter()
+        model = self._model
+        working = self._aside(lambda: model.generate(len(orders), tokens_in, tokens_out))
+        try:
+            made: Generated = await asyncio.wait_for(working, self._timeout_s)
+        except TimeoutError:
+            return Answer(False, time.perf_counter() - begun, error=f"no result within {self._timeout_s:g} s")
+        except (GpuledgerError, RuntimeError) as error:
+            words = error.message if isinstance(error, GpuledgerError) else f"torch: {str(error).splitlines()[0][:200]}"
+            return Answer(False, time.perf_counter() - begun, error=words)
+        after = self._meter.energy_j()
+        spent = {"energy_j": (after - before) / len(orders)} if after is not None and before is not None else {}
+        return Answer(True, made.latency_s, made.ttft_s, tokens_in, tokens_out, more=spent)
+
+    def found(self) -> Mapping[str, Any]:
+        """How the model ran in the end."""
+        return self._model.facts() if self._model is not None else {}
+
+    async def close(self) -> None:
+        """Let the driver go."""
+        self._meter.close()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+class _EnergyMeter:
+    """The energy counter of the model's GPU, where the driver has one."""
+
+    def __init__(self) -> None:
+        self._source: Any = None
+        self._read: Any = None
+
+    def open(self, model: LocalModel) -> None:
+        if model.device.type != "cuda":
+            return
+        from gpuledger.devices.nvml import NvmlSource
+
+        with contextlib.suppress(GpuledgerError):
+            self._source = NvmlSource()
+            uuid = f"GPU-{getattr(model.torch.cuda.get_device_properties(model.device), 'uuid', '')}"
+            boards = [d for d in self._source.devices if d.facts.gpu_instance_id is None]
+            board = next((d for d in boards if d.facts.gpu_uuid == uuid), boards[0] if len(boards) == 1 else None)
+            fields = board.fields if board is not None else ()
+            self._read = next((f.read for f in fields if f.columns == ("energy_mj",)), None)
+
+    def energy_j(self) -> float | None:
+        """Joules since the driver was loaded; None where it does not say."""
+        if self._read is None:
+            return None
+        try:
+            value = self._read()[0]
+        except Exception:  # noqa: BLE001 - the driver's own errors; the figure is then not known
+            return None
+        return None if value is None else float(value) / 1000
+
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()

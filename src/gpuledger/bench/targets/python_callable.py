@@ -1,0 +1,158 @@
+"""How is a function of the user's own benchmarked?
+
+`pkg.mod:function` takes the order (input_tokens, output_tokens, request) as keyword arguments, as many of them as it
+names. It may be a coroutine; it may give nothing, a number of tokens, a mapping with output_tokens, input_tokens and
+ttft_s, or yield its tokens one by one. What it raises is a failed request, and so is a mapping that says ok is false.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpuledger.bench.load import Order
+from gpuledger.bench.record_fields import REQUEST_FIELDS
+from gpuledger.bench.targets import TARGETS, Answer, Opened
+from gpuledger.errors import InputError
+
+_GIVEN = ("request", "input_tokens", "output_tokens")
+
+
+def load_callable(spec: str) -> Callable[..., Any]:
+    """The function behind `pkg.mod:function`; modules beside the caller are found too."""
+    module, colon, name = spec.partition(":")
+    if not colon or not module or not name:
+        raise InputError(
+            f"--callable {spec!r} is not MODULE:FUNCTION", hint="for example --callable my_app.serve:answer"
+        )
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"--callable {spec!r}: {error}", hint="run it where `import` of the module works") from error
+    if not callable(found):
+        raise InputError(f"--callable {spec!r} is a {type(found).__name__}, no function", hint="name a function")
+    return found
+
+
+@TARGETS.register("python_callable")
+class PythonCallable:
+    """One function, called in threads where it is no coroutine."""
+
+    remote = False
+
+    def __init__(self, settings: Mapping[str, Any], _seed: str, timeout_s: float) -> None:
+        self._spec, self._timeout_s = str(settings["callable"]), timeout_s
+        self._function = load_callable(self._spec)
+        named = inspect.signature(self._function).parameters
+        open_ended = any(p.kind is p.VAR_KEYWORD for p in named.values())
+        self._takes = [n for n in _GIVEN if open_ended or n in named]
+        self._awaited = _is_awaited(self._function)
+
+    async def open(self) -> Opened:
+        """Nothing to do: the function was found already."""
+        return Opened({"callable": self._spec})
+
+    async def ask(self, order: Order) -> Answer:
+        """One call."""
+        began = time.perf_counter()
+        given = {n: getattr(order, n) for n in self._takes}
+        try:
+            return await asyncio.wait_for(self._answer(given, began), self._timeout_s)
+        except TimeoutError:
+            return Answer(False, time.perf_counter() - began, error=f"no result within {self._timeout_s:g} s")
+        except Exception as error:  # noqa: BLE001 - whatever the function raises is its failure, not ours
+            words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return Answer(False, time.perf_counter() - began, error=words[:300])
+
+    async def _answer(self, given: Mapping[str, Any], began: float) -> Answer:
+        """Called where it does not hold up others; whatever it gives is followed to its end."""
+
+        def call() -> Any:
+            made = self._function(**given)
+            return made if inspect.isawaitable(made) or inspect.isasyncgen(made) else _counted(made, began)
+
+        made = self._function(**given) if self._awaited else await _in_thread(call)
+        if inspect.isawaitable(made):
+            made = await made
+        if inspect.isasyncgen(made):
+            made = await _streamed(made, began)
+        return made if isinstance(made, Answer) else _counted(made, began)
+
+    def found(self) -> Mapping[str, Any]:
+        """Nothing beyond the answers."""
+        return {}
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _is_awaited(function: Any) -> bool:
+    """A coroutine, a stream of them, or an object that is called as one: not for a thread."""
+    asked = (function, type(function).__call__)
+    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in asked)
+
+
+async def _streamed(made: AsyncIterator[Any], began: float) -> Mapping[str, Any]:
+    tokens, ttft = 0, None
+    async for _ in made:
+        tokens += 1
+        ttft = ttft or time.perf_counter() - began
+    return {"output_tokens": tokens, "ttft_s": ttft}
+
+
+def _in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
+    """In a thread of its own that nobody waits for at the end: a call that never returns must not keep us."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if not future.done():
+            future.set_exception(error) if error is not None else future.set_result(result)
+
+    def run() -> None:
+        try:
+            result, failure = work(), None
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            result, failure = None, error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def _counted(made: Any, began: float) -> Answer:
+    """What the function gave, as an answer."""
+    ttft: float | None = None
+    tokens: int | None = None
+    more: dict[str, Any] = {}
+    if isinstance(made, Mapping):
+        more = dict(made)
+        ttft, tokens = more.pop("ttft_s", None), more.pop("output_tokens", None)
+    elif isinstance(made, int) and not isinstance(made, bool):
+        tokens = made
+    elif inspect.isgenerator(made):
+        tokens = 0
+        for _ in made:
+            tokens += 1
+            ttft = ttft or time.perf_counter() - began
+    unknown = {"ttft_s": "the function did not say"} if ttft is None else {}
+    unknown |= {"output_tokens": "the function did not say"} if tokens is None else {}
+    wanted = more.pop("input_tokens", None)
+    unknown |= {"input_tokens": "the function did not say"} if wanted is None else {}
+    ok, error = more.pop("ok", True) is not False, str(more.pop("error", None) or "")
+    # What the worker measures itself keeps its name; the function's own word stands beside it.
+    kept = {f"own_{k}" if k in REQUEST_FIELDS else k: v for k, v in more.items()}
+    why = "" if ok else error[:300] or "the function said that it failed"
+    return Answer(ok, time.perf_counter() - began, ttft, wanted, tokens, error=why, unknown=unknown, more=kept)

@@ -1,0 +1,200 @@
+"""What does an OpenAI-compatible server say in its answer: tokens, counts, its end, an error?
+
+Each event is decoded as it comes, into the few fields that matter: about a microsecond each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from gpuledger.bench.targets import Answer
+
+NO_END = "the stream ended before its end was said"
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    reasoning_content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    text: str | None = None
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Part(msgspec.Struct):
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    error: Any = None
+
+
+_decode = msgspec.json.Decoder(_Part).decode
+
+
+class Body:
+    """A whole answer, kept as it is."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.done: asyncio.Future[None] = loop.create_future()
+        self.code, self.raw, self.why = 0, b"", ""
+
+    def status(self, code: int) -> None:
+        """The first line came."""
+        self.code = code
+
+    def piece(self, data: bytes) -> None:
+        """More of the body."""
+        self.raw += data
+
+    def finished(self) -> None:
+        """The whole answer came."""
+        if not self.done.done():
+            self.done.set_result(None)
+
+    def broken(self, why: str) -> None:
+        """The answer will not come, or not to its end."""
+        self.why = self.why or why
+        self.finished()
+
+
+class Completion:
+    """One answer while it comes in. Streamed or not is told by the request, errors by their status."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, stream: bool) -> None:
+        self._loop, self._stream = loop, stream
+        self.done: asyncio.Future[None] = loop.create_future()
+        self._code = 0
+        self._rest = b""
+        self._pieces: list[bytes] = []
+        self._usage: _Usage | None = None
+        self._ended = False
+        self._failure = ""
+        self.first_s = self.last_s = 0.0
+        self.chunks = 0
+        self.max_gap_s = 0.0
+
+    def status(self, code: int) -> None:
+        """The first line came."""
+        self._code = code
+
+    def piece(self, data: bytes) -> None:
+        """More of the body."""
+        if self._code != 200 or not self._stream:
+            self._pieces.append(data)
+            return
+        if self._rest:
+            data = self._rest + data
+        lines = data.split(b"\n")
+        self._rest = lines.pop()
+        now, before = self._loop.time(), self.chunks
+        for line in lines:
+            if line[:5] == b"data:":
+                self._event(line[5:].strip())
+            elif line and line[0] not in b":\r" and line.partition(b":")[0] not in (b"event", b"id", b"retry"):
+                self._failure = self._failure or f"malformed event stream: {line[:60]!r}"
+        if self.chunks > before:
+            if not before:
+                self.first_s = now
+            elif now - self.last_s > self.max_gap_s:
+                self.max_gap_s = now - self.last_s
+            self.last_s = now
+
+    def _event(self, raw: bytes) -> None:
+        try:
+            part = _decode(raw)
+        except msgspec.DecodeError as error:
+            if raw == b"[DONE]":
+                self._ended = True
+            else:
+                self._failure = self._failure or f"malformed JSON in the stream: {error}"
+            return
+        for choice in part.choices:
+            delta = choice.delta
+            if choice.text or (delta is not None and (delta.content or delta.reasoning_content)):
+                self.chunks += 1
+            if choice.finish_reason is not None:
+                self._ended = True
+        if part.usage is not None:
+            self._usage = part.usage
+        if part.error is not None:
+            self._failure = self._failure or f"the server said: {_words(part.error)}"
+
+    def finished(self) -> None:
+        """The whole answer came."""
+        if self._code != 200:
+            self._failure = f"HTTP {self._code}: {_body_words(b''.join(self._pieces))}"
+        elif not self._stream:
+            self._whole(b"".join(self._pieces))
+        elif not self._ended:
+            self._failure = self._failure or NO_END
+        self._settle()
+
+    def _whole(self, raw: bytes) -> None:
+        try:
+            part = _decode(raw)
+        except msgspec.DecodeError as error:
+            self._failure = f"malformed JSON in the answer: {error}"
+            return
+        self._usage = part.usage
+        if part.error is not None:
+            self._failure = f"the server said: {_words(part.error)}"
+        elif not part.choices:
+            self._failure = "the answer has no choices"
+
+    def broken(self, why: str) -> None:
+        """The answer will not come, or not to its end."""
+        self._failure = self._failure or why
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+
+    def answer(self, began_s: float) -> Answer:
+        """What came of it, seconds counted from `began_s` on."""
+        failure, usage = self._failure, self._usage
+        counted = usage.completion_tokens if usage is not None else None
+        unknown = {}
+        if not self.chunks:
+            unknown["ttft_s"] = "the answer was not streamed" if not self._stream else "no token came"
+        if counted is None and not self._stream:
+            unknown["output_tokens"] = "the server did not count them"
+        if usage is None or usage.prompt_tokens is None:
+            unknown["input_tokens"] = "the server did not count them"
+        tokens = counted if counted is not None else self.chunks if self._stream else None
+        more: dict[str, Any] = {"tokens_from": "usage" if counted is not None else "events"} if self._stream else {}
+        if self.chunks > 1:
+            more["max_gap_s"] = round(self.max_gap_s, 6)
+        return Answer(
+            ok=not failure,
+            latency_s=self._loop.time() - began_s,
+            ttft_s=self.first_s - began_s if self.chunks else None,
+            input_tokens=usage.prompt_tokens if usage else None,
+            output_tokens=tokens,
+            error=failure,
+            unknown=unknown,
+            more=more,
+        )
+
+
+def _words(error: Any) -> str:
+    said = error.get("message", error) if isinstance(error, dict) else error
+    return str(said)[:200]
+
+
+def _body_words(raw: bytes) -> str:
+    try:
+        found = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        return raw[:200].decode("utf-8", "replace").strip() or "no words"
+    return _words(found.get("error", found)) if isinstance(found, dict) else str(found)[:200]

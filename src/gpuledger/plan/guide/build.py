@@ -1,0 +1,282 @@
+"""Where should this job run instead, what does that save, and what does it risk?
+
+Work that is done when it is done (training, fine-tuning, batch inference) keeps its amount: a faster option runs fewer
+hours. A server keeps its hours: a slower option answers fewer requests, and the plan says up to which load it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.guidelines import guidelines
+from gpuledger.plan.guide.memory import rule_of_thumb
+from gpuledger.plan.guide.schema import Priority
+from gpuledger.plan.guide.sharing import sharing
+from gpuledger.plan.guide.statement import (
+    Candidate,
+    Current,
+    Job,
+    Judged,
+    MigrationPlan,
+    Misfit,
+    Option,
+    Placement,
+    Rate,
+    Refused,
+)
+from gpuledger.plan.guide.words import assumptions, recommendation, warnings
+from gpuledger.plan.judging import effort, risk
+from gpuledger.plan.placing import place
+from gpuledger.plan.refusals import Place, grouped, refuse, too_slow
+from gpuledger.plan.scoring import scored
+from gpuledger.units import Unknown
+
+S_PER_H = 3600
+MILLION = 1_000_000
+NOTHING = Judged("low", 0, ())
+
+
+@dataclass(frozen=True)
+class Terms:
+    """By what the options are judged: the priority, the guide's preferred GPUs and rule of thumb, whose prices."""
+
+    priority: Priority
+    preferred: Collection[str]
+    multiplier: float
+    size_multiplier: float | Unknown
+    prices: str
+    illustrative: bool
+    notes: tuple[str, ...] = ()
+
+
+def plan_migration(
+    job: Job, current: Candidate, candidates: Sequence[Candidate], terms: Terms, placing: Place = place
+) -> MigrationPlan:
+    """The whole answer; `current` is looked at beside the candidates, whether or not it is one of them."""
+    placing = _remembered(placing)
+    now = _current(job, current, candidates, placing)
+    every = [current, *(c for c in candidates if c.id != current.id)]
+    options: list[Option] = []
+    refused: list[Refused] = []
+    for candidate in every:
+        found = _consider(job, candidate, now, terms, placing)
+        if isinstance(found, Refused):
+            refused.append(found)
+        else:
+            options.append(found)
+    ranked = _with_other_purchase(
+        scored(options, terms.priority.weights, serves=job.serves, enough=_enough(job, now)), every
+    )
+    chosen = _chosen(ranked)
+    plan = MigrationPlan(
+        job=job,
+        current=now,
+        verdict="nothing fits" if chosen is None else "already well optimized" if chosen.current else "move",
+        recommendation="",
+        chosen=chosen,
+        cheapest=min(ranked, key=lambda o: (o.monthly_usd, o.candidate.id), default=None),
+        fastest=max(ranked, key=lambda o: (_middle(o.placement.rate), -o.monthly_usd), default=None),
+        runners_up=_runners_up(ranked, chosen),
+        options=tuple(ranked),
+        refused=tuple(refused),
+        refused_groups=grouped(refused),
+        memory=rule_of_thumb(job, terms.multiplier, terms.size_multiplier),
+        sharing=sharing(job, [current, *([chosen.candidate] if chosen and not chosen.current else [])]),
+        weights={k: getattr(terms.priority.weights, k) for k in ("cost", "performance", "reliability")},
+        prices=terms.prices,
+        price_dates=_dates(every),
+        illustrative=terms.illustrative,
+        assumptions=(),
+        warnings=(),
+    )
+    plan = replace(plan, assumptions=(*assumptions(plan), *terms.notes), warnings=warnings(plan))
+    return replace(plan, recommendation=recommendation(plan))
+
+
+def _remembered(placing: Place) -> Place:
+    """The same answers, each worked out once: many offers are of the same GPU."""
+    known: dict[tuple[str, float, int, int], Placement | Misfit] = {}
+
+    def remembered(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> Placement | Misfit:
+        key = (gpu.key, gpu.memory_bytes.value, gpus, gpus_per_instance)
+        if key not in known:
+            known[key] = placing(job, gpu, gpus, gpus_per_instance)
+        return known[key]
+
+    return remembered
+
+
+def _current(job: Job, current: Candidate, candidates: Sequence[Candidate], placing: Place) -> Current:
+    gpu = current.gpu
+    placed: Placement | Misfit
+    if isinstance(gpu, Unknown):
+        placed = Misfit("GPU", gpu.why, ("set catalog_gpu in gpu_instances.json",))
+    else:
+        placed = placing(job, gpu, current.gpus, current.gpus_per_instance)
+    return Current(
+        candidate=current,
+        monthly_usd=_times(current.usd_per_h, job.monthly_h),
+        whole_monthly_usd=_times(current.whole_usd_per_h, job.monthly_h),
+        other_purchase_usd=_times(_other(current, candidates), job.monthly_h),
+        placement=placed,
+    )
+
+
+def _consider(job: Job, candidate: Candidate, now: Current, terms: Terms, placing: Place) -> Option | Refused:
+    placed: Placement | Misfit | None = None
+    if candidate.id == now.candidate.id:
+        placed = now.placement
+    elif not isinstance(candidate.gpu, Unknown):
+        placed = placing(job, candidate.gpu, candidate.gpus, candidate.gpus_per_instance)
+    if found := refuse(job, candidate, placed):
+        return found
+    assert isinstance(placed, Placement)
+    assert isinstance(placed.rate, Rate)
+    assert isinstance(candidate.usd_per_h, Decimal)
+    speed = _speed_ratio(now, placed.rate)
+    hours = job.monthly_h if job.serves or isinstance(speed, Unknown) else job.monthly_h / _exact(speed)
+    if slow := too_slow(job, candidate, hours, speed):
+        return slow
+    return _option(job, candidate, placed, placed.rate, now, terms, speed, hours)
+
+
+def _option(
+    job: Job,
+    candidate: Candidate,
+    placed: Placement,
+    rate: Rate,
+    now: Current,
+    terms: Terms,
+    speed: float | Unknown,
+    hours: Decimal,
+) -> Option:
+    usd = candidate.usd_per_h
+    assert isinstance(usd, Decimal)
+    monthly = usd * hours
+    low, high = _range(candidate, monthly, rate, fixed_hours=job.serves or isinstance(speed, Unknown))
+    verdicts = guidelines(job, candidate, terms.preferred)
+    saving = _saving(now, monthly)
+    return Option(
+        candidate=candidate,
+        placement=placed,
+        current=candidate.id == now.candidate.id,
+        monthly_h=hours,
+        monthly_usd=monthly,
+        low_monthly_usd=low,
+        high_monthly_usd=high,
+        usd_per_million=usd * MILLION / (_exact(rate.middle) * S_PER_H),
+        saving_usd=saving,
+        saving_pct=_pct(saving, now.monthly_usd),
+        speed_ratio=speed,
+        other_purchase_usd=Unknown("no offer of the other kind is listed"),
+        risk=risk(job, candidate, placed, verdicts, speed),
+        effort=effort(now.candidate, candidate),
+        guidelines=verdicts,
+        measures={},
+        cost_score=0.0,
+        performance_score=0.0,
+        reliability_score=0.0,
+        score=0.0,
+    )
+
+
+def _range(candidate: Candidate, monthly: Decimal, rate: Rate, *, fixed_hours: bool) -> tuple[Decimal, Decimal]:
+    """The month's dollars at the low and the high end of what is not known exactly."""
+    price, highest = candidate.usd_per_gpu_h, candidate.high_usd_per_gpu_h
+    dearer = Decimal(1)
+    if not isinstance(price, Unknown) and not isinstance(highest, Unknown) and price:
+        dearer = max(dearer, highest / price)
+    if fixed_hours:
+        return monthly, monthly * dearer
+    return monthly * _exact(rate.middle / rate.high), monthly * dearer * _exact(rate.middle / rate.low)
+
+
+def _chosen(ranked: Sequence[Option]) -> Option | None:
+    """The best option; the present setup where the best gains less than estimates and prices vary by."""
+    if not ranked:
+        return None
+    best, limits = ranked[0], migrate_facts().limits
+    stay = next((o for o in ranked if o.current), None)
+    if stay is None or best.current or isinstance(best.saving_pct, Unknown) or isinstance(best.speed_ratio, Unknown):
+        return best
+    little = best.saving_pct < limits.worth_saving_pct and best.speed_ratio < limits.worth_speed_ratio
+    return stay if little else best
+
+
+def _enough(job: Job, now: Current) -> float | None:
+    """The speed above which a server is no better: it answers what it is asked, not more."""
+    if not job.serves or isinstance(now.placement, Misfit) or isinstance(now.placement.rate, Unknown):
+        return None
+    return now.placement.rate.middle * migrate_facts().limits.enough_speed_ratio
+
+
+def _runners_up(ranked: Sequence[Option], chosen: Option | None) -> tuple[Option, ...]:
+    """The next best, one for each GPU, count and purchase option."""
+    seen = {_kind(o) for o in ranked if o is chosen or o.current}
+    found: list[Option] = []
+    for option in ranked:
+        if option is not chosen and _kind(option) not in seen:
+            seen.add(_kind(option))
+            found.append(option)
+    return tuple(found[: migrate_facts().limits.runners_up])
+
+
+def _kind(option: Option) -> tuple[str, int, str]:
+    c = option.candidate
+    return c.gpu_name, c.gpus, c.purchase
+
+
+def _with_other_purchase(options: Sequence[Option], every: Sequence[Candidate]) -> list[Option]:
+    """Each option with what the same GPUs cost under the other purchase option, for the same hours."""
+    return [replace(o, other_purchase_usd=_times(_other(o.candidate, every), o.monthly_h)) for o in options]
+
+
+def _other(candidate: Candidate, every: Sequence[Candidate]) -> Decimal | Unknown:
+    place = (candidate.cloud, candidate.instance, candidate.gpus)
+    for other in every:
+        if (other.cloud, other.instance, other.gpus) == place and other.purchase != candidate.purchase:
+            return other.usd_per_h
+    return Unknown(f"no {'on-demand' if candidate.purchase == 'spot' else 'spot'} offer of it is listed")
+
+
+def _speed_ratio(now: Current, rate: Rate) -> float | Unknown:
+    if isinstance(now.placement, Misfit):
+        return Unknown(f"the present setup cannot run it: {now.placement.why}")
+    if isinstance(now.placement.rate, Unknown):
+        return now.placement.rate
+    return rate.middle / now.placement.rate.middle
+
+
+def _middle(rate: Rate | Unknown) -> float:
+    return 0.0 if isinstance(rate, Unknown) else rate.middle
+
+
+def _saving(now: Current, monthly: Decimal) -> Decimal | Unknown:
+    if isinstance(now.placement, Misfit):
+        return Unknown(f"the present setup cannot run it: {now.placement.why}")
+    return now.monthly_usd if isinstance(now.monthly_usd, Unknown) else now.monthly_usd - monthly
+
+
+def _times(price: Decimal | Unknown, hours: Decimal) -> Decimal | Unknown:
+    return price if isinstance(price, Unknown) else price * hours
+
+
+def _pct(part: Decimal | Unknown, whole: Decimal | Unknown) -> float | Unknown:
+    if isinstance(part, Unknown):
+        return part
+    if isinstance(whole, Unknown):
+        return whole
+    return float(100 * part / whole) if whole else Unknown("the present setup costs nothing")
+
+
+def _exact(value: float) -> Decimal:
+    return Decimal(repr(value))
+
+
+def _dates(every: Sequence[Candidate]) -> tuple[str, str]:
+    dates = sorted({c.price_date for c in every})
+    return dates[0], dates[-1]

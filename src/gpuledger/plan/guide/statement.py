@@ -1,0 +1,257 @@
+"""What does a migration plan say? The setup, what was chosen, what was refused and why, as plain frozen data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.catalog.models import Model
+from gpuledger.plan.guide.schema import WorkloadType
+from gpuledger.units import Unknown
+
+Purchase = Literal["on-demand", "spot"]
+Level = Literal["low", "medium", "high"]
+CANNOT_FIT = "CANNOT FIT MODEL"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What runs: the model, for what, in which precision, for how many hours a month.
+
+    `busy_ratio`: the share of the present capacity that is used, where somebody measured it.
+    """
+
+    workload: WorkloadType
+    model: Model
+    size: str
+    precision: str
+    monthly_h: Decimal
+    use_case: str
+    priority: str
+    spot_asked: bool
+    spot_suitable: bool
+    method: str = "lora"
+    busy_ratio: float | None = None
+    name: str = ""
+    workload_id: str = ""
+    description: str = ""
+    expected_outcome: str = ""
+    tags: tuple[str, ...] = ()
+
+    @property
+    def serves(self) -> bool:
+        """Whether it must answer at all hours; other work is done when it is done."""
+        return self.workload is WorkloadType.INFERENCE and self.use_case != "batch_inference"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """So many GPUs of an instance type under one purchase option. `usd_per_h` is for these GPUs: their share of the
+    instances they are in, or the instances whole where only whole ones are sold (`whole`)."""
+
+    id: str
+    instance: str
+    family: str
+    gpu: Gpu | Unknown
+    gpu_name: str
+    gpus: int
+    gpus_per_instance: int
+    purchase: Purchase
+    usd_per_gpu_h: Decimal | Unknown
+    high_usd_per_gpu_h: Decimal | Unknown
+    usd_per_h: Decimal | Unknown
+    whole_usd_per_h: Decimal | Unknown
+    price_scope: str
+    price_date: str
+    price_source: str
+    cloud: str = "aws"
+    region: str = ""
+    zones: int | None = None
+    stale: bool = False
+    whole: bool = False
+
+    @property
+    def nodes(self) -> int:
+        """Instances it takes."""
+        return -(-self.gpus // self.gpus_per_instance)
+
+    @property
+    def name(self) -> str:
+        """What a person would call it."""
+        where = f" in {self.region}" if self.region else ""
+        return f"{self.gpus} x {self.gpu_name} ({self.instance}{where}, {self.purchase})"
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Work a second, with the range its estimate is known to have."""
+
+    low: float
+    middle: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How the job sits on the GPUs: its split, the memory of the fullest GPU by part, and how fast it goes."""
+
+    words: str
+    copies: int
+    gpus_per_copy: int
+    batch: int
+    parts: Mapping[str, int]
+    per_gpu_bytes: int
+    capacity_bytes: int
+    rate: Rate | Unknown
+    unit: str
+
+    @property
+    def headroom_ratio(self) -> float:
+        """Free memory of the fullest GPU over what it has."""
+        return 1 - self.per_gpu_bytes / self.capacity_bytes
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Why the job does not run there, and what would make it run."""
+
+    kind: str
+    why: str
+    remedies: tuple[str, ...]
+    per_gpu_bytes: int | Unknown = Unknown("it was not asked for")  # noqa: RUF009  (frozen, so one for all is safe)
+    capacity_bytes: int | Unknown = Unknown("it was not asked for")  # noqa: RUF009
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A level with the reasons that lead to it."""
+
+    level: Level
+    amount: float
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A rule of the guide, applied to one option."""
+
+    rule: str
+    words: str
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Option:
+    """A candidate that can do the job, with all that is known of it. Dollars are of a month; low and high come from
+    the range of the price and, where faster means cheaper, of the speed. `not_scored`: measures that are not known
+    and so not in the score."""
+
+    candidate: Candidate
+    placement: Placement
+    current: bool
+    monthly_h: Decimal
+    monthly_usd: Decimal
+    low_monthly_usd: Decimal
+    high_monthly_usd: Decimal
+    usd_per_million: Decimal | Unknown
+    saving_usd: Decimal | Unknown
+    saving_pct: float | Unknown
+    speed_ratio: float | Unknown
+    other_purchase_usd: Decimal | Unknown
+    risk: Judged
+    effort: Judged
+    guidelines: tuple[Verdict, ...]
+    measures: Mapping[str, float]
+    cost_score: float | Unknown
+    performance_score: float | Unknown
+    reliability_score: float | Unknown
+    score: float
+    not_scored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A candidate that was not considered further: the kind of reason, the reason, and the remedy."""
+
+    candidate: Candidate
+    kind: str
+    why: str
+    remedies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RefusedGroup:
+    """Refused candidates of one GPU for one kind of reason; `why` and `remedies` are of the largest count."""
+
+    gpu_name: str
+    instances: tuple[str, ...]
+    kind: str
+    counts: tuple[int, ...]
+    candidates: int
+    why: str
+    remedies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RuleOfThumb:
+    """The guide's memory rule beside the real breakdown."""
+
+    weights_bytes: int
+    multiplier: float
+    rule_bytes: int
+    size_multiplier: float | Unknown
+    size_rule_bytes: int | Unknown
+    real_bytes: int | Unknown
+    real_parts: Mapping[str, int]
+    words: str
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What else one GPU could hold: copies of a small job, or a slice of the board for one."""
+
+    on: str
+    jobs_per_gpu: int
+    usd_per_job_month: Decimal | Unknown
+    slice: str | Unknown
+    slice_usd_per_month: Decimal | Unknown
+    words: str
+
+
+@dataclass(frozen=True)
+class Current:
+    """What runs now: what it costs, whether it fits, how fast it is."""
+
+    candidate: Candidate
+    monthly_usd: Decimal | Unknown
+    whole_monthly_usd: Decimal | Unknown
+    other_purchase_usd: Decimal | Unknown
+    placement: Placement | Misfit
+
+
+@dataclass(frozen=True)
+class MigrationPlan:
+    """The answer to one question."""
+
+    job: Job
+    current: Current
+    verdict: Literal["move", "already well optimized", "nothing fits"]
+    recommendation: str
+    chosen: Option | None
+    cheapest: Option | None
+    fastest: Option | None
+    runners_up: tuple[Option, ...]
+    options: tuple[Option, ...]
+    refused: tuple[Refused, ...]
+    refused_groups: tuple[RefusedGroup, ...]
+    memory: RuleOfThumb
+    sharing: tuple[Sharing, ...]
+    weights: Mapping[str, float]
+    prices: str
+    price_dates: tuple[str, str]
+    illustrative: bool
+    assumptions: tuple[str, ...]
+    warnings: tuple[str, ...]

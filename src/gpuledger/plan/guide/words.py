@@ -1,0 +1,151 @@
+"""What does a plan say in sentences: the recommendation, what was taken for granted, what to beware of?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+
+from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.schema import WorkloadType
+from gpuledger.plan.guide.size_shapes import WORDS as DERIVED
+from gpuledger.plan.guide.size_shapes import is_derived
+from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
+from gpuledger.plan.links import network
+from gpuledger.plan.refusals import busy
+from gpuledger.units import Unknown
+
+
+def dollars(value: Decimal | Unknown) -> str:
+    """Dollars of a month, whole from a hundred on."""
+    if isinstance(value, Unknown):
+        return str(value)
+    sign, amount = "-" if value < 0 else "", abs(value)
+    return f"{sign}${amount:,.0f}" if amount >= 100 else f"{sign}${amount:,.2f}"
+
+
+def recommendation(plan: MigrationPlan) -> str:
+    """The answer in one or two sentences."""
+    chosen = plan.chosen
+    if chosen is None:
+        remedy = _first_remedy(plan)
+        return f"No option can run this. {remedy}" if remedy else "No option can run this."
+    if chosen.current:
+        return _stay(plan, chosen)
+    now = plan.current.monthly_usd
+    cannot = " for a setup that cannot run it" if isinstance(plan.current.placement, Misfit) else ""
+    words = [
+        f"Move to {chosen.candidate.name}: {dollars(chosen.monthly_usd)} a month instead of {dollars(now)}{cannot}"
+    ]
+    words.append(_saving(chosen))
+    words.append(_speed(plan, chosen))
+    words.append(f"Risk {chosen.risk.level}, effort {chosen.effort.level} ({chosen.effort.amount:g} h)")
+    return ". ".join(w for w in words if w) + "."
+
+
+def _stay(plan: MigrationPlan, chosen: Option) -> str:
+    """Already well optimized; the nearest alternative, where there is one."""
+    first = f"Already well optimized: keep {chosen.candidate.name} at {dollars(chosen.monthly_usd)} a month"
+    other = next((o for o in plan.options if not o.current), None)
+    if other is None:
+        return f"{first}. Nothing else can run this."
+    better = f"The best other option is {other.candidate.name} at {dollars(other.monthly_usd)}"
+    speed = "" if isinstance(other.speed_ratio, Unknown) else f", {other.speed_ratio:.2f} x the speed"
+    return f"{first}. {better}{speed}."
+
+
+def _saving(option: Option) -> str:
+    if isinstance(option.saving_usd, Unknown) or isinstance(option.saving_pct, Unknown):
+        return ""
+    if option.saving_usd < 0:
+        return f"Costs {dollars(-option.saving_usd)} more ({-option.saving_pct:.0f} %)"
+    return f"Saves {dollars(option.saving_usd)} ({option.saving_pct:.0f} %)"
+
+
+def _speed(plan: MigrationPlan, option: Option) -> str:
+    ratio = option.speed_ratio
+    if isinstance(ratio, Unknown):
+        if isinstance(plan.current.placement, Misfit):
+            return f"For {float(option.monthly_h):g} hours a month, as now"
+        return f"How much faster is {ratio}"
+    if not plan.job.serves:
+        return f"{ratio:.2f} x the speed: the month's work takes {option.monthly_h:,.0f} hours"
+    if ratio >= 1 or plan.job.busy_ratio is not None:
+        return f"{ratio:.2f} x the speed"
+    return f"{ratio:.2f} x the speed: it holds the load if the present setup is at most {100 * ratio:.0f} % busy"
+
+
+def _first_remedy(plan: MigrationPlan) -> str:
+    for refused in plan.refused:
+        if refused.remedies:
+            return f"{refused.why}. What would help: {refused.remedies[0]}."
+    return ""
+
+
+def warnings(plan: MigrationPlan) -> tuple[str, ...]:
+    """What the reader should not overlook."""
+    found: list[str] = []
+    now = plan.current
+    if isinstance(now.placement, Misfit):
+        helps = "; ".join(now.placement.remedies)
+        found.append(f"the present setup: {now.placement.why}. What would help: {helps}")
+    if now.candidate.purchase == "spot" and not plan.job.spot_suitable:
+        found.append("the present setup serves production on spot capacity, which can be taken back at any time")
+    paid, whole = now.monthly_usd, now.whole_monthly_usd
+    if not isinstance(paid, Unknown) and not isinstance(whole, Unknown) and whole > paid:
+        c = now.candidate
+        found.append(
+            f"{c.gpus} of the {c.nodes * c.gpus_per_instance} GPUs of {c.instance} are counted, {dollars(paid)} a "
+            f"month; if nothing else uses the rest, the instance costs {dollars(whole)}"
+        )
+    if now.candidate.stale:
+        found.append(
+            f"the price of the present setup is of {now.candidate.price_date}, which is old: "
+            "give what you pay with `gpuledger prices update FILE`"
+        )
+    chosen = plan.chosen
+    if chosen and not chosen.current and chosen.candidate.stale:
+        dated = chosen.candidate.price_date
+        found.append(f"the price of the chosen option is of {dated}, which is old: ask again before you move")
+    return tuple(found)
+
+
+def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
+    """What was taken for granted, all of it."""
+    job, limits = plan.job, migrate_facts().limits
+    found = [plan.prices]
+    if is_derived(job.model):
+        found.append(DERIVED)
+    if job.workload is WorkloadType.INFERENCE:
+        found.append(
+            f"serving: context {limits.serving_context:,}, fp16 cache, up to {limits.serving_batch} requests at a time "
+            "for each copy, as many as fit"
+        )
+    else:
+        adapters = {"full": "every weight trained", "lora": "LoRA adapters of rank 16", "qlora": "QLoRA, rank 16"}
+        how = adapters[job.method] if job.workload is WorkloadType.FINE_TUNING else "every weight trained"
+        found.append(
+            f"{how}, AdamW in mixed precision, sequence 4096, micro-batch 1; sharded or recomputed only if need be"
+        )
+    if job.serves:
+        told = "as given" if job.busy_ratio is not None else "assumed, as nobody measured it (--busy)"
+        found.append(
+            f"a server runs {float(job.monthly_h):g} hours a month whatever its speed; "
+            f"the present one is {100 * busy(job):.0f} % busy, {told}"
+        )
+    else:
+        found.append("the amount of work stays: a faster option runs fewer hours")
+        if any(option.candidate.nodes > 1 for option in plan.options):
+            found.append(f"GPUs of several instances exchange over {network()}")
+    if not plan.current.candidate.whole:
+        found.append("GPUs of an instance that the job does not use are paid by whoever uses them")
+    missing = Counter(name for option in plan.options for name in option.not_scored)
+    found += [
+        f"{name} is not known for {without} of {len(plan.options)} options: their scores are made of the other "
+        "measures, whose shares are scaled up to 1"
+        for name, without in missing.items()
+    ]
+    found.append(
+        f"risk, effort and the shares of the seven measures are judgements of {migrate_facts().as_of}, written down in "
+        "plan/data/migrate.toml"
+    )
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""How much memory does a model take, part by part?"""

@@ -1,0 +1,148 @@
+"""How many bytes does one GPU need to run this, part by part?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from gpuledger.catalog.models import Model
+from gpuledger.plan.memory.activations import activations
+from gpuledger.plan.memory.cache import cache_bytes, working_bytes
+from gpuledger.plan.memory.facts import FP32_BITS, get_optimizer, get_precision, get_scheme, overheads
+from gpuledger.plan.memory.weights import Held, Stage, held, stages
+from gpuledger.plan.setup import Setup
+from gpuledger.units import Unknown
+
+# Embeddings, norms and routers are left in 16 bits where the matrices are quantised.
+LEAST_REST_BITS = 16.0
+# FSDP gathers the next unit while one computes.
+UNITS_GATHERED = 2
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of the fullest GPU by part; a part that is not known is named with the reason and adds nothing."""
+
+    parts: dict[str, int]
+    not_known: dict[str, str]
+
+    @property
+    def total_bytes(self) -> int:
+        """The sum of the parts: a lower bound where some part is not known."""
+        return sum(self.parts.values())
+
+
+def memory(model: Model, setup: Setup) -> Memory:
+    """The need of the fullest GPU: with a pipeline, of the stage that needs most."""
+    each = [stage_memory(model, setup, stage) for stage in stages(model, setup.pipeline)]
+    return max(each, key=lambda need: need.total_bytes)
+
+
+def stage_memory(model: Model, setup: Setup, stage: Stage) -> Memory:
+    """The need of one GPU of one stage."""
+    own = held(model, stage, setup.tensor)
+    parts, missing = (
+        _training(model, setup, stage, own) if setup.mode == "train" else _serving(model, setup, stage, own)
+    )
+    facts = overheads()
+    moving = sum(parts.get(name, 0) for name in ("activations", "working"))
+    fixed = facts.context_bytes.value + facts.workspace_bytes.value
+    fixed += facts.collective_bytes.value if setup.count > 1 else 0
+    parts["overhead"] = ceil(fixed + facts.fragmentation_ratio.value * moving)
+    return Memory(parts, missing)
+
+
+@dataclass(frozen=True)
+class ModelStates:
+    """Bytes of weights, gradients and optimizer before sharding, and of the pieces gathered at a time."""
+
+    weights: int
+    gradients: int
+    optimizer: int | Unknown
+    unit_weights: int | None
+    unit_gradients: int | None
+
+
+def model_states(setup: Setup, own: Held) -> ModelStates:
+    """What training holds for its parameters on one GPU of an unsharded run."""
+    precision, scheme, optimizer = (
+        get_precision(setup.precision),
+        get_scheme(setup.scheme),
+        get_optimizer(setup.optimizer),
+    )
+    work = get_precision(precision.train_as).bits
+    bits = {"work": work, "fp32": FP32_BITS, "none": 0.0}
+    masters = bits[scheme.master] if work < FP32_BITS else 0.0  # fp32 weights are their own master
+    copies = precision.train_copy_bits + (bits[scheme.copies] if work < FP32_BITS else 0.0)
+    per_weight = bits[scheme.weights]
+    edges = own.edges
+    if setup.lora_rank:
+        trained, edges = setup.lora_rank * own.rank_one, setup.lora_rank * own.rank_one
+        stored = get_precision(setup.frozen_precision).bits if setup.frozen_precision else work
+        frozen = own.matrices * stored + (own.rest + own.frozen) * work
+    else:
+        trained, frozen = own.matrices + own.rest, own.frozen * work
+    weights = _bytes(trained * per_weight + frozen + (0 if setup.lora_rank else own.matrices * copies))
+    state_bits = bits[scheme.states] if optimizer.state_bits is None else optimizer.state_bits
+    states: int | Unknown = _bytes(trained * (masters + optimizer.states * state_bits))
+    if optimizer.factored:
+        states = (
+            _bytes(trained * masters + edges * state_bits)
+            if edges is not None
+            else Unknown("rows and columns of this model's convolutions are not counted")
+        )
+    ratio = own.unit / own.total if own.unit is not None and own.total else None
+    return ModelStates(
+        weights=weights,
+        gradients=_bytes(trained * bits[scheme.gradients]),
+        optimizer=states,
+        unit_weights=None if ratio is None else ceil(UNITS_GATHERED * weights * ratio),
+        unit_gradients=None if ratio is None else ceil(trained * bits[scheme.gradients] / 8 * ratio),
+    )
+
+
+def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[str, int], dict[str, str]]:
+    states, missing = model_states(setup, own), {}
+    whole = states.optimizer
+    weights = _shard(states.weights, setup.data if setup.zero >= 3 else 1)
+    gradients = _shard(states.gradients, setup.data if setup.zero >= 2 else 1)
+    parts = {"weights": weights, "gradients": gradients}
+    if isinstance(whole, Unknown):
+        missing["optimizer"] = whole.why
+    else:
+        parts["optimizer"] = _shard(whole, setup.data if setup.zero else 1)
+    step = activations(model, setup, stage)
+    if isinstance(step, Unknown):
+        missing["activations"] = step.why
+    else:
+        parts["activations"], parts["working"] = step.kept_bytes, step.working_bytes
+    # No more can be gathered than what the GPU does not hold already.
+    if setup.zero >= 2 and setup.data > 1:
+        if states.unit_weights is None or states.unit_gradients is None:
+            missing["gathered"] = f"the pieces {model.name} is gathered in are not known: it has no equal layers"
+        else:
+            parts["gathered"] = min(states.unit_weights, states.weights - weights)
+            parts["gathered"] += min(states.unit_gradients, states.gradients - gradients)
+    return parts, missing
+
+
+def _serving(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[str, int], dict[str, str]]:
+    precision = get_precision(setup.precision)
+    bits, rest = precision.bits, max(precision.bits, LEAST_REST_BITS)
+    narrow = own.experts if precision.experts_only and own.experts else own.matrices
+    parts = {
+        "weights": _bytes((narrow + own.frozen) * bits + (own.matrices - narrow + own.rest) * rest),
+        "cache": cache_bytes(model, setup, stage),
+    }
+    working = working_bytes(model, setup, stage)
+    if isinstance(working, Unknown):
+        return parts, {"working": working.why}
+    return {**parts, "working": working}, {}
+
+
+def _bytes(bits: float) -> int:
+    return ceil(bits / 8)
+
+
+def _shard(whole: int, among: int) -> int:
+    return -(-whole // among)

@@ -1,0 +1,1 @@
+"""What should each namespace move to, by what its GPUs really did?"""

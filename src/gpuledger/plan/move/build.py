@@ -1,0 +1,227 @@
+"""What should each namespace move to, by what its GPUs really did?
+
+Demand comes from the ledger, dollars from the same charges as the audit's, prices from the market or the user's own
+rates. What a move claims is capped by the waste that was measured on the very GPUs it moves: a saving comes out of
+idle, underused and stalled time, never out of time that was put to use.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.cases import make_cases
+from gpuledger.advice.limits import Limits, load_limits
+from gpuledger.advice.stretches import read_stretches
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.catalog.offers import Offer, facts, load_offers
+from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.cost.build import Money, statement_and_bill
+from gpuledger.cost.charges import Charge
+from gpuledger.cost.inventory import Inventory, read_inventory
+from gpuledger.cost.money import ZERO, usd
+from gpuledger.cost.pricing import Price
+from gpuledger.cost.projections import months_of
+from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import Scope, namespace_name
+from gpuledger.plan.move.demand import Load, read_loads
+from gpuledger.plan.move.market import Market
+from gpuledger.plan.move.moves import Holding
+from gpuledger.plan.move.statement import HoldingPlan, LakePlan, MonthRange, NamespacePlan
+from gpuledger.plan.move.verdict import plan_holding
+from gpuledger.plan.move.words import BESIDE_AUDIT, assumptions, headline, namespace_verdict, not_known
+from gpuledger.units import MS_PER_HOUR, Unknown
+
+Key = tuple[str, str | None]
+NOTHING_PAID = Unknown("nothing was paid")
+
+
+def migrate_from_lake(
+    lake: Lake | str | Path,
+    scope: Scope | None = None,
+    *,
+    today: dt.date,
+    inventory: Inventory | str | Path | None = None,
+    price: Money | Mapping[str, Money] | None = None,
+    instance: str | None = None,
+    region: str | None = None,
+    own: Sequence[Offer] = (),
+    clouds: Collection[str] = (),
+    regions: Collection[str] = (),
+    anywhere: bool = False,
+    limits: Limits | None = None,
+    market: Market | None = None,
+) -> LakePlan:
+    """A proposal for each namespace in scope; the books must be posted.
+
+    `inventory`, `price`, `instance`, `region` say what is paid now, as for the audit; `own` are the user's own rates.
+    `clouds`, `regions`: move only there. Without them a move stays in the cloud the inventory's instances are of, so
+    that prices of one cloud are compared; `anywhere` lifts that. `market`: other prices than the shipped ones.
+    """
+    books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
+    stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
+    rules = limits or load_limits()
+    cost, bill = statement_and_bill(
+        books, wanted, inventory=stock, price=price, instance=instance, region=region, own=own
+    )  # fmt: skip
+    made = make_cases(read_stretches(books, wanted, rules, load_thresholds()), bill, stock, rules, None)
+    where = market or Market(
+        today, own=own, clouds=clouds, regions=regions, clouds_from=rules.smaller.clouds_from
+    )  # fmt: skip
+    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
+    holdings = _holdings(bill.charges, read_loads(books, wanted), made.cases)
+    plans = [plan_holding(h, rules, where if anywhere else where.within(_clouds(h)), month) for h in holdings]
+    return _whole(cost, plans, today, assumptions(cost, rules, where, anywhere=anywhere))
+
+
+def _holdings(charges: Sequence[Charge], loads: Sequence[Load], cases: Sequence[Case]) -> list[Holding]:
+    """Every charge in exactly one holding: by namespace and GPU model."""
+    grouped: dict[Key, list[Charge]] = {}
+    for charge in charges:
+        grouped.setdefault((namespace_name(charge.namespace), charge.device.gpu_model), []).append(charge)
+    seen: dict[Key, list[Load]] = {}
+    for load in loads:
+        seen.setdefault((namespace_name(load.namespace), load.gpu_model), []).append(load)
+    return [_holding(key, grouped[key], seen.get(key, []), cases) for key in sorted(grouped, key=str)]
+
+
+def _holding(key: Key, charges: Sequence[Charge], loads: Sequence[Load], cases: Sequence[Case]) -> Holding:
+    namespace, model = key
+    priced = [c for c in charges if c.dollars is not None]
+    paid: dict[str, dict[Bucket, Decimal]] = {}
+    hours: dict[str, float] = {}
+    for charge in priced or charges:
+        parts = charge.dollars.each() if charge.dollars is not None else _times(charge)
+        own = paid.setdefault(charge.device.name, dict.fromkeys(BUCKETS, ZERO))
+        for bucket, amount in parts.items():
+            own[bucket] += amount
+        hours[charge.device.name] = hours.get(charge.device.name, 0.0) + charge.times.paid_ms / MS_PER_HOUR
+    mine = [c for c in cases if (namespace_name(c.namespace), c.gpu_model) == key]
+    return Holding(
+        namespace=namespace,
+        gpu_model=model,
+        gpu=find_gpu(model) if model else Unknown("the samples carry no model name"),
+        loads=tuple(load for load in loads if load.device in paid),
+        paid=paid,
+        paid_h=hours,
+        usd_per_gpu_h=_rate(priced, charges),
+        by_market=all(isinstance(c.price, Price) and c.price.basis == "market" for c in priced),
+        cases=tuple(mine),
+        purposes=frozenset(c.purpose for c in mine),
+        unpriced=_unpriced(charges),
+    )
+
+
+def _unpriced(charges: Sequence[Charge]) -> int:
+    """Devices none of whose time has a price, though it is paid for."""
+    priced = {c.device.name for c in charges if c.dollars is not None}
+    return len({c.device.name for c in charges if isinstance(c.price, Unknown)} - priced)
+
+
+def _clouds(holding: Holding) -> frozenset[str]:
+    """The clouds its instances are of, where the inventory names them."""
+    instances = {c.instance for c in holding.cases if c.instance}
+    return frozenset(o.cloud for o in load_offers() if o.instance in instances) if instances else frozenset()
+
+
+def _times(charge: Charge) -> dict[Bucket, Decimal]:
+    return {bucket: Decimal(ms) for bucket, ms in charge.times.each().items()}
+
+
+def _rate(priced: Sequence[Charge], charges: Sequence[Charge]) -> Decimal | Unknown:
+    """What one GPU-hour of the holding costs now."""
+    if not priced:
+        whys = (c.price.why for c in charges if isinstance(c.price, Unknown))
+        return next((Unknown(why) for why in whys), NOTHING_PAID)
+    ms = sum(c.times.paid_ms for c in priced)
+    paid = sum((c.dollars.paid_usd for c in priced if c.dollars is not None), ZERO)
+    return usd(Fraction(paid) * MS_PER_HOUR / ms) if ms else NOTHING_PAID
+
+
+def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, assumed: Iterable[str]) -> LakePlan:
+    grouped: dict[str, list[HoldingPlan]] = {}
+    for plan in plans:
+        grouped.setdefault(plan.namespace, []).append(plan)
+    spaces = sorted((_namespace(n, members) for n, members in grouped.items()), key=_most_expensive)
+    now, after = _add_known(s.month_now_usd for s in spaces), _add_known(s.month_after_usd for s in spaces)
+    saving, dollars = _add([s.saving_month for s in spaces]), cost.dollars
+    unpriced = sum(s.unpriced_gpus for s in spaces)
+    return LakePlan(
+        start_ms=cost.start_ms,
+        end_ms=cost.end_ms,
+        today=today,
+        gpus=cost.gpus,
+        unpriced_gpus=unpriced,
+        paid_usd=cost.paid_usd,
+        waste_usd=dollars if isinstance(dollars, Unknown) else dollars.waste_usd,
+        month_now_usd=now,
+        month_after_usd=after,
+        saving_month=saving,
+        saving_pct=_saved_pct(now, after),
+        headline=headline(spaces, now, after, saving, unpriced),
+        beside_audit=BESIDE_AUDIT,
+        namespaces=tuple(spaces),
+        not_known=tuple(not_known(plans)),
+        assumptions=tuple(assumed),
+        price_source=facts().source,
+    )
+
+
+def _most_expensive(space: NamespacePlan) -> tuple[bool, Decimal, str]:
+    paid = space.paid_usd
+    return isinstance(paid, Unknown), ZERO if isinstance(paid, Unknown) else -paid, space.namespace
+
+
+def _namespace(name: str, plans: Sequence[HoldingPlan]) -> NamespacePlan:
+    now, after = _add_known(p.month_now_usd for p in plans), _add_known(p.month_after_usd for p in plans)
+    stays = MonthRange(ZERO, ZERO, ZERO)
+    months = [
+        p.month_now_usd if isinstance(p.month_now_usd, Unknown) else p.move.saving_month if p.move else stays
+        for p in plans
+    ]
+    return NamespacePlan(
+        namespace=name,
+        gpus=sum(p.measured.gpus for p in plans),
+        unpriced_gpus=sum(p.unpriced_gpus for p in plans),
+        paid_usd=_add_known(p.paid_usd for p in plans),
+        waste_usd=_add_known(p.waste_usd for p in plans),
+        month_now_usd=now,
+        month_after_usd=after,
+        saving_month=_add(months),
+        saving_pct=_saved_pct(now, after),
+        verdict=namespace_verdict(plans),
+        holdings=tuple(sorted(plans, key=_most_expensive_holding)),
+    )
+
+
+def _most_expensive_holding(plan: HoldingPlan) -> tuple[bool, Decimal, str]:
+    paid = plan.paid_usd
+    return isinstance(paid, Unknown), ZERO if isinstance(paid, Unknown) else -paid, str(plan.gpu_model)
+
+
+def _add_known(amounts: Iterable[Decimal | Unknown]) -> Decimal | Unknown:
+    """The sum of what is known; the first reason where nothing is."""
+    given = list(amounts)
+    known = [a for a in given if not isinstance(a, Unknown)]
+    return sum(known, ZERO) if known else next((a for a in given if isinstance(a, Unknown)), NOTHING_PAID)
+
+
+def _add(months: Sequence[MonthRange | Unknown]) -> MonthRange | Unknown:
+    known = [m for m in months if not isinstance(m, Unknown)]
+    if not known:
+        return next((m for m in months if isinstance(m, Unknown)), NOTHING_PAID)
+    names = ("low_usd", "middle_usd", "high_usd")
+    return MonthRange(*(sum((getattr(m, n) for m in known), ZERO) for n in names))
+
+
+def _saved_pct(now: Decimal | Unknown, after: Decimal | Unknown) -> Decimal | Unknown:
+    if isinstance(now, Unknown):
+        return now
+    if isinstance(after, Unknown):
+        return after
+    return usd(Fraction((now - after) * 100) / Fraction(now)) if now else NOTHING_PAID

@@ -1,0 +1,257 @@
+"""Which moves could carry a namespace's demand on one GPU model, and what would each claim to save?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
+
+from gpuledger.advice.case import Case
+from gpuledger.advice.gains import Range
+from gpuledger.advice.limits import Limits
+from gpuledger.advice.needs import Filled
+from gpuledger.advice.offers import is_smaller
+from gpuledger.catalog.gpus import Gpu, load_gpus
+from gpuledger.catalog.mig import Slice, slices_of
+from gpuledger.cost.statement import Bucket
+from gpuledger.plan.move.carry import Misfit, other_gpu, pipes_filled, same_gpu, slice_for, works_together
+from gpuledger.plan.move.demand import Load
+from gpuledger.plan.move.market import Market
+from gpuledger.plan.move.statement import Kind, PriceBasis, RefusedMove
+from gpuledger.plan.packing import Parcel, bins
+from gpuledger.units import Unknown
+
+Settings = tuple[float, float, float]
+Place = Callable[[Load, int], Parcel | Misfit]
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A namespace's GPUs of one model: their loads, and what was paid for each device by bucket (time, unpriced).
+
+    `by_market`: what they cost is the market's median, not what was really paid. `unpriced`: devices without a price;
+    where others have one, these are in no dollar and in no load.
+    """
+
+    namespace: str
+    gpu_model: str | None
+    gpu: Gpu | Unknown
+    loads: tuple[Load, ...]
+    paid: Mapping[str, Mapping[Bucket, Decimal]]
+    paid_h: Mapping[str, float]
+    usd_per_gpu_h: Decimal | Unknown
+    by_market: bool = False
+    cases: tuple[Case, ...] = ()
+    purposes: frozenset[str | None] = field(default_factory=frozenset)
+    unpriced: int = 0
+
+    @property
+    def serves(self) -> bool:
+        """Whether all of it serves: copies of a server hold the same weights."""
+        return self.purposes == {"inference"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A move and the fractions of the bill of the moved devices it would save, before any cap."""
+
+    kind: Kind
+    gpu: Gpu
+    moved: tuple[str, ...]
+    gpus_after: tuple[int, int, int]
+    gain: Range
+    fits: str
+    reasons: tuple[str, ...]
+    strained: bool = False
+    slice_name: str | None = None
+    price: PriceBasis | None = None
+
+
+def settings(limits: Limits) -> Settings:
+    """How full a GPU may be planned: cautious, middle, bold."""
+    return limits.fill.cautious_ratio, limits.fill.middle_ratio, limits.fill.bold_ratio
+
+
+def find_moves(holding: Holding, limits: Limits, market: Market) -> tuple[list[Claim], list[RefusedMove]]:
+    """Every move that can carry the demand for less, and every one that cannot."""
+    if isinstance(holding.gpu, Unknown) or not holding.loads:
+        return [], []
+    found: list[Claim | RefusedMove] = [_fewer(holding, holding.gpu, limits), _slices(holding, holding.gpu, limits)]
+    found += [_other(holding, other, limits, market) for key, other in load_gpus().items() if key != holding.gpu.key]
+    return [m for m in found if isinstance(m, Claim)], [m for m in found if isinstance(m, RefusedMove)]
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """The loads that can be placed (at the middle setting), the GPUs they take at each, and how many stay at each."""
+
+    moved: tuple[Load, ...]
+    gpus: tuple[int, int, int]
+    stay: tuple[int, int, int]
+    misfits: tuple[Misfit, ...]
+
+    @property
+    def wrong(self) -> Misfit:
+        """What stands in the way most often."""
+        reason = Counter(m.reason for m in self.misfits).most_common(1)[0][0]
+        return next(m for m in self.misfits if m.reason == reason)
+
+
+def _pack(loads: Sequence[Load], place: Place, fulls: Settings) -> _Packed:
+    judged = [(load, place(load, 1)) for load in loads]
+    moved = tuple(load for load, found in judged if isinstance(found, Parcel))
+    gpus, stay = [], []
+    for i, full in enumerate(fulls):
+        found = [p for _, p in judged] if i == 1 else [place(load, i) for load in moved]
+        parcels = [p for p in found if isinstance(p, Parcel)]
+        gpus.append(len(bins(parcels, full)))
+        stay.append(len(moved) - len(parcels))
+    misfits = tuple(found for _, found in judged if isinstance(found, Misfit))
+    return _Packed(moved, (gpus[0], gpus[1], gpus[2]), (stay[0], stay[1], stay[2]), misfits)
+
+
+def _fewer(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | RefusedMove:
+    fulls, n = settings(limits), len(holding.loads)
+    refuse = partial(RefusedMove, "fewer", gpu.name)
+    if n < 2:
+        return refuse("one GPU", "there is only one GPU", "put it together with another namespace's load")
+    packed = _pack(holding.loads, lambda load, _: same_gpu(load, limits), fulls)
+    if packed.misfits:
+        return refuse(packed.wrong.reason, packed.wrong.why, packed.wrong.remedy)
+    if holding.serves:
+        packed = _copies(holding.loads, packed, limits, fulls)
+    if packed.gpus[1] >= n:
+        return refuse(*_no_room(holding, limits))
+    gains = [1 - (gpus + stay) / n for gpus, stay in zip(packed.gpus, packed.stay, strict=True)]
+    reasons = ["loads that share a card can be in each other's way in their busy hours"]
+    if holding.serves:
+        reasons.append("the servers are taken for copies of one; if they are not, their memory adds up")
+    busy = sum(load.busy_hours_ratio for load in holding.loads)
+    fits = f"{n} GPUs are busy as {busy:.1f} in their busy hours; {packed.gpus[1]} would do"
+    devices = tuple(load.device for load in holding.loads)
+    return Claim("fewer", gpu, devices, packed.gpus, Range.of(*gains), fits, tuple(reasons))
+
+
+def _copies(loads: Sequence[Load], packed: _Packed, limits: Limits, fulls: Settings) -> _Packed:
+    """Copies of a server share its weights and its requests: only their busy time adds up. Cautiously they are none."""
+    together = [load for load in loads if not works_together(load, limits) and not load.sliced]
+    busy, alone = sum(load.busy_hours_ratio for load in together), len(loads) - len(together)
+    middle, bold = (min(len(together), max(1, math.ceil(busy / full))) + alone for full in fulls[1:])
+    return _Packed(
+        tuple(loads), (packed.gpus[0], middle if together else alone, bold if together else alone), (0, 0, 0), ()
+    )
+
+
+def _no_room(holding: Holding, limits: Limits) -> tuple[str, str, str]:
+    """Why loads cannot be put together."""
+    linked = sum(works_together(load, limits) for load in holding.loads)
+    if linked * 2 > len(holding.loads):
+        return "link", f"{linked} of {len(holding.loads)} GPUs exchange data over their links", "move whole jobs only"
+    known = [load.memory_max_bytes for load in holding.loads if not isinstance(load.memory_max_bytes, Unknown)]
+    if not holding.serves and known and isinstance(holding.gpu, Gpu):
+        least = min(known) / holding.gpu.memory_bytes.value
+        if 2 * least > 1 - limits.smaller.memory_margin_ratio:
+            why = f"even the smallest load used {100 * least:.0f} % of the memory: no two fit on a card"
+            return "memory", why, "lower the memory of each: smaller cache or batch; or share only off-peak"
+    return "busy", "in their busy hours the GPUs are needed", "shift work to quiet hours"
+
+
+def _slices(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | RefusedMove:
+    refuse, fulls = partial(RefusedMove, "slices", gpu.name), settings(limits)
+    if isinstance(found := slices_of(gpu.key), Unknown):
+        return refuse("no MIG", found.why, "choose A100, A30, H100 or newer; or share by MPS")
+    n = len(holding.loads)
+
+    def place(load: Load, i: int) -> Parcel | Misfit:
+        part = slice_for(load, limits, fulls[i])
+        return part if isinstance(part, Misfit) else Parcel(part.memory_ratio, part.compute_ratio)
+
+    # A board's slices are its own: it may be filled.
+    packed = _pack(holding.loads, place, (1.0, 1.0, 1.0))
+    if not packed.moved:
+        return refuse(packed.wrong.reason, packed.wrong.why, packed.wrong.remedy)
+    moved = len(packed.moved)
+    gains = [1 - (gpus + stay) / moved for gpus, stay in zip(packed.gpus, packed.stay, strict=True)]
+    if gains[1] <= ROUNDING:
+        return refuse("too large", "the slices they need fill as many boards", "make the loads smaller first")
+    parts = [p for load in packed.moved if isinstance(p := slice_for(load, limits, fulls[1]), Slice)]
+    names = Counter(p.name or f"{p.compute}g" for p in parts)
+    name = ", ".join(f"{c} x {s}" for s, c in names.most_common())
+    fits = f"{moved} of {n} loads fit into slices ({name}) of {packed.gpus[1]} boards"
+    reasons = ("a slice is a hard limit: a load that grows fails instead of slowing down",)
+    devices = tuple(load.device for load in packed.moved)
+    return Claim("slices", gpu, devices, packed.gpus, Range.of(*gains), fits, reasons, slice_name=name)
+
+
+def _other(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Claim | RefusedMove:
+    refuse, fulls = partial(RefusedMove, "other", other.name), settings(limits)
+    linked = sum(works_together(load, limits) for load in holding.loads)
+
+    def place(load: Load, i: int) -> Parcel | Misfit:
+        return other_gpu(load, other, limits, fulls[i], cautious=i == 0, linked=linked)
+
+    packed = _pack(holding.loads, place, fulls)
+    if not packed.moved:
+        return refuse(packed.wrong.reason, packed.wrong.why, packed.wrong.remedy)
+    price = market.price(other, all_offers=holding.by_market)
+    if isinstance(price, Unknown):
+        return refuse("price", price.why, "give a rate of your own: gpuledger prices update FILE")
+    now = holding.usd_per_gpu_h
+    if isinstance(now, Unknown):
+        return refuse("price", f"what the present GPUs cost is not known: {now.why}", "give --price or an inventory")
+    n = len(packed.moved)
+    usd = (price.high_usd, price.usd_per_gpu_h, price.low_usd)
+    gains = [
+        1 - (gpus * float(each) / float(now) + stay) / n
+        for gpus, stay, each in zip(packed.gpus, packed.stay, usd, strict=True)
+    ]
+    if gains[1] < limits.smaller.cheaper_from_ratio:
+        least = f"{100 * limits.smaller.cheaper_from_ratio:.0f} %"
+        cost = f"{packed.gpus[1]} of them at ${price.usd_per_gpu_h:.2f} cost {100 * abs(gains[1]):.0f} %"
+        why = f"{cost} {'less' if gains[1] > 0 else 'more'} than {n} at ${now:.2f} now; a move must save {least}"
+        return refuse("price", why, "negotiate the price, or look for a cheaper region: gpuledger prices")
+    return _claim(holding, other, limits, packed, gains, price)
+
+
+def _claim(
+    holding: Holding, other: Gpu, limits: Limits, packed: _Packed, gains: list[float], price: PriceBasis
+) -> Claim:
+    moved = packed.moved
+    most = max(load.memory_max_bytes for load in moved if isinstance(load.memory_max_bytes, float))
+    traffic = max(load.working_dram_bytes_per_s for load in moved if isinstance(load.working_dram_bytes_per_s, float))
+    pipes = _fullest(moved, other)
+    wide, full, strained = other.memory_bandwidth_bytes_per_s.value, settings(limits)[1], False
+    reasons = []
+    if max(traffic / wide, *(p.ratio for p in pipes), 0.0) > full:
+        strained = True
+        reasons.append("while it works it will be slower than now; its busy hours still have the time for it")
+    if unrecorded := sorted({pipe for load in moved for pipe in load.unrecorded}):
+        reasons.append(f"the {' and '.join(unrecorded)} pipe is not recorded: work it does is not in the demand")
+    if holding.serves:
+        reasons.append("a server: compare its latency on one GPU before the rest is moved")
+    if isinstance(holding.gpu, Gpu) and not is_smaller(holding.gpu, other, limits):
+        reasons.append("it is no smaller GPU than the present one: what it saves is a difference of price")
+    if price.stale:
+        reasons.append(f"the price is {price.age_days} days old")
+    compute = ", ".join(p.words for p in pipes) or "hardly any compute"
+    fits = (
+        f"at most {most / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB; at work up to {compute} "
+        f"and {traffic / 1e9:,.0f} of {wide / 1e9:,.0f} GB/s"
+    )
+    devices = tuple(load.device for load in moved)
+    return Claim(
+        "other", other, devices, packed.gpus, Range.of(*gains), fits, tuple(reasons), strained, price=price
+    )  # fmt: skip
+
+
+def _fullest(moved: Sequence[Load], other: Gpu) -> list[Filled]:
+    """Each pipe of the other GPU as full as the load that needs it most would make it."""
+    best: dict[str, Filled] = {}
+    for one in (p for load in moved for p in pipes_filled(load, other)):
+        if one.pipe not in best or one.ratio > best[one.pipe].ratio:
+            best[one.pipe] = one
+    return sorted(best.values(), key=lambda p: -p.ratio)

@@ -1,0 +1,170 @@
+"""How is the job run: which precision, which optimizer, split how, over how many GPUs?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.catalog.models import Model, TransformerShape, VitShape
+from gpuledger.errors import InputError
+from gpuledger.plan.memory.facts import get_optimizer, get_precision, get_scheme, precisions
+
+Mode = Literal["train", "serve"]
+MOST_GPUS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """One way to run a model. Training reads sequence and micro_batch, serving context, batch and cache_precision.
+
+    batch is the sequences one copy of the model holds at a time; count = tensor x pipeline x data.
+    """
+
+    mode: Mode
+    count: int = 1
+    precision: str = "bf16"
+    tensor: int = 1
+    pipeline: int = 1
+    sequence_parallel: bool = False
+    # training
+    zero: int = 0
+    scheme: str = "mixed"
+    optimizer: str = "adamw"
+    sequence: int = 4096
+    micro_batch: int = 1
+    recompute: bool = False
+    attention: Literal["flash", "full"] = "flash"
+    kernels: Literal["eager", "fused"] = "eager"
+    dropout: bool = False
+    lora_rank: int = 0
+    frozen_precision: str = ""  # of the frozen weights under LoRA; QLoRA is nf4
+    # serving
+    context: int = 4096
+    batch: int = 1
+    cache_precision: str = "fp16"
+
+    @property
+    def data(self) -> int:
+        """How many copies of the model there are, sharded or not."""
+        return self.count // (self.tensor * self.pipeline)
+
+    @property
+    def kept_by(self) -> str:
+        """Which table of kept tensors applies."""
+        return "autocast" if self.scheme == "autocast" else self.kernels
+
+
+def serving_split(model: Model, count: int) -> int:
+    """The widest tensor parallel group that divides both the GPUs and the model; the rest are more copies."""
+    fitting = [t for t in range(1, count + 1) if count % t == 0 and split_problem(model, t) is None]
+    return max(fitting, default=1)
+
+
+def with_defaults(setup: Setup, model: Model, *, tensor: int | None) -> Setup:
+    """The setup with the default split filled in: plain data parallel to train, tensor parallel to serve."""
+    if tensor is not None:
+        return replace(setup, tensor=tensor)
+    if setup.mode == "serve" and setup.pipeline == 1 and 0 < setup.count <= MOST_GPUS:
+        return replace(setup, tensor=serving_split(model, setup.count))
+    return setup
+
+
+def check(setup: Setup, model: Model, gpu: Gpu) -> None:
+    """Refuse what cannot be asked, naming the option, the value and what is allowed."""
+    _check_counts(setup)
+    _check_choices(setup, model)
+    _check_precisions(setup, gpu)
+    parts = setup.tensor * setup.pipeline
+    if setup.count % parts:
+        problem = f"--count {setup.count} is no multiple of --tensor {setup.tensor} x --pipeline {setup.pipeline}"
+        raise InputError(problem, hint=f"give a multiple of {parts}, or another split")
+    if unsplit := split_problem(model, setup.tensor):
+        ways = [t for t in range(1, min(setup.count, 64) + 1) if setup.count % t == 0 and not split_problem(model, t)]
+        raise InputError(unsplit, hint=f"with --count {setup.count} these divide: {', '.join(map(str, ways))}")
+    layers = getattr(model.shape, "layers", None)
+    if setup.pipeline > 1 and layers is None:
+        problem = f"--pipeline {setup.pipeline}: {model.name} is not a stack of equal layers"
+        raise InputError(problem, hint="leave it at 1")
+    if layers is not None and setup.pipeline > layers:
+        raise InputError(f"--pipeline {setup.pipeline} but {model.name} has {layers} layers", hint=f"at most {layers}")
+    longest = getattr(model.shape, "max_context", None)
+    asked = setup.sequence if setup.mode == "train" else setup.context
+    if longest is not None and asked > longest:
+        option = "--sequence" if setup.mode == "train" else "--context"
+        problem = f"{option} {asked} but {model.name} reads at most {longest} tokens"
+        raise InputError(problem, hint=f"give {longest} or less, or a config with a longer context")
+
+
+def split_problem(model: Model, tensor: int) -> str | None:
+    """Why this model cannot be split into so many tensor parallel parts, if it cannot."""
+    shape = model.shape
+    if tensor == 1:
+        return None
+    if not isinstance(shape, TransformerShape | VitShape):
+        return f"--tensor {tensor}: {model.name} has no attention heads to split"
+    if shape.heads % tensor:
+        return f"--tensor {tensor} does not divide the {shape.heads} heads of {model.name}"
+    if shape.mlp_hidden % tensor:
+        return f"--tensor {tensor} does not divide the MLP width {shape.mlp_hidden} of {model.name}"
+    return _decoder_split_problem(model.name, shape, tensor) if isinstance(shape, TransformerShape) else None
+
+
+def _decoder_split_problem(name: str, shape: TransformerShape, tensor: int) -> str | None:
+    if shape.kv_heads % tensor and tensor % shape.kv_heads:
+        return f"--tensor {tensor} neither divides the {shape.kv_heads} key-value heads of {name} nor repeats them"
+    if shape.experts % tensor and shape.expert_hidden % tensor:
+        return f"--tensor {tensor} divides neither the {shape.experts} experts of {name} nor their width"
+    return None
+
+
+def _check_counts(setup: Setup) -> None:
+    whole = {
+        "--count": setup.count, "--tensor": setup.tensor, "--pipeline": setup.pipeline, "--sequence": setup.sequence,
+        "--micro-batch": setup.micro_batch, "--context": setup.context, "--batch": setup.batch,
+    }  # fmt: skip
+    for option, value in whole.items():
+        if value < 1:
+            raise InputError(f"{option} {value} is below 1", hint="give a whole number from 1 up")
+    if setup.count > MOST_GPUS:
+        raise InputError(f"--count {setup.count} is above {MOST_GPUS:,}", hint="ask for fewer GPUs")
+    if setup.zero not in range(4):
+        raise InputError(
+            f"--zero {setup.zero} is not a stage", hint="0 none, 1 optimizer, 2 gradients, 3 weights (FSDP)"
+        )
+    if setup.lora_rank < 0:
+        raise InputError(f"--lora-rank {setup.lora_rank} is below 0", hint="give the rank, such as 16, or 0 for none")
+
+
+def _check_choices(setup: Setup, model: Model) -> None:
+    get_scheme(setup.scheme)
+    get_optimizer(setup.optimizer)
+    if setup.frozen_precision and not setup.lora_rank:
+        problem = (
+            f"--frozen-precision {setup.frozen_precision} without --lora-rank: quantised weights cannot be trained"
+        )
+        raise InputError(problem, hint="add --lora-rank 16")
+    if setup.lora_rank and not isinstance(model.shape, TransformerShape | VitShape):
+        raise InputError(f"--lora-rank: {model.name} has no matrices to adapt", hint="leave --lora-rank away")
+
+
+def _check_precisions(setup: Setup, gpu: Gpu) -> None:
+    asked = {"--precision": setup.precision}
+    if setup.mode == "serve":
+        asked["--cache-precision"] = setup.cache_precision
+    elif setup.frozen_precision:
+        asked["--frozen-precision"] = setup.frozen_precision
+    for option, name in asked.items():
+        precision = get_precision(name)
+        # A cache or frozen weights are only stored so: any GPU can widen them.
+        if option == "--precision" and precision.needs and precision.needs not in gpu.peak_tflops:
+            able = ", ".join(p.name for p in precisions().values() if not p.needs or p.needs in gpu.peak_tflops)
+            problem = f"{option} {name}: {gpu.name} ({gpu.architecture}) has no {precision.needs} units in the catalog"
+            raise InputError(problem, hint=f"{gpu.name} can do: {able}")
+        if option == "--precision" and setup.mode == "train" and not precision.train_as:
+            able = ", ".join(p.name for p in precisions().values() if p.train_as)
+            hint = f"train in one of {able}; for QLoRA: --lora-rank 16 --frozen-precision nf4"
+            raise InputError(f"{option} {name} is for stored weights, not for training", hint=hint)
+        if option == "--cache-precision" and not precision.cache:
+            able = ", ".join(p.name for p in precisions().values() if p.cache)
+            raise InputError(f"{option} {name} is not a way to keep keys and values", hint=f"use one of {able}")

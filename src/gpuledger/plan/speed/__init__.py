@@ -1,0 +1,1 @@
+"""How fast can a model run on a GPU, as a range?"""

@@ -1,0 +1,228 @@
+"""How many tokens a second will this give, and between which bounds?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.catalog.models import Model, TransformerShape
+from gpuledger.plan.links import Way, all_reduce_s, gpus_per_node, way
+from gpuledger.plan.memory.facts import capacity
+from gpuledger.plan.memory.parts import memory
+from gpuledger.plan.setup import Setup, check
+from gpuledger.plan.speed.decode import StepLoad, compute_peak, step_load
+from gpuledger.plan.speed.facts import Decode, Spread, factors, spread
+from gpuledger.plan.speed.products import data_way, exchange_s, optimizer_s, work
+from gpuledger.training.flops import training_flop, unit_of
+from gpuledger.units import Unknown
+
+# The share of a micro-batch's work that is backward: gradients travel while it runs.
+BACKWARD_SHARE = 2 / 3
+MICRO_BATCHES = 8
+STAGE_FILLS = 4  # micro-batches for each pipeline stage, where nothing is said
+
+
+@dataclass(frozen=True)
+class Rate:
+    """So many a second; eight of ten measured ones lay between low and high."""
+
+    per_s: float
+    low_per_s: float
+    high_per_s: float
+    errors_of: str
+    error_rows: int
+
+
+@dataclass(frozen=True)
+class TrainRate:
+    """A training run: all GPUs together, and where the time of a step goes on one of them."""
+
+    unit: str
+    rate: Rate
+    step_s: float
+    step_parts_s: dict[str, float]
+    micro_batches: int
+    per_step: int
+    mfu_pct: float | Unknown
+
+
+@dataclass(frozen=True)
+class DecodeRate:
+    """Writing tokens with so many sequences at a time in each copy."""
+
+    batch: int
+    rate: Rate
+    step_ms: float
+    fits: bool
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """The answer; what does not apply to the mode is None."""
+
+    model: str
+    gpu: str
+    setup: Setup
+    fits: bool
+    train: TrainRate | Unknown | None
+    prefill: Rate | Unknown | None
+    decode: tuple[DecodeRate, ...] | Unknown | None
+    assumptions: tuple[str, ...]
+
+
+def throughput(
+    model: Model, gpu: Gpu, setup: Setup, *, micro_batches: int | None = None, node_gbps: float | None = None
+) -> Throughput:
+    """Rates of a setup, whether it fits or not."""
+    check(setup, model, gpu)
+    if setup.mode == "train":
+        many = micro_batches or max(MICRO_BATCHES, STAGE_FILLS * setup.pipeline if setup.pipeline > 1 else 0)
+        train = train_rate(model, gpu, setup, many, node_gbps)
+        return Throughput(
+            model.name, gpu.key, setup, _fits(model, gpu, setup), train, None, None,
+            (*_train_words(gpu, setup, many, node_gbps), *_left_out(model)),
+        )  # fmt: skip
+    return Throughput(
+        model.name, gpu.key, setup, _fits(model, gpu, setup), None, prefill_rate(model, gpu, setup),
+        decode_rates(model, gpu, setup), (*_serve_words(gpu, setup), *_left_out(model)),
+    )  # fmt: skip
+
+
+def _fits(model: Model, gpu: Gpu, setup: Setup) -> bool:
+    return memory(model, setup).total_bytes <= capacity(gpu)[0]
+
+
+def train_rate(
+    model: Model,
+    gpu: Gpu,
+    setup: Setup,
+    micro_batches: int,
+    node_gbps: float | None = None,
+    per_node: int | None = None,
+) -> TrainRate | Unknown:
+    """One optimizer step of so many micro-batches in each copy. `per_node`: GPUs of a node, where it is known."""
+    facts = factors().train
+    each = work(model, gpu, setup, facts)
+    if isinstance(each, Unknown):
+        return each
+    bubble = (setup.pipeline - 1) * each.total_s
+    apart = exchange_s(model, setup, data_way(gpu, setup, node_gbps, per_node), micro_batches)
+    hidden = BACKWARD_SHARE * each.total_s * (micro_batches if setup.zero >= 3 else 1)
+    parts = {
+        "products": micro_batches * each.compute_s,
+        "other_traffic": micro_batches * each.traffic_s,
+        "launches": micro_batches * each.launch_s,
+        "tensor_parallel": micro_batches * each.tensor_link_s,
+        "pipeline_bubble": bubble,
+        "data_parallel": max(0.0, apart - hidden),
+        "optimizer": optimizer_s(model, gpu, setup, facts.memory_ratio),
+    }
+    step = sum(parts.values())
+    length = setup.sequence if isinstance(model.shape, TransformerShape) else 1
+    per_step = micro_batches * setup.micro_batch * length * setup.data
+    return TrainRate(
+        unit=unit_of(model.shape),
+        rate=_rate(per_step / step, spread(facts.errors, "all")),
+        step_s=step,
+        step_parts_s=parts,
+        micro_batches=micro_batches,
+        per_step=per_step,
+        mfu_pct=_mfu(model, gpu, setup, per_step / length / step),
+    )
+
+
+def _mfu(model: Model, gpu: Gpu, setup: Setup, sequences_per_s: float) -> float | Unknown:
+    """Model FLOP/s, attention counted over the whole square, over the dense bf16 peak of all GPUs."""
+    length = setup.sequence if isinstance(model.shape, TransformerShape) else None
+    flop, peak = training_flop(model.shape, 1, length), compute_peak(gpu, gpu.reference_precision())
+    if isinstance(flop, Unknown):
+        return flop
+    return peak if isinstance(peak, Unknown) else 100 * sequences_per_s * flop / (peak * setup.count)
+
+
+def prefill_rate(model: Model, gpu: Gpu, setup: Setup) -> Rate | Unknown:
+    """Tokens of prompts a second, all copies together, when nothing is written meanwhile."""
+    if not isinstance(model.shape, TransformerShape):
+        return Unknown(f"{model.name} reads no prompts")
+    facts = factors().prefill
+    done = work(model, gpu, replace(setup, pipeline=1), facts)
+    if isinstance(done, Unknown):
+        return done
+    return _rate(setup.data * setup.batch * setup.context / done.total_s, spread(facts.errors, "all"))
+
+
+def decode_rates(model: Model, gpu: Gpu, setup: Setup) -> tuple[DecodeRate, ...] | Unknown:
+    """Rates by batch: doubling up to the one asked for, sequences half full on average."""
+    sizes = [1]
+    while sizes[-1] * 2 < setup.batch:
+        sizes.append(sizes[-1] * 2)
+    found = []
+    for batch in dict.fromkeys((*sizes, setup.batch)):
+        asked = replace(setup, batch=batch)
+        step = decode_step_s(model, gpu, asked, setup.context / 2)
+        if isinstance(step, Unknown):
+            return step
+        rate = _rate(setup.data * batch / step, decode_errors(model, gpu))
+        found.append(DecodeRate(batch, rate, 1000 * step, _fits(model, gpu, asked)))
+    return tuple(found)
+
+
+def decode_step_s(model: Model, gpu: Gpu, setup: Setup, context: float) -> float | Unknown:
+    """Seconds of one step that writes a token of each sequence."""
+    load = step_load(model, gpu, setup, context)
+    if isinstance(load, Unknown):
+        return load
+    return step_s(load, factors().decode, way(gpu, setup.tensor), setup.tensor)
+
+
+def step_s(load: StepLoad, lost: Decode, over: Way, group: int) -> float:
+    """The load with its losses."""
+    experts = load.experts_s * (1 / lost.expert_memory_ratio + (lost.spread_experts if group > 1 else 0.0))
+    return (
+        load.memory_s / lost.memory_ratio
+        + experts
+        + load.compute_s / lost.compute_ratio
+        + load.layers * lost.per_layer_s
+        + load.moe_layers * lost.per_moe_layer_s
+        + load.collectives * (lost.per_collective_s + all_reduce_s(load.collective_bytes, group, over))
+        + load.sequences * lost.per_sequence_s
+        + lost.per_step_s
+    )
+
+
+def decode_errors(model: Model, gpu: Gpu) -> Spread:
+    """The errors of models and GPUs like these, else of models like this, else of all."""
+    kind = "moe" if getattr(model.shape, "experts", 0) else "dense"
+    return spread(factors().decode.errors, f"{kind}, {gpu.architecture}", kind, "all")
+
+
+def _rate(per_s: float, errors: Spread) -> Rate:
+    low, high = errors.range_of(per_s)
+    return Rate(per_s, low, high, errors.of, errors.rows)
+
+
+def _train_words(gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | None) -> list[str]:
+    where = f"each of {setup.data} copies" if setup.data > 1 else "one copy of the model"
+    said = [f"{micro_batches} micro-batches of {setup.micro_batch} a step in {where}"]
+    if setup.tensor > 1:
+        said.append(f"tensor parallel {setup.tensor} over {way(gpu, setup.tensor).words}, nothing hidden behind work")
+    if setup.data > 1:
+        said.append(f"copies exchange over {data_way(gpu, setup, node_gbps).words}, hidden behind the backward pass")
+    if setup.count > gpus_per_node():
+        said.append(f"{gpus_per_node()} GPUs a node")
+    facts = factors().train
+    return [*said, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]
+
+
+def _left_out(model: Model) -> list[str]:
+    return [f"{model.name}: {model.differs}"] if model.differs else []
+
+
+def _serve_words(gpu: Gpu, setup: Setup) -> list[str]:
+    said = [f"{setup.data} copies of the model" if setup.data > 1 else "one copy of the model"]
+    if setup.tensor > 1:
+        said.append(f"tensor parallel {setup.tensor} over {way(gpu, setup.tensor).words}")
+    said.append(f"sequences half full on average: {setup.context / 2:g} tokens; prompts read apart from writing")
+    said.append("prompts as plain torch reads them: fused kernels are faster")
+    facts = factors().decode
+    return [*said, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]

@@ -1,0 +1,275 @@
+"""What is known about a recording besides its samples?
+
+DIR/runs/<run>.json: who, where, when, what the devices lack and why, what went wrong. Written at the start, every
+minute and at the end; a recording that was killed still says `running`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from pathlib import Path
+
+import msgspec
+
+from gpuledger.devices.process_tree import RUN_VARIABLE, environment, lineage
+from gpuledger.devices.report import DeviceReport, SamplerReport
+from gpuledger.errors import LakeError, map_os_error
+from gpuledger.lake.layout import Lake, write_atomically
+
+NOTES_VERSION = 1
+NOTES_EVERY_S = 60.0
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """A process that held a device: whether it belongs to the run, and when it was seen.
+
+    `matched`: whether the driver's number could be matched with a process; one that could not may be the run's.
+    `here_before`: whether it was listed before the run's command was started.
+    `shared_s`: for how long it shared the device with the run. `memory_bytes`: the most it held.
+    """
+
+    pid: int
+    user: str
+    program: str
+    ours: bool
+    matched: bool = True
+    here_before: bool = False
+    visible: bool = True
+    first_ms: int | None = None
+    last_ms: int | None = None
+    memory_bytes: int | None = None
+    shared_s: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return f"{self.program if self.visible else 'a process not visible here'} (pid {self.pid})"
+
+
+class DeviceNotes(msgspec.Struct, frozen=True):
+    """One device of a recording. `owned`: whether any of its time was given to the run.
+
+    `run_s`: for how long it was the run's, `shared_s` of that together with others; `holders_unknown`: why it is not
+    known who held it.
+    """
+
+    device: str
+    gpu_uuid: str
+    gpu_instance_id: str | None
+    gpu_model: str | None
+    slice_ratio: float | None
+    owned: bool
+    rows: int = 0
+    repeats_left_out: int = 0
+    silent_ticks: int = 0
+    util_period_s: float | None = None
+    power_period_s: float | None = None
+    util_changes: int = 0
+    missing: dict[str, str] = {}
+    failures: dict[str, int] = {}
+    last_errors: dict[str, str] = {}
+    slowest_call_ms: dict[str, float] = {}
+    lost_at_ms: int | None = None
+    lost_why: str = ""
+    held_by: tuple[Holder, ...] = ()
+    index: int | None = None
+    run_s: float = 0.0
+    shared_s: float = 0.0
+    holders_unknown: str = ""
+
+    @property
+    def name(self) -> str:
+        """What to call it: the driver's number, where it is known."""
+        if self.index is None:
+            return self.device
+        return f"GPU {self.index}" + (f" instance {self.gpu_instance_id}" if self.gpu_instance_id else "")
+
+    def who_held_it(self, seconds: float) -> list[str]:
+        """With whom the run shared the device, and what could not be found out."""
+        others = sorted((h for h in self.held_by if h.matched and not h.ours), key=lambda h: -h.shared_s)
+        if not self.owned:
+            if not others:
+                return [f"{self.name} does not belong to this run and has no owner"]
+            names = _listed([h.name for h in others])
+            return [f"{self.name} was held only by {names}; none of its time is counted as this run's"]
+        out = []
+        if shared := [h for h in others if h.shared_s > 0]:
+            parts = [f"{h.name} for {_percent(h.shared_s, seconds)} of the run" for h in shared]
+            out.append(f"{self.name} was shared with {_listed(parts)}; its time is split evenly")
+        if unmatched := [h for h in self.held_by if not h.matched]:
+            numbers = f"process{'es' * (len(unmatched) > 1)} {_listed([str(h.pid) for h in unmatched])}"
+            before = _listed([str(h.pid) for h in unmatched if h.here_before])
+            maybe = f"; {before} held it before the command started, so it may be shared" if before else ""
+            out.append(
+                f"{self.name}: the driver lists {numbers}, which cannot be matched with the processes visible here "
+                f"(a container has its own numbers){maybe}; its whole time is counted as this run's"
+            )
+        if self.holders_unknown:
+            out.append(f"{self.name}: it is not known which processes held it ({self.holders_unknown})")
+        return out
+
+
+class Step(msgspec.Struct, frozen=True):
+    """The wall clock was set."""
+
+    at_ms: int
+    step_s: float
+
+
+class RunNotes(msgspec.Struct, frozen=True, kw_only=True):
+    """One recording."""
+
+    version: int = NOTES_VERSION
+    run_id: str
+    state: str
+    started_ms: int
+    ended_ms: int | None = None
+    host: str = ""
+    user: str = ""
+    program: str = ""
+    exit_code: int | None = None
+    driver: str = ""
+    hz: float
+    slow_s: float
+    flush_s: float
+    labels: dict[str, str] = {}
+    labels_from: dict[str, str] = {}
+    devices: tuple[DeviceNotes, ...] = ()
+    rows: int = 0
+    rows_dropped: int = 0
+    ticks: int = 0
+    skipped_ticks: int = 0
+    clock_steps: tuple[Step, ...] = ()
+    sampler_cpu_s: float = 0.0
+    writer_cpu_s: float = 0.0
+    faults: tuple[str, ...] = ()
+    problem: str = ""
+    pid: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran."""
+        return max(0, (self.ended_ms or self.started_ms) - self.started_ms) / 1000
+
+    def words(self) -> list[str]:
+        """What the user should hear about it."""
+        out = [f"{d.device} was lost: {d.lost_why}" for d in self.devices if d.lost_at_ms is not None]
+        out += [words for d in self.devices for words in d.who_held_it(self.seconds)]
+        if self.skipped_ticks:
+            out.append(f"{self.skipped_ticks} of {self.ticks + self.skipped_ticks} ticks were skipped: a call was slow")
+        out += [f"the clock was set by {s.step_s:+g} s; later samples follow it" for s in self.clock_steps]
+        if self.rows_dropped:
+            out.append(f"{self.rows_dropped} rows were lost: the lake could not be written for too long")
+        return [*out, *self.faults, *([self.problem] if self.problem else [])]
+
+
+def _listed(names: list[str]) -> str:
+    """Names as a reader takes them in: three, and how many more."""
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{min(100.0, 100 * part / whole):.0f} %" if whole > 0 else "all"
+
+
+def device_notes(
+    report: DeviceReport, *, owned: bool, held_by: tuple[Holder, ...], times: tuple[float, float, str]
+) -> DeviceNotes:
+    """The sampler's report of a device as notes; `times` as Ownership gives them."""
+    facts = report.facts
+    run_s, shared_s, holders_unknown = times
+    return DeviceNotes(
+        device=facts.name,
+        gpu_uuid=facts.gpu_uuid,
+        gpu_instance_id=facts.gpu_instance_id,
+        gpu_model=facts.gpu_model,
+        slice_ratio=facts.slice_ratio,
+        owned=owned,
+        rows=report.rows,
+        repeats_left_out=report.repeats,
+        silent_ticks=report.silent_ticks,
+        util_period_s=report.util_period_s,
+        power_period_s=report.power_period_s,
+        util_changes=report.util_changes,
+        missing=report.missing,
+        failures=report.failures,
+        last_errors=report.last_errors,
+        slowest_call_ms=report.slowest_call_ms,
+        lost_at_ms=report.lost_at_ms,
+        lost_why=report.lost_why,
+        held_by=held_by,
+        index=facts.index,
+        run_s=run_s,
+        shared_s=shared_s,
+        holders_unknown=holders_unknown,
+    )
+
+
+def steps_of(report: SamplerReport) -> tuple[Step, ...]:
+    """The steps of the wall clock a sampler saw."""
+    return tuple(Step(s.at_ms, s.step_s) for s in report.clock_steps)
+
+
+def claim(lake: Lake, run_id: str) -> Path:
+    """A file of its own for a recording; several recordings of one run each get one."""
+    name = _UNSAFE.sub("_", run_id)[:100] or "run"
+    folder = lake.root / "runs"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        number = 1
+        while True:
+            file = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
+            try:
+                os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+            except FileExistsError:
+                number += 1
+            else:
+                return file
+    except OSError as error:
+        raise map_os_error(error, folder, "write the notes of the recording") from error
+
+
+def write_notes(file: Path, notes: RunNotes) -> None:
+    """Replace the notes of a recording."""
+    try:
+        write_atomically(file, msgspec.json.format(msgspec.json.encode(notes), indent=1))
+    except OSError as error:
+        raise map_os_error(error, file, "write the notes of the recording") from error
+
+
+def labels_of_run(lake: Lake, pid: int, host: str, besides: str) -> dict[str, str] | None:
+    """The labels of a recording of this host that goes on now, other than `besides`, to which a process belongs."""
+    newest = time.time() - 3 * NOTES_EVERY_S
+    ancestors, marked = {s.pid for s in lineage(pid)}, environment(pid).get(RUN_VARIABLE)
+    for file in (lake.root / "runs").glob("*.json"):
+        # Notes that are gone or still empty are of no recording that goes on.
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            if file.stat().st_mtime < newest:
+                continue
+            notes = msgspec.json.decode(file.read_bytes(), type=RunNotes)
+            here = notes.state == "running" and notes.host == host and "run_id" in notes.labels
+            if here and notes.run_id != besides and (notes.run_id == marked or notes.pid in ancestors):
+                return notes.labels
+    return None
+
+
+def read_runs(lake: Lake) -> list[RunNotes]:
+    """The notes of all recordings of a lake, oldest first."""
+    found = []
+    for file in sorted((lake.root / "runs").glob("*.json")):
+        raw = file.read_bytes()
+        if not raw:
+            continue  # claimed by a recorder that was killed before its first note
+        try:
+            notes = msgspec.json.decode(raw, type=RunNotes)
+        except msgspec.DecodeError as error:
+            raise LakeError(f"{file}: not the notes of a recording: {error}", hint="delete the file") from error
+        if notes.version > NOTES_VERSION:
+            raise LakeError(f"{file}: written by a newer gpuledger", hint="upgrade gpuledger")
+        found.append(notes)
+    return sorted(found, key=lambda n: n.started_ms)

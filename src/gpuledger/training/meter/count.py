@@ -1,0 +1,237 @@
+"""What does one step of this very loop compute: FLOPs by phase, kernels, and products of awkward sizes?
+
+One step runs under torch's dispatcher, which shows every operation. FLOP formulas are torch's own (flop_counter).
+`model_flop` counts attention over the whole square and the backward pass at most twice the forward one, as MFU is
+published; `hardware_flop` is what the device does: recomputation too, and of causal attention the half that fused
+kernels do not skip. The same step shows the precision the products run in (product_precision.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuledger.training.meter.observed import Work
+from gpuledger.training.meter.product_precision import Precisions
+from gpuledger.training.meter.units import BatchSize
+from gpuledger.units import Unknown
+
+# Tensor cores want the sizes of 16-bit products in multiples of 8 (16 bytes).
+ALIGNED = 8
+_FUSED = "scaled_dot_product"
+_PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "_scaled_mm")
+_NO_KERNEL = ("_unsafe_view", "detach", "alias")
+_COUNTED = "counted by torch on one step"
+_APART = "forward pass counted by torch on tensors without data, backward taken as twice it: the model is compiled"
+
+
+@dataclass
+class StepCount:
+    """What one step computed. Sizes are rows x inner x columns of products that are not multiples of 8."""
+
+    forward_flop: float = 0.0
+    backward_flop: float = 0.0
+    hardware_flop: float = 0.0
+    kernels: int = 0
+    odd_flop: float = 0.0
+    product_flop: float = 0.0
+    odd_sizes: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    unseen: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def model_flop(self) -> float:
+        """As MFU counts it: a backward pass is at most two products for each forward one."""
+        return self.forward_flop + min(self.backward_flop, 2 * self.forward_flop)
+
+    @property
+    def recompute_ratio(self) -> float:
+        """How much of the forward pass the backward pass did again."""
+        return max(0.0, self.backward_flop / self.forward_flop - 2) if self.forward_flop else 0.0
+
+
+class Counting:
+    """Counts from `start` to `stop`; `phase` tells which part of the step runs."""
+
+    def __init__(self, torch: Any, phase: Callable[[], str]) -> None:
+        self._torch, self._phase = torch, phase
+        self.count, self.precisions = StepCount(), Precisions(torch)
+        self._stack = contextlib.ExitStack()
+
+    def start(self) -> None:
+        """From here on every operation is looked at."""
+        if "torch._dynamo" in sys.modules:
+            # A compiled model met under a dispatch mode would be left uncompiled for good: run it eagerly this once.
+            self._stack.enter_context(self._torch.compiler.set_stance("force_eager"))
+        self._stack.enter_context(_mode(self._torch, self._saw))
+
+    def stop(self) -> StepCount:
+        """The count; everything as it was."""
+        self._stack.close()
+        return self.count
+
+    def _saw(self, func: Any, args: Any, kwargs: Any, out: Any, formula: Any) -> None:
+        name = func._overloadpacket.__name__  # noqa: SLF001 - torch's own modes name operations by it
+        if func.is_view or name in _NO_KERNEL:
+            return
+        self.count.kernels += 1
+        if formula is None and _FUSED in name:
+            formula = _attention  # the processor's own kernels are missing from torch's list
+        if formula is None:
+            if func.namespace not in {"aten", "prims", "profiler", "prim", "c10d", "_c10d_functional"}:
+                self.count.unseen[f"{func.namespace}::{name}"] += 1
+            return
+        flop = float(formula(*args, **kwargs, out_val=out))
+        self.precisions.saw(name, args, flop)
+        if self._phase() == "backward":
+            self.count.backward_flop += flop
+        else:
+            self.count.forward_flop += flop
+        self.count.hardware_flop += flop / 2 if _FUSED in name and _is_causal(func, args, kwargs) else flop
+        if name in _PRODUCTS:
+            self._sizes(name, args, flop)
+
+    def _sizes(self, name: str, args: Any, flop: float) -> None:
+        a, b = (args[1], args[2]) if name in {"addmm", "baddbmm"} else (args[0], args[1])
+        sizes = (int(a.shape[-2]), int(a.shape[-1]), int(b.shape[-1]))
+        self.count.product_flop += flop
+        # The inner size and the columns of weights decide; rows are the batch and are padded by the kernel.
+        if any(n % ALIGNED for n in sizes):
+            self.count.odd_flop += flop
+            self.count.odd_sizes[sizes] += 1
+
+
+def count_apart(torch: Any, model: Any, args: Any, kwargs: Any) -> Counting:
+    """The forward pass of a compiled model on tensors without data; backward is taken as twice it.
+
+    Nothing is computed or stored, so it can neither run out of memory nor move the random numbers of the job. The
+    backward pass runs in the precision of the forward pass: torch gives gradients the type of their tensors.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    counting = Counting(torch, lambda: "forward")
+    plain = getattr(model, "_orig_mod", model)
+    if isinstance(plain, torch.nn.parallel.DistributedDataParallel):
+        plain = plain.module  # it would exchange buffers with the other ranks
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        counting.start()
+        try:
+            plain(*args, **kwargs)
+        finally:
+            count = counting.stop()
+            torch.clear_autocast_cache()  # it may hold converted weights without data, and the job would use them
+    count.backward_flop = 2 * count.forward_flop
+    count.hardware_flop *= 3
+    count.kernels = 0  # a compiled model launches others than these
+    return counting
+
+
+def _attention(*args: Any, **_: Any) -> int:
+    """FLOP of fused attention by its shapes: queries, keys and values, after the gradient where there is one."""
+    from torch.utils import flop_counter
+
+    shapes = [tuple(a.shape) for a in args[:4] if hasattr(a, "shape")]
+    backward = len(shapes) == 4 and len(shapes[3]) == 4
+    made = flop_counter.sdpa_backward_flop_count if backward else flop_counter.sdpa_flop_count
+    return int(made(*shapes[: 4 if backward else 3]))
+
+
+def _is_causal(func: Any, args: Any, kwargs: Any) -> bool:
+    names = [a.name for a in func._schema.arguments]  # noqa: SLF001 - torch has no public name for it
+    if "is_causal" not in names:
+        return False
+    place = names.index("is_causal")
+    return bool(kwargs.get("is_causal", args[place] if place < len(args) else False))
+
+
+@contextlib.contextmanager
+def _mode(torch: Any, saw: Callable[[Any, Any, Any, Any, Any], None]) -> Iterator[None]:
+    """Torch's dispatcher with a witness; the class is made here because its base is torch's."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils.flop_counter import flop_registry
+
+    class Witness(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            given = kwargs or {}
+            out = func(*args, **given)
+            if isinstance(func, torch._ops.OpOverload):  # noqa: SLF001
+                saw(func, args, given, out, flop_registry.get(func._overloadpacket))  # noqa: SLF001
+            return out
+
+    with Witness():
+        yield
+
+
+class StepWork:
+    """Counts one step as it runs; the forward pass of a compiled model apart, so that it stays compiled."""
+
+    def __init__(self, torch: Any, phase: Callable[[], str], forwards: Callable[[], int], *, wanted: bool) -> None:
+        self._torch, self._phase, self._forwards = torch, phase, forwards
+        why = "which did not come" if wanted else "and the meter was told not to count"
+        self.work: Work | Unknown = Unknown(f"FLOPs are counted in the second step, {why}")
+        self.precision_ratios: dict[str, float] | Unknown = Unknown(f"precision is observed in the second step, {why}")
+        self.wanted = wanted  # and not counted yet
+        self._counting: Counting | None = None
+        self._apart = self._unseen = self.hooks_compiled = False
+
+    def start(self, *, compiled: bool) -> None:
+        """The step to be counted begins."""
+        self._apart, self._unseen = compiled, not self._forwards()
+        if not compiled and self._counting is None:
+            self._counting = Counting(self._torch, self._phase)
+            self._counting.start()
+
+    def forward(self, model: Any, args: Any, kwargs: Any, size: BatchSize) -> None:
+        """The model is called with these."""
+        if not self._apart:
+            return
+        self._apart = False
+        try:
+            self._keep(count_apart(self._torch, model, args, kwargs), _APART, size)
+        except Exception as error:  # noqa: BLE001 - whatever a model does on tensors without data; the job goes on
+            first = (str(error) or type(error).__name__).splitlines()[0][:120]
+            self._give_up(f"a compiled model is counted apart, and this one cannot be: {first}")
+
+    def stop(self, size: BatchSize, *, keep: bool) -> None:
+        """The step is over; without `keep` it did not come to its end."""
+        if self._apart and keep:
+            self._give_up("a compiled model is counted when it is called, and its own forward pass was not called")
+        self._apart = False
+        counting, self._counting = self._counting, None
+        if counting is not None:
+            counting.stop()
+            if keep:
+                self._keep(counting, _COUNTED, size)
+                # What is compiled around a model compiles its hooks too: they run in this uncompiled step only.
+                self.hooks_compiled = self._unseen and self._forwards() > 0
+
+    def _keep(self, counting: Counting, how: str, size: BatchSize) -> None:
+        self.work, self.precision_ratios = _worked(counting.count, how, size), counting.precisions.ratios()
+        self.wanted = False
+
+    def _give_up(self, why: str) -> None:
+        self.work = self.precision_ratios = Unknown(why)
+        self.wanted = False
+
+
+def _worked(count: StepCount, how: str, size: BatchSize) -> Work | Unknown:
+    if not count.model_flop:
+        return Unknown("the counted step held no matrix product that torch knows")
+    if count.unseen:
+        names = ", ".join(name for name, _ in count.unseen.most_common(3))
+        how += f"; operations without a formula are left out: {names}"
+    return Work(
+        model_flop=count.model_flop,
+        hardware_flop=count.hardware_flop,
+        forward_flop=count.forward_flop,
+        how=how,
+        tokens=size.tokens,
+        samples=size.samples,
+        kernels=count.kernels,
+        odd_ratio=count.odd_flop / count.product_flop if count.product_flop else 0.0,
+        odd_sizes=tuple(odd for odd, _ in count.odd_sizes.most_common(3)),
+        recompute_ratio=count.recompute_ratio,
+    )

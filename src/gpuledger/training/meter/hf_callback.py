@@ -1,0 +1,97 @@
+"""How is a Hugging Face Trainer measured?
+
+    from gpuledger.training.meter.hf_callback import MeterCallback
+
+    trainer = Trainer(..., callbacks=[MeterCallback(lake="gpuledger-data")])
+
+A step is one update, with all the batches whose gradients it gathers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+from gpuledger.errors import MissingExtra
+from gpuledger.training.meter.device import is_compiled
+from gpuledger.training.meter.meter import Meter
+from gpuledger.training.meter.report import MeterReport
+
+
+def _need_callback() -> Any:
+    try:
+        return importlib.import_module("transformers").TrainerCallback
+    except ImportError as error:
+        missing = MissingExtra("measuring a Hugging Face Trainer", "train")
+        missing.hint = "pip install transformers accelerate"
+        raise missing from error
+
+
+_Callback: Any = _need_callback()
+
+
+class MeterCallback(_Callback):  # type: ignore[misc]
+    """Measures `trainer.train()`; takes what `Meter` takes. `report` holds the figures afterwards."""
+
+    def __init__(self, *, show: bool = True, **options: Any) -> None:
+        self._show, self._options = show, options
+        self.meter: Meter | None = None
+        self.report: MeterReport | None = None
+
+    def on_train_begin(self, *_: Any, model: Any = None, train_dataloader: Any = None, **__: Any) -> None:
+        """The model is ready."""
+        self.meter = Meter(_called(model), **self._options)
+        self.meter.begin_loop(train_dataloader)
+        self.meter.steps.begins("data_wait")
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """The batches are there."""
+        if self.meter is not None:
+            self.meter.steps.has_batch(None, after="h2d" if self.meter.steps.cuda else "other")
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        """The update is done; the next batch is waited for."""
+        if self.meter is not None:
+            self.meter.end_step()
+            self.meter.steps.begins("data_wait")
+
+    def _was_something_else(self) -> None:
+        """What ran since the step's end was no wait for data."""
+        if self.meter is not None:
+            self.meter.steps.marks.rename("other")
+            self.meter.steps.marks.mark("data_wait")
+
+    def on_log(self, *_: Any, **__: Any) -> None:
+        """Figures were written."""
+        self._was_something_else()
+
+    def on_evaluate(self, *_: Any, **__: Any) -> None:
+        """The model was evaluated."""
+        self._was_something_else()
+
+    def on_save(self, *_: Any, **__: Any) -> None:
+        """The model was saved."""
+        self._was_something_else()
+
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        """Write what was counted."""
+        if self.meter is not None:
+            self.meter.steps.forgets()
+            self.meter.finish()
+            self.report = self.meter.report(show=self._show and self.meter.who.rank == 0)
+
+
+def _called(model: Any) -> Any:
+    """What the Trainer calls: with torch_compile=True that is a compiled model around its own, and callbacks are given
+    only its own, whose hooks then run while it is compiled and never again.
+    """
+    trainers: Any = importlib.import_module("transformers").Trainer
+    frame = inspect.currentframe()
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, trainers):
+            outer = getattr(caller, "model_wrapped", None)
+            return outer if is_compiled(outer) else model
+        frame = frame.f_back
+    return model

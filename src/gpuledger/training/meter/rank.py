@@ -1,0 +1,108 @@
+"""Which rank keeps the others waiting?
+
+In synchronous training every rank's step takes equally long: those that are ready wait within the backward pass for the
+gradients of the last. So the slow one is told by its own time: everything but the backward pass and waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from gpuledger.training.meter.observed import Observed
+
+WAITED_IN = ("backward", "sync")
+# Less than this of a step is within what ranks differ by chance.
+NAMED_FROM_RATIO = 0.02
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """One rank's seconds of a step by phase."""
+
+    rank: int
+    host: str
+    device: str
+    phases_s: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """One rank: its own time in a step, and what it spends in the backward pass and in waits."""
+
+    rank: int
+    host: str
+    device: str
+    own_ms: float
+    waited_in_ms: float
+    step_ms: float
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """All ranks of a run. `slow` is the rank the others wait for, None where they are even."""
+
+    rows: tuple[RankRow, ...]
+    slow: int | None
+    behind_ms: float
+    phase: str
+    words: str
+
+
+def times_of(seen: Observed) -> RankTimes:
+    """What the comparison needs of a rank."""
+    return RankTimes(seen.who.rank, seen.who.host, seen.place.name, seen.phases_s)
+
+
+def times_in(report: Mapping[str, Any]) -> RankTimes:
+    """The same of a stored report."""
+    seen = report["seen"]
+    return RankTimes(seen["who"]["rank"], seen["who"]["host"], seen["place"]["name"], seen["phases_s"])
+
+
+def compare(ranks: Sequence[RankTimes]) -> Ranks:
+    """The ranks side by side, and the slow one by name."""
+    ordered = sorted(ranks, key=lambda r: r.rank)
+    rows = tuple(_row(r) for r in ordered)
+    if len(rows) < 2:
+        return Ranks(rows, None, 0.0, "", "one rank: nobody waits for it")
+    last = max(rows, key=lambda r: r.own_ms)
+    others = [r for r in ordered if r.rank != last.rank]
+    behind = last.own_ms - median(r.own_ms for r in rows if r.rank != last.rank)
+    step = max(r.step_ms for r in rows)
+    if not step or behind < NAMED_FROM_RATIO * step:
+        said = f"{len(rows)} ranks are even within {100 * NAMED_FROM_RATIO:.0f} % of a step"
+        return Ranks(rows, None, behind, "", said)
+    slow = next(r for r in ordered if r.rank == last.rank)
+    more = {p: s - median(r.phases_s.get(p, 0.0) for r in others) for p, s in slow.phases_s.items()}
+    phase = max((p for p in more if p not in WAITED_IN), key=lambda p: more[p])
+    where = f"rank {last.rank} on {last.host or 'this host'} ({last.device})"
+    held = f"{behind:.1f} ms a step of {step:.1f} ms"
+    words = f"{where} keeps the others waiting {held}: {1000 * more[phase]:+.1f} ms in {phase}"
+    return Ranks(rows, last.rank, behind, phase, words)
+
+
+def _row(seen: RankTimes) -> RankRow:
+    waited = sum(seen.phases_s.get(p, 0.0) for p in WAITED_IN)
+    whole = sum(seen.phases_s.values())
+    return RankRow(seen.rank, seen.host, seen.device, 1000 * (whole - waited), 1000 * waited, 1000 * whole)
+
+
+def rank_and_size(torch: Any) -> tuple[int, int]:
+    """Of the process group, where there is one."""
+    dist = torch.distributed
+    if dist.is_available() and dist.is_initialized():
+        return int(dist.get_rank()), int(dist.get_world_size())
+    return 0, 1
+
+
+def gather(torch: Any, seen: Observed) -> list[RankTimes]:
+    """Every rank's times, on every rank. All ranks must call it, and they wait for each other."""
+    dist, mine = torch.distributed, times_of(seen)
+    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+        return [mine]
+    found: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(found, mine)
+    return found
