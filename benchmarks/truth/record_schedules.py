@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from loads import LOADS, Runner
+
 from recording import NO_WORKLOAD
 
 HZ = 10

@@ -18,6 +18,7 @@ from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting import device_names
 from gpuledger.lake.steady import SteadyGroup, read_group, steady_groups
 from gpuledger.ledger.changes import ERRORS
+from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post
 from gpuledger.ledger.spans import Clip, Edge
 from gpuledger.ledger.store import TABLES, DayWriter, Ledger, PostedDay, part_ids
@@ -59,7 +60,8 @@ def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
         size = -(-len(groups) // task.pieces)
         groups = groups[task.piece * size : (task.piece + 1) * size]
         posted, some = 0, []
-        with DayWriter(ledger, task.day, task.generation, task.piece) as writer:
+        without = unrecorded(_said(file)) if stale is None else frozenset[str]()
+        with DayWriter(ledger, task.day, task.generation, task.piece, without) as writer:
             for name, empty in empty_tables().items():
                 writer.add(name, empty)
             for group in groups:
@@ -128,6 +130,20 @@ def _groups_with(file: pq.ParquetFile, devices: set[str] | None) -> Iterator[int
         stats = file.metadata.row_group(i).column(column).statistics
         if devices is None or stats is None or any(str(stats.min) <= b <= str(stats.max) for b in boards):
             yield i
+
+
+def _said(file: pq.ParquetFile) -> frozenset[str]:
+    """The columns that hold a value in some row group of a part."""
+    facts, names = file.metadata, file.metadata.schema.names
+    out = set()
+    for place, name in enumerate(names):
+        for group in range(facts.num_row_groups):
+            column = facts.row_group(group).column(place)
+            stats = column.statistics
+            if stats is None or not stats.has_null_count or stats.null_count < facts.row_group(group).num_rows:
+                out.add(name)
+                break
+    return frozenset(out)
 
 
 def _spoken(file: pq.ParquetFile, group: int) -> tuple[list[str], dict[str, float]]:

@@ -12,37 +12,27 @@ from gpuledger.catalog.gpus import find_gpu, load_gpus
 from gpuledger.lake.batch import Batch, as_dictionary
 from gpuledger.physics.evidence import PipeRates, pipe_rates
 from gpuledger.physics.pipes import pipe_facts
-from gpuledger.physics.states import RowFacts, state_rules
+from gpuledger.physics.states import KindFacts, RowFacts, state_rules
 from gpuledger.units import PPM, Unknown
 
 _PIPES = ("tensor", "hmma", "imma", "dfma", "fp32", "fp16", "fp64")
-_BUDGET = ("idle_w", "tensor_w", "dram_w", "vector_from_w")
-
-
-class _Facts(msgspec.Struct, frozen=True):
-    board_w: float
-    idle_w: float
-    rated_mhz: float
-    per_activity: dict[str, float]
-    budget: dict[str, float]
 
 
 @cache
-def _facts(model: str | None, precision: str | None) -> _Facts:
+def _facts(model: str | None, precision: str | None) -> KindFacts:
     gpu = find_gpu(model) if model else Unknown("no model name")
     if isinstance(gpu, Unknown):
-        return _Facts(np.nan, np.nan, np.nan, {}, {})
+        return KindFacts(np.nan, np.nan, np.nan, {}, None)
     rates = pipe_rates(gpu, precision)
     # Shares per ppm and MHz; rows hold ratios, so a million times that.
     worth = {p: float(r[1]) * PPM for p, r in rates.per_activity.items()} if isinstance(rates, PipeRates) else {}
-    budget = state_rules().budgets.get(gpu.key)
     mhz = gpu.tensor_rated_mhz or gpu.fp32_rated_mhz
-    return _Facts(
+    return KindFacts(
         gpu.board_power_w.value,
         float("nan") if gpu.idle_power_w is None else gpu.idle_power_w.value,
         float("nan") if mhz is None else mhz.value,
         {p: worth[_RATED.get(p, p)] for p in _PIPES if _RATED.get(p, p) in worth},
-        {} if budget is None else {n: getattr(budget, n) for n in _BUDGET},
+        state_rules().budgets.get(gpu.key),
     )
 
 
@@ -53,22 +43,7 @@ _RATED = {"tensor": "matrix", "hmma": "matrix"}
 def row_facts(batch: Batch) -> RowFacts:
     """The facts of each row's GPU model and tensor precision."""
     codes, kinds = _kinds(batch)
-    facts = [_facts(*kind) for kind in kinds]
-
-    def by_row(values: list[float]) -> np.ndarray:
-        return np.full(batch.n, values[0]) if codes is None else np.array(values)[codes]
-
-    def named(maps: list[dict[str, float]], names: tuple[str, ...]) -> dict[str, np.ndarray]:
-        used = [n for n in names if any(n in m for m in maps)]
-        return {n: by_row([m.get(n, np.nan) for m in maps]) for n in used}
-
-    return RowFacts(
-        by_row([f.board_w for f in facts]),
-        by_row([f.idle_w for f in facts]),
-        by_row([f.rated_mhz for f in facts]),
-        named([f.per_activity for f in facts], _PIPES),
-        named([f.budget for f in facts], _BUDGET),
-    )
+    return RowFacts([_facts(*kind) for kind in kinds], codes, batch.n)
 
 
 def _kinds(batch: Batch) -> tuple[np.ndarray | None, list[tuple[str | None, str | None]]]:

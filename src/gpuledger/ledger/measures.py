@@ -6,6 +6,7 @@ below 2**53, where float64 adds without rounding, so the sums are exact in any o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -219,7 +220,7 @@ def _add_throttling(sums: Sums, bits: np.ndarray) -> None:
         sums.out["tensor_capped_ppm_ms"] = sums.over_time(np.nan_to_num(ppm(tensor)) * capped)
 
 
-def add_pipes(sums: Sums, rated_mhz: np.ndarray) -> None:
+def add_pipes(sums: Sums, rated_mhz: Callable[[], np.ndarray]) -> None:
     """The SM clock, and every pipe's activity with and without it; the rated clock stands in where none is recorded."""
     rows, clock = sums.rows, sums.rows.get("sm_clock_mhz")
     no_clock = clock is None or "sm_clock_mhz" in rows.silent
@@ -231,7 +232,7 @@ def add_pipes(sums: Sums, rated_mhz: np.ndarray) -> None:
     if no_clock:
         silent = np.ones(len(rows.ms), dtype=bool) if clock is None else np.isnan(clock)
         sums.out["unclocked_ms"] = sums.over_time((silent & _some(rows, pipes)).astype(np.float64))
-        clock = rated_mhz if clock is None else np.where(silent, rated_mhz, clock)
+        clock = rated_mhz() if clock is None else np.where(silent, rated_mhz(), clock)
     assert clock is not None
     mhz = whole(clock)
     unrated = no_clock and bool(np.isnan(mhz).any())
@@ -247,3 +248,13 @@ def _some(rows: Rows, pipes: list[str]) -> np.ndarray:
     for pipe in pipes:
         known |= ~np.isnan(rows.values[f"{pipe}_ratio"])
     return known
+
+
+def unrecorded(said: frozenset[str]) -> frozenset[str]:
+    """The sums that are zero where samples hold only these columns."""
+    of: dict[str, tuple[str, ...]] = {f"{p}_ratio": (f"{p}_ms", f"{p}_ppm_ms", f"{p}_ppm_mhz_ms") for p in PIPES}
+    of |= {column: (f"{name}_ms", f"{name}_ppm_ms") for name, column in _SHARES.items()}
+    of |= {f"{name}_bytes_per_s": (f"{name}_ms", f"{name}_bytes") for name in _TRAFFIC}
+    of["throttle_bits"] = ("throttle_ms", "power_capped_ms", "thermal_ms", "tensor_capped_ppm_ms")
+    of["sm_clock_mhz"] = ("clock_ms", "clock_mhz_ms")
+    return frozenset(name for column, names in of.items() if column not in said for name in names)

@@ -132,7 +132,7 @@ def _post_block(
         measures.add_waits(sums, here, pieces.of(stamps.per_row(waits.length)), opens & (here == State.WAIT))
     measures.add_efficiency(sums, limits)
     measures.add_counters(sums)
-    measures.add_pipes(sums, pieces.of(facts.rated_mhz))
+    measures.add_pipes(sums, lambda: pieces.of(facts.rated_mhz))
     measures.add_heat(sums)
     add_errors(sums, batch, stamps, after, pieces)
     add_energy(sums, batch, stamps, after, pieces, start, full)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -87,10 +88,18 @@ class Pieces:
         """The piece that opens each of some samples; -1 where it is not among the pieces."""
         if self.row is None:
             return rows
-        place = np.full(int(max(self.row.max(initial=0), rows.max(initial=0))) + 1, -1, dtype=np.int64)
+        place = self._places
+        inside = rows < len(place)
+        return np.where(inside, place[np.where(inside, rows, 0)], -1)
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """By sample the piece that opens it; -1 where there is none."""
+        assert self.row is not None
+        place = np.full(int(self.row.max(initial=0)) + 1, -1, dtype=np.int64)
         first = np.arange(len(self.row)) if self.opens is None else np.flatnonzero(self.opens)
         place[self.row[first]] = first
-        return place[rows]
+        return place
 
     def take(self, order: np.ndarray) -> Pieces:
         """The pieces in another order."""

@@ -160,7 +160,11 @@ class Ledger:
 class DayWriter:
     """Writes the tables of one day a piece at a time, so that a day never has to be in memory whole."""
 
-    def __init__(self, ledger: Ledger, day: str, generation: int, piece: int = 0) -> None:
+    def __init__(
+        self, ledger: Ledger, day: str, generation: int, piece: int = 0, without: frozenset[str] = frozenset()
+    ) -> None:
+        """`without`: columns of lines that are zero throughout; readers take what a file lacks as zero."""
+        self._without = without
         self._files = {name: ledger.file(day, generation, name, piece) for name in (*TABLES, DAYS)}
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in (*TABLES, DAYS)}
         self._writers: dict[str, pq.ParquetWriter] = {}
@@ -182,7 +186,10 @@ class DayWriter:
             self._flush(name)
 
     def _flush(self, name: str) -> None:
-        table = pa.concat_tables(self._waiting[name]).unify_dictionaries()
+        tables = self._waiting[name]
+        if self._without and name in ("lines", DAYS):
+            tables = [t.drop_columns([n for n in t.column_names if n in self._without]) for t in tables]
+        table = pa.concat_tables(tables).unify_dictionaries()
         if name not in self._writers:
             labels = [f.name for f in table.schema if not pa.types.is_int64(f.type)]
             stats = [n for n in ("hour_ms", "start_ms", "gpu_uuid") if n in table.column_names]

@@ -6,10 +6,10 @@ when lines are posted; time, activity and energy are then summed by state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
+from functools import cache, cached_property
 
 import msgspec
 import numpy as np
@@ -99,18 +99,58 @@ def state_rules() -> StateRules:
     return load_toml(data_dir(__package__, "data", "states.toml"), StateRules)
 
 
-@dataclass(frozen=True)
-class RowFacts:
-    """What the catalog says of each row's GPU; NaN where it says nothing. Scalars where all rows share a model.
+class KindFacts(msgspec.Struct, frozen=True):
+    """What the catalog says of one GPU model and tensor precision; NaN where it says nothing.
 
     `per_activity`: share of the dense peak for each pipe at full activity, per MHz of the SM clock (middle estimate).
     """
 
-    board_w: np.ndarray
-    idle_w: np.ndarray
-    rated_mhz: np.ndarray
-    per_activity: Mapping[str, np.ndarray]
-    budget: Mapping[str, np.ndarray]
+    board_w: float
+    idle_w: float
+    rated_mhz: float
+    per_activity: dict[str, float]
+    budget: Budget | None
+
+
+class RowFacts:
+    """The facts of each row's GPU, spread over the rows when they are asked for: most never are.
+
+    `codes`: the kind of each row, None where all rows are of one.
+    """
+
+    def __init__(self, kinds: Sequence[KindFacts], codes: np.ndarray | None, n: int) -> None:
+        self._kinds, self._codes, self._n = kinds, codes, n
+
+    def _by_row(self, values: Sequence[float]) -> np.ndarray:
+        return np.full(self._n, values[0]) if self._codes is None else np.array(values)[self._codes]
+
+    @cached_property
+    def board_w(self) -> np.ndarray:
+        """The board's own power limit."""
+        return self._by_row([k.board_w for k in self._kinds])
+
+    @cached_property
+    def idle_w(self) -> np.ndarray:
+        """The power of an idle board."""
+        return self._by_row([k.idle_w for k in self._kinds])
+
+    @cached_property
+    def rated_mhz(self) -> np.ndarray:
+        """The clock the peak is rated at."""
+        return self._by_row([k.rated_mhz for k in self._kinds])
+
+    def per_activity(self, pipe: str) -> np.ndarray | None:
+        """The worth of a pipe; None where it is known for no row."""
+        if not any(pipe in k.per_activity for k in self._kinds):
+            return None
+        return self._by_row([k.per_activity.get(pipe, np.nan) for k in self._kinds])
+
+    def budget(self) -> dict[str, np.ndarray]:
+        """What the parts of a board draw; empty where it is known for no row."""
+        if not any(k.budget for k in self._kinds):
+            return {}
+        names = Budget.__struct_fields__
+        return {n: self._by_row([getattr(k.budget, n) if k.budget else np.nan for k in self._kinds]) for n in names}
 
 
 @dataclass(frozen=True)
@@ -219,7 +259,8 @@ def _shares(
     mhz = clock_mhz(readings, facts)
 
     def share(pipe: str) -> np.ndarray | None:
-        return known[pipe] * mhz * facts.per_activity[pipe] if pipe in known and pipe in facts.per_activity else None
+        worth = facts.per_activity(pipe) if pipe in known else None
+        return None if worth is None else known[pipe] * mhz * worth
 
     def together(main: str, others: tuple[str, ...]) -> np.ndarray | None:
         """Known where the main pipe is; the others add what they are known to do."""
@@ -262,8 +303,7 @@ def _by_share(state: np.ndarray, matrix: np.ndarray, vector: np.ndarray, reading
 def _vector_ruled_out(readings: Readings, facts: RowFacts) -> np.ndarray | None:
     """Where the power leaves no room for vector work; None where that cannot be told of any row."""
     power, tensor, dram = (readings.get(n) for n in ("power_w", "tensor_ratio", "dram_ratio"))
-    budget = facts.budget
-    if power is None or tensor is None or dram is None or not budget:
+    if power is None or tensor is None or dram is None or not (budget := facts.budget()):
         return None
     left = power - budget["idle_w"] - budget["tensor_w"] * tensor - budget["dram_w"] * dram
     return np.asarray(left < budget["vector_from_w"])  # NaN, not known, is not below

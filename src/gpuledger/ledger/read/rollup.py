@@ -202,7 +202,9 @@ _HOUR = ("samples", "observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms",
 def hour_lines(books: Books, accounts: AccountSums) -> Iterator[tuple[int, Rows]]:
     """The lines in scope hour by hour, a file at a time, each with its device as the accounts count it."""
     labels = ("namespace", "gpu_model", "tensor_precision", "state")
-    numbers = (*_HOUR, *(c for c in (*ACTIVITY, *CONDITIONS) if c in accounts.recorded))
+    # Without SM activity nothing decides how fully a pipe works, so nothing else need be read for it.
+    more = CONDITIONS if "sm_ms" in accounts.recorded else ()
+    numbers = (*_HOUR, *(c for c in (*ACTIVITY, *more) if c in accounts.recorded))
     for day_ms, rows in books.blocks(labels, numbers, ("limit_mw",), hourly=True):
         rows["device"] = numbered(rows, accounts.numbers)
         yield day_ms, rows | pipe_sums(rows)
