@@ -13,13 +13,25 @@ import pytest
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger import lines
+from gpuledger.ledger import lines, spells
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.store import Ledger, PostedDay
+from gpuledger.telemetry.schema import DEVICE
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 from gpuledger.units import utc_day
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+def _spells(rows: list[dict[str, Any]]) -> pa.Table:
+    """A line's idle time as a spell at its start."""
+    found = [
+        {c: row[c] for c in DEVICE} | {"start_ms": row["first_ms"], "end_ms": row["first_ms"] + ms, "kind": kind}
+        for row in rows
+        for kind in ("idle", "idle_held", "idle_unknown")
+        if (ms := row[f"{kind}_ms"])
+    ]
+    return pa.Table.from_pylist(found, spells.SCHEMA)
 
 
 @pytest.fixture
@@ -34,7 +46,7 @@ def books(tmp_path: Path) -> Callable[..., Lake]:
                 mine = [r for r in rows if utc_day(r["hour_ms"]) == day]
                 table = pa.Table.from_pylist(mine, lines.arrow_schema())
                 posted = PostedDay(day, 1, (1,), (), table.num_rows, 0)
-                Ledger(lake).put(posted, {"lines": table})
+                Ledger(lake).put(posted, {"lines": table, "spells": _spells(mine)})
                 if any(r["state"] is None for r in mine):  # version 1 had no sums by day
                     Ledger(lake).commit(posted)
         return lake

@@ -69,8 +69,16 @@ def test_the_first_line_is_the_money_and_the_second_the_first_thing_to_do(audit)
     assert f"${audit.first.month.middle_usd:,.0f} a month" in first
 
 
-def test_recommendations_are_ranked_by_dollars(audit):
-    dollars = [r.month.middle_usd for r in audit.recommendations if not isinstance(r.month, Unknown)]
+def test_the_list_starts_with_the_first_thing_to_do(audit, told):
+    assert audit.recommendations[0] is audit.first
+    assert audit.recommendations[0].title in audit.headline[1]
+    assert told["recommendations"][0]["id"] == told["first"]
+    # Not the largest saving here, so the order by dollars alone would not do.
+    assert audit.first.month.middle_usd < max(r.month.middle_usd for r in audit.recommendations[1:] if r.lever)
+
+
+def test_the_rest_is_ranked_by_dollars(audit):
+    dollars = [r.month.middle_usd for r in audit.recommendations[1:] if not isinstance(r.month, Unknown)]
     assert dollars == sorted(dollars, reverse=True)
     assert len(dollars) >= 10
     for r in audit.recommendations:

@@ -54,6 +54,22 @@ def test_nights_do_not_blur_the_days(books, version):
     assert one.days == pytest.approx(3)
 
 
+def test_owners_of_one_gpu_have_their_own_hours(books):
+    # One works from 8 to 18, the other holds the memory at night and works for an hour at 20.
+    def owner(hour: int) -> dict[str, Any]:
+        return (
+            {"namespace": "day", **GEMM} if 8 <= hour < 18 else {"namespace": "night", **(GEMM if hour == 20 else HELD)}
+        )
+
+    made = audit_statement(books(*(line(h, **owner(h % 24)) for h in range(72))), price=2)
+    found = {c.namespace: (c.quiet_hours, round(c.quiet_idle_ratio, 6)) for c in made.cases}
+    assert found["day"] == ((), 0.0)
+    hours, ratio = found["night"]
+    assert hours == (*range(8), 18, 19, 21, 22, 23)
+    # 13 of its 14 hours a day.
+    assert ratio == pytest.approx(13 / 14, abs=1e-6)
+
+
 @pytest.mark.parametrize("version", [{}, OLD])
 def test_the_little_work_of_an_idle_gpu_does_not_name_it(books, version):
     # Three minutes of work in an hour; a line of version 1 holds both.

@@ -6,8 +6,9 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from casebook import A100, MI300X, case
+from casebook import A100, HOUR, MI300X, activity, case, line, memory
 
+from gpuledger.advice.build import audit_statement
 from gpuledger.advice.findings import find
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.rule import RULES
@@ -48,3 +49,16 @@ def test_nothing_is_said_without_a_limit_or_for_another_vendor():
     assert find(LIFT, no_limit, LIMITS) is None
     assert find(LIFT, capped(0.5, MI300X), LIMITS) is None
     assert find(LIFT, replace(one, gpu=Unknown("'X' is not in the catalog")), LIMITS) is None
+
+
+def test_work_at_a_lowered_limit_is_not_called_partial_nor_sent_to_a_profile(books):
+    # Clocks held down: the pipes are far from their limits, the board is not.
+    load = activity(engine=0.95, sm=0.8, tensor=0.3, fp32=0.02, dram=0.2) | memory(0.6)
+    power = {"state": "capped", "limit_mw": 400_000, "pif_ms": HOUR, "pif_uj": 396_000 * HOUR}
+    made = audit_statement(books(*(line(h, **load, **power) for h in range(24))), price=2)
+    (one,) = made.cases
+    assert one.klass == "compute-bound"
+    assert one.evidence[0] == "held at a power limit that was set below the board's own"
+    ids = {r.id for r in made.recommendations}
+    assert "lift-power-limit" in ids
+    assert {"profile", "power-cap", "smaller-sku"}.isdisjoint(ids)

@@ -172,7 +172,7 @@ def test_the_readme_tells_what_is_kept():
     words = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     kept, meter = json.loads(KEPT.read_text()), json.loads(KEPT.with_name("meter_h200.json").read_text())
     total, off = kept["worked"]["total"], max(r["parity"]["deviation_ratio"] for r in kept["worked"]["ladder"][1:])
-    told = f"became {total['ratio']:.1f} times as fast ({total['low']:.1f} to {total['high']:.1f}), loss within"
+    told = f"ran {total['ratio']:.1f}x faster (95 % CI {total['low']:.1f}-{total['high']:.1f}), loss within"
     assert f"{told} {100 * off:.2f} %" in words
     row = meter["overhead"]
     slower = f"{row['overhead_pct']:.2f} % longer ({row['low_pct']:.2f} to {row['high_pct']:.2f})"

@@ -483,3 +483,20 @@ def test_a_sick_gpu_a_lowered_limit_and_missing_pipes_are_found(cli, troubled):
     (row,) = csv.DictReader(Path("out/gpu_health.csv").read_text().splitlines())
     assert (row["gpu_uuid"], row["host"], row["xid_events"]) == ("GPU-sick", "node-1", "1")
     assert float(row["thermal_pct"]) == pytest.approx(50, abs=1)
+
+
+def test_single_samples_have_no_paid_time(cli, dcgm_csv):
+    assert cli("import", dcgm_csv("one.csv", gpus=3, minutes=0), "--lake", "lake").code == 0
+    assert cli("analyze", "--lake", "lake", "--json").code == 0
+    for scope in ((), ("--namespace", "serving")):
+        ended = cli("audit", "--lake", "lake", "--price", "1", *scope)
+        assert ended.code == 2
+        assert "each GPU has a single sample, so its paid time is unknown" in ended.err
+        assert "import more samples" in ended.err
+        assert "--inventory" in ended.err
+    ended = cli("audit", "--lake", "lake", "--price", "1", "--namespace", "nobody")
+    assert "no line of the ledger matches: namespaces nobody" in ended.err
+    rows = [f"GPU-{n},2026-01-20,2026-01-21,,,owned,1" for n in range(3)]
+    Path("paid.csv").write_text("\n".join(["device,from,to,instance,region,purchase_option,usd_per_h", *rows]) + "\n")
+    window = ("--since", "2026-01-20", "--until", "2026-01-21")
+    assert Decimal(audit(cli, "--inventory", "paid.csv", *window)["paid_usd"]) == 72

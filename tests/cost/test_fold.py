@@ -10,6 +10,8 @@ from fleets import (
     DAY,
     DRAM,
     ENGINE,
+    H100,
+    MEMORY,
     POWER,
     TENSOR,
     UTIL,
@@ -37,6 +39,17 @@ def two_loads() -> list[Row]:
 
 def _load(tensor: float, dram: float) -> Row:
     return {"namespace": "a", UTIL: 95, POWER: 350, ENGINE: 0.95, TENSOR: tensor, DRAM: dram, CLOCK: 1410}
+
+
+def office_hours(days: int = 9) -> list[Row]:
+    """One H100 that works from 08:00 to 18:00 UTC and holds its memory at night, a sample every five minutes."""
+    busy = {UTIL: 95, POWER: 500, ENGINE: 0.95, TENSOR: 0.5, DRAM: 0.3, CLOCK: 1980}
+    still = {UTIL: 0, POWER: 70, ENGINE: 0.0, TENSOR: 0.0, DRAM: 0.0, CLOCK: 345}
+    rows: list[Row] = []
+    for minute in range(0, days * 1440, 5):
+        load = busy if 8 <= minute // 60 % 24 < 18 else still
+        rows += samples([minute], model=H100, namespace="office", pod="notebook-0", **load, **{MEMORY: 40_000})
+    return rows
 
 
 def fold(lake: Lake) -> None:
@@ -96,3 +109,21 @@ def test_two_loads_that_take_turns_are_not_mixed_by_folding(tmp_path: Path, monk
     assert before["bucket_h"]["stalled"] == 0
     assert before["bucket_h"]["underused"] == pytest.approx(24 * 0.05)
     assert before["bucket_h"]["productive"] > 12 * 0.85
+
+
+def test_hours_of_the_day_are_known_after_folding(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, office_hours())
+    before = audit(lake)
+    fold(lake)
+    assert audit(lake) == before
+    night = next(r for r in before["recommendations"] if r["id"] == "schedule-off-hours")
+    # 14 of 24 hours.
+    assert "idle 14 hours of the day, 18:00 to 08:00 UTC above all: 58 % of its time" in night["why"]
+
+
+def test_hours_of_the_day_within_a_window_are_known_after_folding(tmp_path: Path) -> None:
+    lake, window = lake_of(tmp_path, office_hours()), Scope(DAY + 7 * MS_PER_HOUR, DAY + 8 * MS_PER_DAY + 1234)
+    before = audit(lake, scope=window)
+    fold(lake)
+    assert audit(lake, scope=window) == before
+    assert "schedule-off-hours" in {r["id"] for r in before["recommendations"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from fleets import (
     MEMORY,
     POWER,
     TENSOR,
+    Row,
     analyze,
     bill,
     lake_of,
@@ -21,7 +23,9 @@ from fleets import (
     samples,
 )  # fmt: skip
 
-from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.efficiency.build import efficiency_statement
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 DAYS = 2
@@ -83,11 +87,78 @@ def test_slices_that_repeat_their_boards_power_are_counted_once(tmp_path: Path) 
             rows += samples([minute], **mig(str(slot + 1), "1g.5gb"), namespace=f"ns{slot}", **use, **{MEMORY: 3000})
     lake = lake_of(tmp_path, rows)
     found, kwh = analyze(lake), 0.4 * 121 / 60
-    assert found["energy_kwh"] == pytest.approx(kwh, rel=1e-5)
+    assert found["energy_kwh"] == pytest.approx(kwh, rel=1e-8)
     assert found["fleet"]["power_w"] == pytest.approx(400)
-    assert [hour["power_kw"] for hour in found["hours"]] == pytest.approx([0.4] * 3, rel=1e-5)
-    assert sum(row["means"]["energy_kwh"] for row in found["per_gpu"]) == pytest.approx(kwh, rel=1e-5)
+    assert [hour["power_kw"] for hour in found["hours"]] == pytest.approx([0.4] * 3)
+    assert sum(row["means"]["energy_kwh"] for row in found["per_gpu"]) == pytest.approx(kwh, rel=1e-8)
     made = bill(lake, usd_per_kwh="0.1")
     assert not isinstance(made.energy_kwh, Unknown)
-    assert made.energy_kwh == pytest.approx(kwh, rel=1e-5)
+    assert made.energy_kwh == pytest.approx(kwh, rel=1e-8)
     assert made.times.paid_ms == 121 * MS_PER_HOUR // 60
+
+
+def powered(minutes: Sequence[int], watts: int, **labels: str) -> list[Row]:
+    """Samples of a board at a constant power, as its slices repeat it."""
+    return samples(minutes, **labels, **{POWER: watts, ENGINE: 0.9, TENSOR: 0.4, CLOCK: 1410, MEMORY: 3000})
+
+
+def energies(lake: Lake, scope: Scope | None = None) -> tuple[float, float]:
+    """kWh by analyze and by audit."""
+    made = bill(lake, scope).energy_kwh
+    assert not isinstance(made, Unknown)
+    return analyze(lake)["energy_kwh"], made
+
+
+@pytest.mark.parametrize("slices", [1, 3, 7])
+def test_a_board_draws_its_power_however_much_of_it_is_sliced(tmp_path: Path, slices: int) -> None:
+    # 300 W for 61 minutes, with one, three or seven slices of a seventh: 0.305 kWh.
+    rows = [r for s in range(slices) for r in powered(range(61), 300, **mig(str(s + 1), "1g.5gb"), namespace=f"ns{s}")]
+    lake = lake_of(tmp_path, rows)
+    assert energies(lake) == pytest.approx((0.305, 0.305), rel=1e-8)
+    found = analyze(lake)
+    assert found["fleet"]["power_w"] == pytest.approx(300)
+    assert [hour["power_kw"] for hour in found["hours"]] == pytest.approx([0.3] * 2)
+    assert found["capacity"]["fleet"]["peak_tflops"] == pytest.approx(312 * slices / 7)
+
+
+def test_an_owner_of_one_slice_has_its_part_of_the_energy_in_any_scope(tmp_path: Path) -> None:
+    # 300 W for 61 minutes over three slices of equal size: a third of 0.305 kWh each.
+    rows = [r for s in range(3) for r in powered(range(61), 300, **mig(str(s + 1), "1g.5gb"), namespace=f"ns{s}")]
+    lake = lake_of(tmp_path, rows)
+    mine = bill(lake, Scope(namespaces=("ns1",))).energy_kwh
+    assert mine == pytest.approx(0.305 / 3, rel=1e-6)
+    assert efficiency_statement(lake, namespaces=("ns1",)).fleet.energy_kwh == pytest.approx(0.305 / 3, rel=1e-6)
+
+
+def test_energy_of_a_board_whole_by_night_and_sliced_by_day(tmp_path: Path) -> None:
+    # 24 h at 390 W whole, 24 h at 200 W as two slices of 3/7: 9.36 + 4.8 kWh, a mean of 295 W.
+    # TFLOPS: half of the time 312, half of it 6/7 of 312.
+    rows = powered(hours(*range(8), *range(20, 24)), 390, namespace="train")
+    for slot in ("1", "2"):
+        rows += powered(hours(*range(8, 20)), 200, **mig(slot, "3g.20gb"), namespace="serve")
+    lake = lake_of(tmp_path, rows)
+    assert energies(lake) == pytest.approx((14.16, 14.16), rel=1e-8)
+    found = analyze(lake)
+    assert found["fleet"]["power_w"] == pytest.approx(295)
+    by_hour = [0.39] * 8 + [0.2] * 12 + [0.39] * 4
+    assert [hour["power_kw"] for hour in found["hours"]] == pytest.approx(by_hour * DAYS)
+    assert found["capacity"]["fleet"]["peak_tflops"] == pytest.approx(312 / 2 + 312 / 2 * 6 / 7)
+    # By the hour a device has all it holds then: the whole board at 390 of 400 W by night.
+    assert found["hours"][0]["realized_power_tflops"] == pytest.approx(102 * 390 / 400)
+
+
+def test_a_board_sliced_anew_counts_once(tmp_path: Path) -> None:
+    # Seven slices for an hour, then two of 3/7 under other numbers: at most one board, at least what the slices held.
+    rows = [r for s in range(7) for r in powered(range(60), 300, **mig(str(s + 7), "1g.5gb"))]
+    rows += [r for s in range(2) for r in powered(range(60, 120), 300, **mig(str(s + 1), "3g.20gb"))]
+    found = analyze(lake_of(tmp_path, rows))
+    assert found["capacity"]["fleet"]["peak_tflops"] == pytest.approx(312)
+    assert found["energy_kwh"] == pytest.approx(0.3 * (1 + 6 / 7))
+
+
+def test_a_resized_slice_has_the_tflops_of_its_mean_share(tmp_path: Path) -> None:
+    # 3/7 for a day, 1/7 for another: 2/7 of 312.
+    use = {"namespace": "serve", ENGINE: 0.5, MEMORY: 3000}
+    rows = samples(range(1440), **mig("1", "3g.20gb"), **use) + samples(range(1440, 2880), **mig("1", "1g.5gb"), **use)
+    found = analyze(lake_of(tmp_path, rows))
+    assert found["capacity"]["fleet"]["peak_tflops"] == pytest.approx(312 * 2 / 7, rel=1e-3)

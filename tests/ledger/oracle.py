@@ -26,6 +26,7 @@ PCIE = ("pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s")
 RATES = ("dram_ratio", *PCIE, "nvlink_bytes_per_s")
 RESTING = ("idle", "wait", "unstated")
 POWER_CAPS, HEAT = (0x4, 0x80), (0x20, 0x40)
+PIPE_RULES = tomllib.loads((files("gpuledger.physics") / "data" / "pipes.toml").read_text(encoding="utf-8"))
 RULES = tomllib.loads((files("gpuledger.physics") / "data" / "states.toml").read_text(encoding="utf-8"))
 
 Row = dict[str, Any]
@@ -51,7 +52,7 @@ class Instant:
 def post(samples: list[Row], limits: Thresholds, edges: dict[str, int] | None = None) -> dict[tuple, dict[str, int]]:
     """Lines by key of samples without conflicts, of one day. `edges`: the device's first instant of the next day."""
     lines: dict[tuple, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for device, instants in by_device(samples, edges or {}).items():
+    for device, instants in by_device([credible(row) for row in samples], edges or {}).items():
         mend(instants)
         for one in instants:
             one.state = state_of(one.rows[0], limits)
@@ -61,6 +62,19 @@ def post(samples: list[Row], limits: Thresholds, edges: dict[str, int] | None = 
             for place, row in enumerate(one.rows):
                 _add_row(lines, device, one, place, row, limits, gained)
     return {k: dict(v) for k, v in lines.items()}
+
+
+def credible(row: Row) -> Row:
+    """The row without readings that cannot be."""
+    out = dict(row)
+    limit, power = row.get("power_limit_w"), row.get("power_w")
+    if limit is not None and (limit <= 0 or (power is not None and power > RULES["capped"]["exceeded_ratio"] * limit)):
+        out["power_limit_w"] = None
+    if row.get("sm_clock_mhz") is not None and row["sm_clock_mhz"] <= 0:
+        out["sm_clock_mhz"] = None
+    if row.get("fb_used_bytes") == 0 and row.get("fb_free_bytes") == 0:
+        out["fb_used_bytes"] = out["fb_free_bytes"] = None
+    return out
 
 
 def by_device(samples: list[Row], edges: dict[str, int]) -> dict[tuple, list[Instant]]:
@@ -212,7 +226,18 @@ def _by_pipes(row: Row) -> str:
         state = "matrix" if (matrix or 0) >= (vector or 0) else "vector"
     if matrix is None or (vector is None and not _vector_ruled_out(row)):
         return f"{state}-unseen"
-    return state
+    return f"{state}-thin" if state in ("matrix", "memory") and _few_rows(row) else state
+
+
+def _few_rows(row: Row) -> bool:
+    gpu, names = gpu_of(row), ("tensor_ratio", "sm_ratio", "occupancy_ratio", "dram_ratio", "engine_ratio")
+    rule = PIPE_RULES["thin"].get(gpu.architecture) if gpu else None
+    known = [row.get(n) for n in names]
+    if rule is None or None in known or not known[1]:
+        return False
+    tensor, sm, slots, dram, engine = known
+    slim = tensor < rule["saturation_below_ratio"] * sm and slots < rule["slots_below_ratio"] * sm
+    return slim and dram >= rule["dram_from_ratio"] * engine
 
 
 def shares(row: Row) -> tuple[float | None, float | None]:

@@ -145,7 +145,7 @@ def test_lines_of_an_older_format_are_read_and_added_to(tmp_path, limits):
     now = books(lake)["lines"]
     for table in ("lines", "days"):
         (file,) = ledger.files(table)
-        old = pq.read_table(file, partitioning=None).drop_columns(["thermal_ms", "gpu_temp_max_c"])
+        old = pq.read_table(file, partitioning=None).drop_columns(["shared_ms", "gpu_temp_max_c"])
         pq.write_table(old.append_column("gone_h00", pa.array([7] * len(old))), file)
     ledger.put(msgspec.structs.replace(ledger.manifest().get(day), samples_kept=False, rules="old"), {})
     assert books(lake)["lines"] == now

@@ -365,10 +365,10 @@ def test_limits_and_slices_that_change_make_lines_of_their_own(limits):
 
 
 def test_power_above_its_limit_counts_up_to_it_in_whole_milliwatts(limits):
-    """A limit of 300.1 W is 300.1000061 W in 32 bits; 400 W drawn for 2 s count as 300.1 W."""
-    rows = loop(*[{"gpu_util_ratio": 0.9, "power_w": 400.0, "power_limit_w": 300.1}] * 2)
+    """A limit of 300.1 W is 300.1000061 W in 32 bits; 350 W drawn for 2 s count as 300.1 W."""
+    rows = loop(*[{"gpu_util_ratio": 0.9, "power_w": 350.0, "power_limit_w": 300.1}] * 2)
     (line,) = post(make.table(rows), limits).lines.to_pylist()
-    assert (line["limit_mw"], line["pif_uj"], line["power_uj"]) == (300_100, 300_100 * 2_000, 400_000 * 2_000)
+    assert (line["limit_mw"], line["pif_uj"], line["power_uj"]) == (300_100, 300_100 * 2_000, 350_000 * 2_000)
     assert (line["active_pif_uj"], line["state"]) == (line["pif_uj"], "capped")
 
 

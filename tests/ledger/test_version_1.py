@@ -94,6 +94,14 @@ def test_the_audit_reads_them_and_its_buckets_add_up(old: Lake) -> None:
     assert audit.cases
 
 
+def test_the_audit_says_what_such_lines_cannot_tell(old: Lake, tmp_path: Path) -> None:
+    said = "2.0 h were posted by version 1 of the ledger, by hour averages, and their samples are gone"
+    assert any(text.startswith(said) for text in cost_statement(old, price=2).assumptions)
+    (tmp_path / "new").mkdir()
+    new = posted(tmp_path / "new", two_hours())
+    assert not any("version 1" in text for text in cost_statement(new, price=2).assumptions)
+
+
 def test_a_window_over_them_is_cut_in_proportion(old: Lake) -> None:
     """Half of two hours: half of the idle time, wherever it was."""
     books = Books(old, Scope(until_ms=make.DAY + 60 * MIN))

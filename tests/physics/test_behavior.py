@@ -114,10 +114,29 @@ def test_without_counters_what_can_be_told_is_told() -> None:
         ("idle-held", {"util_ratio": 0.02, "held_ratio": 1.5}),
         # An engine that says it runs is utilization again: it does not say what it does.
         ("steady-partial", {"engine_ratio": 0.95, "util_ratio": 0.95}),
+        ("steady-partial", {"engine_ratio": 0.95}),
     ],
 )
 def test_by_hand(klass: str, signals: dict[str, Any]) -> None:
     assert classify(Signals(**signals)).klass == klass
+
+
+@pytest.mark.parametrize(
+    ("basis", "signals"),
+    [
+        ("counters", {"engine_ratio": 0.95, "sm_ratio": 0.8, "tensor_ratio": 0.3, "dram_ratio": 0.2}),
+        ("utilization", {"util_ratio": 0.95, "power_above_idle_ratio": 0.5}),
+        ("utilization", {"engine_ratio": 0.95}),
+    ],
+)
+def test_a_lowered_power_limit_is_a_limit(basis: str, signals: dict[str, Any]) -> None:
+    """Pipes and memory fall short of their limits because the clocks are held down, not for want of work."""
+    found = classify(Signals(**signals, capped_ratio=0.5))
+    assert (found.klass, found.confidence) == ("compute-bound", basis)
+    assert found.evidence[0] == "held at a power limit that was set below the board's own"
+    assert "at a power limit below the board's own for 50 % of the time" in found.evidence
+    for ratio in (0.49, 0.0, None):
+        assert classify(Signals(**signals, capped_ratio=ratio)).klass == "steady-partial"
 
 
 def test_nothing_known_is_not_known() -> None:

@@ -26,16 +26,19 @@ def without(gpu: Gpu, field: str) -> Gpu:
 
 
 def test_a_full_tensor_pipe_at_the_rated_clock_is_the_peak() -> None:
-    """132 SMs x 4096 FLOP x 1830 MHz = 989.4 TFLOPS, the dense bf16 peak (989.5); Hopper issues at 0.90 to 1."""
+    """132 SMs x 4096 FLOP x 1830 MHz = 989.4 TFLOPS, the dense bf16 peak (989.5); Hopper issues at 0.95.
+
+    How full its SMs are is not recorded here, so its tiles may be half empty: 0.68 at the least.
+    """
     low, middle, high = rates_of(H100, "bf16").per_activity["matrix"]
     full = PPM * 1830
-    assert (high * full, middle * full, low * full) == pytest.approx((1.0, 0.95, 0.90), rel=1e-3)
+    assert (high * full, middle * full, low * full) == pytest.approx((1.0, 0.95, 0.68), rel=1e-3)
 
 
 def test_precision_not_told_is_a_range() -> None:
     low, middle, high = rates_of(H100).per_activity["matrix"]
     # tf32 runs at half of bf16 and fp8 at twice, each with its end of the issue ratio.
-    assert low / high == pytest.approx(0.5 * 0.90 / (2 * 1.0))
+    assert low / high == pytest.approx(0.5 * 0.68 / (2 * 1.0))
     assert middle == pytest.approx(rates_of(H100, "bf16").per_activity["matrix"][1])
     assert any("tf32 to fp8" in note for note in rates_of(H100).notes)
 
@@ -43,7 +46,7 @@ def test_precision_not_told_is_a_range() -> None:
 def test_a_label_narrows_the_range() -> None:
     told = rates_of(H100, "fp8")
     low, middle, high = told.per_activity["matrix"]
-    assert low / high == pytest.approx(0.9)
+    assert low / high == pytest.approx(0.68)
     assert middle == pytest.approx(2 * rates_of(H100, "bf16").per_activity["matrix"][1])
     assert not told.notes
 

@@ -28,6 +28,8 @@ def sums_of(rows: list[dict[str, Any]], limits: Thresholds, step_ms: int = 1000)
     out: dict[str, Any] = {name: sum(mine[name].to_pylist()) for name in lines.names("sum")}
     out["card_bytes"] = max((c for c in mine["card_bytes"].to_pylist() if c is not None), default=None)
     out["limit_mw"] = mine["limit_mw"][0].as_py()
+    states = zip(mine["state"].to_pylist(), mine["observed_ms"].to_pylist(), strict=True)
+    out["capped_ms"] = sum(ms for state, ms in states if state == "capped")
     out["all_ms"] = sum(table["observed_ms"].to_pylist())
     return out | {"resting_ms": sum(sum(table[name].to_pylist()) for name in IDLE)}
 
@@ -48,6 +50,14 @@ def test_power_is_set_against_limit_and_idle(limits: Thresholds, h200: Gpu) -> N
     assert capped.power_above_idle_ratio == pytest.approx(309.5 / 519)
     assert signals([row] * 2, limits).power_above_idle_ratio is None
     assert signals([row | {"power_w": 40.0}] * 2, limits, h200).power_above_idle_ratio == 0
+
+
+def test_time_at_a_lowered_power_limit(limits: Thresholds, h200: Gpu) -> None:
+    """H200: made for 700 W. Three of five seconds at a limit of 500 W."""
+    work = {"gpu_util_ratio": 1.0, "sm_ratio": 0.9, "engine_ratio": 1.0, "power_limit_w": 500.0}
+    rows = [work | {"power_w": 495.0}] * 3 + [work | {"power_w": 300.0}] * 2
+    assert signals(rows, limits, h200).capped_ratio == pytest.approx(3 / 5)
+    assert signals([work | {"power_w": 300.0}] * 2, limits, h200).capped_ratio == 0
 
 
 def test_memory_traffic_and_clock(limits: Thresholds, h200: Gpu) -> None:
@@ -106,7 +116,8 @@ def test_rows_are_judged_each_by_itself(limits: Thresholds, h200: Gpu) -> None:
 
 
 def test_nothing_is_nothing(limits: Thresholds) -> None:
-    empty = dict.fromkeys((*lines.names("sum"), "all_ms", "resting_ms"), 0) | {"card_bytes": None, "limit_mw": None}
+    empty = dict.fromkeys((*lines.names("sum"), "all_ms", "resting_ms", "capped_ms"), 0)
+    empty |= {"card_bytes": None, "limit_mw": None}
     assert from_sums(empty) == Signals()
     unstated = signals([{"power_w": 100.0}] * 3, limits)
     assert {"util_ratio", "engine_ratio", "util_bins"}.isdisjoint(unstated.known())

@@ -11,7 +11,7 @@ from gpuledger.advice.case import Case
 from gpuledger.advice.cases import Made, make_cases
 from gpuledger.advice.findings import find_all
 from gpuledger.advice.groups import group_behaviours
-from gpuledger.advice.headline import first_to_do, headline, unrated_note
+from gpuledger.advice.headline import first_on_top, headline, unrated_note
 from gpuledger.advice.hours import idle_by_hour, quiet_hours
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.measured import with_measured
@@ -88,7 +88,7 @@ def _advised(
     combined = combine_cases(findings)
     month = months_of(cost.projection, cost.end_ms - cost.start_ms)
     scale = Scale(cost.paid_usd, cost.times.paid_ms, month)
-    recommendations = recommend(findings, combined, scale)
+    recommendations = first_on_top(recommend(findings, combined, scale))
     savings = total(combined, cost.paid_usd, cost.times.paid_ms, month)
     return AuditStatement(
         cost=cost,
@@ -98,7 +98,7 @@ def _advised(
         recommendations=recommendations,
         savings=savings,
         roi_priced=roi,
-        first=first_to_do(recommendations),
+        first=recommendations[0] if recommendations else None,
         headline=headline(cost, savings, recommendations, limits.unrated.sizable_from_ratio),
         unrated_note=unrated_note(cost, recommendations, limits.unrated.sizable_from_ratio),
         not_known=tuple(_not_known(cost, cases)),

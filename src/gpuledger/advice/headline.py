@@ -94,6 +94,12 @@ def first_to_do(recommendations: Sequence[Recommendation]) -> Recommendation | N
     return max((r for r in pool if _worth(r) >= WORTHWHILE * most), key=lambda r: float(_worth(r)) / r.effort.hours)
 
 
+def first_on_top(recommendations: Sequence[Recommendation]) -> tuple[Recommendation, ...]:
+    """The first thing to do, then the rest in the order given."""
+    top = first_to_do(recommendations)
+    return tuple(sorted(recommendations, key=lambda r: r is not top))
+
+
 def _worth(r: Recommendation) -> Decimal:
     return r.saving.middle_pct
 

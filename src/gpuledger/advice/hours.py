@@ -1,48 +1,51 @@
-"""At which hours of the day does a case idle?"""
+"""At which hours of the day does a case idle?
+
+Days that were folded no longer have hour lines, so hours come from what folding leaves alone: the exact spells of idle
+and unobserved time, and each owner's sums by day. Advice is the same before and after folding.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from gpuledger.advice.stretches import Key
 from gpuledger.cost.buckets import IDLE
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.adding import Accumulator
+from gpuledger.ledger.read.adding import distinct, runs
 from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.scope import Scope
+from gpuledger.ledger.spells import GAP
+from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_HOUR
 
 HOURS_PER_DAY = 24
+_LABELS = (*schema.DEVICE, "namespace", "workload")
+# Devices follow each other on one time line, each with room for all milliseconds since 1970 until the year 2248.
+_ROOM_MS = 1 << 43
 
 
 def idle_by_hour(lake: Lake, scope: Scope, case_of: Mapping[Key, int]) -> dict[int, dict[int, tuple[int, int]]]:
-    """Per case and hour of the day (UTC): idle and observed milliseconds. Folded days do not show their hours."""
+    """Per case and hour of the day (UTC): idle and observed milliseconds."""
     if not case_of:
         return {}
-    books, sums = Books(lake, scope), Accumulator()
-    labels = ("gpu_uuid", "gpu_instance_id", "namespace", "workload")
-    for _, rows in books.blocks(labels, ("observed_ms", *IDLE), hourly=True):
-        hours = {c: v[rows["grain_ms"] == MS_PER_HOUR] for c, v in rows.items()}
-        if len(hours["hour_ms"]):
-            hour = hours["hour_ms"] // MS_PER_HOUR % HOURS_PER_DAY
-            resting = np.sum([hours[i] for i in IDLE], axis=0)
-            keys = [*(hours[c] for c in labels), hour]
-            sums.add(keys, {"idle_ms": resting, "observed_ms": hours["observed_ms"]})
-    keys, totals = sums.total()
-    found: dict[int, dict[int, tuple[int, int]]] = {}
-    if not keys:
-        return found
-    texts = [books.names[c].text(k) for c, k in zip(labels, keys, strict=False)]
-    columns = (keys[-1].tolist(), totals["idle_ms"].tolist(), totals["observed_ms"].tolist())
-    for uuid, instance, namespace, workload, hour, idle_ms, observed_ms in zip(*texts, *columns, strict=True):
-        number = case_of.get((uuid or "", instance, namespace, workload))
-        if number is not None:
-            by_hour = found.setdefault(number, {})
-            before = by_hour.get(hour, (0, 0))
-            by_hour[hour] = (before[0] + round(idle_ms), before[1] + round(observed_ms))
-    return found
+    books = Books(lake, scope)
+    sums = np.zeros((max(case_of.values()) + 1, HOURS_PER_DAY, 2), dtype=np.int64)
+    day, spells = None, Rows()
+    for day_ms, rows in books.blocks(_LABELS, ("observed_ms", *IDLE)):
+        if day_ms != day:
+            day, spells = day_ms, books.spells_of(day_ms)
+        owned = _by_owner(rows, books, case_of)
+        if len(owned.case):
+            _add(owned, spells, books.names["kind"].among((GAP,))[spells["kind"]], sums)
+    return {
+        number: {hour: (idle, seen) for hour, (idle, seen) in enumerate(by_hour.tolist()) if seen}
+        for number, by_hour in enumerate(sums)
+        if by_hour.any()
+    }
 
 
 def quiet_hours(by_hour: Mapping[int, tuple[int, int]], quiet_from_ratio: float) -> tuple[tuple[int, ...], float]:
@@ -50,3 +53,89 @@ def quiet_hours(by_hour: Mapping[int, tuple[int, int]], quiet_from_ratio: float)
     total = sum(observed for _, observed in by_hour.values())
     quiet = {h: idle for h, (idle, observed) in by_hour.items() if observed and idle >= quiet_from_ratio * observed}
     return tuple(sorted(quiet)), sum(quiet.values()) / total if total else 0.0
+
+
+@dataclass(frozen=True)
+class _Owned:
+    """One row per device and owner of a day: the case, from when to when, and how much of it was idle or busy."""
+
+    case: np.ndarray
+    device: np.ndarray
+    first_ms: np.ndarray
+    last_ms: np.ndarray
+    idle_ms: np.ndarray
+    busy_ms: np.ndarray
+
+
+def _by_owner(rows: Rows, books: Books, case_of: Mapping[Key, int]) -> _Owned:
+    """The rows of a day added up by device and owner, those in a case only."""
+    order, starts = runs([rows[c] + 1 for c in _LABELS])
+    rows = rows if order is None else {c: v[order] for c, v in rows.items()}
+    texts = (books.names[c].text(rows[c][starts]) for c in _LABELS)
+    case = np.array([case_of.get((u or "", i, n, w), -1) for u, i, n, w in zip(*texts, strict=True)], dtype=np.int64)
+    idle = np.add.reduceat(np.sum([rows[i] for i in IDLE], axis=0), starts)
+    found = {
+        "case": case,
+        "device": _device(rows)[starts],
+        "first_ms": np.minimum.reduceat(rows["first_ms"], starts),
+        "last_ms": np.maximum.reduceat(rows["last_ms"], starts),
+        "idle_ms": idle,
+        "busy_ms": np.maximum(np.add.reduceat(rows["observed_ms"], starts) - idle, 0),
+    }
+    return _Owned(**kept(found, case >= 0))
+
+
+def _add(owned: _Owned, spells: Rows, gap: np.ndarray, sums: np.ndarray) -> None:
+    """Add the hours of one day to their cases.
+
+    Spells are of a device. An owner's idle time is spread over the hours as the device's was between the owner's first
+    and last instant, and its busy time likewise: exact where owners do not idle, or work, between one another.
+    """
+    first_hour = owned.first_ms // MS_PER_HOUR
+    count = np.maximum(-(-owned.last_ms // MS_PER_HOUR) - first_hour, 1)
+    row = np.repeat(np.arange(len(count)), count)
+    hour = first_hour[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    start = np.maximum(hour * MS_PER_HOUR, owned.first_ms[row])
+    end = np.maximum(np.minimum((hour + 1) * MS_PER_HOUR, owned.last_ms[row]), start)
+    # The same devices under the numbers 0, 1, ... on the time line.
+    devices = distinct(owned.device)
+    device = np.searchsorted(devices, owned.device)[row]
+    idle = _within(kept(spells, ~gap), devices, device, start, end)
+    busy = np.maximum(end - start - idle - _within(kept(spells, gap), devices, device, start, end), 0)
+    own_idle, own_busy = _part(idle, owned.idle_ms, row), _part(busy, owned.busy_ms, row)
+    place = (owned.case[row], hour % HOURS_PER_DAY)
+    np.add.at(sums[:, :, 0], place, own_idle)
+    np.add.at(sums[:, :, 1], place, own_idle + own_busy)
+
+
+def _within(
+    spells: Rows, devices: np.ndarray, device: np.ndarray, start_ms: np.ndarray, end_ms: np.ndarray
+) -> np.ndarray:
+    """How much of each interval is within spells of its device; spells of one device do not overlap."""
+    spells = kept(spells, np.isin(_device(spells), devices))
+    if not len(spells["start_ms"]):
+        return np.zeros(len(device), dtype=np.int64)
+    base = np.searchsorted(devices, _device(spells)) * _ROOM_MS
+    start, end = np.sort(base + spells["start_ms"]), np.sort(base + spells["end_ms"])
+    before = np.cumsum(end - start) - (end - start)
+
+    def upto(ms: np.ndarray) -> np.ndarray:
+        at = device * _ROOM_MS + ms
+        last = np.searchsorted(start, at, side="right") - 1
+        return np.where(last < 0, 0, before[last] + np.minimum(at, end[last]) - start[last])
+
+    return np.asarray(upto(end_ms) - upto(start_ms))
+
+
+def _part(hours: np.ndarray, own_ms: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """An owner's time spread over the hours of its day in whole milliseconds."""
+    total = np.zeros(len(own_ms), dtype=np.int64)
+    np.add.at(total, row, hours)
+    whole = np.maximum(total, 1)[row]
+    return np.asarray((hours * own_ms[row] + whole // 2) // whole)
+
+
+def _device(rows: Rows) -> np.ndarray:
+    """One number per device."""
+    board, instance = (rows[c].astype(np.int64) + 1 for c in schema.DEVICE)
+    return board * (1 << 31) + instance

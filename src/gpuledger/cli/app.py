@@ -97,7 +97,7 @@ def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
 root = CommandFolder(
     "gpuledger.cli.commands",
     name="gpuledger",
-    help="The books of a GPU fleet: what every GPU-second really did, who it was for and what to change.",
+    help="Account for every GPU-second of a fleet: what it did, what it cost, who used it and what to change.",
     epilog="Start with: gpuledger demo. Then: gpuledger import FILE..., gpuledger analyze --out report.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     params=[

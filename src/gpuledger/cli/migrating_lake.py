@@ -24,9 +24,11 @@ ONLY_LAKE = ("inventory", "prices")
 def lake_mode(command: Command) -> Command:
     """With --lake the demand comes from the ledger and not from a form; without it the command is as before."""
 
-    @click.option("--lake", "lake_dir", type=PATH, metavar="DIR", help="Plan from what the fleet in this lake did.")
-    @click.option("--inventory", type=PATH, help="With --lake: CSV of what is paid for, as for audit.")
-    @click.option("--price", "prices", multiple=True, metavar="[GPU=]USD", help="With --lake: dollars a GPU-hour now.")
+    @click.option("--lake", "lake_dir", type=PATH, metavar="DIR", help="Plan from the recorded fleet in this lake.")
+    @click.option("--inventory", type=PATH, help="With --lake: CSV of the GPUs you pay for, as for audit.")
+    @click.option(
+        "--price", "prices", multiple=True, metavar="[GPU=]USD", help="With --lake: dollars per GPU-hour paid now."
+    )
     @statement_options
     @functools.wraps(command)
     def inner(

@@ -19,18 +19,26 @@ PATH = click.Path(path_type=Path)
 
 lake_option = click.option(
     "--lake", "lake_dir", type=PATH, default=Path("gpuledger-data"), show_default=True,
-    help="Folder of the samples and the books.",
+    help="Folder with the samples and the ledger.",
 )  # fmt: skip
 
 
 hz_option = click.option(
-    "--hz", type=float, default=10.0, show_default=True, help="Readings a second; costly ones once a second."
+    "--hz",
+    type=float,
+    default=10.0,
+    show_default=True,
+    help="Readings per second; expensive ones stay at 1 per second.",
 )
 label_option = click.option(
-    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="namespace, workload, run_id, ...; again for more."
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Label the samples: namespace, workload, run_id, ...; repeatable.",
 )
 device_option = click.option(
-    "--device", default="nvml", show_default=True, metavar="nvml|amd|replay:FILE", help="Whom to ask."
+    "--device", default="nvml", show_default=True, metavar="nvml|amd|replay:FILE", help="Telemetry source."
 )
 
 
@@ -77,15 +85,23 @@ def statement_options(command: Command) -> Command:
     """The window and the filters every statement takes, given to the command as `chosen`."""
 
     @click.option(
-        "--since", "since_ms", type=instant_ms, metavar="TIME", help="From this day or time on; UTC if zone-less."
+        "--since",
+        "since_ms",
+        type=instant_ms,
+        metavar="TIME",
+        help="Start of the window: a day or time; UTC unless it has a zone.",
     )
-    @click.option("--until", "until_ms", type=instant_ms, metavar="TIME", help="Up to this time, not including it.")
+    @click.option("--until", "until_ms", type=instant_ms, metavar="TIME", help="End of the window (exclusive).")
     @click.option(
-        "--last", "last_ms", type=length_ms, metavar="LENGTH", help="So long before --until or the newest sample."
+        "--last",
+        "last_ms",
+        type=length_ms,
+        metavar="LENGTH",
+        help="Window length, counted back from --until or the newest sample (7d, 12h).",
     )
-    @click.option("--cluster", "clusters", multiple=True, help="Only this cluster; may be given again.")
-    @click.option("--namespace", "namespaces", multiple=True, help="Only this namespace; may be given again.")
-    @click.option("--owner", "owners", multiple=True, help="Only this workload; may be given again.")
+    @click.option("--cluster", "clusters", multiple=True, help="Only this cluster; repeatable.")
+    @click.option("--namespace", "namespaces", multiple=True, help="Only this namespace; repeatable.")
+    @click.option("--owner", "owners", multiple=True, help="Only this workload; repeatable.")
     @functools.wraps(command)
     def inner(
         *, since_ms: int | None, until_ms: int | None, last_ms: int | None, clusters: tuple[str, ...],

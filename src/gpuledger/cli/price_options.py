@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 def price_filters(command: Command) -> Command:
     """The filters all price commands share, given to the command as `filters` for `wanted_of`."""
 
-    @click.option("--gpu", metavar="NAME", help="Only this GPU: a name of the catalog, or one the clouds use.")
-    @click.option("--count", "gpus", type=int, metavar="N", help="Only instances with so many GPUs.")
+    @click.option("--gpu", metavar="NAME", help="Only this GPU, by its catalog name or a cloud's name for it.")
+    @click.option("--count", "gpus", type=int, metavar="N", help="Only instances with this many GPUs.")
     @click.option("--cloud", metavar="NAME", help="Only this cloud.")
     @click.option("--region", metavar="NAME", help="Only this region.")
     @click.option("--zone", metavar="NAME", help="Only this zone.")
     @click.option("--instance", metavar="NAME", help="Only this instance type, such as p5.48xlarge.")
-    @click.option("--purchase", type=click.Choice(["on-demand", "spot"]), help="Only one way to buy.")
-    @click.option("--max-price", metavar="USD", help="At most so many dollars a GPU-hour.")
-    @click.option("--min-memory", type=float, metavar="GB", help="At least so much memory a GPU.")
+    @click.option("--purchase", type=click.Choice(["on-demand", "spot"]), help="Only on-demand or only spot prices.")
+    @click.option("--max-price", metavar="USD", help="Highest price, in dollars per GPU-hour.")
+    @click.option("--min-memory", type=float, metavar="GB", help="Least memory per GPU.")
     @functools.wraps(command)
     def inner(**given: Any) -> Any:
         names = ("gpu", "gpus", "cloud", "region", "zone", "instance", "purchase", "max_price", "min_memory")

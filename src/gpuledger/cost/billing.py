@@ -10,10 +10,12 @@ from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.pieces import Device, read_devices, read_pieces
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.segments import Plan, Stay, Window
+from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.calibration import Calibration
+from gpuledger.telemetry import schema
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,26 @@ def charge_window(lake: Lake, asked: Asked) -> Charged:
     stays = Plan(window, asked.inventory, asked.choice).make(seen)
     pieces = read_pieces(books, [s.segment for s in stays if s.seen], asked.calibration)
     if not any(p.wanted for p in pieces.found):
-        raise books.nothing_found()
+        raise _nothing_paid(books, devices)
     charges, unpaid_ms = make_charges(stays, pieces.found, asked.scope)
     samples = sum(p.sums["samples"] for p in pieces.found if p.wanted)
     return Charged(
         window, tuple(seen), tuple(stays), tuple(charges), unpaid_ms, pieces.worked, samples, pieces.cut_by_share
     )
+
+
+def _nothing_paid(books: Books, devices: Sequence[Device]) -> InputError:
+    """The error for a window without a charge: no line matches, or the lines that do stand for no time."""
+    found = set[tuple[str | None, ...]]()
+    for _, rows in books.blocks((), ()):
+        found.update(zip(*(books.names[c].text(rows[c]) for c in schema.DEVICE), strict=True))
+    single = {(d.gpu_uuid, d.gpu_instance_id) for d in devices if d.first_ms == d.last_ms}
+    if found and found <= single:
+        return InputError(
+            "each GPU has a single sample, so its paid time is unknown",
+            hint="import more samples, or give the time GPUs are paid for: --inventory FILE with --since and --until",
+        )
+    return books.nothing_found()
 
 
 def _window(asked: Asked, devices: Sequence[Device]) -> Window:

@@ -85,6 +85,7 @@ def divide(rows: Sums, kinds: Kinds, models: Mapping[str | None, ModelFacts], bo
         "by_counters_ms": np.where(basis == _COUNTERS, engaged, 0),
         "by_power_ms": np.where(basis == _POWER, engaged, 0),
         "by_none_ms": np.where((basis == _NONE) | (basis == _FLOOR), engaged, 0),
+        "stateless_ms": np.where(state < 0, rows["observed_ms"], 0),
         "capped_ms": np.where(state == State.CAPPED, engaged, 0),
         "tensor_only_ms": np.where(np.isin(state, NOT_ALL_SEEN), engaged, 0),
         "counted_ms": np.where(counted, done.ms, 0).astype(np.int64),

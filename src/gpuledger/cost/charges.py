@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
+
 from gpuledger.cost.money import ZERO, cost_usd, split, split_whole, usd
 from gpuledger.cost.pieces import Device, Piece
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.segments import Stay
 from gpuledger.cost.statement import BUCKETS, Bucket, CostRow, Dollars, Times, add_dollars, add_times
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
+from gpuledger.ledger.read.slices import exact_share, slice_scale
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 _STATED: tuple[Bucket, ...] = tuple(b for b in BUCKETS if b != "unobserved")
@@ -24,6 +27,8 @@ _NOBODY = -1
 # Shares of a board are weighed in sevenths of a ppm: MIG cuts boards into sevenths, which whole ppm cannot hold.
 _SEVENTHS = 7
 _BOARD = _SEVENTHS * PPM
+# Of a slice whose share is not known: its board's energy cannot be divided.
+_NO_ENERGY = {"energy_mj": 0, "energy_ms": 0}
 
 
 @dataclass(frozen=True)
@@ -47,23 +52,23 @@ class Charge:
     share_ppm: int = PPM
 
 
-def make_charges(stays: Sequence[Stay], pieces: Iterable[Piece], scope: Scope) -> tuple[list[Charge], int]:
+def make_charges(stays: Sequence[Stay], pieces: Sequence[Piece], scope: Scope) -> tuple[list[Charge], int]:
     """The charges of the owners asked for, and the milliseconds that were seen but not paid for."""
     found: dict[int, list[Piece]] = {}
     for piece in pieces:
         found.setdefault(piece.segment, []).append(piece)
     charges: list[Charge] = []
-    unpaid_ms = 0
+    unpaid_ms, scale = 0, _energy_scale(pieces)
     for stay in stays:
         own = found.get(stay.segment.number, []) if stay.seen else []
         if stay.price is None:
             unpaid_ms += sum(p.sums["observed_ms"] for p in own)
         else:
-            charges += _of_stay(stay, own, scope)
+            charges += _of_stay(stay, own, scope, scale)
     return charges, unpaid_ms
 
 
-def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope) -> Iterable[Charge]:
+def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope, scale: Mapping[str, float]) -> Iterable[Charge]:
     """A stretch's time and dollars over owners and buckets; weights are milliseconds x share of the board."""
     length = stay.length_ms
     shares = [_share(stay, piece) for piece in pieces]
@@ -99,7 +104,8 @@ def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope) -> Iterable[Char
         low, high = _range(stay, owed)
         yield Charge(
             stay, _device(stay, owner), *_owner(stay, owner), Times.of(mine), owed, low, high,
-            _of_board(owner, share, board), stay.price if stay.price is not None else Unknown("nothing was paid"),
+            _of_board(owner, share, board, scale),
+            stay.price if stay.price is not None else Unknown("nothing was paid"),
             PPM if share == board else round(Fraction(share, _SEVENTHS)),
         )  # fmt: skip
 
@@ -127,7 +133,16 @@ def _unpriced(stay: Stay, piece: Piece) -> Charge:
     mine["unobserved"] = piece.sums["unstated_ms"]
     why = Unknown(f"the samples do not say which share of the board slice {piece.device[1]} is")
     return Charge(
-        stay, _device(stay, piece), *_owner(stay, piece), Times.of(mine), None, ZERO, ZERO, dict(piece.sums), why, PPM
+        stay,
+        _device(stay, piece),
+        *_owner(stay, piece),
+        Times.of(mine),
+        None,
+        ZERO,
+        ZERO,
+        {**piece.sums, **_NO_ENERGY},
+        why,
+        PPM,
     )
 
 
@@ -148,13 +163,34 @@ def _range(stay: Stay, owed: Dollars | None) -> tuple[Decimal, Decimal]:
     return usd(Fraction(paid * price.low_usd / price.usd_per_h)), usd(Fraction(paid * price.high_usd / price.usd_per_h))
 
 
-def _of_board(piece: Piece | None, share: int, board: int) -> Mapping[str, int]:
-    """A slice's counters are of the slice: in terms of the board they weigh its share."""
+def _energy_scale(pieces: Sequence[Piece]) -> dict[str, float]:
+    """By board that has slices the factor that makes its energy, repeated for each of them, count once."""
+    sliced = [p for p in pieces if p.device[1] is not None and p.slice_ppm is not None]
+    board = {uuid: i for i, uuid in enumerate(dict.fromkeys(p.device[0] for p in sliced))}
+    device = {name: i for i, name in enumerate(dict.fromkeys(p.device for p in sliced))}
+    found = slice_scale(
+        np.array([board[p.device[0]] for p in sliced], dtype=np.int64),
+        np.array([device[p.device] for p in sliced], dtype=np.int64),
+        exact_share(np.array([p.slice_ppm for p in sliced], dtype=np.float64)),
+        np.array([p.sums["observed_ms"] for p in sliced], dtype=np.int64),
+        len(board),
+    )
+    return dict(zip(board, found.tolist(), strict=True))
+
+
+def _of_board(piece: Piece | None, share: int, board: int, scale: Mapping[str, float]) -> Mapping[str, int]:
+    """A slice's counters are of the slice: in terms of the board they weigh its share. Energy is the board's."""
     if piece is None:
         return {}
-    if share == board:
-        return piece.sums
-    return {name: value if name == "samples" else value * share // board for name, value in piece.sums.items()}
+    sums = piece.sums
+    if share != board:
+        sums = {name: value if name == "samples" else value * share // board for name, value in sums.items()}
+    if piece.device[1] is None:
+        return sums
+    if piece.slice_ppm is None:
+        return {**sums, **_NO_ENERGY}
+    part = share / board * scale[piece.device[0]]
+    return {**sums, **{name: round(piece.sums.get(name, 0) * part) for name in _NO_ENERGY}}
 
 
 def _owner(stay: Stay, piece: Piece | None) -> tuple[str | None, str | None, str | None]:

@@ -22,6 +22,10 @@ _BLIND = {
     "tensor_only_ms": "do not have all compute pipes recorded: what they do beyond the recorded ones is unrated",
     "unclocked_ms": "have pipe counters but no SM clock recorded: the rated clock is assumed",
     "capped_ms": "ran at a power limit below the board's own: all of their busy part counts as productive",
+    "stateless_ms": (
+        "were posted by version 1 of the ledger, by hour averages, and their samples are gone: mixed work is rated too "
+        "low there"
+    ),
     "idle_unknown_ms": "without work have no memory use recorded: whether memory was held is unknown; counted as idle",
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuledger.ledger.read.rollup import AccountSums
+from gpuledger.ledger.read.slices import exact_share
 from gpuledger.physics.calibration import Calibration
 from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import Unknown
@@ -47,8 +48,8 @@ def make_accounts(found: AccountSums, calibration: Calibration | None = None) ->
     labels, sums = found.labels, dict(found.sums)
     models = {name: ModelFacts(name) for name in dict.fromkeys(labels["gpu_model"])}
     whole = np.array([i is None for i in labels["gpu_instance_id"]], dtype=bool)
-    slices = np.where(whole, 1.0, found.slice_ppm / 1e6)
-    sums |= _of_board(sums, slices)
+    slices = np.where(whole, 1.0, exact_share(found.slice_ppm))
+    sums |= _of_board(sums, slices * np.where(whole, 1.0, found.slice_scale[found.board]))
     sums |= _power(sums, found.limit_mw, labels, models, calibration)
     done = work(sums, *kinds_of(labels["gpu_model"], labels["tensor_precision"]), models)
     sums |= {f"worked_{k}_ratio_ms": getattr(done, k) for k in ("low", "middle", "high")}
@@ -58,9 +59,9 @@ def make_accounts(found: AccountSums, calibration: Calibration | None = None) ->
     return Accounts(labels, sums, slices, found.device, found.board, models, done.notes, found.first_ms, found.last_ms)
 
 
-def _of_board(sums: dict[str, np.ndarray], slices: np.ndarray) -> dict[str, np.ndarray]:
-    """Power and energy are read for the whole board: a MIG instance counts its share of them."""
-    share = np.nan_to_num(slices)
+def _of_board(sums: dict[str, np.ndarray], part: np.ndarray) -> dict[str, np.ndarray]:
+    """Power and energy are read for the whole board: its MIG instances count them by their shares, once in all."""
+    share = np.nan_to_num(part)
     return {name: sums[name] * share for name in ("power_uj", "power_ms", "energy_mj", "energy_ms")}
 
 

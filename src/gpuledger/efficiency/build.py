@@ -71,9 +71,8 @@ def _stated(books: Books, limits: Thresholds, source: str, calibration: Calibrat
     main = main_rows(accounts)
     devices = Groups(accounts, accounts.device, accounts.devices)
     capacities = device_capacities(accounts, devices, main, source, calibration)
-    share = np.nan_to_num(accounts.slice_ratio[main])
     lines = hour_lines(books, found)
-    sums = gather(lines, books.names, capacities.achievable.values, capacities.board, share)
+    sums = gather(lines, books.names, capacities.seen_tflops, capacities.board, np.nan_to_num(capacities.share))
     idle_ms = longest_idle_ms(quiet_spells(books, found), scope, accounts.devices)
     unknown = capacities.achievable.unknown
     why = unknown[min(unknown)].why if unknown else "no PIF"

@@ -12,10 +12,12 @@ from gpuledger.efficiency.accounts import Accounts
 from gpuledger.efficiency.means import Groups
 from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, Range
 from gpuledger.ledger.read.adding import distinct
+from gpuledger.ledger.read.slices import sliced_wall_ms
 from gpuledger.physics.calibration import Calibration
 from gpuledger.units import Unknown
 
 _NO_SHARE = Unknown("the share of the board this MIG instance holds is not known")
+_ROUNDING = 1e-5  # shares are recorded in whole ppm
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Capacities:
-    """By device what it is, and its TFLOPS. Realized figures are means over the window; counters low, middle, high."""
+    """By device what it is, and its TFLOPS. Realized figures are means over the window; counters low, middle, high.
+
+    `share` is the share of the board a device holds while it is seen, and `seen_tflops` what it can achieve then.
+    """
 
     board: np.ndarray
     model: list[str]
@@ -38,6 +43,8 @@ class Capacities:
     by_power: Column
     by_counters: tuple[Column, Column, Column]
     notes: list[str]
+    share: np.ndarray
+    seen_tflops: np.ndarray
 
     def figures(self) -> dict[str, Column]:
         """The figures by the name they have in a `Capacity`."""
@@ -66,9 +73,10 @@ def main_rows(accounts: Accounts) -> list[int]:
 def device_capacities(
     accounts: Accounts, devices: Groups, main: Sequence[int], source: str, calibration: Calibration | None
 ) -> Capacities:
-    """Every device's TFLOPS; a MIG instance has its share of the board's."""
+    """Every device's TFLOPS; a MIG instance has its share of the board's, and no board counts more than once."""
     labels, models = accounts.labels, [accounts.labels["gpu_model"][row] for row in main]
-    share = accounts.slice_ratio[main]
+    share = device_shares(accounts, main)
+    counted = share * _board_weights(accounts, main, share)
     peaks = {name: facts.peak_tflops for name, facts in accounts.models.items()}
     listed: list[Figure] = [
         *map({name: facts.achievable_tflops(source) for name, facts in accounts.models.items()}.__getitem__, models)
@@ -78,7 +86,7 @@ def device_capacities(
             measured = calibration.of(labels["gpu_uuid"][row] or "")
             if measured and measured.achievable_tflops is not None:
                 listed[i] = measured.achievable_tflops
-    peak, achievable = _shared([peaks[m] for m in models], share), _shared(listed, share)
+    peak, achievable = _shared([peaks[m] for m in models], counted), _shared(listed, counted)
     ranges = devices.counters_pct
     ends: list[Callable[[Range], float]] = [lambda r: r.low, lambda r: r.middle, lambda r: r.high]
     low, middle, high = (_column([r if isinstance(r, Unknown) else end(r) for r in ranges]) for end in ends)
@@ -91,7 +99,35 @@ def device_capacities(
         _product(_column(devices.pif), achievable),
         (_percent(low, peak), _percent(middle, peak), _percent(high, peak)),
         ["" if isinstance(r, Unknown) else r.note for r in ranges],
+        share,
+        _shared(listed, share).values,
     )
+
+
+def device_shares(accounts: Accounts, main: Sequence[int]) -> np.ndarray:
+    """By device the share of its board it held, the mean over its time; NaN where no account knows it."""
+    share, device, n = accounts.slice_ratio, accounts.device, accounts.devices
+    known = ~np.isnan(share)
+    ms = np.where(known, accounts.sums["observed_ms"], 0.0)
+    held, observed = (np.bincount(device, v, minlength=n) for v in (np.nan_to_num(share) * ms, ms))
+    return np.divide(held, observed, out=share[list(main)], where=observed > 0)
+
+
+def _board_weights(accounts: Accounts, main: Sequence[int], share: np.ndarray) -> np.ndarray:
+    """1; on boards seen in several forms (whole by night, sliced by day) the part of its time a device was seen."""
+    board = accounts.board[list(main)]
+    boards = int(board.max(initial=-1)) + 1
+    total = np.bincount(board, np.nan_to_num(share), minlength=boards)
+    several = (total > 1 + _ROUNDING)[board]
+    if not several.any():
+        return np.ones(len(board))
+    observed = np.bincount(accounts.device, accounts.sums["observed_ms"], minlength=len(board))
+    whole = np.array([accounts.labels["gpu_instance_id"][row] is None for row in main], dtype=bool)
+    sliced, _ = sliced_wall_ms(board, np.arange(len(board)), np.where(whole, np.nan, share), observed, boards)
+    wall = (np.bincount(board, np.where(whole, observed, 0.0), minlength=boards) + sliced)[board]
+    # Single samples stand for no time: then each form counts alike.
+    part = np.divide(observed, wall, out=1 / np.maximum(total, 1.0)[board], where=wall > 0)
+    return np.where(several, part, 1.0)
 
 
 def _column(figures: Sequence[Figure]) -> Column:

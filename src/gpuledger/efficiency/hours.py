@@ -65,12 +65,11 @@ def _add_periods(
     with np.errstate(divide="ignore", invalid="ignore"):
         pif_ratio_ms = np.where(rows["limit_mw"] > 0, rows["pif_uj"] / rows["limit_mw"], 0.0)
         pif = np.where(rows["pif_ms"] > 0, pif_ratio_ms / rows["pif_ms"], np.nan)
-        watts = np.where(rows["power_ms"] > 0, rows["power_uj"] / rows["power_ms"] / 1e3, 0.0)
-    watts *= device_share[rows["device"]]  # power is read for the whole board
     tflops = pif * device_tflops[rows["device"]]
     both = (rows["util_ms"] > 0) & (rows["pif_ms"] > 0)
-    parts = {"pif_ratio_ms": pif_ratio_ms, "power_w": watts, "tflops": np.nan_to_num(tflops)}
+    parts = {"pif_ratio_ms": pif_ratio_ms, "tflops": np.nan_to_num(tflops)}
     added = {name: np.bincount(code, values, minlength=size) for name, values in parts.items()}
+    added["power_w"] = _watts(rows, code, device_board, device_share)
     added["tflops_known"] = np.bincount(code[~np.isnan(tflops)], minlength=size)
     if not both.all():
         parts = {n: rows[n] for n in ("util_ppm_ms", "util_ms", "pif_ms")} | {"pif_ratio_ms": pif_ratio_ms}
@@ -80,6 +79,16 @@ def _add_periods(
         _add(sums.periods, _period(i + low), {name: float(values[i]) for name, values in added.items()})
     if int(device_board.max()) + 1 < len(device_board):
         sums.boards.append(distinct((code + low) * len(device_board) + device_board[rows["device"]]))
+
+
+def _watts(rows: Rows, code: np.ndarray, device_board: np.ndarray, device_share: np.ndarray) -> np.ndarray:
+    """By period the mean power of every board, added up. It is read for the board: slices repeat it."""
+    device = rows["device"]
+    place, of_row = np.unique(code * len(device_board) + device_board[device], return_inverse=True)
+    share = device_share[device]
+    uj, ms = (np.bincount(of_row.reshape(-1), rows[name] * share) for name in ("power_uj", "power_ms"))
+    watts = np.divide(uj, ms, out=np.zeros(len(place)), where=ms > 0) / 1e3
+    return np.bincount(place // len(device_board), watts, minlength=int(code.max()) + 1)
 
 
 def _period(code: int) -> Period:

@@ -12,7 +12,7 @@ from gpuledger.catalog.gpus import find_gpu, load_gpus
 from gpuledger.lake.batch import Batch, as_dictionary
 from gpuledger.physics.evidence import PipeRates, pipe_rates
 from gpuledger.physics.pipes import pipe_facts
-from gpuledger.physics.states import KindFacts, RowFacts, state_rules
+from gpuledger.physics.row_facts import KindFacts, RowFacts, state_rules
 from gpuledger.units import PPM, Unknown
 
 _PIPES = ("tensor", "hmma", "imma", "dfma", "fp32", "fp16", "fp64")
@@ -33,6 +33,7 @@ def _facts(model: str | None, precision: str | None) -> KindFacts:
         float("nan") if mhz is None else mhz.value,
         {p: worth[_RATED.get(p, p)] for p in _PIPES if _RATED.get(p, p) in worth},
         state_rules().budgets.get(gpu.key),
+        pipe_facts().thin.get(gpu.architecture),
     )
 
 

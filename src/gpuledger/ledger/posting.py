@@ -22,7 +22,8 @@ from gpuledger.ledger.measures import PIPES, Rows, Sums
 from gpuledger.ledger.spans import Clip, Edge, Pieces, Stamps, cut_at_hours, shared_out, stamps_of
 from gpuledger.ledger.waits import find_waits
 from gpuledger.physics.mending import FINE_STEP_MS, mend
-from gpuledger.physics.states import LABELS, RowFacts, State, judge, ppm
+from gpuledger.physics.row_facts import RowFacts
+from gpuledger.physics.states import LABELS, State, credible, judge, ppm
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, PPM
 
@@ -107,8 +108,9 @@ def _post_block(
     """The sums of a block small enough for its columns to stay in the processor's cache."""
     stamps = stamps_of(batch, after)
     own, full, start = shared_out(stamps), stamps.per_row(stamps.span_ms), batch.at_ms
-    readings = {n: v for n in _LEVELS if (v := batch.numbers(n)) is not None}
-    silent = {n for n in readings if batch.silent(n)}
+    recorded = {n: v for n in _LEVELS if (v := batch.numbers(n)) is not None}
+    readings = credible(recorded)
+    silent = {n for n, v in readings.items() if batch.silent(n) or v is not recorded[n]}
     if stamps.span_ms.min() <= FINE_STEP_MS:
         readings = _mended(readings, stamps)
         silent = {n for n, v in readings.items() if n in silent or np.isnan(v).any()}

@@ -127,7 +127,8 @@ def classify_rows(figures: Mapping[str, np.ndarray], rules: Rules | None = None)
 
 _PLAIN = (
     "idle_ratio", "wait_ratio", "nvlink_ratio", "pcie_bytes_per_s", "held_ratio", "fb_used_ratio",
-    "util_ratio", "mem_copy_ratio", "power_ratio", "power_above_idle_ratio", "clock_ratio", "bounces_per_min",
+    "util_ratio", "mem_copy_ratio", "power_ratio", "power_above_idle_ratio", "capped_ratio", "clock_ratio",
+    "bounces_per_min",
 )  # fmt: skip
 
 
@@ -141,7 +142,10 @@ def figure_rows(signals: Mapping[str, np.ndarray], util_bins: np.ndarray | None)
             signals["util_ratio"] > 0, signals["power_above_idle_ratio"] / signals["util_ratio"], np.nan
         )
     found |= {"util_low_ratio": low, "util_high_ratio": high, "power_per_util_ratio": per_util}
-    return found | _while_running(signals)
+    running = _while_running(signals)
+    # Rules by utilization come last: there the engine, where it is all that is recorded, stands in for it.
+    found["util_ratio"] = np.where(np.isnan(signals["util_ratio"]), running["engine_ratio"], signals["util_ratio"])
+    return found | running
 
 
 def _while_running(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -18,6 +18,7 @@ from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.physics.activity import PIPES
 from gpuledger.physics.pipes import Conditions, pipe_facts, pipe_worths, precision_name
 from gpuledger.physics.states import NOT_ALL_SEEN
+from gpuledger.physics.states import THIN as THIN_STATES
 from gpuledger.units import Unknown
 
 Sums = Mapping[str, np.ndarray]
@@ -106,13 +107,13 @@ def conditions(sums: Sums, rows: np.ndarray) -> Conditions:
     def mean(name: str) -> np.ndarray:
         return _over(sums[f"{name}_ppm_ms"][rows], sums[f"{name}_ms"][rows])
 
-    tensor, sm, engine = mean("tensor"), mean("sm"), mean("engine")
+    tensor, sm, slots = mean("tensor"), mean("sm"), mean("occupancy")
     capped = _over(sums["tensor_capped_ppm_ms"][rows], sums["tensor_ppm_ms"][rows])
     return Conditions(
         np.where(sums["throttle_ms"][rows] > 0, capped, np.nan),
         _over(tensor, sm),
-        _over(mean("occupancy"), sm),
-        _over(mean("dram"), engine),
+        _over(slots, sm),
+        np.isin(sums["state"][rows], THIN_STATES),
     )
 
 
@@ -186,7 +187,9 @@ def _edges(
         low = np.where(stray, low - parts[0]["matrix"], low)
     if not known:
         # One issue ratio holds for the work of a state, whichever it is: only the precision spreads the range.
-        high = np.minimum(high, facts.spread * np.where(low > 0, low, np.inf))
+        # How full the SMs are not recorded, nothing narrows it.
+        seen = (sums["sm_ms"][rows] > 0) & (low > 0)
+        high = np.minimum(high, facts.spread * np.where(seen, low, np.inf))
     middle = np.minimum(np.maximum(middle, low), np.maximum(high, low))
     if hidden.any():
         most = gpu.peak("fp32"), gpu.peak(gpu.reference_precision())

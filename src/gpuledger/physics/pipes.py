@@ -8,6 +8,7 @@ Vector FLOPs are in the sum: they are work the hardware did. Beside tensor work 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -57,7 +58,9 @@ class _Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sparse_low_ratio: float
 
 
-class _Thin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Thin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When the counters show products of few rows, and what an active pipe is worth then."""
+
     saturation_below_ratio: float
     slots_below_ratio: float
     dram_from_ratio: float
@@ -77,7 +80,7 @@ class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vector: _Vector
     emulated_fp32: _Edges
     tensor: dict[str, _Tensor]
-    thin: dict[str, _Thin]
+    thin: dict[str, Thin]
     imma: dict[str, _Edges]
     dfma: dict[str, _Edges]
 
@@ -95,13 +98,13 @@ class Conditions:
     capped      share of the tensor activity with clocks held down by a power limit
     saturation  tensor activity over SM activity
     slots       warp slots filled, over SM activity
-    dram        memory interface activity while a kernel runs
+    thin        whether it works on products of few rows
     """
 
     capped: Values = math.nan
     saturation: Values = math.nan
     slots: Values = math.nan
-    dram: Values = math.nan
+    thin: Values = False
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def pipe_worths(gpu: Gpu, precision: str | None = None, seen: Conditions | None 
         edges[pipe] = facts.times(flop) if facts else (flop, flop, flop)
         if _OWN_PIPE.get(known or "") == pipe:
             edges["tensor"] = edges[pipe]
-    return Worths(edges, tuple(dict.fromkeys(notes)), False if own else _thin(gpu, seen))
+    return Worths(edges, tuple(dict.fromkeys(notes)), False if own else np.asarray(seen.thin))
 
 
 def _float_tensor(gpu: Gpu, known: str | None, seen: Conditions, notes: list[str]) -> Edges | Unknown:
@@ -154,7 +157,7 @@ def _float_tensor(gpu: Gpu, known: str | None, seen: Conditions, notes: list[str
     if known:
         flop = gpu.tensor_flop_per_clk_per_sm("tf32" if known == "fp32" else known)
         if not isinstance(flop, Unknown):
-            edges = low * flop, middle * flop, high * flop
+            edges = _known_low(gpu, seen, low) * flop, middle * flop, high * flop
             if known != "fp32" or "tf32" not in flops:
                 return edges
             notes.append("fp32 on the tensor pipe: taken as three tf32 products each")
@@ -197,18 +200,26 @@ def _issue(gpu: Gpu, seen: Conditions, notes: list[str]) -> Edges:
     filled = np.where(saturation < own.sparse_below_ratio, own.sparse_low_ratio, own.fill_low_ratio)
     low = np.where(partly, filled, low)
     if (thin := pipe_facts().thin.get(gpu.architecture)) is not None:
-        few = _thin(gpu, seen)
+        few = np.asarray(seen.thin)
         low, middle = np.where(few, thin.low_ratio, low), np.where(few, thin.middle_ratio, middle)
     return low, middle, general.high
 
 
-def _thin(gpu: Gpu, seen: Conditions) -> Values:
-    """Whether the counters show products of few rows: memory busy, warp slots slim, the pipe half used."""
-    own = pipe_facts().thin.get(gpu.architecture)
+def few_rows(
+    tensor: Values, sm: Values, slots: Values, dram: Values, engine: Values, rule: Mapping[str, Values]
+) -> np.ndarray:
+    """Whether counters show products of few rows: memory busy, warp slots slim, the pipe half used; not by NaN."""
+    slim = (tensor < rule["saturation_below_ratio"] * sm) & (slots < rule["slots_below_ratio"] * sm)
+    return np.asarray(slim & (dram >= rule["dram_from_ratio"] * engine) & (sm > 0))
+
+
+def _known_low(gpu: Gpu, seen: Conditions, low: Values) -> Values:
+    """Where the range of a known precision begins: edge tiles may be half empty even where the pipe is always busy."""
+    own = pipe_facts().tensor.get(gpu.architecture)
     if own is None:
-        return False
-    slim = (np.asarray(seen.saturation) < own.saturation_below_ratio) & (np.asarray(seen.slots) < own.slots_below_ratio)
-    return slim & (np.asarray(seen.dram) >= own.dram_from_ratio)
+        return low
+    full = np.minimum(low, own.full_low_ratio)
+    return np.where(np.isnan(np.asarray(seen.saturation)), np.minimum(full, own.fill_low_ratio), full)
 
 
 def _unknown_low(gpu: Gpu, seen: Conditions, low: Values) -> Values:
@@ -217,7 +228,9 @@ def _unknown_low(gpu: Gpu, seen: Conditions, low: Values) -> Values:
     if own is None:
         return low
     told = np.where(slots < own.slim_below_ratio, own.slim_low_ratio, own.full_low_ratio)
-    return np.where(~np.isnan(slots) & _saturated(gpu, seen), told, low)
+    # How full the SMs are not recorded, the tiles may be half empty too.
+    blind = np.where(np.isnan(np.asarray(seen.saturation)), np.minimum(low, own.fill_low_ratio), low)
+    return np.where(~np.isnan(slots) & _saturated(gpu, seen), told, blind)
 
 
 def _vector(gpu: Gpu) -> dict[str, Edges]:

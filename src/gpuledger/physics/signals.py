@@ -23,8 +23,9 @@ class Signals:
     """Means of a stretch of time; None where not known. Idle time, `idle_ratio` of all, is left out of the rest.
 
     *_ratio of a counter is its activity; wait_ratio is the time waited between pieces of work, bounces_per_min how
-    often; power_above_idle_ratio is (power - idle) / (limit - idle); held_ratio is memory used over the amount from
-    which idle time counts as held. util_bins are shares of the time, lowest first.
+    often; power_above_idle_ratio is (power - idle) / (limit - idle); capped_ratio is the time at a power limit below
+    the board's own; held_ratio is memory used over the amount from which idle time counts as held. util_bins are shares
+    of the time, lowest first.
     """
 
     idle_ratio: float | None = None
@@ -42,6 +43,7 @@ class Signals:
     mem_copy_ratio: float | None = None
     power_ratio: float | None = None
     power_above_idle_ratio: float | None = None
+    capped_ratio: float | None = None
     clock_ratio: float | None = None
     fb_used_ratio: float | None = None
     held_ratio: float | None = None
@@ -83,7 +85,7 @@ def signal_rows(sums: Mapping[str, np.ndarray], facts: GpuFacts, idle: Idle | No
     """The signals of rows of sums, NaN where not known.
 
     `sums` are of the time in which the device worked or waited; `all_ms` is all observed time, `resting_ms` the idle
-    part of it, `limit_mw` the power limit.
+    part of it, `capped_ms` the time at a power limit below the board's own, `limit_mw` the power limit.
     """
     rule = idle or load_thresholds().idle
     observed = sums["observed_ms"]
@@ -112,6 +114,7 @@ def signal_rows(sums: Mapping[str, np.ndarray], facts: GpuFacts, idle: Idle | No
         "pcie_bytes_per_s": rate("pcie_rx") + rate("pcie_tx"),
         "power_ratio": _over(power_w, limit_w),
         "power_above_idle_ratio": above,
+        "capped_ratio": np.minimum(1.0, _over(sums["capped_ms"], observed)),
         "fb_used_ratio": _over(used, card),
         "held_ratio": _over(used, np.maximum(rule.held_above_bytes, rule.held_above_card_ratio * card)),
         **{f"{name}_ratio": mean(name) for name in _SHARES},

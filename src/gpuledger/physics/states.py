@@ -6,16 +6,15 @@ when lines are posted; time, activity and energy are then summed by state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache, cached_property
 
-import msgspec
 import numpy as np
 
-from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.thresholds import Idle
+from gpuledger.physics.pipes import few_rows
+from gpuledger.physics.row_facts import RowFacts, state_rules
 from gpuledger.units import PPM
 
 TENSOR_KINDS = ("hmma", "imma", "dfma")
@@ -39,6 +38,8 @@ class State(IntEnum):
     MATRIX_UNSEEN = 10
     VECTOR_UNSEEN = 11
     MEMORY_UNSEEN = 12
+    MATRIX_THIN = 13  # as MATRIX, on products of few rows: the tensor pipe is active on tiles half empty
+    MEMORY_THIN = 14
 
     @property
     def label(self) -> str:
@@ -49,108 +50,12 @@ class State(IntEnum):
 LABELS = tuple(s.label for s in State)
 UNSEEN = State.LIGHT_UNSEEN - State.LIGHT
 RESTING = (State.IDLE, State.WAIT, State.UNSTATED)
-BY_MEMORY = (State.MEMORY, State.MEMORY_UNSEEN)
+BY_MEMORY = (State.MEMORY, State.MEMORY_UNSEEN, State.MEMORY_THIN)
 BY_PIPES = tuple(s for s in State if s.label.split("-")[0] in ("light", "matrix", "vector"))
-NOT_ALL_SEEN = tuple(s for s in State if s >= State.LIGHT_UNSEEN)
+NOT_ALL_SEEN = tuple(s for s in State if s.label.endswith("-unseen"))
+THIN = (State.MATRIX_THIN, State.MEMORY_THIN)
 # How memory stands in a sample without work.
 FREE, HELD, NO_MEMORY = 0, 1, 2
-
-
-class _Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    limit_below_board_ratio: float
-    power_from_limit_ratio: float
-
-
-class _Light(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    share_below_ratio: float
-
-
-class _Copies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pcie_from_bytes_per_s: float
-
-
-class _Bursts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    power_above_idle_from_ratio: float
-
-
-class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The power a GPU draws idle, for its tensor pipe and for its memory at full activity."""
-
-    idle_w: float
-    tensor_w: float
-    dram_w: float
-    vector_from_w: float
-
-
-class StateRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The data file."""
-
-    version: int
-    capped: _Capped
-    light: _Light
-    bursts: _Bursts
-    copies: _Copies
-    budgets: dict[str, Budget]
-
-
-@cache
-def state_rules() -> StateRules:
-    """The shipped rules."""
-    return load_toml(data_dir(__package__, "data", "states.toml"), StateRules)
-
-
-class KindFacts(msgspec.Struct, frozen=True):
-    """What the catalog says of one GPU model and tensor precision; NaN where it says nothing.
-
-    `per_activity`: share of the dense peak for each pipe at full activity, per MHz of the SM clock (middle estimate).
-    """
-
-    board_w: float
-    idle_w: float
-    rated_mhz: float
-    per_activity: dict[str, float]
-    budget: Budget | None
-
-
-class RowFacts:
-    """The facts of each row's GPU, spread over the rows when they are asked for: most never are.
-
-    `codes`: the kind of each row, None where all rows are of one.
-    """
-
-    def __init__(self, kinds: Sequence[KindFacts], codes: np.ndarray | None, n: int) -> None:
-        self._kinds, self._codes, self._n = kinds, codes, n
-
-    def _by_row(self, values: Sequence[float]) -> np.ndarray:
-        return np.full(self._n, values[0]) if self._codes is None else np.array(values)[self._codes]
-
-    @cached_property
-    def board_w(self) -> np.ndarray:
-        """The board's own power limit."""
-        return self._by_row([k.board_w for k in self._kinds])
-
-    @cached_property
-    def idle_w(self) -> np.ndarray:
-        """The power of an idle board."""
-        return self._by_row([k.idle_w for k in self._kinds])
-
-    @cached_property
-    def rated_mhz(self) -> np.ndarray:
-        """The clock the peak is rated at."""
-        return self._by_row([k.rated_mhz for k in self._kinds])
-
-    def per_activity(self, pipe: str) -> np.ndarray | None:
-        """The worth of a pipe; None where it is known for no row."""
-        if not any(pipe in k.per_activity for k in self._kinds):
-            return None
-        return self._by_row([k.per_activity.get(pipe, np.nan) for k in self._kinds])
-
-    def budget(self) -> dict[str, np.ndarray]:
-        """What the parts of a board draw; empty where it is known for no row."""
-        if not any(k.budget for k in self._kinds):
-            return {}
-        names = Budget.__struct_fields__
-        return {n: self._by_row([getattr(k.budget, n) if k.budget else np.nan for k in self._kinds]) for n in names}
 
 
 @dataclass(frozen=True)
@@ -164,6 +69,30 @@ class Judged:
 
 
 Readings = Mapping[str, np.ndarray]
+
+
+def credible(readings: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The readings without those that cannot be: a limit or clock of 0, a limit far exceeded, no memory at all."""
+    out = dict(readings)
+
+    def blank(name: str, wrong: np.ndarray) -> None:
+        if wrong.any():
+            out[name] = np.where(wrong, np.nan, readings[name]).astype(readings[name].dtype)
+
+    limit, power, clock = (readings.get(n) for n in ("power_limit_w", "power_w", "sm_clock_mhz"))
+    if limit is not None:
+        wrong = limit <= 0
+        if power is not None:
+            wrong |= power > state_rules().capped.exceeded_ratio * limit
+        blank("power_limit_w", wrong)
+    if clock is not None:
+        blank("sm_clock_mhz", clock <= 0)
+    used, free = readings.get("fb_used_bytes"), readings.get("fb_free_bytes")
+    if used is not None and free is not None:
+        nothing = (used == 0) & (free == 0)
+        blank("fb_used_bytes", nothing)
+        blank("fb_free_bytes", nothing)
+    return out
 
 
 def judge(readings: Readings, facts: RowFacts, idle: Idle, n: int) -> Judged:
@@ -291,13 +220,28 @@ def _by_share(state: np.ndarray, matrix: np.ndarray, vector: np.ndarray, reading
         found[memory > compute] = State.MEMORY
         top = np.maximum(compute, memory)
     found[top < state_rules().light.share_below_ratio] = State.LIGHT
+    thin = _thin(readings, facts)
+    if thin is not None:
+        found[thin & (found == State.MATRIX)] = State.MATRIX_THIN
+        found[thin & (found == State.MEMORY)] = State.MEMORY_THIN
     hidden = no_matrix | no_vector
     if hidden.any():
         ruled_out = _vector_ruled_out(readings, facts)
         if ruled_out is not None:
             hidden &= no_matrix | ~ruled_out
+        found[hidden & (found == State.MATRIX_THIN)] = State.MATRIX
+        found[hidden & (found == State.MEMORY_THIN)] = State.MEMORY
         found[hidden] += UNSEEN
     state[some] = found[some]
+
+
+def _thin(readings: Readings, facts: RowFacts) -> np.ndarray | None:
+    """Samples with products of few rows; None where the counters that show it, or the GPU, are not known."""
+    names = ("tensor_ratio", "sm_ratio", "occupancy_ratio", "dram_ratio", "engine_ratio")
+    tensor, sm, slots, dram, engine = (readings.get(n) for n in names)
+    if tensor is None or sm is None or slots is None or dram is None or engine is None or not (rule := facts.thin()):
+        return None
+    return few_rows(tensor, sm, slots, dram, engine, rule)
 
 
 def _vector_ruled_out(readings: Readings, facts: RowFacts) -> np.ndarray | None:

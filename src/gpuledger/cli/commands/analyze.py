@@ -12,20 +12,21 @@ from gpuledger.cli.screen import Screen
 
 @click.command("analyze")
 @lake_option
-@click.option("--out", type=PATH, help="Also write report.html, its Markdown and JSON twins, charts and CSVs here.")
+@click.option("--out", type=PATH, help="Folder for report.html, its Markdown and JSON versions, charts and CSVs.")
 @statement_options
 @click.option(
     "--achievable", type=click.Choice(["s0", "peak", "measured"]), default="s0", show_default=True,
-    help="Whose achievable TFLOPS realized ones are compared with.",
+    help="Baseline for achievable TFLOPS: s0 (published by GPU Efficiency Analytics, 2026-01), peak (the dense peak) "
+    "or measured (by gpuledger calibrate, else by the catalog).",
 )  # fmt: skip
-@click.option("--thresholds", "thresholds_file", type=PATH, help="TOML file with limits to use instead of the shipped.")
+@click.option("--thresholds", "thresholds_file", type=PATH, help="TOML file that replaces the built-in limits.")
 @screen_options
 def command(
     screen: Screen, chosen: Chosen, lake_dir: Path, out: Path | None, achievable: str, thresholds_file: Path | None
 ) -> None:
-    """Say what the hardware did, and what doing better is worth.
+    """Report what the GPUs did and what improving it is worth.
 
-    Samples that came in since the last time are posted first.
+    New samples are posted to the ledger first.
     """
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.analysis import post, state, write_files

@@ -45,19 +45,21 @@ class Around:
 
 @click.command("audit", context_settings={"allow_interspersed_args": False})
 @lake_option
-@click.option("--inventory", type=PATH, help="CSV of what is paid for: device, from, to, instance, region, usd_per_h.")
-@click.option("--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars a GPU-hour; once for each GPU.")
-@click.option("--instance", metavar="NAME", help="Price the GPUs as in this instance, such as p5.48xlarge.")
-@click.option("--region", metavar="NAME", help="The region of --instance, such as us-east-1.")
-@click.option("--teams", type=PATH, help="TOML file: which team each namespace belongs to.")
-@statement_options
-@click.option("--previous", is_flag=True, help="Compare with the period of the same length before.")
-@click.option("--usd-per-kwh", metavar="USD", help="Price of energy; shown beside the bill, never in it.")
-@click.option("--limits", "limits_file", type=PATH, help="TOML file: where a piece of advice begins to apply.")
-@click.option("--out", type=PATH, help="Also write audit.html, its Markdown and JSON twins, charts and CSVs here.")
 @click.option(
-    "--fail-on", metavar="NAME>PCT", help="Exit 1 if waste, or a bucket, is over so many percent: 'waste>40'."
+    "--inventory", type=PATH, help="CSV of the GPUs you pay for: device, from, to, instance, region, usd_per_h."
 )
+@click.option(
+    "--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars per GPU-hour; repeat for each GPU."
+)
+@click.option("--instance", metavar="NAME", help="Price the GPUs as in this instance type, such as p5.48xlarge.")
+@click.option("--region", metavar="NAME", help="Region of --instance, such as us-east-1.")
+@click.option("--teams", type=PATH, help="TOML file that assigns namespaces to teams.")
+@statement_options
+@click.option("--previous", is_flag=True, help="Compare with the preceding period of the same length.")
+@click.option("--usd-per-kwh", metavar="USD", help="Energy price; shown next to the bill, never added to it.")
+@click.option("--limits", "limits_file", type=PATH, help="TOML file with the limits at which advice applies.")
+@click.option("--out", type=PATH, help="Folder for audit.html, its Markdown and JSON versions, charts and CSVs.")
+@click.option("--fail-on", metavar="NAME>PCT", help="Exit 1 if waste or a bucket exceeds this percentage: 'waste>40'.")
 @hz_option
 @label_option
 @device_option
@@ -67,10 +69,9 @@ def command(
     screen: Screen, chosen: Chosen, lake_dir: Path, out: Path | None, fail_on: str | None, hz: float,
     labels: tuple[str, ...], device: str, argv: tuple[str, ...], **given: Any,
 ) -> int:  # fmt: skip
-    """Price the waste, and say what to change first.
+    """Price the waste and recommend what to change first.
 
-    Of the lake as it is; or, with a command, of that command: it is recorded while it runs, and its output, signals and
-    exit code pass through.
+    Audit the lake. With a command, record it and audit that run; its output, signals and exit code pass through.
     """
     if argv:
         around = Around(argv, hz, labels, device)

@@ -19,17 +19,19 @@ def _targets(command: Any) -> Any:
     """What is benchmarked."""
     option = click.option
     for made in reversed((
-        option("--callable", "function", metavar="MODULE:FUNCTION", help="Call a Python function, no endpoint."),
-        option("--local-model", metavar="NAME", help="Run a model of the catalog with random weights, in torch."),
-        option("--replicas", type=int, default=1, show_default=True, help="Workers for a function or model."),
-        option("--model", default="", help="The model to ask an endpoint for; default: the first it names."),
-        option("--api", default="completions", show_default=True, metavar="completions|chat", help="Which API."),
-        option("--stream/--no-stream", default=True, show_default=True, help="Ask for tokens as they come."),
-        option("--extra", metavar="JSON", help='More for each request, such as {"ignore_eos": true}.'),
-        option("--key-env", default="OPENAI_API_KEY", show_default=True, help="The variable with the API key."),
-        option("--torch-device", metavar="DEVICE", help="Where a model runs; default: replica i on cuda:i."),
-        option("--dtype", default="bfloat16", show_default=True, help="Of a local model's weights."),
-        option("--compile/--no-compile", "compiled", default=True, show_default=True, help="Try torch.compile."),
+        option("--callable", "function", metavar="MODULE:FUNCTION",
+               help="Benchmark a Python function instead of an endpoint."),
+        option("--local-model", metavar="NAME", help="Run a catalog model in PyTorch with random weights."),
+        option("--replicas", type=int, default=1, show_default=True, help="Workers for a function or a local model."),
+        option("--model", default="", help="Model to request from the endpoint; default: the first one it lists."),
+        option("--api", default="completions", show_default=True, metavar="completions|chat", help="Endpoint API."),
+        option("--stream/--no-stream", default=True, show_default=True, help="Stream tokens as they are generated."),
+        option("--extra", metavar="JSON", help='Extra request fields, such as {"ignore_eos": true}.'),
+        option("--key-env", default="OPENAI_API_KEY", show_default=True, help="Environment variable with the API key."),
+        option("--torch-device", metavar="DEVICE", help="Device of a local model; default: replica i on cuda:i."),
+        option("--dtype", default="bfloat16", show_default=True, help="Data type of a local model's weights."),
+        option("--compile/--no-compile", "compiled", default=True, show_default=True,
+               help="Try torch.compile on a local model."),
     )):  # fmt: skip
         command = made(command)
     return command
@@ -39,20 +41,21 @@ def _loads(command: Any) -> Any:
     """How it is asked."""
     option = click.option
     for made in reversed((
-        option("--requests", type=int, metavar="N", help="Requests of each node.  [default: 100]"),
-        option("--concurrency", type=int, metavar="C", help="So many under way at each node.  [default: 8]"),
-        option("--rate", type=float, metavar="R", help="Requests a second at each node, at random instants."),
-        option("--trace", type=PATH, help="Requests as a CSV trace has them, dealt out over the nodes."),
-        option("--speed", type=float, default=1.0, show_default=True, help="Play the trace so much faster."),
-        option("--batches", metavar="1,2,4", help="Sweep: these batch sizes one after another."),
-        option("--rounds", type=int, default=8, show_default=True, help="Batches of each size in a sweep."),
-        option("--input-tokens", type=int, default=128, show_default=True, help="Words of each prompt."),
-        option("--output-tokens", type=int, default=32, show_default=True, help="Tokens to ask for."),
-        option("--warmup", type=int, metavar="N", help="Requests kept apart, before the start.  [default: 0]"),
-        option("--timeout", "timeout_s", type=float, default=60.0, show_default=True, help="Seconds to wait."),
-        option("--seed", type=int, default=0, show_default=True, help="Of arrivals and prompts."),
-        option("--ray", metavar="ADDRESS", help="Workers on a Ray cluster; local starts one here."),
-        option("--nodes", type=int, metavar="N", help="Workers on the cluster, for a function or a model."),
+        option("--requests", type=int, metavar="N", help="Requests per node.  [default: 100]"),
+        option("--concurrency", type=int, metavar="C", help="Concurrent requests per node.  [default: 8]"),
+        option("--rate", type=float, metavar="R", help="Requests per second and node, at random times."),
+        option("--trace", type=PATH, help="CSV trace of requests to replay, spread across the nodes."),
+        option("--speed", type=float, default=1.0, show_default=True, help="Speedup of the trace replay."),
+        option("--batches", metavar="1,2,4", help="Sweep these batch sizes, one after another."),
+        option("--rounds", type=int, default=8, show_default=True, help="Batches per size in a sweep."),
+        option("--input-tokens", type=int, default=128, show_default=True, help="Words per prompt."),
+        option("--output-tokens", type=int, default=32, show_default=True, help="Tokens to request."),
+        option("--warmup", type=int, metavar="N", help="Warmup requests, reported separately.  [default: 0]"),
+        option("--timeout", "timeout_s", type=float, default=60.0, show_default=True,
+               help="Seconds to wait for an answer."),
+        option("--seed", type=int, default=0, show_default=True, help="Random seed for arrivals and prompts."),
+        option("--ray", metavar="ADDRESS", help="Run workers on this Ray cluster; local starts one here."),
+        option("--nodes", type=int, metavar="N", help="Number of Ray workers, for a function or a model."),
     )):  # fmt: skip
         command = made(command)
     return command
@@ -62,16 +65,16 @@ def _loads(command: Any) -> Any:
 @click.argument("endpoints", nargs=-1, metavar="[[NAME=]URL...]")
 @_targets
 @_loads
-@click.option("--gpu", "gpus", multiple=True, metavar="[NODE=]CARD[xN]", help="The cards of a node; again for more.")
-@click.option("--price", type=Decimal, metavar="USD", help="Dollars a GPU-hour; default: the market's median.")
-@click.option("--baseline", type=PATH, help="Measured results of one node, named in the header.")
-@click.option("--out", type=PATH, metavar="FILE", help="Where results go; default: bench-TIME.jsonl.")
+@click.option("--gpu", "gpus", multiple=True, metavar="[NODE=]CARD[xN]", help="GPUs of a node; repeatable.")
+@click.option("--price", type=Decimal, metavar="USD", help="Dollars per GPU-hour; default: the market median.")
+@click.option("--baseline", type=PATH, help="Measured single-node results, named in the header for scaling.")
+@click.option("--out", type=PATH, metavar="FILE", help="Results file; default: bench-TIME.jsonl.")
 @click.option(
     "--device",
     default="nvml",
     show_default=True,
     metavar="nvml|amd|replay:FILE|none",
-    help="Whom to ask for telemetry.",
+    help="Telemetry source.",
 )
 @hz_option
 @click.option("--fail-on", type=click.Choice(["failures"]), help="Exit 1 if any planned request was not answered.")
@@ -79,8 +82,8 @@ def _loads(command: Any) -> Any:
 def command(screen: Screen, price: Decimal | None, fail_on: str | None, **options: Any) -> int:
     """Benchmark endpoints, a function or a local model.
 
-    All workers start together; each answer is kept as it comes, and a planned request that got none has a line too.
-    Results are lines of JSON; the telemetry of this machine's GPUs lies beside them. gpuledger scaling reads both.
+    All workers start together. Every planned request gets one line of JSON in the results, answered or not. Telemetry
+    of this machine's GPUs is stored next to the results. gpuledger scaling reads both.
     """
     from gpuledger.bench.runner import run_bench
     from gpuledger.bench.summary import summary_of

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 @click.command("calibrate")
 @lake_option
-@click.option("--out", type=PATH, help="Write the figures of the one GPU to this file, not into the lake.")
-@click.option("--seconds", type=float, default=5.0, show_default=True, help="How long each figure is measured.")
+@click.option("--out", type=PATH, help="Write the figures to this file instead of the lake; one GPU only.")
+@click.option("--seconds", type=float, default=5.0, show_default=True, help="Seconds to measure each figure.")
 @screen_options
 def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) -> None:
-    """Measure what these GPUs reach, and what they draw at rest.
+    """Measure achievable throughput and idle power of these GPUs.
 
-    Matrix products in every precision torch has, a copy within the memory, power at rest and at work. Needs torch with
-    CUDA. Clocks and power limits stay as they are. Nothing else should run on the GPUs meanwhile: about a minute each.
+    Times matrix products in every precision PyTorch supports and a copy in GPU memory, and measures idle and busy
+    power. Needs PyTorch with CUDA. Clocks and power limits are not changed. Takes about a minute per GPU; keep other
+    work off the GPUs meanwhile.
     """
     from gpuledger.cli.views.calibration import parts
     from gpuledger.devices.nvml import TRY_REPLAY, NvmlSource

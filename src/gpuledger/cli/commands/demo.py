@@ -24,14 +24,16 @@ EVERYTHING = Chosen(None, None, None, (), (), ())
 
 
 @click.command("demo")
-@click.option("--out", type=PATH, default=Path("gpuledger-demo"), show_default=True, help="Folder to make or replace.")
-@click.option("--open", "open_it", is_flag=True, help="Show the report in a browser.")
+@click.option(
+    "--out", type=PATH, default=Path("gpuledger-demo"), show_default=True, help="Folder to create or replace."
+)
+@click.option("--open", "open_it", is_flag=True, help="Open the report in a browser.")
 @screen_options
 def command(screen: Screen, out: Path, open_it: bool) -> None:
-    """Make a sample fleet, post it, analyze it, write report.html.
+    """Build a sample fleet, analyze it and write report.html.
 
-    50 GPUs, 3 clusters, 7 days at one sample a minute: 504,000 samples of 36 columns. Running it again replaces the
-    folder; a folder that is not the demo's own is left alone.
+    50 GPUs, 3 clusters, 7 days at one sample per minute: 504,000 samples with 36 columns. Running it again replaces the
+    folder; a folder that the demo did not create is left alone.
     """
     from gpuledger.cli.views.demo import parts
 

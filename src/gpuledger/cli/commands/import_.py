@@ -15,17 +15,19 @@ FOUND_PROBLEMS = 1
 @click.command("import")
 @click.argument("files", metavar="SRC...", nargs=-1, required=True, type=PATH)
 @lake_option
-@click.option("--tz", "zone", default="UTC", show_default=True, help="Zone of times that carry none.")
-@click.option("--map", "map_name", help="How the columns are named: a shipped layout (s0, dcgm) or a mapping file.")
-@click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit with 1 if any row was rejected.")
+@click.option("--tz", "zone", default="UTC", show_default=True, help="Time zone of timestamps without one.")
+@click.option(
+    "--map", "map_name", help="Column names: a built-in layout (s0: the 36-column DCGM export; dcgm) or a mapping file."
+)
+@click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
 def command(
     screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str, map_name: str | None, fail_on: str | None
 ) -> int:
-    """Take CSV or Parquet files of telemetry into the lake.
+    """Import telemetry from CSV or Parquet files into the lake.
 
-    Importing the same file again adds nothing. A row with a fault is rejected, counted and kept in a rejects file; a
-    fault in a file as a whole stops the import and leaves the lake as it was.
+    Importing the same file again adds nothing. An invalid row is rejected, counted and kept in a rejects file. An
+    invalid file stops the import and leaves the lake unchanged.
     """
     from dataclasses import asdict
 

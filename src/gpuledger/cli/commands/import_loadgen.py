@@ -13,18 +13,16 @@ from gpuledger.cli.screen import Screen
 
 @click.command("import-loadgen")
 @click.argument("folder", type=PATH)
-@click.option(
-    "--out", type=PATH, required=True, help="The file of results to write; one that exists is not overwritten."
-)
-@click.option("--node", default="", metavar="NAME", help="What to call the node; else LoadGen's name of the system.")
-@click.option("--gpu", metavar="NAME", help="The GPU, as its driver names it: LoadGen does not know it.")
-@click.option("--gpus", type=click.IntRange(1), help="How many of them, default 1 where --gpu is given.")
+@click.option("--out", type=PATH, required=True, help="Results file to write; an existing file is not overwritten.")
+@click.option("--node", default="", metavar="NAME", help="Name of the node; default: LoadGen's system name.")
+@click.option("--gpu", metavar="NAME", help="GPU name as the driver reports it; LoadGen does not record it.")
+@click.option("--gpus", type=click.IntRange(1), help="Number of GPUs; default: 1 if --gpu is given.")
 @screen_options
 def command(screen: Screen, folder: Path, out: Path, node: str, gpu: str | None, gpus: int | None) -> None:
-    """Turn the logs of MLPerf LoadGen into results.
+    """Convert MLPerf LoadGen logs to benchmark results.
 
     FOLDER holds mlperf_log_detail.txt, mlperf_log_summary.txt and mlperf_log_trace.json. Only the trace has the time of
-    each sample: LoadGen writes it where enable_trace is set.
+    each sample; LoadGen writes it if enable_trace is set.
     """
     from gpuledger.bench.loadgen import read_loadgen, write_loadgen
 

@@ -22,7 +22,9 @@ MOST_S = 366 * 86_400
 @click.command("record", context_settings={"allow_interspersed_args": False})
 @lake_option
 @hz_option
-@click.option("--duration", type=float, metavar="SECONDS", help="Stop after this long; without it Ctrl-C stops.")
+@click.option(
+    "--duration", type=float, metavar="SECONDS", help="Stop after this many seconds; default: run until Ctrl-C."
+)
 @label_option
 @device_option
 @click.argument("argv", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
@@ -36,10 +38,10 @@ def command(
     device: str,
     argv: tuple[str, ...],
 ) -> int:
-    """Record what the GPUs do, until Ctrl-C or while a command runs.
+    """Record GPU telemetry until Ctrl-C or while a command runs.
 
-    Around a command, its output, signals and exit code pass through; 127 means that there is no such command, 126 that
-    it cannot be run, 125 that nothing could be recorded where it was asked for. Without a GPU the command still runs.
+    A command's output, signals and exit code pass through. Exit 127 means the command was not found, 126 that it cannot
+    be run, 125 that recording could not start (lake or label). Without a GPU the command still runs.
     """
     if argv:
         return _around(screen, argv, lake_dir, hz, duration, labels, device)

@@ -22,23 +22,30 @@ JUDGED = ("claims", "checks", "readiness")
 
 @click.command("scaling")
 @click.argument("results", metavar="RESULTS...", nargs=-1, type=PATH, required=True)
-@click.option("--baseline", type=PATH, help="Results of a smaller run, measured: efficiency is against it.")
-@click.option("--claims", type=PATH, help="JSON list of {claim, value}: what was said about the run, to be judged.")
-@click.option("--compare", "before", type=PATH, help="Results of an earlier run: what changed, what is beyond noise.")
-@click.option("--trend", is_flag=True, help="The files are runs over time: show how they move, nothing else.")
+@click.option("--baseline", type=PATH, help="Measured results of a smaller run: the baseline for efficiency.")
+@click.option("--claims", type=PATH, help="JSON list of {claim, value}: claims about the run to check.")
+@click.option("--compare", "before", type=PATH, help="Results of an earlier run: show changes and which exceed noise.")
+@click.option("--trend", is_flag=True, help="Treat the files as runs over time and show only the trend.")
 @click.option(
-    "--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars a GPU-hour; else the market's median."
+    "--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars per GPU-hour; default: the market median."
 )
 @click.option(
-    "--predict", multiple=True, type=click.IntRange(1), default=(4, 8), show_default=True, help="Sizes to predict."
+    "--predict",
+    multiple=True,
+    type=click.IntRange(1),
+    default=(4, 8),
+    show_default=True,
+    help="Cluster sizes to predict; repeatable.",
 )
+@click.option("--thresholds", "thresholds_file", type=PATH, help="TOML file that replaces the built-in grade limits.")
 @click.option(
-    "--thresholds", "thresholds_file", type=PATH, help="TOML file with limits of grades instead of the shipped."
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Random seed for confidence intervals."
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of every interval.")
-@click.option("--out", type=PATH, help="Also write scaling.html, its Markdown and JSON twins and charts here.")
+@click.option("--out", type=PATH, help="Folder for scaling.html, its Markdown and JSON versions and charts.")
 @click.option(
-    "--fail-on", type=click.Choice(JUDGED), help="Exit 1 if a claim is contradicted, a mistake caught, or not ready."
+    "--fail-on",
+    type=click.Choice(JUDGED),
+    help="Exit 1 on a contradicted claim, a detected mistake or a not-ready verdict.",
 )
 @screen_options
 def command(
@@ -46,10 +53,10 @@ def command(
     trend: bool, prices: tuple[str, ...], predict: tuple[int, ...], thresholds_file: Path | None, seed: int,
     out: Path | None, fail_on: str | None,
 ) -> int:  # fmt: skip
-    """Judge a benchmark: throughput, scaling, latency, claims.
+    """Evaluate a benchmark: throughput, scaling, latency, claims.
 
-    RESULTS are files of gpuledger bench or of import-loadgen. Of several, the largest run is judged and the others are
-    sizes of its scaling curve; the smallest is the baseline unless --baseline or the header names one.
+    RESULTS are files written by gpuledger bench or import-loadgen. Given several, the largest run is evaluated and the
+    others become points on its scaling curve. The smallest is the baseline unless --baseline or the header names one.
     """
     if trend:
         _only_trend(baseline, claims, before, out, fail_on)

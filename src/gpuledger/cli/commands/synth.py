@@ -16,18 +16,28 @@ from gpuledger.units import MS_PER_S
 
 @click.command("synth")
 @click.argument("out", type=PATH)
-@click.option("--gpus", type=int, default=50, show_default=True, help="How many GPUs.")
-@click.option("--days", type=float, default=7.0, show_default=True, help="How long; 0.5 is twelve hours.")
-@click.option("--step", "step_ms", type=length_ms, default="60s", show_default=True, help="Time between samples.")
-@click.option("--start", default="2026-01-20", show_default=True, help="First day, UTC.")
-@click.option("--seed", type=int, default=7, show_default=True, help="Another seed gives another fleet.")
-@click.option("--format", "kind", type=click.Choice(["csv", "parquet"]), help="Default: as OUT ends, else parquet.")
-@click.option("--by-day", is_flag=True, help="OUT is a folder; write one file a day.")
+@click.option("--gpus", type=int, default=50, show_default=True, help="Number of GPUs.")
+@click.option("--days", type=float, default=7.0, show_default=True, help="Length in days; 0.5 is twelve hours.")
+@click.option(
+    "--step",
+    "step_ms",
+    type=length_ms,
+    metavar="LENGTH",
+    default="60s",
+    show_default=True,
+    help="Time between samples.",
+)
+@click.option("--start", default="2026-01-20", show_default=True, help="First day (UTC).")
+@click.option("--seed", type=int, default=7, show_default=True, help="Random seed; another seed gives another fleet.")
+@click.option(
+    "--format", "kind", type=click.Choice(["csv", "parquet"]), help="Default: by the extension of OUT, else parquet."
+)
+@click.option("--by-day", is_flag=True, help="Write one file per day into the folder OUT.")
 @screen_options
 def command(screen: Screen, out: Path, step_ms: int, kind: str | None, by_day: bool, **wishes: Any) -> None:
-    """Make synthetic DCGM telemetry as CSV or Parquet.
+    """Generate synthetic DCGM telemetry as CSV or Parquet.
 
-    Six kinds of load in 36 columns; the same options give the same rows on every machine.
+    Six load patterns, 36 columns. The same options give the same rows on every machine.
     """
     from gpuledger.telemetry.synthetic import FleetSpec, s0_schema, write_fleet
 

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 @lake_option
 @click.option(
     "--fold-older-than", "fold_ms", type=length_ms, metavar="LENGTH", required=True,
-    help="Hour lines older than this become day lines: 30d.",
+    help="Fold hourly ledger lines older than this into daily lines (30d).",
 )  # fmt: skip
 @click.option(
     "--drop-samples-older-than", "drop_ms", type=length_ms, metavar="LENGTH",
-    help="Samples older than this are deleted and their days closed: 90d.",
+    help="Delete samples older than this and close their days (90d).",
 )  # fmt: skip
 @click.option("--yes", is_flag=True, help="Delete samples without asking.")
 @screen_options
 def command(screen: Screen, lake_dir: Path, fold_ms: int, drop_ms: int | None, yes: bool) -> None:
-    """Make old books small.
+    """Compact old ledger data and delete expired samples.
 
-    Hour lines fold into day lines. Samples are deleted only where asked, and only of days whose books are posted and
-    folded; those days are then closed: late rows for them are rejected.
+    Hourly lines fold into daily lines. Samples are deleted only with --drop-samples-older-than, and only for days that
+    are posted and folded. Those days are then closed: late rows for them are rejected.
     """
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.lake.layout import Lake

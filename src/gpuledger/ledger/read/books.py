@@ -31,6 +31,7 @@ OWNER = ("cluster", "namespace", "workload", "run_id")
 # With more columns than this, hours are read in pieces: there may be many of them.
 _WIDE = 24
 _EDGES = ("hour_ms", "grain_ms", "first_ms", "last_ms")
+_SPELL = ("start_ms", "end_ms")
 
 
 class Books:
@@ -172,11 +173,21 @@ class Books:
 
     def quiet_spells(self) -> Iterator[Rows]:
         """Idle spells of all devices a file at a time: labels of the device, start and end."""
-        wanted = Wanted({name: self.names[name] for name in (*schema.DEVICE, "kind")}, ("start_ms", "end_ms"))
-        files = [str(f) for d in self._posted for f in self._ledger.files_of(d, "spells")]
+        for rows in self._spells(self._posted):
+            yield kept(rows, ~self.names["kind"].among((GAP,))[rows["kind"]])
+
+    def spells_of(self, day_ms: int) -> Rows:
+        """All spells, gaps too, posted on the day that starts at this instant: device, kind, start and end."""
+        found = list(self._spells([d for d in self._posted if day_start_ms(d.day) == day_ms]))
+        none = np.zeros(0, dtype=np.int64)
+        return joined(found) or dict.fromkeys((*schema.DEVICE, "kind", *_SPELL), none)
+
+    def _spells(self, posted: Iterable[PostedDay]) -> Iterator[Rows]:
+        wanted = Wanted({name: self.names[name] for name in (*schema.DEVICE, "kind")}, _SPELL)
+        files = [str(f) for d in posted for f in self._ledger.files_of(d, "spells")]
         with self._reading():
             for _, rows in read_files(files, wanted):
-                yield kept(rows, ~self.names["kind"].among((GAP,))[rows["kind"]])
+                yield rows
 
     def nothing_found(self) -> InputError:
         """The error for a scope without a line."""

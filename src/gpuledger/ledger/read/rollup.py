@@ -11,6 +11,7 @@ from gpuledger.ledger import lines
 from gpuledger.ledger.read.adding import Accumulator, runs
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.columns import Names, Rows, kept
+from gpuledger.ledger.read.slices import exact_share, slice_scale
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
 from gpuledger.physics.activity import CONDITIONS, pipe_sums, recorded
 from gpuledger.physics.states import State
@@ -50,7 +51,8 @@ class AccountSums:
     """Sums by device, owner and state, in order of device. `device` and `board` count up from 0.
 
     `unobserved_ms`: by device the time between its first and last sample no sample stands for, whoever owned it.
-    `recorded`: the columns of pipe activity that hold anything.
+    `recorded`: the columns of pipe activity that hold anything. `slice_scale`: by board the factor that makes readings
+    of the board, repeated for its slices, count once, whoever owned them.
     """
 
     labels: dict[str, list[str | None]]
@@ -65,6 +67,7 @@ class AccountSums:
     unobserved_ms: list[int]
     recorded: frozenset[str]
     numbers: np.ndarray
+    slice_scale: np.ndarray
 
 
 def state_codes(names: Names, codes: np.ndarray) -> np.ndarray:
@@ -78,11 +81,16 @@ def read_accounts(books: Books) -> AccountSums:
     numbers = tuple(dict.fromkeys((*_SUMS, *ACTIVITY, *CONDITIONS)))
     accounts = Accumulator(most=("last_ms", *HOTTEST), least=("first_ms",))
     seen, days = Accumulator(most=("last_ms",), least=("first_ms",)), Accumulator(most=("last_ms",))
+    held = Accumulator()
     full: frozenset[str] = frozenset()
     labels = (*LABELS, "host")
     for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
         device = [rows[c] for c in schema.DEVICE]
         seen.add(device, {c: rows[c] for c in ("first_ms", "last_ms", "observed_ms")})
+        sliced = rows["gpu_instance_id"] >= 0
+        if sliced.any():
+            keys = [*device, _coded(rows["slice_ppm"])]
+            held.add([k[sliced] for k in keys], {"observed_ms": rows["observed_ms"][sliced]})
         mine = {c: v[rows["wanted"]] for c, v in rows.items()} if not rows["wanted"].all() else rows
         if not len(mine["hour_ms"]):
             continue
@@ -97,7 +105,7 @@ def read_accounts(books: Books) -> AccountSums:
     keys, sums = accounts.total()
     if not keys:
         raise books.nothing_found()
-    return _made(books, keys, sums, seen, days, full)
+    return _made(books, keys, sums, seen, days, full, held)
 
 
 def _coded(values: np.ndarray) -> np.ndarray:
@@ -112,13 +120,14 @@ def _made(
     seen: Accumulator,
     days: Accumulator,
     full: frozenset[str],
+    held: Accumulator,
 ) -> AccountSums:
     names = books.names
     places = [names[c].places()[codes] for c, codes in zip(LABELS, keys, strict=False)]
     order = np.lexsort([*(k for k in reversed(keys[len(LABELS) :])), *reversed(places)])
     keys, sums = [k[order] for k in keys], {c: v[order] for c, v in sums.items()}
     board, instance = (_changes(k) for k in keys[:2])
-    device = np.cumsum(board | instance)
+    device, boards = np.cumsum(board | instance), np.cumsum(board)
     first = np.flatnonzero(np.diff(device, prepend=-1))
     pairs = [k[first] for k in keys[:2]]
     number = device_numbers(names, pairs)
@@ -131,14 +140,30 @@ def _made(
         limit,
         share,
         device,
-        np.cumsum(board),
+        boards,
         first_ms,
         last_ms,
         _device_days(days, number, names["host"], len(first)),
         _unobserved(seen, number, len(first)),
         full,
         number,
+        _slice_scale(held, keys[0], boards),
     )
+
+
+def _slice_scale(held: Accumulator, codes: np.ndarray, boards: np.ndarray) -> np.ndarray:
+    """By board the factor of `slice_scale`; `codes` are the names' numbers of `boards`."""
+    keys, sums = held.total()
+    count = int(boards[-1]) + 1
+    if not keys:
+        return np.ones(count)
+    number = np.full(max(int(codes.max()), int(keys[0].max())) + 1, -1, dtype=np.int64)
+    number[codes] = boards
+    inside = number[keys[0]] >= 0
+    board, instance, ppm = (k[inside] for k in keys)
+    _, device = np.unique(board * (int(instance.max(initial=0)) + 1) + instance, return_inverse=True)
+    share = exact_share(np.where(ppm < 0, np.nan, ppm))
+    return slice_scale(number[board], device.reshape(-1), share, sums["observed_ms"][inside], count)
 
 
 def device_numbers(names: dict[str, Names], pairs: list[np.ndarray]) -> np.ndarray:

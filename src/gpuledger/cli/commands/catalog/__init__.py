@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from gpuledger.cli.app import CommandFolder
 
-command = CommandFolder(__name__, name="catalog", help="Look at the facts the figures stand on.")
+command = CommandFolder(__name__, name="catalog", help="Look up GPU and model specifications and their sources.")

@@ -14,7 +14,7 @@ from gpuledger.cli.screen import Screen
 def command(screen: Screen, name: str) -> None:
     """Show every figure of one GPU with its source and date.
 
-    NAME is the catalog's key, its name or exactly what the driver says, such as "NVIDIA H100 80GB HBM3".
+    NAME is the catalog key, the name, or exactly what the driver reports, such as "NVIDIA H100 80GB HBM3".
     """
     from gpuledger.catalog.gpus import get_gpu
     from gpuledger.cli.views.gpu_facts import as_data, gpu_page

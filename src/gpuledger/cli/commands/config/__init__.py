@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from gpuledger.cli.app import CommandFolder
 
-command = CommandFolder(__name__, name="config", help="Look at the configuration, make one, check one.")
+command = CommandFolder(__name__, name="config", help="Show, create or check a migration planner configuration.")

@@ -16,9 +16,9 @@ from gpuledger.cli.screen import Screen
 @click.argument("folder", type=PATH, required=False)
 @screen_options
 def command(screen: Screen, folder: Path | None) -> int:
-    """Check the configuration; each fault with what is allowed.
+    """Check a configuration and list each error with valid values.
 
-    Exit 2 where there is one. Without FOLDER the shipped reference is checked.
+    Exits 2 if there is an error. Without FOLDER, checks the built-in reference.
     """
     from gpuledger.plan.guide.config import examine
 

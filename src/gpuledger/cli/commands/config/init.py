@@ -12,13 +12,13 @@ from gpuledger.cli.screen import Screen
 
 @click.command("init")
 @click.argument("folder", type=PATH)
-@click.option("--scripts", is_flag=True, help="In the guide's layout: config/ and its two scripts.")
-@click.option("--force", is_flag=True, help="Replace files that are there already.")
+@click.option("--scripts", is_flag=True, help="Use the GPU Fleet Optimizer layout: config/ and two scripts.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @screen_options
 def command(screen: Screen, folder: Path, scripts: bool, force: bool) -> None:
-    """Write the three JSON files of the reference into FOLDER.
+    """Write the three JSON files of the reference to FOLDER.
 
-    Edit them, then: gpuledger config check FOLDER, gpuledger plan migrate --config FOLDER.
+    Edit them, then run gpuledger config check FOLDER and gpuledger plan migrate --config FOLDER.
     """
     from gpuledger.plan.guide.config_files import init_config
 

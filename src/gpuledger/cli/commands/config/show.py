@@ -16,7 +16,7 @@ from gpuledger.cli.screen import Screen
 def command(screen: Screen, folder: Path | None) -> None:
     """Show instances, sizes, priorities, workloads and sets.
 
-    FOLDER holds your own files; without it the shipped reference is shown.
+    FOLDER holds your own files. Without it, shows the built-in reference.
     """
     from gpuledger.cli.views.config import as_data, parts
     from gpuledger.plan.guide.config import load_config

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from gpuledger.cli.app import CommandFolder
 
-command = CommandFolder(__name__, name="plan", help="Ask where a job should run, and what it costs there.")
+command = CommandFolder(__name__, name="plan", help="Plan where a job should run and what it costs there.")

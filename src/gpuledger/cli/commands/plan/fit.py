@@ -14,13 +14,13 @@ from gpuledger.cli.screen import Screen
 
 @click.command("fit")
 @run_options
-@click.option("--out", type=PATH, metavar="DIR", help="Write fit.html, fit.md and fit.json there.")
+@click.option("--out", type=PATH, metavar="DIR", help="Folder for fit.html, fit.md and fit.json.")
 @screen_options
 def command(screen: Screen, asked: Asked, out: Path | None) -> int:
-    """Say whether a model fits, and the least that makes it fit.
+    """Check whether a model fits, and what would make it fit.
 
-    Weights, gradients, optimizer, activations, cache and overhead of the fullest GPU. Every assumption is printed.
-    A question that is answered with "no" ends with 0; what cannot be asked, and a model that fits nowhere, with 2.
+    Counts weights, gradients, optimizer state, activations, cache and overhead on the fullest GPU, and prints every
+    assumption. Exits 0 even if the model does not fit; 2 for invalid input or a model that fits nowhere.
     """
     from gpuledger.cli.views.fit import page
     from gpuledger.plan.fit.build import fit

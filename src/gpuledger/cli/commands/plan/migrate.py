@@ -13,33 +13,39 @@ from gpuledger.cli.screen import Screen
 
 
 @click.command("migrate")
-@click.option("--instance", metavar="NAME", help="What runs now: P5, g6e.12xlarge, ... (see --gpu).")
-@click.option("--gpu", metavar="NAME", help="What runs now, by its GPU: h100-sxm5-80gb, L40S, ...")
-@click.option("--gpus", type=int, metavar="N", help="How many GPUs it uses; 1 unless given.")
-@click.option("--workload", metavar="KIND", help="training, fine-tuning or inference.")
-@click.option("--model", metavar="NAME", help="A model of the catalog, such as llama-3.1-70b.")
-@click.option("--model-size", "size", metavar="SIZE", help="small, medium, large, massive, or a configured one.")
-@click.option("--hours", type=float, metavar="H", help="Hours a month; 720 unless given.")
-@click.option("--spot/--on-demand", default=None, help="Whether it runs on spot now, and may.")
-@click.option("--precision", metavar="NAME", help="fp32, fp16, bf16, fp8, int8, ...; fp16 unless given.")
-@click.option("--priority", metavar="NAME", help="cost, performance, balanced or reliability.")
-@click.option("--use-case", metavar="NAME", help="Why it runs, such as batch_inference: sets priority and spot.")
-@click.option("--method", metavar="NAME", help="Of fine-tuning: lora (unless given), qlora or full.")
-@click.option("--busy", "busy_pct", type=float, metavar="PCT", help="How busy the present server is, measured.")
-@click.option("--config", metavar="DIR", help="Prices and instances of DIR; `reference`: the guide's own figures.")
-@click.option("--workload-id", metavar="ID", help="A workload of the configuration.")
-@click.option("--set", "set_name", metavar="NAME", help="A set of workloads of the configuration.")
-@click.option("--cloud", "clouds", multiple=True, help="Look here; aws unless given, `any` for all; again for more.")
-@click.option("--region", "regions", multiple=True, help="Look here; us-east-1 unless given, `any` for all.")
-@click.option("--whole", is_flag=True, help="Pay for whole instances, not for the GPUs the job uses.")
-@click.option("--out", type=PATH, metavar="DIR", help="Write migrate.html, migrate.md and migrate.json there.")
+@click.option("--instance", metavar="NAME", help="Current instance: P5, g6e.12xlarge, ... (or give --gpu).")
+@click.option("--gpu", metavar="NAME", help="Current GPU: h100-sxm5-80gb, L40S, ...")
+@click.option("--gpus", type=int, metavar="N", help="Number of GPUs the job uses; default: 1.")
+@click.option("--workload", metavar="KIND", help="Kind of job: training, fine-tuning or inference.")
+@click.option("--model", metavar="NAME", help="A model from the catalog, such as llama-3.1-70b.")
+@click.option(
+    "--model-size", "size", metavar="SIZE", help="Size class: small, medium, large, massive, or one from --config."
+)
+@click.option("--hours", type=float, metavar="H", help="Hours per month; default: 720.")
+@click.option("--spot/--on-demand", default=None, help="Whether the job runs on spot now and may stay on it.")
+@click.option("--precision", metavar="NAME", help="fp32, fp16, bf16, fp8, int8, ...; default: fp16.")
+@click.option("--priority", metavar="NAME", help="What matters most: cost, performance, balanced or reliability.")
+@click.option("--use-case", metavar="NAME", help="Purpose, such as batch_inference: sets priority and spot.")
+@click.option("--method", metavar="NAME", help="Fine-tuning method: lora (default), qlora or full.")
+@click.option("--busy", "busy_pct", type=float, metavar="PCT", help="Measured utilization of the current server.")
+@click.option(
+    "--config", metavar="DIR", help="Folder with prices and instances; `reference`: GPU Fleet Optimizer's examples."
+)
+@click.option("--workload-id", metavar="ID", help="A workload from the configuration.")
+@click.option("--set", "set_name", metavar="NAME", help="A set of workloads from the configuration.")
+@click.option("--cloud", "clouds", multiple=True, help="Cloud to search; default: aws, `any` for all; repeatable.")
+@click.option(
+    "--region", "regions", multiple=True, help="Region to search; default: us-east-1, `any` for all; repeatable."
+)
+@click.option("--whole", is_flag=True, help="Price whole instances, not only the GPUs the job uses.")
+@click.option("--out", type=PATH, metavar="DIR", help="Folder for migrate.html, migrate.md and migrate.json.")
 @screen_options
 @lake_mode
 def command(screen: Screen, out: Path | None, **given: Any) -> int:
-    """Propose another place to run a job: cost, speed, risk, effort.
+    """Propose a better place for a job: cost, speed, risk, effort.
 
-    Prices are those of the market, with their date, unless --config names others. Every option refused is listed with
-    what would change that. --workload-id and --set take their setups from the configuration; other options change them.
+    Uses dated market prices unless --config names others. Every rejected option is listed with what would change that.
+    --workload-id and --set read their setups from the configuration; other options override them.
     """
     import datetime as dt
 

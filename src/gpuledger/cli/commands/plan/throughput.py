@@ -12,14 +12,14 @@ from gpuledger.errors import InputError
 
 @click.command("throughput")
 @run_options
-@click.option("--micro-batches", type=int, help="Of a training step in each copy.  [default: 8, or 4 a stage]")
-@click.option("--node-gbps", type=float, help="Gb/s a GPU between nodes, one direction.  [default: 400]")
+@click.option("--micro-batches", type=int, help="Micro-batches per step and model copy.  [default: 8, or 4 per stage]")
+@click.option("--node-gbps", type=float, help="Network between nodes, in Gb/s per GPU and direction.  [default: 400]")
 @screen_options
 def command(screen: Screen, asked: Asked, micro_batches: int | None, node_gbps: float | None) -> None:
-    """Say how many tokens a second to expect, as a range.
+    """Estimate tokens per second, as a range.
 
-    A roofline of the catalog's peaks and bandwidths with measured losses; the range is that of models which calibrated
-    nothing. Training: tokens (images) a second. Serving: prompts read, and tokens written by batch.
+    A roofline model from the catalog's peaks and bandwidths, with measured losses. The range comes from models that
+    were not used for calibration. Training: tokens (images) per second. Serving: prefill, and decode by batch size.
     """
     from gpuledger.cli.views.throughput import page
     from gpuledger.plan.fit.encode import plain

@@ -21,13 +21,13 @@ SHOWN = 20
 @price_filters
 @click.option(
     "--sort", "order", type=click.Choice(["gpu", "instance", "tflops", "gb"]), default="gpu", show_default=True,
-    help="Lowest first: dollars a GPU-hour, an instance-hour, a dense bf16 TFLOPS or a GB of memory.",
+    help="Lowest first: dollars per GPU-hour, per instance-hour, per dense bf16 TFLOPS or per GB of memory.",
 )  # fmt: skip
 @click.option(
     "--by", type=click.Choice(["instance", "region", "zone"]), default="instance", show_default=True,
-    help="A row an instance type at its cheapest place, or one a region, or one a zone.",
+    help="One row per instance type (at its cheapest location), per region or per zone.",
 )  # fmt: skip
-@click.option("--limit", type=click.IntRange(0), default=SHOWN, show_default=True, help="So many rows; 0 for all.")
+@click.option("--limit", type=click.IntRange(0), default=SHOWN, show_default=True, help="Rows to show; 0 for all.")
 @lake_option
 @screen_options
 def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit: int, lake_dir: Path) -> None:
@@ -55,7 +55,7 @@ def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit
 command = CommandFolder(
     __name__,
     name="prices",
-    help="Look up what GPUs cost, where, and how old the price is.",
+    help="Look up GPU prices by cloud and region, with their age.",
     invoke_without_command=True,
     callback=_look_up.callback,
     params=_look_up.params,

@@ -17,9 +17,10 @@ from gpuledger.cli.screen import Screen
 @lake_option
 @screen_options
 def command(screen: Screen, filters: dict[str, Any], lake_dir: Path) -> None:
-    """Compare clouds, and spot with on-demand.
+    """Compare prices across clouds, and spot with on-demand.
 
-    One GPU: cheapest of each cloud, spread, and what spot saves. Without --gpu: a row for each GPU of the catalog.
+    For one GPU: the cheapest price of each cloud, the spread, and what spot saves. Without --gpu: one row per catalog
+    GPU.
     """
     from gpuledger.catalog.price_encode import comparison_json
     from gpuledger.catalog.price_spread import compare_prices

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @click.command("update")
 @click.argument("file", type=PATH, required=False)
-@click.option("--list", "show", is_flag=True, help="Show the rates that are stored.")
-@click.option("--remove", is_flag=True, help="Drop all stored rates: list prices count again.")
+@click.option("--list", "show", is_flag=True, help="Show the stored rates.")
+@click.option("--remove", is_flag=True, help="Delete all stored rates and use list prices again.")
 @lake_option
 @screen_options
 def command(screen: Screen, file: Path | None, show: bool, remove: bool, lake_dir: Path) -> None:
-    """Store your own or negotiated rates; they come first.
+    """Store your own or negotiated rates, used before list prices.
 
     FILE is CSV, TOML or JSON with cloud, instance, gpu, count, region, purchase, usd_per_h, price_scope (gpu or
-    instance), as_of and note. It replaces what is stored, whole or not at all.
+    instance), as_of and note. It replaces all stored rates, or changes nothing if it is invalid.
     """
     if (file is not None) + show + remove != 1:
         raise InputError("update takes a FILE, --list or --remove", hint="give one of the three")

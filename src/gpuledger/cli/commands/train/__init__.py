@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from gpuledger.cli.app import CommandFolder
 
-command = CommandFolder(__name__, name="train", help="Ask how well a training job uses its GPUs.")
+command = CommandFolder(__name__, name="train", help="Measure and improve how well training uses its GPUs.")

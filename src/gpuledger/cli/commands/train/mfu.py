@@ -18,15 +18,17 @@ USUAL_SEQUENCE = 4096
 
 
 @click.command("mfu")
-@click.option("--model", "name", metavar="NAME", help="A model of the catalog: gpuledger catalog models lists them.")
+@click.option("--model", "name", metavar="NAME", help="A catalog model; gpuledger catalog models lists them.")
 @click.option("--config", "config_file", type=PATH, help="A Hugging Face config.json instead of --model.")
-@click.option("--tokens-per-s", type=float, help="Tokens trained on a second, all GPUs together.")
-@click.option("--images-per-s", type=float, help="The same for a model that reads images.")
-@click.option("--gpu", "gpu_name", required=True, metavar="NAME", help="The GPU: gpuledger catalog gpus lists them.")
-@click.option("--count", type=int, default=1, show_default=True, help="How many GPUs share the work.")
-@click.option("--precision", default="bf16", show_default=True, help="What the job computes in: bf16, fp8, tf32, ...")
-@click.option("--sequence", type=int, help=f"Tokens a sequence; default {USUAL_SEQUENCE}, or all the model takes.")
-@click.option("--recompute", is_flag=True, help="Activations are computed again: HFU counts that pass, MFU does not.")
+@click.option("--tokens-per-s", type=float, help="Tokens trained per second, all GPUs together.")
+@click.option("--images-per-s", type=float, help="Images trained per second, for an image model.")
+@click.option(
+    "--gpu", "gpu_name", required=True, metavar="NAME", help="A catalog GPU; gpuledger catalog gpus lists them."
+)
+@click.option("--count", type=int, default=1, show_default=True, help="Number of GPUs.")
+@click.option("--precision", default="bf16", show_default=True, help="Compute precision: bf16, fp8, tf32, ...")
+@click.option("--sequence", type=int, help=f"Tokens per sequence; default: {USUAL_SEQUENCE}, or the model's maximum.")
+@click.option("--recompute", is_flag=True, help="Activations are recomputed: counted in HFU, not in MFU.")
 @lake_option
 @screen_options
 def command(
@@ -42,11 +44,11 @@ def command(
     recompute: bool,
     lake_dir: Path,
 ) -> None:
-    """Say the MFU of a training run from its log.
+    """Calculate a training run's MFU from the rate in its log.
 
-    MFU is the model's own FLOP per second over the dense bf16 peak of the GPUs. The share of the peak of the precision
-    in use stands beside it, and the share of what was measured as achievable: by gpuledger calibrate in --lake, else by
-    the catalog.
+    Model FLOPs utilization (MFU) is the model's own FLOP per second divided by the GPUs' dense bf16 peak. Also shown:
+    the share of the peak in the precision used, the share of what was measured as achievable (by gpuledger calibrate
+    in --lake, else by the catalog), and hardware FLOPs utilization (HFU).
     """
     from gpuledger.catalog.gpus import get_gpu
     from gpuledger.cli.views.mfu import parts

@@ -13,13 +13,13 @@ from gpuledger.errors import LakeError, UnknownName
 
 @click.command("report")
 @lake_option
-@click.option("--run", "run_id", metavar="RUN", help="Only this run; default: every run that was measured.")
+@click.option("--run", "run_id", metavar="RUN", help="Only this run; default: all measured runs.")
 @screen_options
 def command(screen: Screen, lake_dir: Path, run_id: str | None) -> None:
-    """Show what meters measured on training loops.
+    """Show what the training meter measured.
 
-    Where each step's time went, MFU, tokens, dollars, joules, the slow rank, and what to change. Needs no torch: the
-    meter keeps its report in the lake, rank by rank.
+    Shows where each step's time went, model FLOPs utilization (MFU), tokens, dollars, joules, the slowest rank and what
+    to change. Works without PyTorch: the meter stores one report per rank in the lake.
     """
     from gpuledger.cli.views.training import as_data, by_run, parts
     from gpuledger.lake.counted import read_counted

@@ -23,22 +23,26 @@ _INTERRUPTED = 130
 @click.command("tune")
 @click.argument("job", metavar="MODULE:JOB")
 @click.option(
-    "--budget", "budget_s", type=float, metavar="S", help="Seconds for all of it, start against winner included."
+    "--budget",
+    "budget_s",
+    type=float,
+    metavar="S",
+    help="Total seconds, including the final comparison with the start.",
 )
-@click.option("--price", metavar="USD", help="Dollars a GPU-hour; without it the market's median of this GPU.")
-@click.option("--only", "axes", multiple=True, metavar="AXIS", help="Try this axis alone; again for more.")
-@click.option("--plan", "plan_file", type=PATH, help="What to try, from this TOML file instead of the shipped one.")
+@click.option("--price", metavar="USD", help="Dollars per GPU-hour; default: the market median for this GPU.")
+@click.option("--only", "axes", multiple=True, metavar="AXIS", help="Tune only this axis; repeatable.")
+@click.option("--plan", "plan_file", type=PATH, help="TOML file with what to try, instead of the built-in plan.")
 @click.option("--out", type=PATH, help="Write the winning settings to this Python file.")
 @screen_options
 def command(
     screen: Screen, job: str, budget_s: float | None, price: str | None, axes: tuple[str, ...],
     plan_file: Path | None, out: Path | None,
 ) -> None:  # fmt: skip
-    """Find the fastest settings of a training job.
+    """Find the fastest settings for a training job.
 
-    MODULE:JOB names a gpuledger.training.job.TrainingJob, as in my_training:job or path/to/file.py:job. Each setting is
-    trained with for a few seconds in turns with what stands, and stays only where it is faster beyond the noise and its
-    loss follows the same curve. Nothing else should run on the GPU meanwhile. Ctrl-C ends it with what was found.
+    MODULE:JOB names a gpuledger.training.job.TrainingJob, as in my_training:job or path/to/file.py:job. Each setting
+    trains for a few seconds, alternating with the current best, and is kept only if it is faster beyond noise and its
+    loss follows the same curve. Keep other work off the GPU meanwhile. Ctrl-C stops and keeps what was found.
     """
     from gpuledger.cli.views.tuning import parts
     from gpuledger.cost.pricing import price_for
