@@ -79,7 +79,8 @@ def test_counters_with_a_label(state: State, line: Line) -> None:
     found = counters(state(line(0, tensor_precision="bf16", **pipes(tensor=0.5, fp32=0.2))))
     vector = 100 * 0.2 * 256 / 4096
     # The counter takes an add for a fused multiply-add, so vector work is a range too.
-    assert found.low == pytest.approx(50 * 0.90 + 0.45 * vector, rel=1e-3)
+    # How full the SMs are is not recorded: tiles may be half empty, 0.68 of what the pipe can do.
+    assert found.low == pytest.approx(50 * 0.68 + 0.45 * vector, rel=1e-3)
     assert found.middle == pytest.approx(50 * 0.95 + vector, rel=1e-3)
     assert found.high == pytest.approx(50 * 1.00 + 1.03 * vector, rel=1e-3)
     assert (found.evidence, found.note) == ("counters", "")
@@ -89,10 +90,10 @@ def test_counters_of_the_tensor_pipe_alone_are_a_lower_bound(state: State, line:
     found = counters(state(line(0, **pipes(tensor=0.5))))
     assert "only the tensor pipe is recorded: a lower bound" in found.note
     assert "tf32 to fp8" in found.note
-    # tf32 runs at half the rate of bf16 and fp8 at twice it; one issue ratio, at least 0.9, holds for all of the work.
-    assert found.low == pytest.approx(50 / 2 * 0.9, rel=1e-3)
+    # tf32 runs at half the rate of bf16 and fp8 at twice it; SM activity, which would narrow it, is not recorded.
+    assert found.low == pytest.approx(50 / 2 * 0.68, rel=1e-3)
     assert found.middle == pytest.approx(50 * 0.95, rel=1e-3)
-    assert found.high == pytest.approx(50 * 2 * 0.9, rel=1e-3)
+    assert found.high == pytest.approx(50 * 2 * 1.0, rel=1e-3)
 
 
 def test_the_high_end_holds_the_vector_work_that_may_hide(state: State, line: Line) -> None:

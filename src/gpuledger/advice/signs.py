@@ -89,6 +89,11 @@ def runs_in_fp32(case: Case, limits: Limits) -> str | None:
     )
 
 
+def guessed(case: Case) -> str:
+    """The range of gains: where neither counters nor the job show the precision, there may be nothing to gain."""
+    return "" if case.by_counters or case.precision is not None else "guessed"
+
+
 def _off_the_tensor_pipe(case: Case, limits: Limits) -> str | None:
     tensor, fp32 = case.signals.tensor_ratio, case.signals.fp32_ratio
     if tensor is None or (fp32 is None and case.klass != "compute-bound"):

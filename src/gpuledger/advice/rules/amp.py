@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, python
-from gpuledger.advice.signs import runs_in_fp32, runs_in_tf32
+from gpuledger.advice.signs import guessed, runs_in_fp32, runs_in_tf32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -38,7 +38,11 @@ def when(case: Case, limits: Limits) -> Reason | None:
     if sign := runs_in_tf32(case):
         return Reason(f"{sign}; 16 bits do twice the work", variant="tf32")
     sign = runs_in_fp32(case, limits)
-    return Reason(f"{sign}; {case.gpu.name} does {_times(case.gpu)} the fp32 work in fp16") if sign else None
+    return (
+        Reason(f"{sign}; {case.gpu.name} does {_times(case.gpu)} the fp32 work in fp16", variant=guessed(case))
+        if sign
+        else None
+    )
 
 
 def _times(gpu: Gpu) -> str:

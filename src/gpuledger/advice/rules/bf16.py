@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, python
-from gpuledger.advice.signs import runs_in_fp32, runs_in_tf32
+from gpuledger.advice.signs import guessed, runs_in_fp32, runs_in_tf32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -36,4 +36,4 @@ def when(case: Case, limits: Limits) -> Reason | None:
     if sign := runs_in_tf32(case):
         return Reason(f"{sign}; BF16 does twice the work", variant="tf32")
     sign = runs_in_fp32(case, limits)
-    return Reason(f"{sign}; {case.gpu.name} has BF16 tensor cores") if sign else None
+    return Reason(f"{sign}; {case.gpu.name} has BF16 tensor cores", variant=guessed(case)) if sign else None

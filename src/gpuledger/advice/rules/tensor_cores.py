@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, pct, python
-from gpuledger.advice.signs import REDUCED, runs_in_fp32
+from gpuledger.advice.signs import REDUCED, guessed, runs_in_fp32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -40,4 +40,6 @@ def when(case: Case, limits: Limits) -> Reason | None:
             f"the job says {case.precision}, yet the tensor pipe is active {pct(tensor)} of the time: odd sizes"
         )
     sign = runs_in_fp32(case, limits)
-    return Reason(f"{sign}; {case.gpu.name} has TF32") if sign and "tf32" in case.gpu.peak_tflops else None
+    if not sign or "tf32" not in case.gpu.peak_tflops:
+        return None
+    return Reason(f"{sign}; {case.gpu.name} has TF32", variant=guessed(case))
