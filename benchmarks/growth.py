@@ -28,7 +28,8 @@ from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake, write_atomically
 from gpuledger.lake.manifest import Manifest
 from gpuledger.ledger.daily import fold_old
-from gpuledger.ledger.engine import post_lake, rules_fingerprint
+from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.posting import empty_tables
 from gpuledger.ledger.store import DayWriter, Ledger, PostedDay
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet

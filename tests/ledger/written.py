@@ -15,7 +15,8 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines, posting, spells
-from gpuledger.ledger.engine import post_lake, rules_fingerprint
+from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.store import Ledger, LedgerManifest, PostedDay
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, day_start_ms, utc_day
 

@@ -35,7 +35,7 @@ def idle_by_hour(lake: Lake, scope: Scope, case_of: Mapping[Key, int]) -> dict[i
     books = Books(lake, scope)
     sums = np.zeros((max(case_of.values()) + 1, HOURS_PER_DAY, 2), dtype=np.int64)
     day, spells = None, Rows()
-    for day_ms, rows in books.blocks(_LABELS, ("observed_ms", *IDLE)):
+    for day_ms, rows in books.blocks(_LABELS, ("first_ms", "last_ms", "observed_ms", *IDLE)):
         if day_ms != day:
             day, spells = day_ms, books.spells_of(day_ms)
         owned = _by_owner(rows, books, case_of)

@@ -34,7 +34,8 @@ _PASSED_ON = (
 )
 NUMBERS = tuple(
     dict.fromkeys((
-        *_PASSED_ON, *IDLE, *WAITS, "pif_ms", "pif_uj", "active_pif_ms", "active_pif_uj", *ACTIVITY, *CONDITIONS,
+        "first_ms", "last_ms", *_PASSED_ON, *IDLE, *WAITS, "pif_ms", "pif_uj", "active_pif_ms", "active_pif_uj",
+        *ACTIVITY, *CONDITIONS,
     ))
 )  # fmt: skip
 

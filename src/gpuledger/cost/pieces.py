@@ -85,7 +85,7 @@ def read_devices(books: Books) -> list[Device]:
     """Every device of the lake, in order."""
     everything = Books(books.lake, Scope())
     seen = Accumulator(most=("last_ms",), least=("first_ms",))
-    for _, rows in everything.blocks(_FACTS, ()):
+    for _, rows in everything.blocks(_FACTS, ("first_ms", "last_ms")):
         seen.add([*(rows[c] for c in (*schema.DEVICE, *_FACTS))], {c: rows[c] for c in ("first_ms", "last_ms")})
     keys, ends = seen.total()
     if not keys:

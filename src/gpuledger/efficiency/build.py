@@ -30,7 +30,7 @@ from gpuledger.efficiency.roi import roi
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.efficiency.trend import trends
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.engine import rules_fingerprint
+from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.idle import longest_idle_ms
 from gpuledger.ledger.read.rollup import hour_lines, quiet_spells, read_accounts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,12 +11,10 @@ from msgspec.structs import replace
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import merge_day
-from gpuledger.ledger import lines
 from gpuledger.ledger.day import DayDone, DayTask, Progress, post_day
-from gpuledger.ledger.facts import facts_fingerprint
+from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.store import Ledger, PostedDay, part_ids, stale_devices
 from gpuledger.ledger.worker import in_processes
-from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 # Below this many samples, starting processes costs more than they save.
@@ -32,12 +29,6 @@ class PostingResult:
     days_clean: int = 0
     samples: int = 0
     conflicts: int = 0
-
-
-def rules_fingerprint(limits: Thresholds) -> str:
-    """Changes when a limit or a fact of a GPU changes that posting uses, so that days with samples are posted again."""
-    text = f"{lines.version()} {schema.version()} {limits.fingerprint()} {facts_fingerprint()}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def post_lake(

@@ -9,10 +9,13 @@ import msgspec
 import numpy as np
 
 from gpuledger.catalog.gpus import find_gpu, load_gpus
+from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.batch import Batch, as_dictionary
+from gpuledger.ledger import lines
 from gpuledger.physics.evidence import PipeRates, pipe_rates
 from gpuledger.physics.pipes import pipe_facts
 from gpuledger.physics.row_facts import KindFacts, RowFacts, state_rules
+from gpuledger.telemetry import schema
 from gpuledger.units import PPM, Unknown
 
 _PIPES = ("tensor", "hmma", "imma", "dfma", "fp32", "fp16", "fp64")
@@ -76,3 +79,9 @@ def facts_fingerprint() -> str:
     known = {name.casefold(): _facts(name, None) for gpu in load_gpus().values() for name in gpu.spellings()}
     content = msgspec.json.encode([known, state_rules(), pipe_facts()], order="sorted")
     return hashlib.sha256(content).hexdigest()[:16]
+
+
+def rules_fingerprint(limits: Thresholds) -> str:
+    """Changes when a limit or a fact of a GPU changes that posting uses, so that days with samples are posted again."""
+    text = f"{lines.version()} {schema.version()} {limits.fingerprint()} {facts_fingerprint()}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

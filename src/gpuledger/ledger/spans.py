@@ -78,7 +78,7 @@ class Pieces:
 
     def of(self, values: np.ndarray) -> np.ndarray:
         """Per-sample values, one for each piece."""
-        return values if self.row is None else values[self.row]
+        return values if self.row is None else values.take(self.row)  # a third faster than an index
 
     def opening(self, marked: np.ndarray) -> np.ndarray:
         """Per-sample marks, each on the piece that opens its sample."""
@@ -103,9 +103,10 @@ class Pieces:
 
     def take(self, order: np.ndarray) -> Pieces:
         """The pieces in another order."""
-        row = order if self.row is None else self.row[order]
-        opens = None if self.opens is None else self.opens[order]
-        return Pieces(row, self.hour[order], self.low_ms[order], self.high_ms[order], self.ms[order], opens)
+        row = order if self.row is None else self.row.take(order)
+        opens = None if self.opens is None else self.opens.take(order)
+        hour, low, high, ms = (values.take(order) for values in (self.hour, self.low_ms, self.high_ms, self.ms))
+        return Pieces(row, hour, low, high, ms, opens)
 
 
 def median_step(at_ms: np.ndarray) -> int:

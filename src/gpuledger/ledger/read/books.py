@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,6 @@ from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
-from gpuledger.ledger.day import post_clipped
 from gpuledger.ledger.read.columns import Names, Rows, Wanted, joined, kept, read_files, read_groups, table_rows
 from gpuledger.ledger.read.scope import Scope, namespace_name, nothing_found, nothing_posted
 from gpuledger.ledger.spans import Clip
@@ -82,25 +82,41 @@ class Books:
         """
         texts = dict.fromkeys((*labels, *schema.DEVICE, *(OWNER if self.scope.names_owners else ())))
         wanted = Wanted(
-            {name: self.names[name] for name in texts}, tuple(dict.fromkeys((*_EDGES, *numbers))), tuple(maybe)
+            {name: self.names[name] for name in texts}, tuple(dict.fromkeys((*self._edges(), *numbers))), tuple(maybe)
         )
         with self._reading():
-            for posted in self._posted:
-                for rows, whole in self._day(posted, wanted, hourly):
-                    found = self._owned(self._cut(posted, rows, wanted, whole), owners)
-                    if len(found["hour_ms"]):
-                        yield day_start_ms(posted.day), found
+            for posted, rows, whole in self._rows(wanted, hourly):
+                found = self._owned(self._cut(posted, rows, wanted, whole), owners)
+                if len(found["hour_ms"]):
+                    yield day_start_ms(posted.day), found
 
-    def _day(self, posted: PostedDay, wanted: Wanted, hourly: Collection[int] | bool) -> Iterator[tuple[Rows, bool]]:
-        """The rows of one day, and whether they are added up by day."""
+    def _edges(self) -> tuple[str, ...]:
+        """What tells when a line is; its first and last instant matter where the window may cut it."""
+        cut = self.scope.since_ms is not None or self.scope.until_ms is not None
+        return _EDGES if cut else ("hour_ms", "grain_ms")
+
+    def _rows(self, wanted: Wanted, hourly: Collection[int] | bool) -> Iterator[tuple[PostedDay, Rows, bool]]:
+        """The rows of all days, each with its day and whether they are added up by day; read ahead over days."""
+        of_file: dict[str, tuple[PostedDay, bool]] = {}
+        for posted in self._posted:
+            whole = self._by_day(posted, hourly)
+            table = DAYS if whole else "lines"
+            of_file |= {str(f): (posted, whole) for f in self._ledger.files_of(posted, table)}
+        wide = len(wanted.columns) > _WIDE
+        for in_pieces, files in groupby(of_file, key=lambda f: wide and not of_file[f][1]):
+            read = read_groups if in_pieces else read_files
+            for file, rows in read(files, wanted):
+                posted, whole = of_file[file]
+                yield posted, rows, whole
+
+    def _by_day(self, posted: PostedDay, hourly: Collection[int] | bool) -> bool:
+        """Whether the lines of a day may be read added up: nobody asks for its hours, and no edge falls within it."""
         start = day_start_ms(posted.day)
-        fine = hourly if isinstance(hourly, bool) else start in hourly
-        edges = (self.scope.since_ms, self.scope.until_ms)
-        whole = not fine and posted.daily and not any(e is not None and start < e < start + MS_PER_DAY for e in edges)
-        files = [str(f) for f in self._ledger.files_of(posted, DAYS if whole else "lines")]
-        read = read_files if whole or len(wanted.columns) <= _WIDE else read_groups
-        for _, rows in read(files, wanted):
-            yield rows, whole
+        if not posted.daily or (hourly if isinstance(hourly, bool) else start in hourly):
+            return False
+        return not any(
+            e is not None and start < e < start + MS_PER_DAY for e in (self.scope.since_ms, self.scope.until_ms)
+        )
 
     def _cut(self, posted: PostedDay, rows: Rows, wanted: Wanted, whole: bool) -> Rows:
         """The rows within the window."""
@@ -142,6 +158,8 @@ class Books:
 
     def _posted_again(self, posted: PostedDay, clips: Sequence[Clip]) -> pa.Table | None:
         """The lines of some periods posted from their samples; None where that cannot be done."""
+        from gpuledger.ledger.day import post_clipped  # seldom needed, and it loads all of posting
+
         return post_clipped(self.lake, posted, self._limits or load_thresholds(), clips)
 
     def _owned(self, rows: Rows, only: bool) -> Rows:

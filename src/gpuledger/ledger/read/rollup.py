@@ -78,7 +78,7 @@ def state_codes(names: Names, codes: np.ndarray) -> np.ndarray:
 
 def read_accounts(books: Books) -> AccountSums:
     """The accounts of everyone in scope; an error where there is not one line."""
-    numbers = tuple(dict.fromkeys((*_SUMS, *ACTIVITY, *CONDITIONS)))
+    numbers = tuple(dict.fromkeys(("first_ms", "last_ms", *_SUMS, *ACTIVITY, *CONDITIONS)))
     accounts = Accumulator(most=("last_ms", *HOTTEST), least=("first_ms",))
     seen, days = Accumulator(most=("last_ms",), least=("first_ms",)), Accumulator(most=("last_ms",))
     held = Accumulator()
