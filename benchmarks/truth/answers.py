@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from front_door import ask, take_in
+
 from recording import BadRecording, Recording, Row, Track, write_telemetry
 
 PRECISIONS = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "fp32", "float64": "fp64"}

@@ -27,8 +27,9 @@ from typing import Any
 
 from bouncing import DUTIES, PERIODS_S, RATES_HZ, UTIL_PERIOD_S, Load, sampled
 from front_door import CommandFailed, ask, take_in
-from recording import BadRecording, Row, Track, read_recording, write_telemetry
 from schedules import RECORDINGS, START_S, pool_of
+
+from recording import BadRecording, Row, Track, read_recording, write_telemetry
 
 BAR_PCT, WAITS_FROM, LONG_WAIT_S, IDLE_FOUND = 95.0, 0.15, 30.0, 0.8
 LOADING = ("num-workers", "dali", "prefetch", "pin-memory", "persistent-workers", "h2d-overlap")

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from front_door import CommandFailed, ask, gpuledger, take_in
+
 from recording import BadRecording, Row, Track, read_recording, write_telemetry
 
 HERE = Path(__file__).parent

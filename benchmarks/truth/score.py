@@ -23,6 +23,7 @@ from typing import Any
 import score_tables
 from answers import Answer, by_file, by_formula, by_gpuledger, precision_of, recorded, tracks
 from front_door import CommandFailed
+
 from recording import BadRecording, Recording, read_recording, write_telemetry
 
 # The pipe is active for padding too, and an add counts as a fused multiply-add: held to the range only.

@@ -24,8 +24,9 @@ ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "benchmarks" / "truth"))
 
 from bouncing import Load, sampled  # noqa: E402
-from recording import Row, Track, read_recording, write_telemetry  # noqa: E402
 from schedules import START_S, STEP_S, pool_of, stamped  # noqa: E402
+
+from recording import Row, Track, read_recording, write_telemetry  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
 WINDOWS = json.loads((DATA / "h200_windows.json").read_text(encoding="utf-8"))

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from bouncing import AMOUNTS, Load, levels, sampled
 from grid import FULL, WAITING, Cell, accepted_of, cells, judge
-from recording import COUNTERS
 from schedules import pool_of
+
+from recording import COUNTERS
 
 LOAD = "lm_train_bf16_b16"
 # A part of the grid in benchmarks/truth/grid.py: short and long waits, few and many, resolved and not.
