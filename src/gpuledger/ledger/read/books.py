@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
@@ -158,9 +159,10 @@ class Books:
 
     def _posted_again(self, posted: PostedDay, clips: Sequence[Clip]) -> pa.Table | None:
         """The lines of some periods posted from their samples; None where that cannot be done."""
-        from gpuledger.ledger.day import post_clipped  # seldom needed, and it loads all of posting
-
-        return post_clipped(self.lake, posted, self._limits or load_thresholds(), clips)
+        found = _posted_again(str(self.lake.root), posted, self._limits or load_thresholds(), tuple(clips))
+        if found is None:
+            _posted_again.cache_clear()  # the next to ask may find the samples again
+        return found
 
     def _owned(self, rows: Rows, only: bool) -> Rows:
         if not self.scope.names_owners:
@@ -210,6 +212,17 @@ class Books:
     def nothing_found(self) -> InputError:
         """The error for a scope without a line."""
         return nothing_found(self.lake, self.scope)
+
+
+@lru_cache(maxsize=8)
+def _posted_again(root: str, posted: PostedDay, limits: Thresholds, clips: tuple[Clip, ...]) -> pa.Table | None:
+    """Each part of a day is posted again once, however many statements and pieces of the day ask for it.
+
+    What was posted names the parts of the lake it rests on, so an answer never outlives them.
+    """
+    from gpuledger.ledger.day import post_clipped  # seldom needed, and it loads all of posting
+
+    return post_clipped(Lake(root), posted, limits, clips)
 
 
 def _in_proportion(rows: Rows, wanted: Wanted, since: int | None, until: int | None) -> Rows:
