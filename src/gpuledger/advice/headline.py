@@ -34,8 +34,8 @@ def unrated_note(cost: CostStatement, recommendations: Sequence[Recommendation],
     else:
         what = f"{100 * ratio:.0f} % of the bill (${cost.dollars.unrated_usd:,.2f}) is unrated"
     step = next((r for r in recommendations if r.id == RECORD), None)
-    todo = "" if step is None else f" Next step: {step.title}: {step.why}."
-    return f"{what}: busy, but the evidence cannot tell whether the time did work.{todo}"
+    todo = "" if step is None else f" Next step: {step.title[:1].lower()}{step.title[1:]}; {step.why}."
+    return f"{what}: busy, but the evidence does not show whether it did work.{todo}"
 
 
 def _unrated_ratio(cost: CostStatement) -> float:

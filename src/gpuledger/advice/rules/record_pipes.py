@@ -42,7 +42,7 @@ python -c "from importlib.resources import files; print(files('gpuledger.catalog
 
 @advise(
     "record-pipes",
-    title="Record what rates the unrated time",
+    title="Record the counters that are missing",
     lever=None,
     effort=Effort("small", 2),
     change=CHANGE,
@@ -70,6 +70,6 @@ def _missing(case: Case) -> tuple[str, Snippet] | None:
     if not fields or vendor != "nvidia":
         return None
     if len(fields) < len(_PIPES):
-        return f"{', '.join(fields)} not recorded, so work on those pipes cannot be seen", CHANGE
+        return f"work on these pipes is not recorded: {', '.join(fields)}", CHANGE
     power = ", and no power" if signals.power_ratio is None else ""
     return f"no pipe counters are recorded{power}", CHANGE
