@@ -112,16 +112,19 @@ def whole(values: np.ndarray, factor: float = 1.0) -> np.ndarray:
     return np.rint(out, out=out)
 
 
-def add_states(sums: Sums, state: np.ndarray, memory: np.ndarray, busy: np.ndarray | None) -> None:
+def add_states(
+    sums: Sums, state: np.ndarray, memory: Callable[[], np.ndarray], busy: np.ndarray | None
+) -> None:
     """Idle time by how memory stood, unstated time, and the busy part of what is active."""
     out = sums.out
     # Each line holds one state, so that of its first row is the state of all.
     of_line = state[sums.rows.starts]
     out["unstated_ms"] = np.where(of_line == State.UNSTATED, sums.observed, 0.0)
     idle = of_line == State.IDLE
-    for code, name in enumerate(("idle_ms", "idle_held_ms", "idle_unknown_ms")):
-        if idle.any():
-            out[name] = np.where(idle, sums.over_time((memory == code).astype(np.float64)), 0.0)
+    if idle.any():
+        stands = memory()
+        for code, name in enumerate(("idle_ms", "idle_held_ms", "idle_unknown_ms")):
+            out[name] = np.where(idle, sums.over_time((stands == code).astype(np.float64)), 0.0)
     if busy is not None:
         share = ppm(busy)
         share[np.isnan(share)] = 0.0

@@ -128,7 +128,10 @@ def _post_block(
     rows = Rows(spread, silent, pieces.ms.astype(np.float64), starts, line, pieces.of(limit_w))
     sums = Sums(rows)
     here = pieces.of(state)
-    measures.add_states(sums, here, pieces.of(judged.memory), None if judged.busy is None else pieces.of(judged.busy))
+    busy = judged.busy
+    if busy is not None:
+        busy = spread["engine_ratio"] if busy is readings.get("engine_ratio") else pieces.of(busy)
+    measures.add_states(sums, here, lambda: pieces.of(judged.memory), busy)
     if waits is not None:
         opens = pieces.opening(stamps.per_row(waits.opens))
         measures.add_waits(sums, here, pieces.of(stamps.per_row(waits.length)), opens & (here == State.WAIT))

@@ -211,9 +211,14 @@ def _by_share(state: np.ndarray, matrix: np.ndarray, vector: np.ndarray, reading
     some = ~(no_matrix & no_vector)
     if not some.any():
         return
-    matrix, vector = np.nan_to_num(matrix), np.nan_to_num(vector)
-    compute, dram = matrix + vector, readings.get("dram_ratio")
-    found = np.where(matrix >= vector, np.int8(State.MATRIX), np.int8(State.VECTOR))
+    dram = readings.get("dram_ratio")
+    if no_vector.all():  # as most exporters leave it
+        compute = np.nan_to_num(matrix)
+        found = np.full(len(state), State.MATRIX, np.int8)
+    else:
+        matrix, vector = np.nan_to_num(matrix), np.nan_to_num(vector)
+        compute = matrix + vector
+        found = np.where(matrix >= vector, np.int8(State.MATRIX), np.int8(State.VECTOR))
     top = compute
     if dram is not None:
         memory = np.nan_to_num(dram)
