@@ -86,7 +86,7 @@ BEFORE = {"limit_mw": "board_mw"}
 def as_now(table: pa.Table) -> pa.Table:
     """Lines of an older format with the columns of this one; columns it lacked are zero or NULL."""
     if table.column_names == arrow_schema().names:
-        return table
+        return table.cast(arrow_schema())
     arrays = []
     for field in arrow_schema():
         there = field.name if field.name in table.column_names else BEFORE.get(field.name, field.name)
