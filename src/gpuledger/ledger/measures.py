@@ -112,9 +112,7 @@ def whole(values: np.ndarray, factor: float = 1.0) -> np.ndarray:
     return np.rint(out, out=out)
 
 
-def add_states(
-    sums: Sums, state: np.ndarray, memory: Callable[[], np.ndarray], busy: np.ndarray | None
-) -> None:
+def add_states(sums: Sums, state: np.ndarray, memory: Callable[[], np.ndarray], busy: np.ndarray | None) -> None:
     """Idle time by how memory stood, unstated time, and the busy part of what is active."""
     out = sums.out
     # Each line holds one state, so that of its first row is the state of all.
