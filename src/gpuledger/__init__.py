@@ -2,7 +2,7 @@
 
 The rooms, each of which uses only those above it:
 
-    errors, units, registry   what can go wrong, in which unit, who can do it
+    errors, units, registry, encode   what can go wrong, in which unit, who can do it, how it is written as JSON
     catalog       facts as files: GPUs, models, offers, thresholds, each figure with its source
     telemetry     what a GPU reports: columns, sources, a synthetic fleet
     physics       what readings mean: states, work by pipe, behavior, causes

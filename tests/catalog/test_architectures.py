@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuledger.catalog.architectures import IssueRatio, check, issue_ratio
 from gpuledger.catalog.gpus import load_gpus
+from gpuledger.catalog.gpus.architectures import IssueRatio, check, issue_ratio
 from gpuledger.errors import FactError
 from gpuledger.units import Unknown
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.catalog.gpu_facts import Gpu
 from gpuledger.catalog.gpus import find_gpu, get_gpu, load_gpus
+from gpuledger.catalog.gpus.facts import Gpu
 from gpuledger.errors import FactError, FileFault, UnknownName
 from gpuledger.units import Unknown
 

@@ -10,7 +10,7 @@ import pytest
 import gpuledger
 from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.gpus import load_gpus
-from gpuledger.catalog.mig import compute_slices, slices_of
+from gpuledger.catalog.gpus.mig import compute_slices, slices_of
 from gpuledger.units import Unknown
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from gpuledger.catalog.model_configs import model_from_config, model_types
 from gpuledger.catalog.models import get_model
+from gpuledger.catalog.models.configs import model_from_config, model_types
 from gpuledger.errors import FactError, FileFault
 
 LLAMA = {

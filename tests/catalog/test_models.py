@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpuledger.catalog.model_params import active_params, params_by_part, total_params
 from gpuledger.catalog.models import (
     PARAMS_TOLERANCE_RATIO,
     DiffusionShape,
@@ -13,6 +12,7 @@ from gpuledger.catalog.models import (
     get_model,
     load_models,
 )
+from gpuledger.catalog.models.params import active_params, params_by_part, total_params
 from gpuledger.errors import FactError, UnknownName
 from gpuledger.units import Unknown
 

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from gpuledger.catalog.model_configs import model_from_config  # noqa: E402
+from gpuledger.catalog.models.configs import model_from_config  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.catalog.own_rates import COLUMNS, Rate, doubts, read_rates
+from gpuledger.catalog.prices.own_rates import COLUMNS, Rate, doubts, read_rates
 from gpuledger.errors import FactError, FileFault, InputError
 from gpuledger.units import Unknown
 

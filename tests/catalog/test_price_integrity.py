@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.catalog import offers
-from gpuledger.catalog.offers import Offer, facts, load_offers
+from gpuledger.catalog.prices import offers
+from gpuledger.catalog.prices.offers import Offer, facts, load_offers
 from gpuledger.units import Unknown
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "prices"

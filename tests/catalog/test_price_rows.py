@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.catalog.offers import Offer, facts, load_offers
-from gpuledger.catalog.own_rates import Rate
-from gpuledger.catalog.price_rows import PriceRow, Wanted, price_rows
+from gpuledger.catalog.prices.offers import Offer, facts, load_offers
+from gpuledger.catalog.prices.own_rates import Rate
+from gpuledger.catalog.prices.rows import PriceRow, Wanted, price_rows
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.units import Unknown
 

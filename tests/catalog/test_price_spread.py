@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.catalog.offers import Offer, load_offers
-from gpuledger.catalog.price_rows import Wanted
-from gpuledger.catalog.price_spread import Spread, compare_prices, spot_cuts, spot_saving
+from gpuledger.catalog.prices.offers import Offer, load_offers
+from gpuledger.catalog.prices.rows import Wanted
+from gpuledger.catalog.prices.spread import Spread, compare_prices, spot_cuts, spot_saving
 from gpuledger.units import Unknown
 
 TODAY = dt.date(2026, 11, 15)

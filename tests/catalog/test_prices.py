@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.catalog import offers, prices
-from gpuledger.catalog.offers import Offer, accelerators, gpu_meant, load_offers
-from gpuledger.catalog.prices import age_days, find_offers, instance_price, market_price
+from gpuledger.catalog import prices
+from gpuledger.catalog.prices import age_days, find_offers, instance_price, market_price, offers
+from gpuledger.catalog.prices.offers import Offer, accelerators, gpu_meant, load_offers
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.units import Unknown, day_start_ms
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuledger.catalog.mig import Slice, slices_of, smallest_slice, source
+from gpuledger.catalog.gpus.mig import Slice, slices_of, smallest_slice, source
 from gpuledger.units import Unknown
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.catalog.own_rates import Rate, read_rates
+from gpuledger.catalog.prices.own_rates import Rate, read_rates
 from gpuledger.cost.inventory import Paid
 from gpuledger.cost.own_prices import drop_rates, load_own, load_rates, own_file, store_rates
 from gpuledger.cost.pricing import Price, PriceChoice, price_for

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.needs import Need
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.catalog.offers import Offer
-from gpuledger.catalog.own_rates import Rate
+from gpuledger.catalog.prices.offers import Offer
+from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.ledger.read.scope import Scope

@@ -9,7 +9,7 @@ import pytest
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.needs import PIPES_NOT_RECORDED, Need
 from gpuledger.catalog.gpus import get_gpu, load_gpus
-from gpuledger.catalog.offers import Offer
+from gpuledger.catalog.prices.offers import Offer
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.plan.move.carry import Misfit, other_gpu, same_gpu, slice_for
 from gpuledger.plan.move.demand import Load

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.catalog.offers import Offer
-from gpuledger.catalog.own_rates import Rate
+from gpuledger.catalog.prices.offers import Offer
+from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.errors import UnknownName
 from gpuledger.plan.offers import ANY_REGION, market_options
 from gpuledger.units import Unknown

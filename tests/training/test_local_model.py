@@ -6,8 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gpuledger.catalog.model_shapes import TransformerShape  # noqa: E402
 from gpuledger.catalog.models import get_model  # noqa: E402
+from gpuledger.catalog.models.shapes import TransformerShape  # noqa: E402
 from gpuledger.errors import DeviceError, InputError  # noqa: E402
 from gpuledger.training.local_model import open_model, open_shape  # noqa: E402
 from gpuledger.training.torch_llama import EPS, ROPE_BASE, Llama, random_weights  # noqa: E402

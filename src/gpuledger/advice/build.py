@@ -20,7 +20,7 @@ from gpuledger.advice.roi import roi_priced
 from gpuledger.advice.statement import AuditStatement, RoiPriced
 from gpuledger.advice.stretches import read_stretches
 from gpuledger.advice.totals import combine_cases, total
-from gpuledger.catalog.offers import Offer
+from gpuledger.catalog.prices.offers import Offer
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Money, statement_and_bill
 from gpuledger.cost.inventory import Inventory, read_inventory

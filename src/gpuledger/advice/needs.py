@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuledger.catalog.gpu_facts import VECTOR_PRECISIONS
 from gpuledger.catalog.gpus import Gpu
+from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.units import Unknown
 
 Pipe = Literal["tensor", "fp32", "fp64"]

@@ -10,9 +10,9 @@ from gpuledger.advice.gains import Range
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.needs import MATTERS_FROM_RATIO, Filled, Need, filled
 from gpuledger.catalog.gpus import Gpu, load_gpus
-from gpuledger.catalog.offers import load_offers
-from gpuledger.catalog.price_spread import quantile, spot_cuts
 from gpuledger.catalog.prices import MarketPrice, market_price
+from gpuledger.catalog.prices.offers import load_offers
+from gpuledger.catalog.prices.spread import quantile, spot_cuts
 from gpuledger.units import Unknown
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.catalog.offers import PRICE_RANGE, Offer, plausible_usd_per_h
+from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, plausible_usd_per_h
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.analysis import post, since_ms
 from gpuledger.cli.drawing import with_charts

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuledger.catalog.offers import load_offers
+from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.cli.failures import BAD_INPUT, tell
 from gpuledger.cli.figures import count
 from gpuledger.cost.own_prices import load_own

@@ -137,7 +137,7 @@ def _asked(
 
 
 def _read(config: Path | None) -> Model:
-    from gpuledger.catalog.model_configs import model_from_config
+    from gpuledger.catalog.models.configs import model_from_config
 
     assert config is not None
     return model_from_config(config)

@@ -13,7 +13,7 @@ from gpuledger.cli.options import Command
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
-    from gpuledger.catalog.price_rows import Wanted
+    from gpuledger.catalog.prices.rows import Wanted
 
 
 def price_filters(command: Command) -> Command:
@@ -38,7 +38,7 @@ def price_filters(command: Command) -> Command:
 
 def wanted_of(filters: dict[str, Any]) -> Wanted:
     """The filters, checked."""
-    from gpuledger.catalog.price_rows import Wanted
+    from gpuledger.catalog.prices.rows import Wanted
 
     text, purchase = filters["max_price"], filters["purchase"]
     try:

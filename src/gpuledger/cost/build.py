@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from gpuledger.catalog.offers import Offer
+from gpuledger.catalog.prices.offers import Offer
 from gpuledger.cost import figures, words
 from gpuledger.cost.billing import Asked, Charged, charge_window
 from gpuledger.cost.charges import group, row_of

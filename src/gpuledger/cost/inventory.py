@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from gpuledger.catalog.files import data_dir
-from gpuledger.catalog.offers import PRICE_RANGE, plausible_usd_per_h
+from gpuledger.catalog.prices.offers import PRICE_RANGE, plausible_usd_per_h
 from gpuledger.errors import FactError, FileFault, map_os_error, nearest
 from gpuledger.units import MS_PER_S, utc
 

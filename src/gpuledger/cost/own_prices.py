@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from gpuledger.catalog.offers import Offer
-from gpuledger.catalog.own_rates import Rate
+from gpuledger.catalog.prices.offers import Offer
+from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.layout import Lake, write_atomically
 

@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuledger.catalog.gpus import find_gpu, get_gpu
-from gpuledger.catalog.offers import PRICE_RANGE, Offer, Purchase, plausible_usd_per_h
 from gpuledger.catalog.prices import MarketPrice, find_offers, instance_price, market_price, price_over
+from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, Purchase, plausible_usd_per_h
 from gpuledger.cost.inventory import Paid
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.units import Unknown

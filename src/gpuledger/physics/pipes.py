@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from gpuledger.catalog.architectures import issue_ratio
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.catalog.gpu_facts import PEAK_TOLERANCE_RATIO
 from gpuledger.catalog.gpus import Gpu
+from gpuledger.catalog.gpus.architectures import issue_ratio
+from gpuledger.catalog.gpus.facts import PEAK_TOLERANCE_RATIO
 from gpuledger.units import Unknown
 
 Values = Any  # a number or an array of them

@@ -14,9 +14,9 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuledger.catalog.gpus import Gpu, get_gpu, load_gpus
-from gpuledger.catalog.offers import Offer, PriceScope, load_offers
-from gpuledger.catalog.own_rates import OWN_CLOUD, replaced
-from gpuledger.catalog.price_spread import quantile, spot_cuts
+from gpuledger.catalog.prices.offers import Offer, PriceScope, load_offers
+from gpuledger.catalog.prices.own_rates import OWN_CLOUD, replaced
+from gpuledger.catalog.prices.spread import quantile, spot_cuts
 from gpuledger.units import Unknown
 
 Purchase = Literal["on-demand", "spot"]

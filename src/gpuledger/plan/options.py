@@ -12,8 +12,8 @@ import msgspec
 
 from gpuledger.catalog.files import Fact
 from gpuledger.catalog.gpus import Gpu, find_gpu, load_gpus
-from gpuledger.catalog.offers import facts as price_facts
-from gpuledger.catalog.offers import load_offers
+from gpuledger.catalog.prices.offers import facts as price_facts
+from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.plan.guide.config import Config
 from gpuledger.plan.guide.facts import migrate_facts
 from gpuledger.plan.guide.schema import Instance

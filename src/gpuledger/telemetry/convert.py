@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gpuledger.catalog.mig import compute_slices
+from gpuledger.catalog.gpus.mig import compute_slices
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import Bound, ValueRule
 from gpuledger.telemetry.stamps import Fault, StampReader

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gpuledger.catalog.model_params import (
+from gpuledger.catalog.models import CnnShape, DiffusionShape, Model, Shape, TransformerShape, VitShape
+from gpuledger.catalog.models.params import (
     attention_matrix_params,
     convolutions,
     mlp_matrix_params,
 )
-from gpuledger.catalog.models import CnnShape, DiffusionShape, Model, Shape, TransformerShape, VitShape
 from gpuledger.errors import InputError
 from gpuledger.units import Unknown
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuledger.catalog.model_shapes import TransformerShape
 from gpuledger.catalog.models import get_model
+from gpuledger.catalog.models.shapes import TransformerShape
 from gpuledger.errors import DeviceError, InputError, MissingExtra
 from gpuledger.training.torch_bench import need_torch
 from gpuledger.training.torch_llama import Llama, check_shape, random_weights

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gpuledger.catalog.model_shapes import TransformerShape
+from gpuledger.catalog.models.shapes import TransformerShape
 from gpuledger.errors import InputError
 
 EPS = 1e-5

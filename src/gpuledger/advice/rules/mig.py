@@ -8,7 +8,7 @@ from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import SHARE_A_GPU, Effort, Reason, advise, bash, pct
 from gpuledger.advice.sharing import room_to_share
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.mig import smallest_slice
+from gpuledger.catalog.gpus.mig import smallest_slice
 from gpuledger.units import Unknown
 
 CHANGE = bash("""

@@ -8,9 +8,9 @@ from decimal import Decimal
 from rich.console import RenderableType
 from rich.table import Table
 
-from gpuledger.catalog.own_rates import Rate
-from gpuledger.catalog.price_rows import Order, PriceRow, Prices
-from gpuledger.catalog.price_spread import GpuSpread, PriceComparison, SpotSaving, Spread
+from gpuledger.catalog.prices.own_rates import Rate
+from gpuledger.catalog.prices.rows import Order, PriceRow, Prices
+from gpuledger.catalog.prices.spread import GpuSpread, PriceComparison, SpotSaving, Spread
 from gpuledger.cli.figures import NOT_KNOWN, count, percent
 from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import plain_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from gpuledger.catalog.mig import smallest_slice
+from gpuledger.catalog.gpus.mig import smallest_slice
 from gpuledger.plan.guide.facts import migrate_facts
 from gpuledger.plan.guide.schema import WorkloadType
 from gpuledger.plan.guide.statement import Candidate, Job, Sharing

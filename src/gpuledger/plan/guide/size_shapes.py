@@ -12,8 +12,8 @@ from functools import cache
 import msgspec
 
 from gpuledger.catalog.files import Fact
-from gpuledger.catalog.model_params import total_params
 from gpuledger.catalog.models import Component, Model, TransformerShape
+from gpuledger.catalog.models.params import total_params
 
 HEAD_DIM, KV_HEADS, VOCAB, CONTEXT = 128, 8, 32_000, 32_768
 WIDTH_PER_LAYER = 8192 / 80

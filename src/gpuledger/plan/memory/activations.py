@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from gpuledger.catalog.model_params import convolutions
 from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
+from gpuledger.catalog.models.params import convolutions
 from gpuledger.plan.memory.facts import Kept, get_precision, kept
 from gpuledger.plan.memory.weights import Stage
 from gpuledger.plan.setup import Setup

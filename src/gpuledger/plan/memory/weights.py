@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuledger.catalog.model_params import attention_matrix_params, component_params, params_by_part
 from gpuledger.catalog.models import CnnShape, DiffusionShape, Model, TransformerShape, VitShape
+from gpuledger.catalog.models.params import attention_matrix_params, component_params, params_by_part
 
 # Parts that stay in 16 bits when the matrices are quantised: GPTQ, AWQ, bitsandbytes and fp8 checkpoints leave them.
 DENOISER = "denoiser"

@@ -18,7 +18,7 @@ from gpuledger.advice.cases import make_cases
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.stretches import read_stretches
 from gpuledger.catalog.gpus import find_gpu
-from gpuledger.catalog.offers import Offer, facts, load_offers
+from gpuledger.catalog.prices.offers import Offer, facts, load_offers
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Money, statement_and_bill
 from gpuledger.cost.charges import Charge

@@ -13,8 +13,8 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from gpuledger.catalog.gpu_facts import VECTOR_PRECISIONS
 from gpuledger.catalog.gpus import Gpu, Precision
+from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.adding import Accumulator
 from gpuledger.ledger.read.books import Books

@@ -9,7 +9,7 @@ from itertools import chain
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.needs import Filled, filled
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.mig import Slice, slices_of, smallest_slice
+from gpuledger.catalog.gpus.mig import Slice, slices_of, smallest_slice
 from gpuledger.plan.move.demand import Load
 from gpuledger.plan.packing import Parcel
 from gpuledger.units import Unknown

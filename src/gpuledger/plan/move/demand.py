@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpuledger.advice.needs import MATTERS_FROM_RATIO, PIPES_NOT_RECORDED, Need
-from gpuledger.catalog.gpu_facts import VECTOR_PRECISIONS
 from gpuledger.catalog.gpus import Gpu
+from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.evidence import ModelFacts

@@ -9,7 +9,7 @@ from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
-from gpuledger.catalog.price_encode import plain
+from gpuledger.catalog.prices.encode import plain
 from gpuledger.cost.savings import Spread
 from gpuledger.plan.move.statement import HoldingPlan, LakePlan, Move, NamespacePlan
 from gpuledger.plan.offers import MarketOption

@@ -8,8 +8,8 @@ from decimal import Decimal
 from functools import cached_property
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.offers import Offer, facts, load_offers
 from gpuledger.catalog.prices import price_over
+from gpuledger.catalog.prices.offers import Offer, facts, load_offers
 from gpuledger.plan.move.statement import PriceBasis
 from gpuledger.plan.offers import MarketOption, market_options
 from gpuledger.units import Unknown

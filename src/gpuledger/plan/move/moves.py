@@ -15,7 +15,7 @@ from gpuledger.advice.limits import Limits
 from gpuledger.advice.needs import Filled
 from gpuledger.advice.offers import is_smaller
 from gpuledger.catalog.gpus import Gpu, load_gpus
-from gpuledger.catalog.mig import Slice, slices_of
+from gpuledger.catalog.gpus.mig import Slice, slices_of
 from gpuledger.cost.statement import Bucket
 from gpuledger.plan.move.carry import Misfit, other_gpu, pipes_filled, same_gpu, slice_for, works_together
 from gpuledger.plan.move.demand import Load

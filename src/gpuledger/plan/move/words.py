@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from gpuledger.advice.limits import Limits
-from gpuledger.catalog.offers import facts
+from gpuledger.catalog.prices.offers import facts
 from gpuledger.cost.statement import CostStatement
 from gpuledger.plan.move.market import Market
 from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, MonthRange, NamespacePlan

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.model_params import active_params, expert_params
 from gpuledger.catalog.models import Model, TransformerShape
+from gpuledger.catalog.models.params import active_params, expert_params
 from gpuledger.plan.memory.cache import cache_numbers_per_token
 from gpuledger.plan.memory.facts import get_precision
 from gpuledger.plan.memory.weights import held, stages

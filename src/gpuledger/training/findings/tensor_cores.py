@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.catalog.gpu_facts import VECTOR_PRECISIONS
+from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.training.findings.finding import COMPUTE, by_speedup, facts, finding, topic
 from gpuledger.training.meter.observed import Observed

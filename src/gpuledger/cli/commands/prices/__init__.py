@@ -40,8 +40,8 @@ def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit
                 f"options before {sub!r} are not its own", hint=f"write them behind: gpuledger prices {sub}"
             )
         return
-    from gpuledger.catalog.price_encode import prices_json
-    from gpuledger.catalog.price_rows import price_rows
+    from gpuledger.catalog.prices.encode import prices_json
+    from gpuledger.catalog.prices.rows import price_rows
     from gpuledger.cli.times import today
     from gpuledger.cli.views.prices import price_list
     from gpuledger.cost.own_prices import load_own

@@ -22,8 +22,8 @@ def command(screen: Screen, filters: dict[str, Any], lake_dir: Path) -> None:
     For one GPU: the cheapest price of each cloud, the spread, and what spot saves. Without --gpu: one row per catalog
     GPU.
     """
-    from gpuledger.catalog.price_encode import comparison_json
-    from gpuledger.catalog.price_spread import compare_prices
+    from gpuledger.catalog.prices.encode import comparison_json
+    from gpuledger.catalog.prices.spread import compare_prices
     from gpuledger.cli.times import today
     from gpuledger.cli.views.prices import comparison
     from gpuledger.cost.own_prices import load_own

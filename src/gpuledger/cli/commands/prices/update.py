@@ -12,7 +12,7 @@ from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
-    from gpuledger.catalog.own_rates import Rate
+    from gpuledger.catalog.prices.own_rates import Rate
 
 
 @click.command("update")
@@ -29,7 +29,7 @@ def command(screen: Screen, file: Path | None, show: bool, remove: bool, lake_di
     """
     if (file is not None) + show + remove != 1:
         raise InputError("update takes a FILE, --list or --remove", hint="give one of the three")
-    from gpuledger.catalog.price_encode import rate_json
+    from gpuledger.catalog.prices.encode import rate_json
     from gpuledger.cli.views.prices import own_rates
     from gpuledger.cost.own_prices import drop_rates, load_rates, own_file
 
@@ -56,9 +56,9 @@ def command(screen: Screen, file: Path | None, show: bool, remove: bool, lake_di
 
 def _store(file: Path, lake_dir: Path) -> list[str]:
     """Check and store a file; what looks odd comes back."""
-    from gpuledger.catalog.offers import facts
-    from gpuledger.catalog.own_rates import doubts, read_rates
     from gpuledger.catalog.prices import market_price
+    from gpuledger.catalog.prices.offers import facts
+    from gpuledger.catalog.prices.own_rates import doubts, read_rates
     from gpuledger.cli.times import today
     from gpuledger.cost.own_prices import store_rates
     from gpuledger.units import Unknown

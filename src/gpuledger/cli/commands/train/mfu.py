@@ -75,8 +75,8 @@ def command(
 
 
 def _model(name: str | None, config_file: Path | None) -> Model:
-    from gpuledger.catalog.model_configs import model_from_config
     from gpuledger.catalog.models import get_model
+    from gpuledger.catalog.models.configs import model_from_config
 
     if (name is None) == (config_file is None):
         both = "both --model and --config" if name else "neither --model nor --config"

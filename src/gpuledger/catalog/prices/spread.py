@@ -9,9 +9,9 @@ from decimal import Decimal
 from itertools import groupby
 
 from gpuledger.catalog.gpus import load_gpus
-from gpuledger.catalog.offers import Offer, Purchase, facts
-from gpuledger.catalog.price_rows import Wanted, matching
 from gpuledger.catalog.prices import PURCHASES, price_over
+from gpuledger.catalog.prices.offers import Offer, Purchase, facts
+from gpuledger.catalog.prices.rows import Wanted, matching
 from gpuledger.units import Unknown
 
 Place = tuple[str, str, str, str]

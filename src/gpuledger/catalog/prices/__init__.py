@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cache
 
 from gpuledger.catalog.gpus import find_gpu, get_gpu, load_gpus
-from gpuledger.catalog.offers import Offer, Purchase, accelerators, facts, load_offers
+from gpuledger.catalog.prices.offers import Offer, Purchase, accelerators, facts, load_offers
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.units import Unknown, utc
 

@@ -12,8 +12,8 @@ from types import MappingProxyType
 import msgspec
 
 from gpuledger.catalog.files import Fact, data_dir, load_toml
-from gpuledger.catalog.model_params import active_params, total_params
-from gpuledger.catalog.model_shapes import (
+from gpuledger.catalog.models.params import active_params, total_params
+from gpuledger.catalog.models.shapes import (
     CnnShape,
     Component,
     DiffusionShape,

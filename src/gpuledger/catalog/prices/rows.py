@@ -14,8 +14,8 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuledger.catalog.gpus import Gpu, find_gpu, get_gpu, load_gpus
-from gpuledger.catalog.offers import Offer, PriceScope, Purchase, accelerators, facts, load_offers
-from gpuledger.catalog.own_rates import replaced
+from gpuledger.catalog.prices.offers import Offer, PriceScope, Purchase, accelerators, facts, load_offers
+from gpuledger.catalog.prices.own_rates import replaced
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.units import MIB, Unknown
 

@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from gpuledger.catalog.config_fields import MOST, Fields, read_json
 from gpuledger.catalog.files import convert, data_dir, load_toml
-from gpuledger.catalog.model_shapes import (
+from gpuledger.catalog.models import Model
+from gpuledger.catalog.models.config_fields import MOST, Fields, read_json
+from gpuledger.catalog.models.shapes import (
     CnnShape,
     MlaShape,
     Shape,
@@ -18,7 +19,6 @@ from gpuledger.catalog.model_shapes import (
     VitShape,
     shape_problem,
 )
-from gpuledger.catalog.models import Model
 from gpuledger.errors import FactError, nearest
 
 # A residual network's file does not say for which images it is.

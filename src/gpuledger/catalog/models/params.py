@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpuledger.catalog.model_shapes import CnnShape, DiffusionShape, MlaShape, Shape, TransformerShape, VitShape
+from gpuledger.catalog.models.shapes import CnnShape, DiffusionShape, MlaShape, Shape, TransformerShape, VitShape
 
 _EXPAND = 4  # a bottleneck block is a quarter as wide inside as outside
 STEM_KERNEL = 7

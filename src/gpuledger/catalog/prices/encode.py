@@ -12,10 +12,10 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import Any
 
-from gpuledger.catalog.offers import facts
-from gpuledger.catalog.own_rates import Rate
-from gpuledger.catalog.price_rows import PriceRow, Prices
-from gpuledger.catalog.price_spread import PriceComparison
+from gpuledger.catalog.prices.offers import facts
+from gpuledger.catalog.prices.own_rates import Rate
+from gpuledger.catalog.prices.rows import PriceRow, Prices
+from gpuledger.catalog.prices.spread import PriceComparison
 from gpuledger.units import Unknown
 
 Json = dict[str, Any]

@@ -17,7 +17,7 @@ import msgspec
 
 from gpuledger.catalog.files import parse_json, parse_toml
 from gpuledger.catalog.gpus import get_gpu, load_gpus
-from gpuledger.catalog.offers import PRICE_RANGE, Offer, Purchase, load_offers, plausible_usd_per_h
+from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, Purchase, load_offers, plausible_usd_per_h
 from gpuledger.errors import FactError, FileFault, UnknownName, map_os_error, nearest
 from gpuledger.units import Unknown
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from gpuledger.catalog.files import Fact, convert, data_dir, load_toml
-from gpuledger.catalog.gpu_facts import PEAK_TOLERANCE_RATIO, Achievable, Gpu, Link, Precision
+from gpuledger.catalog.gpus.facts import PEAK_TOLERANCE_RATIO, Achievable, Gpu, Link, Precision
 from gpuledger.errors import FactError, UnknownName, map_os_error, nearest
 from gpuledger.units import Unknown
 

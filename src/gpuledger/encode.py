@@ -1,0 +1,115 @@
+"""How is a statement written as JSON? One shape for every statement.
+
+Every statement is one object with `v` (the version of its shape) and `statement` (its kind). A figure that is unknown
+is null where it would be, and the list `not_known` names it: {figure, why, count}, where `figure` is its path with list
+places left out. Dollars are strings of unrounded decimals, percentages are numbers, an instant in milliseconds has its
+ISO text next to it, a date is YYYY-MM-DD.
+
+A class that reads differently in JSON says so itself: `as_json()` returns the mapping (or the value) to write instead
+of its fields, and the same rules apply to what it returns.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from enum import Enum
+from functools import cache
+from pathlib import PurePath
+from typing import Any
+
+from gpuledger.units import Unknown, utc
+
+Json = dict[str, Any]
+Missing = Counter[tuple[str, str]]
+
+_MS = "_ms"
+_PCT = "_pct"
+_LEAVES = frozenset({float, int, str, bool, type(None)})
+# What Python reserves, as everybody else calls it.
+_CALLED = {"klass": "class"}
+
+
+def encode(kind: str, body: object, *, v: int = 1, named: Iterable[tuple[str, str]] = ()) -> Json:
+    """A whole statement. `named`: what else is unknown, as (figure, why)."""
+    missing: Missing = Counter()
+    out = plain(body, missing=missing)
+    for figure, why in named:
+        missing.setdefault((figure, why), 1)
+    out.pop("not_known", None)
+    return {"v": v, "statement": kind, **out, "not_known": not_known(missing)}
+
+
+def not_known(missing: Missing) -> list[Json]:
+    """The list of what is unknown."""
+    return [{"figure": figure, "why": why, "count": count} for (figure, why), count in missing.items()]
+
+
+def plain(value: Any, path: str = "", missing: Missing | None = None) -> Any:
+    """Anything as JSON holds it; what is unknown becomes None and is counted in `missing` by its path."""
+    if type(value) in _LEAVES:
+        return value
+    if isinstance(value, Unknown):
+        if missing is not None:
+            missing[path, value.why] += 1
+        return None
+    if isinstance(value, Mapping):
+        return {_key(key): _field(_key(key), item, path, missing) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = value if isinstance(value, list | tuple) else sorted(value)
+        return [plain(item, f"{path}[]", missing) for item in items]
+    if hasattr(value, "as_json"):
+        return plain(value.as_json(), path, missing)
+    names = _names(type(value))
+    return _fields(value, names, path, missing) if names else _scalar(value)
+
+
+def as_text(value: Decimal) -> str:
+    """An unrounded amount as plain digits, without trailing zeros."""
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") or "0" if "." in text else text
+
+
+def _scalar(value: object) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Decimal):
+        return as_text(value)
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, PurePath):
+        return str(value)
+    return value
+
+
+def _fields(value: object, names: tuple[str, ...], path: str, missing: Missing | None) -> Json:
+    out: Json = {}
+    for name in names:
+        called = _CALLED.get(name, name)
+        found = getattr(value, name)
+        out[called] = found if type(found) in _LEAVES else _field(called, found, path, missing)
+        if name.endswith(_MS):
+            at = out[called]
+            out[f"{called.removesuffix(_MS)}_utc"] = None if at is None else f"{utc(at):%Y-%m-%dT%H:%M:%SZ}"
+    return out
+
+
+def _field(name: str, value: object, path: str, missing: Missing | None) -> Any:
+    if isinstance(value, Decimal) and name.endswith(_PCT):
+        return float(value)
+    return plain(value, f"{path}.{name}" if path else name, missing)
+
+
+def _key(key: object) -> str:
+    return str(key.value) if isinstance(key, Enum) else str(key)
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass or a msgspec struct; none for anything else."""
+    if is_dataclass(kind):
+        return tuple(f.name for f in fields(kind))
+    return tuple(getattr(kind, "__struct_fields__", ()))
