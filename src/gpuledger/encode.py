@@ -108,7 +108,7 @@ def _key(key: object) -> str:
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     """The fields of a dataclass or a msgspec struct; none for anything else."""
     if is_dataclass(kind):
         return tuple(f.name for f in fields(kind))
