@@ -63,7 +63,7 @@ def plain(value: Any, path: str = "", missing: Missing | None = None) -> Any:
         return [plain(item, f"{path}[]", missing) for item in items]
     if hasattr(value, "as_json"):
         return plain(value.as_json(), path, missing)
-    names = _names(type(value))
+    names = _names(value.__class__)
     return _fields(value, names, path, missing) if names else _scalar(value)
 
 
