@@ -1,33 +1,26 @@
-"""How do stale books become a statement, and a statement files?"""
+"""How does a stale ledger become a statement, and a statement files?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.cli.drawing import with_charts
 from gpuledger.cli.options import Chosen
-from gpuledger.cli.screen import Stages
+from gpuledger.cli.screen import Screen, Stages
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.statement import EfficiencyStatement
-from gpuledger.efficiency.tables import bottlenecked_rows, health_rows, hourly_rows, per_gpu_rows
-from gpuledger.errors import map_os_error
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.store import Ledger
-from gpuledger.plain_text import csv_text
-from gpuledger.report.outline import Comparison
-from gpuledger.report.write import write_report, write_whole
+from gpuledger.report.charts import can_draw
+from gpuledger.report.document import Document
+from gpuledger.report.write import write_document
 from gpuledger.units import MS_PER_DAY, day_start_ms
-
-Table = tuple[Sequence[str], Sequence[Sequence[Any]]]
 
 
 def post(lake: Lake, limits: Thresholds, stages: Stages) -> None:
-    """Bring the books up to date, with a bar that knows its end when nothing was posted before."""
+    """Bring the ledger up to date, with a bar that knows its end when nothing was posted before."""
     lake.require()
     fresh = not Ledger(lake).manifest().days
     post_lake(lake, limits, stages.start("posting", sum(p.rows for p in lake.manifest().parts) if fresh else None))
@@ -59,34 +52,25 @@ def since_ms(lake: Lake, chosen: Chosen) -> int | None:
     return (newest or posted) - chosen.last_ms
 
 
-def write_files(
-    statement: EfficiencyStatement, out: Path, limits: Thresholds, stages: Stages, comparison: Comparison | None = None
-) -> dict[str, Path]:
-    """The report, its twins, the charts and the CSVs in a folder; their paths by name."""
-    makers: dict[str, Callable[[EfficiencyStatement], Table]] = {
-        "gpu_summary.csv": per_gpu_rows,
-        "bottlenecked_gpus.csv": bottlenecked_rows,
-        "hourly_fleet.csv": hourly_rows,
-        "gpu_health.csv": health_rows,
-    }
+def write_files(document: Document, out: Path | None, screen: Screen, stages: Stages) -> dict[str, str]:
+    """The document's files in a folder, their paths by name; none without a folder."""
+    if out is None:
+        return {}
+    charts = can_draw()
+    if not charts:
+        screen.say('written without charts; for charts: pip install "gpuledger[charts]"', err=True)
     tick = stages.start("writing the report")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        files = write_report(
-            statement,
-            out,
-            charts=with_charts(),
-            progress=lambda _step: tick(1),
-            comparison=comparison,
-            limits=limits,
-        )
-        for name, make in makers.items():
-            files[name] = write_whole(out / name, csv_text(_with_head(make(statement))))
-    except OSError as error:
-        raise map_os_error(error, out, "write the report") from error
-    return files
+    written = write_document(document, out, charts=charts, progress=lambda _step: tick(1))
+    return {name: str(path) for name, path in written.items()}
 
 
-def _with_head(table: Table) -> Sequence[Sequence[Any]]:
-    header, rows = table
-    return [header, *rows]
+def show(document: Document, files: dict[str, str], screen: Screen, *, full: bool = False, err: bool = False) -> None:
+    """The short answer on the terminal (the whole document with `full`), and where the rest is."""
+    if not screen.talks:
+        return
+    from gpuledger.report.render.terminal import screen as drawn
+
+    screen.show(*drawn(document, screen.console(err=err).width, full=full), err=err)
+    page = files.get(f"{document.name}.html")
+    where = f"the report: {page}" if page else "as a page: add --out DIR"
+    screen.say(where if full else f"everything: add --full; {where}", err=err)

@@ -13,7 +13,6 @@ from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, plausible_usd_per_h
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.analysis import post, since_ms
-from gpuledger.cli.drawing import with_charts
 from gpuledger.cli.figures import count
 from gpuledger.cli.options import Chosen
 from gpuledger.cli.screen import Stages
@@ -22,11 +21,10 @@ from gpuledger.cost.own_prices import load_own
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.showback import Config, load_config
 from gpuledger.efficiency.calibration_files import load_calibration
-from gpuledger.errors import InputError, map_os_error
+from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.recording.runs import RunNotes
-from gpuledger.report.write_audit import write_audit
 
 LEAST_SAMPLES = 2
 Price = Decimal | Mapping[str, Decimal] | None
@@ -166,14 +164,3 @@ def _price_note(made: AuditStatement, asked: Wanted) -> str:
     used = any(p.basis == basis for p in made.cost.prices)
     what = "prices only" if used else "could price only"
     return f"{option} {what} the {count(others, 'GPU')} that the inventory does not list."
-
-
-def write_files(audit: AuditStatement, out: Path, stages: Stages) -> dict[str, str]:
-    """The audit's documents, charts and CSVs in a folder; their paths by name."""
-    tick = stages.start("writing the audit")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        written = write_audit(audit, out, charts=with_charts(), progress=lambda _step: tick(1))
-    except OSError as error:
-        raise map_os_error(error, out, "write the audit") from error
-    return {name: str(path) for name, path in written.items()}

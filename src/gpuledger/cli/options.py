@@ -42,6 +42,9 @@ device_option = click.option(
 )
 
 
+full_option = click.option("--full", is_flag=True, help="Show everything, not only the short answer.")
+
+
 def labels_of(given: tuple[str, ...]) -> dict[str, str]:
     """The labels of a recording by name."""
     found = {}

@@ -6,21 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markup import escape as escape_markup
 from rich.segment import Segment
 from rich.text import Text
 
 from gpuledger.plain_text import visible
+from gpuledger.report.render.terminal import escape, text_of
 
-
-def escape(text: str) -> str:
-    """Words as words: neither markup nor a control character in them takes effect."""
-    return escape_markup(visible(text))
-
-
-def text_of(words: str, style: str = "") -> Text:
-    """Words without markup, as a text that wraps."""
-    return Text(visible(words), style=style)
+__all__ = ["Terminal", "escape", "text_of"]
 
 
 class Terminal(Console):

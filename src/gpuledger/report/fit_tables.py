@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.plan.fit.build import Fit
-from gpuledger.report.migrate_tables import cell, table
+from gpuledger.report.documents.migrate import cell, table
 from gpuledger.report.outline import Card
 from gpuledger.report.tables import Cell, Table
 from gpuledger.report.written import number, percent

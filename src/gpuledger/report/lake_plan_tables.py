@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from gpuledger.plan.move.statement import HoldingPlan, LakePlan, MonthRange, Move, RefusedMove
-from gpuledger.report.migrate_tables import cell, table
+from gpuledger.report.documents.migrate import cell, table
 from gpuledger.report.tables import Cell, Table
 from gpuledger.units import Unknown
 

@@ -8,7 +8,7 @@ from gpuledger.plan.guide.sets import MigrationSet
 from gpuledger.plan.guide.statement import MigrationPlan
 from gpuledger.plan.guide.words import dollars
 from gpuledger.report.charts import can_draw
-from gpuledger.report.migrate_tables import (
+from gpuledger.report.documents.migrate import (
     facts,
     guidelines_table,
     measures_table,

@@ -7,7 +7,7 @@ from gpuledger.plan.guide.sets import MigrationSet
 from gpuledger.plan.guide.statement import MigrationPlan
 from gpuledger.report.markdown import bullets, md_table, safe, with_range
 from gpuledger.report.migrate_html import cards, headline
-from gpuledger.report.migrate_tables import (
+from gpuledger.report.documents.migrate import (
     facts,
     guidelines_table,
     measures_table,

@@ -12,7 +12,7 @@ from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.plan.guide.sets import MigrationSet
 from gpuledger.plan.guide.statement import MigrationPlan
 from gpuledger.report.migrate_html import headline
-from gpuledger.report.migrate_tables import (
+from gpuledger.report.documents.migrate import (
     facts,
     guidelines_table,
     options_table,

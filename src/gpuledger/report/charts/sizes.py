@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from gpuledger.report.charts import Drawing
+from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, layered, rows_of
-from gpuledger.report.scaling_charts import scaling_chart_of
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.scaling.statistics import Interval
@@ -20,7 +19,7 @@ def _row(size: int, found: Interval, kind: str) -> Row:
     return {"size": size, "rate": found.value, "low": found.low, "high": found.high, "kind": kind, "label": words}
 
 
-@scaling_chart_of("sizes")
+@chart_of("sizes", document="scaling", section="scaling", order=1)
 def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     """Points with their ranges; the straight line is the smallest size times more of it."""
     scaling = statement.facts.scaling

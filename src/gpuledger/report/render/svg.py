@@ -6,7 +6,7 @@ import re
 from html import escape
 
 from gpuledger.report.charts import Drawing
-from gpuledger.report.render import compose, to_svg
+from gpuledger.report.render.pictures import compose, to_svg
 from gpuledger.report.theme import Theme, load_theme
 
 _PAINT = re.compile(r'\b(fill|stroke)="(#[0-9a-f]{6})"')
@@ -20,7 +20,7 @@ TOLD = frozenset({"point", "circle", "bar", "rect mark", "rect"})
 
 
 def page_svg(name: str, drawn: Drawing) -> str:
-    """The drawing as inline SVG whose colours are the page's; `name` keeps its ids apart from other charts'."""
+    """The drawing as inline SVG whose colors are the page's; `name` keeps its ids apart from other charts'."""
     light = load_theme("light")
     svg = to_svg(compose(drawn, light, titled=False))
     svg = _PAINT.sub(lambda m: f'{m[1]}="{_paint(light, m[2])}"', svg)
@@ -38,12 +38,12 @@ def _shorter(attribute: re.Match[str]) -> str:
     return f'{attribute[1]}="{kept}"'
 
 
-def _paint(theme: Theme, colour: str) -> str:
-    """A colour of the theme as the page's variable."""
+def _paint(theme: Theme, color: str) -> str:
+    """A color of the theme as the page's variable."""
     for role, own in theme.palette.roles().items():
-        if own == colour:
+        if own == color:
             return f"var(--{role.replace('_', '-')})"
-    return colour
+    return color
 
 
 def _root(view: str, words: str, theme: Theme) -> str:

@@ -1,4 +1,4 @@
-"""How does a chart become a picture or a page?"""
+"""How does a chart become a picture or a page of its own?"""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from gpuledger.catalog.files import data_dir
-from gpuledger.catalog.thresholds import Thresholds, load_thresholds
-from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import InputError, map_os_error
 from gpuledger.plain_text import visible_tree
-from gpuledger.report.charts import Drawing, drawing
-from gpuledger.report.theme import Theme, load_theme
+from gpuledger.report.charts import Drawing
+from gpuledger.report.theme import Theme
 
 if TYPE_CHECKING:
     import altair as alt
@@ -37,14 +35,6 @@ def compose(drawn: Drawing, theme: Theme, *, titled: bool = True) -> alt.TopLeve
         )
     dressed: alt.TopLevelMixin = body.properties(**extra).configure(**theme.config())
     return dressed
-
-
-def chart(
-    name: str, statement: EfficiencyStatement, theme: str = "light", limits: Thresholds | None = None
-) -> alt.TopLevelMixin:
-    """The chart called `name` as an Altair chart: a notebook shows it, `save` writes it."""
-    look = load_theme(theme)
-    return compose(drawing(name, statement, look, limits or load_thresholds()), look)
 
 
 def _schema() -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from gpuledger.report.charts import Drawing
+from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, clip, layered, rows_of
-from gpuledger.report.scaling_charts import scaling_chart_of
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.statement import ScalingStatement
 
@@ -14,7 +13,7 @@ WIDTH, ROW_HEIGHT = 560, 38
 MOST = 24
 
 
-@scaling_chart_of("outcomes")
+@chart_of("outcomes", document="scaling", section="nodes", order=2)
 def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     """Answered, failed and lost, stacked, one bar a node."""
     nodes = statement.facts.nodes[:MOST]

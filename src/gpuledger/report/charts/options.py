@@ -6,9 +6,9 @@ import altair as alt
 
 from gpuledger.plan.guide.statement import MigrationPlan, Option
 from gpuledger.plan.guide.words import dollars
-from gpuledger.report.charts import Drawing
+from gpuledger.report.charts import Drawing, chart_of
+from gpuledger.report.documents.migrate import mark, shown
 from gpuledger.report.marks import Row, halo, layered, rows_of, spread
-from gpuledger.report.migrate_tables import mark, shown
 from gpuledger.report.theme import Theme
 from gpuledger.units import Unknown
 
@@ -17,6 +17,7 @@ LABEL_PX, ROOM_PX = 15, 220
 KINDS = ("chosen", "now", "other")
 
 
+@chart_of("options", document="migrate", section="options")
 def draw(plan: MigrationPlan, theme: Theme) -> Drawing | None:
     """A point an option that is worth looking at; None where there is nothing to compare."""
     rows = [row for o in shown(plan) if (row := _row(plan, o)) is not None]

@@ -8,9 +8,8 @@ from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.money import rounded
 from gpuledger.cost.statement import Bucket
 from gpuledger.report.adding import places_for, shares_adding_up
-from gpuledger.report.audit_charts import audit_chart_of
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.charts import Drawing
+from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, empty, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, money, percent, tenth, usd
@@ -61,7 +60,7 @@ def _title(audit: AuditStatement) -> tuple[str, str]:
     return f"{money(dollars.waste_usd)} of {paid} was not put to use", paid
 
 
-@audit_chart_of("bill", order=1)
+@chart_of("bill", document="audit", section="bill", order=1)
 def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     """The bill as steps down from paid to productive."""
     amounts = _amounts(audit)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from gpuledger.report.charts import Drawing
+from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, layered, rows_of
-from gpuledger.report.scaling_charts import scaling_chart_of
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.units import Unknown
@@ -14,7 +13,7 @@ from gpuledger.units import Unknown
 WIDTH, HEIGHT = 640, 280
 
 
-@scaling_chart_of("batches")
+@chart_of("batches", document="scaling", section="batches", order=4)
 def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     """Throughput over batch size, the knee marked."""
     batches = statement.facts.batches

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from gpuledger.report.charts import Drawing
+from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, layered, rows_of
-from gpuledger.report.scaling_charts import scaling_chart_of
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.units import Unknown
@@ -14,7 +13,7 @@ from gpuledger.units import Unknown
 WIDTH, ROW_HEIGHT = 520, 40
 
 
-@scaling_chart_of("gains")
+@chart_of("gains", document="scaling", section="bottlenecks", order=5)
 def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     """One bar a bottleneck, longest first."""
     known = [(b.name, b.gain_pct) for b in statement.bottlenecks if not isinstance(b.gain_pct, Unknown)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from gpuledger.advice.statement import AuditSavings, AuditStatement
-from gpuledger.report.audit_charts import audit_chart_of
-from gpuledger.report.charts import Drawing
+from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, empty, halo, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import percent, round_percent
@@ -44,7 +43,7 @@ def _rows(s: AuditSavings, theme: Theme) -> list[Row]:
     return rows
 
 
-@audit_chart_of("savings", order=2)
+@chart_of("savings", document="audit", section="savings", order=2)
 def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     """The naive sum beside what is really there, in percent of the bill."""
     s = audit.savings

@@ -6,9 +6,8 @@ import altair as alt
 
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import CostRow, Dollars
-from gpuledger.report.audit_charts import audit_chart_of
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.charts import Drawing
+from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, clip, empty, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import money, percent
@@ -53,7 +52,7 @@ def _rows(found: list[tuple[CostRow, Dollars]]) -> list[Row]:
     return out
 
 
-@audit_chart_of("owners", order=3)
+@chart_of("owners", document="audit", section="who", order=3)
 def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     """Paid dollars of each namespace by bucket."""
     found = _priced(audit)

@@ -10,7 +10,7 @@ from gpuledger.advice.totals import differs
 from gpuledger.cost.savings import Spread
 from gpuledger.cost.statement import Effect
 from gpuledger.ledger.read.scope import UNALLOCATED
-from gpuledger.report.written import percent, shares, usd
+from gpuledger.report.written import device, percent, shares, usd
 from gpuledger.units import Unknown
 
 NAMED = 3
@@ -38,7 +38,7 @@ class Over:
 
 
 @dataclass(frozen=True)
-class BehaviourRow:
+class BehaviorRow:
     """What one owner's GPUs of a model did."""
 
     owner: str
@@ -92,15 +92,32 @@ class ChangeRow:
 
 
 def mark(r: Recommendation, audit: AuditStatement) -> str:
-    """A word beside the change that the second line names; the list itself goes by dollars."""
+    """A word next to the change that the second line names; the list itself is sorted by dollars."""
     return START_HERE if audit.first is not None and r.id == audit.first.id else ""
 
 
 def where(r: Recommendation) -> str:
-    """Whose GPUs a recommendation is for: namespaces, or workloads where no namespace is known."""
+    """The namespaces a recommendation is for, or the workloads where no namespace is known."""
     names = r.namespaces if r.namespaces != (UNALLOCATED,) else tuple(dict.fromkeys(t.owner for t in r.targets))
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def devices_named(r: Recommendation, audit: AuditStatement) -> str:
+    """The GPUs a recommendation names, the most expensive waste first."""
+    waste = {
+        (row.gpu_uuid if row.gpu_instance_id is None else f"{row.gpu_uuid}/{row.gpu_instance_id}"): row.dollars
+        for row in audit.cost.by_gpu
+    }
+
+    def rank(name: str) -> tuple[Decimal, str]:
+        dollars = waste.get(name)
+        return (Decimal(0) if dollars is None or isinstance(dollars, Unknown) else -dollars.waste_usd, name)
+
+    names = sorted(dict.fromkeys(name for t in r.targets for name in t.devices), key=rank)
+    more = len(names) - NAMED
+    shown = ", ".join(device(n) for n in names[:NAMED])
+    return f"GPUs: {shown}{f' and {more} more' if more > 0 else ''}" if names else "No GPU is named"
 
 
 def worth(r: Recommendation) -> str:
@@ -111,7 +128,7 @@ def worth(r: Recommendation) -> str:
     if isinstance(r.month, Unknown):
         return f"Dollars {r.month}; {share}"
     low, middle, high = (usd(v, 0) for v in (r.month.low_usd, r.month.middle_usd, r.month.high_usd))
-    return f"{low} to {high} a month, likely {middle} ({share})"
+    return f"{low} to {high} per month, likely {middle} ({share})"
 
 
 def rests_on(r: Recommendation) -> str:
@@ -120,12 +137,12 @@ def rests_on(r: Recommendation) -> str:
     return f"Where the range comes from ({r.basis}): {source}." if r.lever else f"Source ({r.basis}): {source}."
 
 
-def behaviour_row(b: GroupBehaviour) -> BehaviourRow:
+def behavior_row(b: GroupBehaviour) -> BehaviorRow:
     """What one owner's GPUs did."""
     owner = "/".join(part for part in (b.namespace, b.workload) if part) or UNALLOCATED
     mix = f"Time: {shares(b.shares_pct)}." if len(b.shares_pct) > 1 else ""
     because = f"Because: {'; '.join(b.evidence)}." if b.evidence else ""
-    return BehaviourRow(owner, b.gpu_model, b.gpus, b.observed_h, b.klass, b.confidence, mix, because)
+    return BehaviorRow(owner, b.gpu_model, b.gpus, b.observed_h, b.klass, b.confidence, mix, because)
 
 
 def advice_row(rank: int, r: Recommendation) -> AdviceRow:

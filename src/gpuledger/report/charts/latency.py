@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from gpuledger.report.charts import Drawing
+from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, clip, layered, rows_of
-from gpuledger.report.scaling_charts import scaling_chart_of
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.coldstart import ColdStart
 from gpuledger.scaling.statement import ScalingStatement
@@ -17,7 +16,7 @@ ROLES = ("efficient", "bottlenecked", "inefficient", "moderate", "idle")
 MOST_NODES = 5
 
 
-@scaling_chart_of("latency")
+@chart_of("latency", document="scaling", section="distribution", order=3)
 def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     """One point a request; cold ones are hollow."""
     facts = statement.facts
