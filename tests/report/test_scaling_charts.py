@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from gpuledger.report.scaling_charts import scaling_drawings
 
 from gpuledger.bench.results import parse_results
 from gpuledger.report.render import compose, to_svg
-from gpuledger.report.scaling_charts import scaling_drawings
 from gpuledger.report.scaling_html import render_scaling_html
 from gpuledger.report.theme import load_theme
 from gpuledger.scaling.build import Given, scaling_statement

@@ -100,7 +100,7 @@ def _spaced(blocks: Iterable[Block], width: int) -> list[RenderableType]:
     return out
 
 
-def _block(block: Block, width: int) -> list[RenderableType]:
+def _block(block: Block, width: int) -> list[RenderableType]:  # noqa: C901, PLR0911 - one case per kind of block
     match block:
         case Prose():
             return [text_of(block.text, TONES[block.tone])] if block.text else []
