@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from gpuledger.recording.command import CommandRun, run_command
     from gpuledger.recording.record import Recording, record, recorded
     from gpuledger.report.write import write_report
-    from gpuledger.report.write_audit import write_audit
     from gpuledger.telemetry.mapping import load_mapping
     from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
     from gpuledger.training.meter.meter import Meter, metered
@@ -76,7 +75,6 @@ _HOMES = {
     "ledger.engine": ("PostingResult", "post_lake"),
     "ledger.tidying": ("Ages", "tidy_lake"),
     "report.write": ("write_report",),
-    "report.write_audit": ("write_audit",),
     "telemetry.mapping": ("load_mapping",),
     "telemetry.synthetic": ("FleetSpec", "write_fleet"),
     "training.meter.meter": ("Meter", "metered"),
@@ -88,7 +86,7 @@ __all__ = [
     "PostingResult", "Recording", "Thresholds", "Unknown", "__version__", "audit_statement", "cost_report",
     "cost_statement", "efficiency_statement", "find_gpu", "get_gpu", "import_files", "load_gpus", "load_mapping",
     "load_thresholds", "metered", "post_lake", "record", "recorded", "run_command", "tidy_lake", "to_json",
-    "write_audit", "write_fleet", "write_report",
+    "write_fleet", "write_report",
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from gpuledger.report.documents.audit import AuditView, audit_document
 from gpuledger.report.outline import load_outline
 from gpuledger.report.render.html import render_html
 from gpuledger.report.tables import Table
+from gpuledger.report.written import tie
 from gpuledger.units import Unknown
 from reading import Page
 
@@ -189,8 +190,8 @@ def test_hostile_labels_stay_words(audit):
 def test_what_cannot_be_rated_stands_below_the_first_thing_to_do(audit: AuditStatement):
     note = "12 % of the bill ($9.99) is unrated: busy. Next step: record the fp32 pipe."
     text = Page(page_of(dataclasses.replace(audit, unrated_note=note), charts=False)).text
-    assert text.index(audit.headline[0].split(",")[0]) < text.index(audit.headline[1]) < text.index(note)
-    assert text.index(note) < text.index("Paid in this window")
+    assert text.index(audit.headline[0].split(",")[0]) < text.index(audit.headline[1]) < text.index(tie(note))
+    assert text.index(tie(note)) < text.index("Paid in this window")
     assert 'class="under warning"' not in page_of(audit, charts=False)
 
 
