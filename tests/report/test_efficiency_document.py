@@ -99,7 +99,7 @@ def test_every_table_sorts_and_unknown_carries_no_key(page: str, statement: Effi
     assert rows
     assert all("data-k" not in a for a in rows)
     assert parsed.count("tbody") >= len(statement.bottlenecked_gpus)
-    assert '<table class="sorts" id="table-per_gpu">' in page
+    assert '<table class="sorts many" id="table-per_gpu">' in page
 
 
 def test_unknown_is_said_with_its_reason(
