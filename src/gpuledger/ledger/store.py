@@ -187,8 +187,8 @@ class DayWriter:
 
     def _flush(self, name: str) -> None:
         tables = self._waiting[name]
-        if self._without and name in ("lines", DAYS):
-            tables = [t.drop_columns([n for n in t.column_names if n in self._without]) for t in tables]
+        if name in ("lines", DAYS):
+            tables = [lines.as_written(t, self._without) for t in tables]
         table = pa.concat_tables(tables).unify_dictionaries()
         if name not in self._writers:
             labels = [f.name for f in table.schema if not pa.types.is_int64(f.type)]
