@@ -6,8 +6,8 @@ below 2**53, where float64 adds without rounding, so the sums are exact in any o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,23 +22,34 @@ _SHARES = {
     "engine": "engine_ratio", "sm": "sm_ratio", "occupancy": "occupancy_ratio", "integer": "integer_ratio",
     "dram": "dram_ratio", "mem_copy": "mem_copy_util_ratio",
 }  # fmt: skip
+_BUSY = {"engine_ratio": "engine_ppm_ms", "sm_ratio": "sm_ppm_ms", "gpu_util_ratio": "util_ppm_ms"}
 _TRAFFIC = ("pcie_rx", "pcie_tx", "nvlink")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The readings per piece of a sample: NaN where silent (in columns named so), absent where the source has none."""
+    """The readings of samples, spread over pieces in order of line when they are asked for.
 
-    values: dict[str, np.ndarray]
+    NaN where silent (in columns named so), absent where the source has none.
+    """
+
+    readings: Mapping[str, np.ndarray]
     silent: set[str]
+    spread: Callable[[np.ndarray], np.ndarray]
     ms: np.ndarray
     starts: np.ndarray
     line: np.ndarray
     limit_w: np.ndarray
+    _seen: dict[str, np.ndarray] = field(default_factory=dict)
 
     def get(self, name: str) -> np.ndarray | None:
         """One column, or None where nobody said anything."""
-        return self.values.get(name)
+        return self[name] if name in self.readings else None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._seen:
+            self._seen[name] = self.spread(self.readings[name])
+        return self._seen[name]
 
 
 class Sums:
@@ -112,27 +123,31 @@ def whole(values: np.ndarray, factor: float = 1.0) -> np.ndarray:
     return np.rint(out, out=out)
 
 
-def add_states(sums: Sums, state: np.ndarray, memory: Callable[[], np.ndarray], busy: np.ndarray | None) -> None:
-    """Idle time by how memory stood, unstated time, and the busy part of what is active."""
-    out = sums.out
-    # Each line holds one state, so that of its first row is the state of all.
-    of_line = state[sums.rows.starts]
+def _or_zero(values: np.ndarray) -> np.ndarray:
+    """Values, 0 where NaN."""
+    return np.where(np.isnan(values), 0.0, values)
+
+
+def add_states(sums: Sums, memory: Callable[[], np.ndarray], busy: np.ndarray | None) -> None:
+    """Idle time by how memory stood, unstated time, and the busy part of what is active (`busy`: by sample)."""
+    out, rows = sums.out, sums.rows
+    of_line = out["state"]
     out["unstated_ms"] = np.where(of_line == State.UNSTATED, sums.observed, 0.0)
     idle = of_line == State.IDLE
     if idle.any():
         stands = memory()
         for code, name in enumerate(("idle_ms", "idle_held_ms", "idle_unknown_ms")):
             out[name] = np.where(idle, sums.over_time((stands == code).astype(np.float64)), 0.0)
-    if busy is not None:
-        share = ppm(busy)
-        share[np.isnan(share)] = 0.0
-        resting = np.isin(of_line, RESTING)
-        out["busy_ppm_ms"] = np.where(resting, 0.0, sums.over_time(share))
+    if busy is None:
+        return
+    added = next((out[c] for name, c in _BUSY.items() if busy is rows.readings.get(name)), None)  # most often
+    if added is None:
+        added = sums.over_time(_or_zero(ppm(rows.spread(busy))))
+    out["busy_ppm_ms"] = np.where(np.isin(of_line, RESTING), 0.0, added)
 
 
-def add_waits(sums: Sums, state: np.ndarray, length: np.ndarray, opens: np.ndarray) -> None:
+def add_waits(sums: Sums, waiting: np.ndarray, length: np.ndarray, opens: np.ndarray) -> None:
     """Waits by their length, and how many begin in each line."""
-    waiting = state == State.WAIT
     for code, name in enumerate(WAITS):
         sums.out[name] = sums.over_time((waiting & (length == code)).astype(np.float64))
     sums.put("waits", opens.astype(np.float64))
@@ -238,7 +253,7 @@ def add_pipes(sums: Sums, rated_mhz: Callable[[], np.ndarray]) -> None:
     mhz = whole(clock)
     unrated = no_clock and bool(np.isnan(mhz).any())
     for pipe in pipes:
-        share, blank = ppm(rows.values[f"{pipe}_ratio"]), f"{pipe}_ratio" in rows.silent
+        share, blank = ppm(rows[f"{pipe}_ratio"]), f"{pipe}_ratio" in rows.silent
         sums.level(f"{pipe}_ms", f"{pipe}_ppm_ms", share, blank)
         sums.out[f"{pipe}_ppm_mhz_ms"] = sums.over_time(np.nan_to_num(share * mhz) if blank or unrated else share * mhz)
 
@@ -247,7 +262,7 @@ def _some(rows: Rows, pipes: list[str]) -> np.ndarray:
     """Where any pipe is known."""
     known = np.zeros(len(rows.ms), dtype=bool)
     for pipe in pipes:
-        known |= ~np.isnan(rows.values[f"{pipe}_ratio"])
+        known |= ~np.isnan(rows[f"{pipe}_ratio"])
     return known
 
 
