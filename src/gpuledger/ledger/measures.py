@@ -59,7 +59,6 @@ class Sums:
         self.rows = rows
         self.out: dict[str, np.ndarray] = {}
         self.observed = np.add.reduceat(rows.ms, rows.starts)
-        self._first_code: dict[int, np.ndarray] = {}
         # Regular sampling gives every row the same time: then one multiplication a line does for all its rows.
         self._even_ms = rows.ms[0] if len(rows.ms) and (rows.ms == rows.ms[0]).all() else None
         # And every line the same number of rows: then they are added up as a table, in two thirds of the time.
@@ -100,21 +99,17 @@ class Sums:
             self.out[name] = self.over_time(levels)
 
     def table(self, code: np.ndarray, width: int) -> np.ndarray:
-        """Time per line and code, as a table of lines x codes."""
+        """Time per code and line, as a table of codes x lines."""
         n = len(self.rows.starts)
-        if width not in self._first_code:
-            self._first_code[width] = self.rows.line * width
-        flat = self._first_code[width] + code
+        flat = np.multiply(code, n, dtype=np.int64)
+        flat += self.rows.line
         if self._even_ms is not None:
-            return np.bincount(flat, minlength=n * width).reshape(n, width) * self._even_ms
-        return np.bincount(flat, self.rows.ms, minlength=n * width).reshape(n, width)
+            return np.bincount(flat, minlength=n * width).reshape(width, n) * self._even_ms
+        return np.bincount(flat, self.rows.ms, minlength=n * width).reshape(width, n)
 
-    def low_high(self, low: str | None, high: str | None, values: np.ndarray) -> None:
-        """Smallest and largest value of each line; NaN where there is none."""
-        if low:
-            self.out[low] = np.fmin.reduceat(values, self.rows.starts)
-        if high:
-            self.out[high] = np.fmax.reduceat(values, self.rows.starts)
+    def highest(self, name: str, values: np.ndarray, silent: bool) -> None:
+        """The largest value of each line; NaN where there is none."""
+        self.out[name] = (np.fmax if silent else np.maximum).reduceat(values, self.rows.starts)
 
 
 def whole(values: np.ndarray, factor: float = 1.0) -> np.ndarray:
@@ -157,33 +152,44 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
     """Utilization and its histogram, power, PIF, the classes and phases."""
     rows, out, n = sums.rows, sums.out, len(sums.rows.ms)
     util, power = rows.get("gpu_util_ratio"), rows.get("power_w")
-    plane = cells.plane(limits)
-    active, quiet = None, False
+    active, pif, quiet = None, None, False
     if util is not None:
         quiet = "gpu_util_ratio" in rows.silent
         share = ppm(util)
         sums.level("util_ms", "util_ppm_ms", share, quiet)
         _histogram(sums, util, quiet)
         active = util > limits.activity.active_util_above_ratio
-        out["active_util_ppm_ms"] = sums.over_time(np.where(active, share, 0.0) if quiet else share * active)
-    pif = None
+        share = np.where(active, share, 0.0) if quiet else np.multiply(share, active, out=share)
+        out["active_util_ppm_ms"] = sums.over_time(share)
     if power is not None:
         milli = whole(power, 1e3)
         quiet = "power_w" in rows.silent
         sums.level("power_ms", "power_uj", milli, quiet)
-        # Every row, not every line: a source may change its mind about the model within the hour.
-        quiet = quiet or bool(np.isnan(rows.limit_w).any())
-        clipped = np.minimum(milli, whole(rows.limit_w, 1e3))
+        # A line holds one limit, to the mW.
+        limit_mw = whole(rows.limit_w[rows.starts], 1e3)
+        quiet = quiet or bool(np.isnan(limit_mw).any())
+        clipped = np.minimum(milli, np.repeat(limit_mw, np.diff(rows.starts, append=n)), out=milli)
         sums.level("pif_ms", "pif_uj", clipped, quiet)
-        pif = np.minimum(power / rows.limit_w, 1.0)
+        pif = power / rows.limit_w
+        np.minimum(pif, 1.0, out=pif)
         if active is not None:
             counted = active & ~np.isnan(clipped) if quiet else active
-            out["active_pif_uj"] = sums.over_time(np.where(counted, clipped, 0.0) if quiet else clipped * counted)
-    pif_silent = pif is not None and quiet
-    code = cells.place(util, plane.util_edges, "gpu_util_ratio" in rows.silent, n).astype(np.int16) * plane.pif_cells
-    code += cells.place(pif, plane.pif_edges, pif_silent, n)
-    for name, column in zip(plane.columns, (sums.table(code, plane.size) @ plane.holds).T, strict=True):
-        out[name] = column
+            clipped = np.where(counted, clipped, 0.0) if quiet else np.multiply(clipped, counted, out=clipped)
+            out["active_pif_uj"] = sums.over_time(clipped)
+    _classes(sums, util, pif, limits, pif_silent=pif is not None and quiet)
+
+
+def _classes(
+    sums: Sums, util: np.ndarray | None, pif: np.ndarray | None, limits: Thresholds, *, pif_silent: bool
+) -> None:
+    """The time in each class and phase."""
+    n, plane = len(sums.rows.ms), cells.plane(limits)
+    cell = cells.place(util, plane.util_edges, "gpu_util_ratio" in sums.rows.silent, n).astype(np.int16)
+    cell *= plane.pif_cells
+    cell += cells.place(pif, plane.pif_edges, pif_silent, n)
+    times = sums.table(plane.kind.take(cell), plane.kinds)
+    for name, some in plane.holds.items():
+        sums.out[name] = times[some].sum(axis=0)
 
 
 def _histogram(sums: Sums, share: np.ndarray, silent: bool) -> None:
@@ -195,7 +201,7 @@ def _histogram(sums: Sums, share: np.ndarray, silent: bool) -> None:
         code[blank] = bins
     else:
         code = np.minimum(share * bins, bins - 1).astype(np.int8)
-    for i, column in enumerate(np.ascontiguousarray(sums.table(code, bins + 1).T[:bins])):
+    for i, column in enumerate(sums.table(code, bins + 1)[:bins]):
         sums.out[f"util_h{i:02d}"] = column
 
 
@@ -210,9 +216,9 @@ def add_counters(sums: Sums) -> None:
             sums.level(f"{name}_ms", f"{name}_bytes", whole(values, 1e-3), f"{name}_bytes_per_s" in rows.silent)
     if (used := rows.get("fb_used_bytes")) is not None:
         sums.level("fb_ms", "fb_mib_ms", whole(used, 1 / MIB), "fb_used_bytes" in rows.silent)
-        sums.low_high(None, "fb_max_bytes", used)
+        sums.highest("fb_max_bytes", used, "fb_used_bytes" in rows.silent)
         if (free := rows.get("fb_free_bytes")) is not None:
-            sums.low_high(None, "card_bytes", used + free)
+            sums.highest("card_bytes", used + free, not rows.silent.isdisjoint(("fb_used_bytes", "fb_free_bytes")))
     if (bits := rows.get("throttle_bits")) is not None:
         _add_throttling(sums, bits)
 
@@ -221,7 +227,7 @@ def add_heat(sums: Sums) -> None:
     """The hottest die and memory."""
     for name in ("gpu_temp", "mem_temp"):
         if (values := sums.rows.get(f"{name}_c")) is not None:
-            sums.low_high(None, f"{name}_max_c", values)
+            sums.highest(f"{name}_max_c", values, f"{name}_c" in sums.rows.silent)
 
 
 def _add_throttling(sums: Sums, bits: np.ndarray) -> None:

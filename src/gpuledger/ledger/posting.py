@@ -125,9 +125,7 @@ def _post_block(
     if not len(pieces.ms):
         return None
     grouped = by_line(pieces, batch, kinds(state, readings, limit_w))
-    rows = Rows(
-        readings, silent, grouped.of, grouped.ordered_ms(), grouped.starts, grouped.line, grouped.of(limit_w)
-    )
+    rows = Rows(readings, silent, grouped.of, grouped.ordered_ms(), grouped.starts, grouped.line, grouped.of(limit_w))
     sums = Sums(rows)
     measures.add_efficiency(sums, limits)
     measures.add_counters(sums)
