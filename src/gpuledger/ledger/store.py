@@ -24,7 +24,8 @@ from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import lines
 from gpuledger.ledger.daily import fold_days
 
-LEDGER_VERSION = 2
+# 3: lines have NULL for times known that are the time observed (`lines.KNOWN`); older ledgers read the same.
+LEDGER_VERSION = 3
 # Files that were replaced stay for as long as a statement may take to read them.
 GRACE_S = 600
 GROUP_ROWS = 1 << 15
