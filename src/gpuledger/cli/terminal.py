@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +13,7 @@ from rich.text import Text
 from gpuledger.plain_text import visible
 from gpuledger.report.render.terminal import escape, text_of
 
-__all__ = ["Terminal", "escape", "text_of"]
+__all__ = ["Terminal", "as_text", "escape", "text_of"]
 
 
 class Terminal(Console):
@@ -35,3 +36,12 @@ class Terminal(Console):
             shown = visible(renderable.plain, lines=True)
             renderable = renderable if shown == renderable.plain else renderable.blank_copy(shown)
         return super().render(renderable, options)
+
+
+def as_text(parts: Iterable[RenderableType], width: int = 100) -> str:
+    """What a terminal of that width shows, as plain text for a caller in Python."""
+    out = io.StringIO()
+    console = Terminal(file=out, width=width, color_system=None, force_terminal=False)
+    for part in parts:
+        console.print(part)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

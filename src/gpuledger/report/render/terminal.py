@@ -39,7 +39,7 @@ def screen(document: Document, width: int, *, full: bool = False) -> list[Render
     """What a command prints: the short answer, or with `full` the whole document."""
     out: list[RenderableType] = [text_of(document.headline, "bold")]
     out += [text_of(note.text, TONES[note.tone]) for note in document.notes]
-    out.append(text_of("; ".join(document.facts), "dim"))
+    out += [text_of("; ".join(document.facts), "dim")] if document.facts else []
     if not full and document.screen:
         return [*out, "", *_spaced(document.screen, width)]
     out += ["", figures(document.figures), ""] if document.figures else [""]
@@ -121,7 +121,8 @@ def _block(block: Block, width: int) -> list[RenderableType]:
             return _inner(block.blocks, width)
         case Table():
             made = table(block, width)
-            return [] if made is None else [made]
+            note = [text_of(block.note, "dim")] if block.note and block.rows else []
+            return [] if made is None else [made, *note]
         case Chart():
             return []
 
