@@ -120,7 +120,9 @@ def facts(plan: MigrationPlan) -> list[tuple[str, str]]:
     """The question in words: what runs now, for what purpose, what is expected."""
     job, now = plan.job, plan.current
     placed = now.placement
-    holds = placed.why if isinstance(placed, Misfit) else f"fits, {placed.headroom_ratio:.0%} free: {placed.words}"
+    holds = (
+        placed.why if isinstance(placed, Misfit) else f"fits, {100 * placed.headroom_ratio:.0f} % free: {placed.words}"
+    )
     weights = ", ".join(f"{name} {share:g}" for name, share in plan.weights.items())
     other = "on demand" if now.candidate.purchase == "spot" else "spot"
     more = "" if isinstance(now.other_purchase_usd, Unknown) else f" ({other}: {dollars(now.other_purchase_usd)})"
@@ -168,15 +170,16 @@ def options_table(plan: MigrationPlan) -> Table:
     """The options worth looking at, best first."""
     spot = plan.chosen is not None and plan.chosen.candidate.purchase == "spot"
     heads = (
-        "Option", "", "$ per month", "On demand" if spot else "Or spot", "Saves", "Speed", "$ per M tokens", "Free",
-        "Risk", "Effort", "Score",
+        "Option", "Instance", "Region", "", "$/month", "On demand" if spot else "Or spot", "Saves", "Speed",
+        "$ per M tokens", "Free", "Risk", "Effort", "Score",
     )  # fmt: skip
     rows: list[Row] = [
         [
-            o.candidate.name, mark(plan, o), figure(o.monthly_usd, dollars), _other(o), _saving(o),
+            f"{o.candidate.gpus} x {o.candidate.gpu_name}", f"{o.candidate.instance}, {o.candidate.purchase}",
+            o.candidate.region, mark(plan, o), figure(o.monthly_usd, dollars), _other(o), _saving(o),
             figure(o.speed_ratio, _ratio(".2f")),
             figure(o.usd_per_million, lambda usd: f"${usd:,.3g}" if usd < 1 else f"${usd:,.2f}"),
-            figure(o.placement.headroom_ratio, _ratio(".0%")), cell(o.risk.level, o.risk.amount),
+            figure(100 * o.placement.headroom_ratio, lambda pct: f"{pct:.0f} %"), cell(o.risk.level, o.risk.amount),
             figure(o.effort.amount, lambda hours: f"{hours:g} h"), figure(o.score, _ratio(".3f")),
         ]
         for o in shown(plan)
@@ -187,7 +190,7 @@ def options_table(plan: MigrationPlan) -> Table:
         "Free: memory left over on the fullest GPU."
     )
     empty = "No option can run this."
-    return make_table("options", "Options, best first", heads, "wwnnnnNnwNn", rows, note=note, empty=empty)
+    return make_table("options", "Options, best first", heads, "wwWwnnnnNNWNn", rows, note=note, empty=empty)
 
 
 def _other(option: Option) -> Cell:
@@ -247,7 +250,7 @@ def guidelines_table(plan: MigrationPlan) -> Table:
 
 def set_table(found: MigrationSet) -> Table:
     """One row for each plan of a set."""
-    heads = ("Workload", "Now", "$ per month", "Then", "$ per month", "Saves", "Speed", "Expected")
+    heads = ("Workload", "Now", "$/month", "Then", "$/month", "Saves", "Speed", "Expected")
     rows: list[Row] = []
     for plan in found.plans:
         chosen, job = plan.chosen, plan.job

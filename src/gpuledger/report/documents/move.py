@@ -130,7 +130,7 @@ def namespaces_table(plan: LakePlan) -> Table:
     )  # fmt: skip
     heads = ("Namespace", "GPUs", "Now", "After", "Saved", "Range", "Share", "Proposal")
     caption = "What to do, dollars per month"
-    return make_table("namespaces", caption, heads, "wnnnNNnw", rows, total=total, screen_rows=ALL)
+    return make_table("namespaces", caption, heads, "wnnnnNnw", rows, total=total, screen_rows=ALL)
 
 
 def measured_table(plan: LakePlan) -> Table:

@@ -10,12 +10,13 @@ from gpuledger.catalog.prices.encode import comparison_json, prices_json, rate_j
 from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.catalog.prices.rows import Order, PriceRow, Prices
 from gpuledger.catalog.prices.spread import GpuSpread, PriceComparison, SpotSaving, Spread
-from gpuledger.report.document import Block, Bullets, Document, Prose
+from gpuledger.report.document import Block, Document, Prose
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
 from gpuledger.report.written import amount, number
 from gpuledger.units import Unknown
 
 KIND = "Prices"
+LOWEST = {"gpu": "Lowest", "instance": "Lowest per instance", "tflops": "Lowest per TFLOPS", "gb": "Lowest per GB"}
 EXTRA = {"tflops": "$/TFLOPS", "gb": "$/GB"}
 REASONS = 4
 NOTHING = "No price matches"
@@ -33,9 +34,8 @@ def prices_document(prices: Prices, order: Order, limit: int | None) -> Document
         best, limits = shown[0], prices.stale_after_days
         size = f"{_gpus(best)}, {best.cloud} {best.instance}".rstrip()
         price = figure(best.usd_per_gpu_h, lambda usd: f"${usd:,.3f} per GPU-hour").text
-        headline = (
-            f"{'Lowest' if order == 'gpu' else 'First'}: {price}, {size} in {_place(best)}, {_buy(best.purchase)}"
-        )
+        where = f"{_place(best)}, {_buy(best.purchase)}, listed {_count(best.age_days, 'day')} ago"
+        headline = f"{LOWEST[order]}: {price}, {size} in {where}"
         rest = len(prices.rows) - len(shown)
         old = f"over {limits['on_demand']} days on-demand, {limits['spot']} days spot"
         facts = [
@@ -47,7 +47,7 @@ def prices_document(prices: Prices, order: Order, limit: int | None) -> Document
         notes = [*_notes(shown), *notes]
     if prices.replaced:
         notes.append(f"{_count(prices.replaced, 'listed offer')} replaced by your own rates.")
-    blocks += [Bullets(notes)] if notes else []
+    blocks += [Prose("\n".join(notes), "note")] if notes else []
     return Document(
         "prices", KIND, KIND, headline, facts, summary=blocks, data=lambda: prices_json(prices, limit)
     )  # fmt: skip
@@ -161,7 +161,7 @@ def _clouds(one: GpuSpread) -> Table:
     rows: list[Row] = []
     for row in one.clouds:
         on_demand, spot = (
-            cell("-", p) if isinstance(p, Unknown) else _usd(p, 3) for p in (row.on_demand_usd, row.spot_usd)
+            Cell("-") if isinstance(p, Unknown) else _usd(p, 3) for p in (row.on_demand_usd, row.spot_usd)
         )
         name = f"{row.cloud} (yours)" if row.yours else row.cloud
         rows.append([name, on_demand, row.on_demand_at, spot, row.spot_at, _age(row.age_days, row.stale)])

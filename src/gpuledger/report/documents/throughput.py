@@ -58,7 +58,7 @@ def _step(train: TrainRate) -> Table:
         f"MFU (model FLOPS utilization, of the dense peak): {mfu}."
     )
     total = (cell("step"), cell(number(train.step_s, 3), train.step_s))
-    return make_table("step", "One optimizer step of a GPU, seconds", ("Part", "s"), "wn", rows, total=total, note=note)
+    return make_table("step", "One optimizer step", ("Part", "Seconds"), "wn", rows, total=total, note=note)
 
 
 def _decode(rates: tuple[DecodeRate, ...]) -> Table:
