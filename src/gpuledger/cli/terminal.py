@@ -17,7 +17,7 @@ __all__ = ["Terminal", "as_text", "escape", "text_of"]
 
 
 class Terminal(Console):
-    """A console that writes control characters out, also those in text that nobody escaped."""
+    """A console that writes control characters out, also in text that was not escaped."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(highlight=False, emoji=False, **settings)

@@ -102,12 +102,13 @@ def _section(number: int, plan: MigrationPlan, *, alone: bool) -> Section:
     opening: list[Block] = [] if alone else [Prose(plan.recommendation, "lead")]
     if plan.warnings and not alone:
         opening.append(Bullets(plan.warnings, "Warnings"))
+    job = make_table(f"job-{number}", "The job", ("What", "Value"), "ww", facts(plan), screen_rows=ALL)
     charts = [Chart("options", plan, number)] if can_draw() else []
     sharing = [Bullets([s.words for s in plan.sharing], "One GPU for several, or a slice for one")]
     tables = [made(plan) for made in (options_table, ranges_table, measures_table, guidelines_table, refused_table)]
     if not alone:
         tables = [replace(table, name=f"{table.name}-{number}") for table in tables]
-    blocks = [*opening, Terms(facts(plan)), *charts, *tables[:4], *(sharing if plan.sharing else []), tables[4]]
+    blocks = [*opening, job, *charts, *tables[:4], *(sharing if plan.sharing else []), tables[4]]
     title = plan.job.name or f"{plan.job.model.name}, {_kind(plan)}"
     return Section(f"plan-{number}", title, blocks)
 
@@ -170,13 +171,13 @@ def options_table(plan: MigrationPlan) -> Table:
     """The options worth looking at, best first."""
     spot = plan.chosen is not None and plan.chosen.candidate.purchase == "spot"
     heads = (
-        "Option", "Instance", "Region", "", "$/month", "On demand" if spot else "Or spot", "Saves", "Speed",
+        "Option", "Instance", "", "$/month", "On demand" if spot else "Or spot", "Saves", "Speed",
         "$ per M tokens", "Free", "Risk", "Effort", "Score",
     )  # fmt: skip
     rows: list[Row] = [
         [
             f"{o.candidate.gpus} x {o.candidate.gpu_name}", f"{o.candidate.instance}, {o.candidate.purchase}",
-            o.candidate.region, mark(plan, o), figure(o.monthly_usd, dollars), _other(o), _saving(o),
+            mark(plan, o), figure(o.monthly_usd, dollars), _other(o), _saving(o),
             figure(o.speed_ratio, _ratio(".2f")),
             figure(o.usd_per_million, lambda usd: f"${usd:,.3g}" if usd < 1 else f"${usd:,.2f}"),
             figure(100 * o.placement.headroom_ratio, lambda pct: f"{pct:.0f} %"), cell(o.risk.level, o.risk.amount),
@@ -190,7 +191,7 @@ def options_table(plan: MigrationPlan) -> Table:
         "Free: memory left over on the fullest GPU."
     )
     empty = "No option can run this."
-    return make_table("options", "Options, best first", heads, "wwWwnnnnNNWNn", rows, note=note, empty=empty)
+    return make_table("options", "Options, best first", heads, "wwwnnnnNNWNn", rows, note=note, empty=empty)
 
 
 def _other(option: Option) -> Cell:
@@ -250,7 +251,7 @@ def guidelines_table(plan: MigrationPlan) -> Table:
 
 def set_table(found: MigrationSet) -> Table:
     """One row for each plan of a set."""
-    heads = ("Workload", "Now", "$/month", "Then", "$/month", "Saves", "Speed", "Expected")
+    heads = ("Workload", "Now", "$/month", "Then", "$/month", "Saves", "Speed")
     rows: list[Row] = []
     for plan in found.plans:
         chosen, job = plan.chosen, plan.job
@@ -262,5 +263,5 @@ def set_table(found: MigrationSet) -> Table:
             speed = figure(chosen.speed_ratio, _ratio(".2f"))
             then = [name, figure(chosen.monthly_usd, dollars), _saving(chosen), speed]
         title = job.workload_id or job.name or job.model.name
-        rows.append([title, now, figure(plan.current.monthly_usd, dollars), *then, job.expected_outcome])
-    return make_table("set", "All of them", heads, "wwnwnnNW", rows, screen_rows=ALL)
+        rows.append([title, now, figure(plan.current.monthly_usd, dollars), *then])
+    return make_table("set", "All of them", heads, "wwnwnnN", rows, screen_rows=ALL)
