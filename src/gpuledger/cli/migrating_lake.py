@@ -64,7 +64,7 @@ def _no_form(given: dict[str, Any]) -> None:
         spelled = {one.name: one.opts[0] for one in click.get_current_context().command.params}
         raise InputError(
             f"--lake knows what runs; it needs no {spelled[said[0]]}",
-            hint="leave the form's options out: only --cloud, --region, --instance and --out go with --lake",
+            hint="leave the form's options out: only --cloud, --region, --instance, --full and --out go with --lake",
         )
 
 

@@ -15,7 +15,7 @@ from gpuledger.plan.guide.words import dollars
 from gpuledger.report.charts import can_draw
 from gpuledger.report.document import Block, Bullets, Chart, Document, KeyFigure, Prose, Section, Terms
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
-from gpuledger.report.written import amount
+from gpuledger.report.written import amount, number
 from gpuledger.units import Unknown
 
 MEASURES = ("dollars", "throughput", "headroom", "interconnect", "availability", "risk", "effort")
@@ -25,7 +25,7 @@ ALL = 1_000  # rows a terminal shows with everything
 def migrate_document(found: MigrationSet) -> Document:
     """The document of one plan, or of several with their sum."""
     one = found.plans[0] if len(found.plans) == 1 else None
-    sections = [_section(number, plan, alone=one is not None) for number, plan in enumerate(found.plans, 1)]
+    sections = [_section(place, plan, alone=one is not None) for place, plan in enumerate(found.plans, 1)]
     assumed = list(dict.fromkeys(a for plan in found.plans for a in plan.assumptions))
     shared: list[Block] = [Bullets([c.words for c in found.consolidation], "Sharing")] if found.consolidation else []
     summary: list[Block] = [] if one else [set_table(found), *shared]
@@ -51,7 +51,7 @@ def _screen(plan: MigrationPlan) -> list[Block]:
     table = options_table(plan)
     now = [pair for pair in facts(plan) if pair[0] in {"now", "memory now", "priority"}]
     kinds = Counter(refused.kind for refused in plan.refused)
-    refused = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+    refused = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     return [Terms(now), table, *([Prose(f"Refused: {refused}.", "dim")] if refused else [])]
 
 
@@ -98,19 +98,19 @@ def _money(label: str, value: Decimal | Unknown, note: str) -> KeyFigure:
     return KeyFigure(label, dollars(value), "", note, isinstance(value, Unknown))
 
 
-def _section(number: int, plan: MigrationPlan, *, alone: bool) -> Section:
+def _section(place: int, plan: MigrationPlan, *, alone: bool) -> Section:
     opening: list[Block] = [] if alone else [Prose(plan.recommendation, "lead")]
     if plan.warnings and not alone:
         opening.append(Bullets(plan.warnings, "Warnings"))
-    job = make_table(f"job-{number}", "The job", ("What", "Value"), "ww", facts(plan), screen_rows=ALL)
-    charts = [Chart("options", plan, number)] if can_draw() else []
+    job = make_table(f"job-{place}", "The job", ("What", "Value"), "ww", facts(plan), screen_rows=ALL)
+    charts = [Chart("options", plan, place)] if can_draw() else []
     sharing = [Bullets([s.words for s in plan.sharing], "One GPU for several, or a slice for one")]
     tables = [made(plan) for made in (options_table, ranges_table, measures_table, guidelines_table, refused_table)]
     if not alone:
-        tables = [replace(table, name=f"{table.name}-{number}") for table in tables]
+        tables = [replace(table, name=f"{table.name}-{place}") for table in tables]
     blocks = [*opening, job, *charts, *tables[:4], *(sharing if plan.sharing else []), tables[4]]
     title = plan.job.name or f"{plan.job.model.name}, {_kind(plan)}"
-    return Section(f"plan-{number}", title, blocks)
+    return Section(f"plan-{place}", title, blocks)
 
 
 def _kind(plan: MigrationPlan) -> str:
@@ -164,7 +164,7 @@ def _ratio(form: str) -> Callable[[Any], str]:
 
 
 def _saving(option: Option) -> Cell:
-    return figure(option.saving_pct, lambda pct: f"{pct:.0f} %")
+    return figure(option.saving_pct, lambda pct: f"{number(pct)} %")
 
 
 def options_table(plan: MigrationPlan) -> Table:

@@ -11,7 +11,7 @@ from gpuledger.plan.move.statement import HoldingPlan, LakePlan, MonthRange, Mov
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section
 from gpuledger.report.documents.efficiency import unknown_section
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
-from gpuledger.report.written import gpus
+from gpuledger.report.written import gpus, number
 from gpuledger.units import Unknown, utc
 
 STAY = "stay"
@@ -97,7 +97,7 @@ def span(month: MonthRange | Unknown) -> str:
 
 
 def _share(pct: Decimal | Unknown) -> Cell:
-    return figure(pct, lambda value: f"{value:.0f} %")
+    return figure(pct, lambda value: f"{number(value)} %")
 
 
 def _saved(month: MonthRange | Unknown) -> Row:
@@ -190,7 +190,7 @@ def moves_table(plan: LakePlan) -> Table:
     )
     empty = "No move carries the demand of any namespace for less."
     caption = "The moves proposed, and those that come next, dollars per month"
-    return make_table("moves", caption, heads, "wWwwwnNnNwwW", rows, note=note, empty=empty, screen_rows=ALL)
+    return make_table("moves", caption, heads, "wWwwnnNnNWwW", rows, note=note, empty=empty, screen_rows=ALL)
 
 
 def _move(plan: HoldingPlan, place: str, m: Move) -> Row:
@@ -259,6 +259,10 @@ def risks(plan: LakePlan) -> list[str]:
 
 def _risk(move: Move) -> str:
     reasons, spot = "; ".join(move.risk_reasons), move.with_spot_pct
-    because = f" {reasons[:1].upper()}{reasons[1:]}." if reasons else ""
+    because = f" {_capital(reasons)}." if reasons else ""
     more = "" if isinstance(spot, Unknown) else f" On spot it would be {spot:.0f} % in all ({move.spot_words})."
-    return f"{move.risk} risk, {move.effort_hours:g} h of work. {move.fits}.{because}{more}"
+    return f"{move.risk} risk, {move.effort_hours:g} h of work. {_capital(move.fits)}.{because}{more}"
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
