@@ -35,6 +35,7 @@ def test_market_prices_by_default_with_their_date(cli):
 def test_the_reference_by_name_and_every_figure_of_the_screen_in_json(cli):
     args = ("plan", "migrate", *FORM, "--config", "reference")
     screen, (plan,) = cli(*args).out, cli(*args, "--json").json()["plans"]
+    assert "Refused, and what would change that" in cli(*args, "--full").out
     assert plan["illustrative"]
     assert plan["current"]["monthly_usd"] == "4500"
     assert "$4,500" in screen

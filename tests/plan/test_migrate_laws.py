@@ -24,6 +24,7 @@ from gpuledger.plan.guide.schema import Priority, Weights, WorkloadType
 from gpuledger.plan.guide.size_shapes import dense_model
 from gpuledger.plan.guide.statement import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.plan.placing import place
+from gpuledger.report.documents.migrate import measures_table
 from gpuledger.units import Unknown
 
 WEIGHTS = {

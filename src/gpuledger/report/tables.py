@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
@@ -101,6 +101,14 @@ def cell(text: str, key: object = None) -> Cell:
     if isinstance(key, Unknown):
         return Cell(text, None, unknown=True)
     return Cell(text, float(key) if isinstance(key, Decimal | float | int) else str(key or text))
+
+
+Row = list[Cell | str]
+
+
+def figure(value: object, form: Callable[[Any], str]) -> Cell:
+    """A cell with a figure in its form, or `unknown`."""
+    return cell("unknown" if isinstance(value, Unknown) else form(value), value)
 
 
 def make_table(

@@ -1,4 +1,4 @@
-"""How does a user get telemetry of a fleet that never was?"""
+"""How does a user get telemetry of a made-up fleet?"""
 
 from __future__ import annotations
 
