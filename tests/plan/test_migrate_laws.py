@@ -11,7 +11,6 @@ from decimal import Decimal
 
 import msgspec
 import pytest
-from gpuledger.report.migrate_tables import measures_table
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 

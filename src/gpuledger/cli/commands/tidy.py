@@ -12,8 +12,8 @@ import click
 from gpuledger.cli.figures import count, number, size
 from gpuledger.cli.options import lake_option, screen_options
 from gpuledger.cli.screen import Screen
-from gpuledger.times import length_ms
 from gpuledger.errors import InputError
+from gpuledger.times import length_ms
 
 if TYPE_CHECKING:
     from gpuledger.ledger.tidying import Plan, Tidied

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuledger.plan.fit.build import Fit
 from gpuledger.plan.fit.encode import fit_as_data
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section, Terms
+from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, make_table
 from gpuledger.report.written import number, percent
 
@@ -12,6 +13,7 @@ GB = 1_000_000_000
 BARELY = "fits barely: within the error of the estimate"
 
 
+@document_for(Fit)
 def fit_document(fit: Fit) -> Document:
     """The document of an answer about memory."""
     unknown: list[Block] = [Terms([(part, f"unknown: {why}") for part, why in fit.not_known.items()])]

@@ -14,6 +14,7 @@ from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
 from gpuledger.plan.guide.words import dollars
 from gpuledger.report.charts import can_draw
 from gpuledger.report.document import Block, Bullets, Chart, Document, KeyFigure, Prose, Section, Terms
+from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
 from gpuledger.report.written import amount, number
 from gpuledger.units import Unknown
@@ -22,6 +23,7 @@ MEASURES = ("dollars", "throughput", "headroom", "interconnect", "availability",
 ALL = 1_000  # rows a terminal shows with everything
 
 
+@document_for(MigrationSet)
 def migrate_document(found: MigrationSet) -> Document:
     """The document of one plan, or of several with their sum."""
     one = found.plans[0] if len(found.plans) == 1 else None

@@ -9,6 +9,7 @@ from decimal import Decimal
 from gpuledger.plan.move.encode import lake_plan_json
 from gpuledger.plan.move.statement import HoldingPlan, LakePlan, MonthRange, Move, RefusedMove
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section
+from gpuledger.report.documents import document_for
 from gpuledger.report.documents.efficiency import unknown_section
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
 from gpuledger.report.written import gpus, number
@@ -20,6 +21,7 @@ SCREEN_RISKS = 3
 KINDS = {"fewer": "fewer GPUs", "slices": "slices (MIG)"}
 
 
+@document_for(LakePlan)
 def move_document(plan: LakePlan) -> Document:
     """The document of a plan from the ledger."""
     moves, found = moves_table(plan), risks(plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuledger.plan.fit.encode import plain
 from gpuledger.plan.speed.throughput import DecodeRate, Rate, Throughput, TrainRate
 from gpuledger.report.document import Block, Bullets, Document, Prose
+from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Row, Table, cell, make_table
 from gpuledger.report.written import number, percent
 from gpuledger.units import Unknown
@@ -12,6 +13,7 @@ from gpuledger.units import Unknown
 NO_ROOM = "It does not fit: see gpuledger plan fit. The rates are what it would give if it did."
 
 
+@document_for(Throughput)
 def throughput_document(answer: Throughput) -> Document:
     """The document of an answer about speed."""
     blocks: list[Block] = [_step(answer.train)] if isinstance(answer.train, TrainRate) else []

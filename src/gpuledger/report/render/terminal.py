@@ -191,7 +191,7 @@ def _fitting(found: Table, width: int) -> list[int]:
         longest = max(len("unknown" if c.unknown else c.text) for c in cells)
         if found.words[place]:
             return min(WORDS_WIDTH, max(longest, min(len(found.heads[place]), WORDS_WIDTH)))
-        return max(longest, max(map(len, found.heads[place].split() or [""])))
+        return max(longest, *map(len, found.heads[place].split() or [""]))
 
     for place in dict.fromkeys((*zeros, *wide)):
         if sum(needed(i) + BETWEEN for i in kept) <= width:

@@ -42,9 +42,9 @@ def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit
         return
     from gpuledger.catalog.prices.rows import price_rows
     from gpuledger.cli.showing import give
-    from gpuledger.times import today
     from gpuledger.cost.own_prices import load_own
     from gpuledger.report.documents.prices import prices_document
+    from gpuledger.times import today
 
     found = price_rows(wanted_of(filters), today(), own=load_own(lake_dir), order=order, by=by)
     give(prices_document(found, order, limit or None), screen)

@@ -24,9 +24,9 @@ def command(screen: Screen, filters: dict[str, Any], lake_dir: Path) -> None:
     """
     from gpuledger.catalog.prices.spread import compare_prices
     from gpuledger.cli.showing import give
-    from gpuledger.times import today
     from gpuledger.cost.own_prices import load_own
     from gpuledger.report.documents.prices import comparison_document
+    from gpuledger.times import today
 
     found = compare_prices(wanted_of(filters), today(), own=load_own(lake_dir))
     give(comparison_document(found), screen)

@@ -57,8 +57,8 @@ def _store(file: Path, lake_dir: Path) -> list[str]:
     from gpuledger.catalog.prices import market_price
     from gpuledger.catalog.prices.offers import facts
     from gpuledger.catalog.prices.own_rates import doubts, read_rates
-    from gpuledger.times import today
     from gpuledger.cost.own_prices import store_rates
+    from gpuledger.times import today
     from gpuledger.units import Unknown
 
     rates: tuple[Rate, ...] = read_rates(file, today())
