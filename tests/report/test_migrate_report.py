@@ -9,7 +9,6 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from gpuledger.report.migrate_tables import options_table, shown
 
 from gpuledger.plan.guide.asking import plan_configured
 from gpuledger.plan.guide.config import reference
