@@ -21,7 +21,7 @@ SAME_REASON = "not known: same reason"
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One column: a field of the row, its heading, how it is written.
 
-    `below` gives long words their own line, `middle` leaves out a range's ends, `wide` shows the column only where there
+    `below` gives long words their own line, `middle` leaves out a range's ends, `wide` shows the column only if there
     is room, `bar` draws the share as a bar too, `blank` leaves an unknown figure empty where the table says why. `adds`
     makes dollars add up to the total: as a part, or as the whole of all parts.
     """

@@ -26,7 +26,10 @@ def scaling_view(s: ScalingStatement) -> Row:
     f, view = s.facts, by_name(s)
     return {
         **view,
-        "scorecard": [{**by_name(g), "value": _graded(g), "grade": _grade(g), "change": _trend(g, s)} for g in s.grades],
+        "scorecard": [
+            {"title": g.title, "value": _graded(g), "grade": _grade(g), "change": _trend(g, s), "limits": g.limits}
+            for g in s.grades
+        ],
         "claims": [
             {"claim": c.claim + (f" ({c.node})" if c.node else ""), "value": _claimed(c.value), "verdict": c.verdict,
              "why": c.why}
@@ -150,8 +153,12 @@ def _scaling(f: Facts) -> list[Row]:
     if s.refused is not None:
         return [*rows, _line("Scaling efficiency", "refused", s.refused)]
     unit = s.unit.removesuffix("s") if s.baseline_size == 1 else s.unit
-    size = "" if isinstance(s.baseline_size, Unknown) else f"{s.baseline_size} {unit}, {Path(s.baseline_file or '').name}"
-    linear = "the interval lies above 100 %" if s.superlinear else "not super-linear: the interval reaches 100 % or less"
+    size = (
+        "" if isinstance(s.baseline_size, Unknown) else f"{s.baseline_size} {unit}, {Path(s.baseline_file or '').name}"
+    )
+    linear = (
+        "the interval lies above 100 %" if s.superlinear else "not super-linear: the interval reaches 100 % or less"
+    )
     return [
         *rows,
         _line("Measured baseline", _ranged(s.baseline_per_s, "/s"), size),
@@ -221,7 +228,13 @@ def _cold(n: NodeFigures) -> Row:
 def _memory(f: Facts) -> list[Row]:
     """Memory of each node's real card, and the peak in the telemetry."""
     rows: list[Row] = [
-        {"node": n.node, "card": n.card, "used": _gb(n.memory_used_bytes), "size": _gb(n.card_bytes), "pct": n.memory_pct}
+        {
+            "node": n.node,
+            "card": n.card,
+            "used": _gb(n.memory_used_bytes),
+            "size": _gb(n.card_bytes),
+            "pct": n.memory_pct,
+        }
         for n in f.nodes
     ]
     peak = f.telemetry.memory_peak_bytes

@@ -43,9 +43,9 @@ def screen(document: Document, width: int, *, full: bool = False) -> list[Render
     if not full and document.screen:
         return [*out, "", *_spaced(document.screen, width)]
     out += ["", figures(document.figures), ""] if document.figures else [""]
-    out += _spaced(document.summary, width)
+    out += _spaced(document.summary, width, full)
     for section in document.sections:
-        out += [text_of(section.title, "bold underline"), "", *_spaced(section.blocks, width)]
+        out += [text_of(section.title, "bold underline"), "", *_spaced(section.blocks, width, full)]
     return out
 
 
@@ -91,16 +91,16 @@ def figures(items: Sequence[KeyFigure]) -> RichTable:
     return made
 
 
-def _spaced(blocks: Iterable[Block], width: int) -> list[RenderableType]:
-    """Blocks with an empty line after each."""
+def _spaced(blocks: Iterable[Block], width: int, full: bool = False) -> list[RenderableType]:
+    """Blocks with an empty line after each; with `full` every row of a table."""
     out: list[RenderableType] = []
     for block in blocks:
-        drawn = _block(block, width)
+        drawn = _block(block, width, full)
         out += [*drawn, ""] if drawn and not isinstance(block, Heading) else drawn
     return out
 
 
-def _block(block: Block, width: int) -> list[RenderableType]:
+def _block(block: Block, width: int, full: bool) -> list[RenderableType]:
     match block:
         case Prose():
             return [text_of(block.text, TONES[block.tone])] if block.text else []
@@ -116,18 +116,18 @@ def _block(block: Block, width: int) -> list[RenderableType]:
             rank = "" if block.rank is None else f"{block.rank}. "
             return [text_of(f"{rank}{block.text}{f' ({block.badge})' if block.badge else ''}", "bold")]
         case Fold():
-            return [text_of(block.summary, "dim"), *_inner(block.blocks, width)]
+            return [text_of(block.summary, "dim"), *_inner(block.blocks, width, full)]
         case Article() | Pair():
-            return _inner(block.blocks, width)
+            return _inner(block.blocks, width, full)
         case Table():
-            made = table(block, width)
+            made = table(block, width, full)
             return [] if made is None else [made]
         case Chart():
             return []
 
 
-def _inner(blocks: Iterable[Block], width: int) -> list[RenderableType]:
-    return [part for block in blocks for part in _block(block, width)]
+def _inner(blocks: Iterable[Block], width: int, full: bool) -> list[RenderableType]:
+    return [part for block in blocks for part in _block(block, width, full)]
 
 
 def _bullets(block: Bullets) -> list[RenderableType]:
@@ -142,8 +142,8 @@ def _bullets(block: Bullets) -> list[RenderableType]:
     return [made]
 
 
-def table(found: Table, width: int) -> RenderableType | None:
-    """A table cut to the terminal: wide columns and long words only where there is room, the first rows only."""
+def table(found: Table, width: int, full: bool = False) -> RenderableType | None:
+    """A table cut to the terminal: wide columns only where there is room, the first rows only unless `full`."""
     if not found.rows:
         return text_of(f"{found.caption}: {found.empty}", "dim") if found.empty else None
     room = width >= WIDE
@@ -157,12 +157,13 @@ def table(found: Table, width: int) -> RenderableType | None:
         )
     if bars:
         made.add_column("", no_wrap=True)
-    for row in found.rows[: found.screen_rows]:
+    shown = found.rows if full else found.rows[: found.screen_rows]
+    for row in shown:
         made.add_row(*(_cell(row[i]) for i in kept), *([_bar(row)] if bars else []))
     if found.total:
         made.add_section()
         made.add_row(*(_cell(found.total[i]) for i in kept), *([""] if bars else []), style="bold")
-    more = len(found.rows) - found.screen_rows
+    more = len(found.rows) - len(shown)
     if more > 0:
         made.caption, made.caption_justify = f"and {more:,} more: {MORE}", "left"
     return made
