@@ -73,19 +73,22 @@ def test_the_whole_audit_as_json(cli, lake):
 
 def test_the_screen_begins_with_the_money_and_the_first_thing_to_do(cli, lake):
     said = audit(cli, "--price", "2.50")
-    out = cli("audit", "--lake", "lake", "--price", "2.50").out
+    short = cli("audit", "--lake", "lake", "--price", "2.50").out
+    assert len(short.splitlines()) <= 32, "the short answer is one screen"
+    out = cli("audit", "--lake", "lake", "--price", "2.50", "--full").out
     words = " ".join(out.split())
     first, second = (" ".join(line.split()) for line in said["headline"])
     assert words.startswith(first)
+    assert " ".join(short.split()).startswith(first)
     assert words.index(second) == len(first) + 1
-    for title in ("Where the money went", "Observed time by utilization", "At this rate", "Naive sum", "Prices used"):
+    for title in ("The bill by bucket", "Observed time by utilization", "What this rate of", "Naive sum", "Prices"):
         assert title in out
     for r in said["recommendations"][:5]:
         assert r["title"] in words
         for line in r["change"]["text"].splitlines():
             assert line in out, "a snippet must survive being copied"
     assert words.index(" ".join(said["unrated_note"].split())) == len(first) + len(second) + 2
-    bands = out[out.index("Observed time by utilization band") : out.index("At this rate")].splitlines()
+    bands = out[out.index("Observed time by utilization band") : out.index("What to change")].splitlines()
     assert "productive" not in " ".join(bands)
     written = [float(line.split("%")[0].split()[-1]) for line in bands if "%" in line]
     assert written == pytest.approx(list(said["phases"].values()), abs=0.1)
@@ -96,9 +99,9 @@ def test_the_screen_begins_with_the_money_and_the_first_thing_to_do(cli, lake):
 
 def test_the_table_on_the_screen_adds_up(cli, lake):
     out = cli("audit", "--lake", "lake", "--price", "2.50").out
-    table = out[out.index("Where the money went") : out.index("Observed time")]
+    table = out[out.index("The bill by bucket") : out.index("Do first")]
     amounts = [Decimal(w.replace("$", "").replace(",", "")) for w in table.split() if w.startswith("$")]
-    assert len(amounts) == len(BUCKETS) + 1
+    assert 2 < len(amounts) <= len(BUCKETS) + 1
     assert sum(amounts[:-1]) == amounts[-1]
     shares = [Decimal(w) for w, unit in itertools.pairwise(table.split()) if unit == "%"]
     assert sum(shares[:-1]) == shares[-1] == 100
@@ -118,12 +121,12 @@ def test_every_gpu_keeps_its_name_and_every_bucket_that_holds_money(cli, fleet_c
     stock = ["device,from,to,instance,region,purchase_option,usd_per_h"]
     stock += [f"{name},2026-01-20,2026-01-21,,,on_demand,2" for name in names[1:]]
     Path("inventory.csv").write_text("\n".join(stock) + "\n")
-    out = cli("audit", "--lake", "lake", "--inventory", "inventory.csv", "--until", "2026-01-21").out
+    out = cli("audit", "--lake", "lake", "--inventory", "inventory.csv", "--until", "2026-01-21", "--full").out
     assert "for 2 of 3 GPUs, the price of 1 not known" in " ".join(out.split())
-    table = out[out.index("Every GPU") : out.index("Prices used")]
+    table = out[out.rindex("Every GPU") : out.index("What each number means")]
     for name in names:
         assert name.removeprefix("GPU-")[:8] in table
-    assert "not known" in table
+    assert "unknown" in table
     assert "same reason" not in table
     # Nearly all of the day has no sample: a table without that column would not add up.
     assert "Unobserved" in table
@@ -165,8 +168,8 @@ def test_teams_window_filters_and_previous(cli, lake, tmp_path):
     day = audit(cli, "--price", "2", "--since", "2026-01-21", "--previous")
     assert day["previous"]["total"]["before_usd"]
     assert (
-        "This period against the last"
-        in cli("audit", "--lake", "lake", "--price", "2", "--since", "2026-01-21", "--previous").out
+        "Against the last period"
+        in cli("audit", "--lake", "lake", "--price", "2", "--since", "2026-01-21", "--previous", "--full").out
     )
     assert audit(cli, "--price", "2", "--last", "6h")["wall_h"] < 7
 
@@ -311,7 +314,7 @@ def test_a_command_is_recorded_audited_and_passed_through(tmp_path):
     assert done.returncode == 3
     assert done.stdout == "from the job\n", "stdout is the command's alone"
     assert "to its stderr" in done.stderr
-    assert "Where the money went" in done.stderr
+    assert "The bill by bucket" in done.stderr
     assert done.stderr.index("to its stderr") < done.stderr.index("a month for 1 GPU")
     again = subprocess.run(
         [sys.executable, "-m", "gpuledger", "audit", "--lake", "lake", "--price", "4", "--json"],
@@ -412,7 +415,7 @@ def test_the_next_quarter_follows_the_newest_sample_in_the_command_and_in_python
     assert not isinstance(made.cost.projection, Unknown)
     assert made.cost.projection.quarter.name == told["quarter"]["name"]
     assert made.cost.projection.quarter.usd == Decimal(told["quarter"]["usd"])
-    assert "Next quarter after 2026-01-20: 2026-Q2" in cli("audit", "--price", "1").out
+    assert "Next quarter after 2026-01-20: 2026-Q2" in cli("audit", "--price", "1", "--full").out
 
 
 def test_a_gpu_of_several_owners_is_counted_once(cli, dcgm_csv):
@@ -439,7 +442,7 @@ def test_a_price_beside_an_inventory_says_what_it_does(cli, lake, inventory):
     some = audit(cli, "--inventory", "two.csv", "--price", "9")
     assert "--price prices only the 1 GPU that the inventory does not list." in some["assumptions"]
     assert "--price has no effect" in " ".join(
-        cli("audit", "--lake", lake, "--inventory", inventory, "--price", "9").out.split()
+        cli("audit", "--lake", lake, "--inventory", inventory, "--price", "9", "--full").out.split()
     )
 
 
@@ -478,7 +481,7 @@ def test_a_sick_gpu_a_lowered_limit_and_missing_pipes_are_found(cli, troubled):
     assert "capped" not in {t["owner"] for r in said["recommendations"] if r["id"] == "power-cap" for t in r["targets"]}
     ended = cli("analyze", "--lake", "lake", "--out", "out")
     assert ended.code == 0, ended.err
-    assert "1 GPU with faults or held down by heat" in ended.out
+    assert "1 XID error" in ended.out
     assert "Check GPU-sick on node-1: 1 XID error" in " ".join(ended.out.split())
     (row,) = csv.DictReader(Path("out/gpu_health.csv").read_text().splitlines())
     assert (row["gpu_uuid"], row["host"], row["xid_events"]) == ("GPU-sick", "node-1", "1")

@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import msgspec
 import pytest
+from gpuledger.report.migrate_tables import measures_table
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,6 @@ from gpuledger.plan.guide.schema import Priority, Weights, WorkloadType
 from gpuledger.plan.guide.size_shapes import dense_model
 from gpuledger.plan.guide.statement import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.plan.placing import place
-from gpuledger.report.migrate_tables import measures_table
 from gpuledger.units import Unknown
 
 WEIGHTS = {

@@ -9,6 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from gpuledger.report.migrate_tables import options_table, shown
 
 from gpuledger.plan.guide.asking import plan_configured
 from gpuledger.plan.guide.config import reference
@@ -18,7 +19,6 @@ from gpuledger.plan.guide.sets import plan_set, together
 from gpuledger.plan.guide.words import dollars
 from gpuledger.report.migrate_html import cards, render_migrate_html
 from gpuledger.report.migrate_markdown import render_migrate_markdown
-from gpuledger.report.migrate_tables import options_table, shown
 from gpuledger.report.theme import load_theme
 from gpuledger.report.write_migrate import write_migrate
 

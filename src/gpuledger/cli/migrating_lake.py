@@ -95,12 +95,12 @@ def _plan(
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.analysis import post, since_ms
     from gpuledger.cli.price_options import price_of
-    from gpuledger.cli.times import today
     from gpuledger.cost.inventory import read_inventory
     from gpuledger.cost.own_prices import load_own
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.scope import Scope
     from gpuledger.plan.move.build import migrate_from_lake
+    from gpuledger.times import today
 
     stock, price, own = read_inventory(inventory) if inventory else None, price_of(prices), load_own(lake_dir)
     clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")

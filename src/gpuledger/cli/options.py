@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from gpuledger.cli.screen import Screen
-from gpuledger.cli.times import instant_ms, length_ms
+from gpuledger.times import instant_ms, length_ms
 from gpuledger.errors import InputError
 
 Command = Callable[..., Any]

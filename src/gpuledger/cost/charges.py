@@ -27,8 +27,7 @@ _NOBODY = -1
 # Shares of a board are weighed in sevenths of a ppm: MIG cuts boards into sevenths, which whole ppm cannot hold.
 _SEVENTHS = 7
 _BOARD = _SEVENTHS * PPM
-# Of a slice whose share is not known: its board's energy cannot be divided.
-_NO_ENERGY = {"energy_mj": 0, "energy_ms": 0}
+_ENERGY = ("energy_mj", "energy_ms")
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ def _unpriced(stay: Stay, piece: Piece) -> Charge:
         None,
         ZERO,
         ZERO,
-        {**piece.sums, **_NO_ENERGY},
+        _no_energy(piece, piece.sums),
         why,
         PPM,
     )
@@ -188,9 +187,14 @@ def _of_board(piece: Piece | None, share: int, board: int, scale: Mapping[str, f
     if piece.device[1] is None:
         return sums
     if piece.slice_ppm is None:
-        return {**sums, **_NO_ENERGY}
+        return _no_energy(piece, sums)
     part = share / board * scale[piece.device[0]]
-    return {**sums, **{name: round(piece.sums.get(name, 0) * part) for name in _NO_ENERGY}}
+    return {**sums, **{name: round(piece.sums.get(name, 0) * part) for name in _ENERGY}}
+
+
+def _no_energy(piece: Piece, sums: Mapping[str, int]) -> Mapping[str, int]:
+    """Of a slice whose share is not known: its board's energy cannot be divided. `unshared_ms`: for how long."""
+    return {**sums, **dict.fromkeys(_ENERGY, 0), "unshared_ms": piece.sums.get("energy_ms", 0)}
 
 
 def _owner(stay: Stay, piece: Piece | None) -> tuple[str | None, str | None, str | None]:

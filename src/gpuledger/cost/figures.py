@@ -90,17 +90,25 @@ def work(charges: Sequence[Charge]) -> WorkCost | Unknown:
 
 def energy_kwh(charges: Sequence[Charge]) -> float | Unknown:
     """Energy of the devices, as recorded."""
-    if not _sum(charges, "energy_ms"):
-        return Unknown("neither energy nor power was recorded")
-    return _sum(charges, "energy_mj") / MJ_PER_KWH
+    unknown = _no_energy(charges)
+    return _sum(charges, "energy_mj") / MJ_PER_KWH if unknown is None else unknown
+
+
+def _no_energy(charges: Sequence[Charge]) -> Unknown | None:
+    """Why there is no energy; None where there is some."""
+    if _sum(charges, "energy_ms"):
+        return None
+    if _sum(charges, "unshared_ms"):
+        return Unknown("the samples do not say which share of its board a MIG slice is")
+    return Unknown("neither energy nor power was recorded")
 
 
 def energy_usd(charges: Sequence[Charge], usd_per_kwh: Decimal | None) -> Decimal | Unknown:
     """What the energy costs by itself; not part of any bucket, as cloud prices include it."""
     if usd_per_kwh is None:
         return Unknown("no price per kWh was given")
-    if not _sum(charges, "energy_ms"):
-        return Unknown("neither energy nor power was recorded")
+    if (unknown := _no_energy(charges)) is not None:
+        return unknown
     return usd(Fraction(usd_per_kwh) * _sum(charges, "energy_mj") / MJ_PER_KWH)
 
 

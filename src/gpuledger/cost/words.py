@@ -20,6 +20,7 @@ _BLIND = {
         "their busy part is unrated"
     ),
     "tensor_only_ms": "do not have all compute pipes recorded: what they do beyond the recorded ones is unrated",
+    "unshared_ms": "are of MIG slices whose share of the board is not recorded: the energy leaves them out",
     "unclocked_ms": "have pipe counters but no SM clock recorded: the rated clock is assumed",
     "capped_ms": "ran at a power limit below the board's own: all of their busy part counts as productive",
     "stateless_ms": (

@@ -60,9 +60,13 @@ def make_accounts(found: AccountSums, calibration: Calibration | None = None) ->
 
 
 def _of_board(sums: dict[str, np.ndarray], part: np.ndarray) -> dict[str, np.ndarray]:
-    """Power and energy are read for the whole board: its MIG instances count them by their shares, once in all."""
-    share = np.nan_to_num(part)
-    return {name: sums[name] * share for name in ("power_uj", "power_ms", "energy_mj", "energy_ms")}
+    """Power and energy are read for the whole board: its MIG instances count them by their shares, once in all.
+
+    `unshared_ms`: the time for which they are known of instances whose share is not.
+    """
+    share, known = np.nan_to_num(part), np.maximum(sums["power_ms"], sums["energy_ms"])
+    unshared = np.where(np.isnan(part), known, 0.0)
+    return {n: sums[n] * share for n in ("power_uj", "power_ms", "energy_mj", "energy_ms")} | {"unshared_ms": unshared}
 
 
 def _power(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.accounts import Accounts
-from gpuledger.efficiency.means import Groups
+from gpuledger.efficiency.means import NO_SHARE, Groups
 from gpuledger.efficiency.statement import CapacityAnalysis, NotKnown, Range
 from gpuledger.ledger import lines
 from gpuledger.ledger.read.scope import Scope
@@ -110,6 +110,8 @@ def not_known(
     means = fleet.means[0]
     figures = {name: getattr(means, name) for name in means.__dataclass_fields__}
     out += [NotKnown(f"fleet.{name}", value.why) for name, value in figures.items() if isinstance(value, Unknown)]
+    if fleet.sum("unshared_ms", 0) and fleet.sum("energy_ms", 0):
+        out.append(NotKnown("fleet.energy_kwh for all devices", f"known in part: {NO_SHARE}"))
     if capacity.fleet.note:
         out.append(NotKnown("capacity.fleet for all GPUs", f"known in part: {capacity.fleet.note}"))
     return tuple(dict.fromkeys((*out, *unknown)))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from gpuledger.ledger.read.adding import apart
 from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.units import MS_PER_DAY
 
@@ -42,4 +43,6 @@ def _one_row_each(rows: Rows) -> Rows:
     starts = np.flatnonzero(np.append(1, step))
     first = {name: rows[name][starts] for name in _KEYS}
     first["limit_mw"] = np.fmax.reduceat(rows["limit_mw"], starts)
-    return first | {name: np.add.reduceat(rows[name], starts) for name in _SUMS}
+    # Times known are mostly the time observed: one array under many names.
+    made = {id(values): np.add.reduceat(values, starts) for values in apart(rows[name] for name in _SUMS)}
+    return first | {name: made[id(rows[name])] for name in _SUMS}

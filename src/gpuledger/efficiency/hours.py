@@ -11,7 +11,7 @@ import numpy as np
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.device_hours import device_hours
 from gpuledger.efficiency.hour_groups import HourGrouping, HourGroups
-from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_UTIL
+from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_UTIL
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
 from gpuledger.ledger.cells import classify
 from gpuledger.ledger.read.adding import distinct
@@ -69,7 +69,7 @@ def _add_periods(
     both = (rows["util_ms"] > 0) & (rows["pif_ms"] > 0)
     parts = {"pif_ratio_ms": pif_ratio_ms, "tflops": np.nan_to_num(tflops)}
     added = {name: np.bincount(code, values, minlength=size) for name, values in parts.items()}
-    added["power_w"] = _watts(rows, code, device_board, device_share)
+    added["power_w"], added["shared_power_ms"] = _watts(rows, code, device_board, device_share)
     added["tflops_known"] = np.bincount(code[~np.isnan(tflops)], minlength=size)
     if not both.all():
         parts = {n: rows[n] for n in ("util_ppm_ms", "util_ms", "pif_ms")} | {"pif_ratio_ms": pif_ratio_ms}
@@ -81,14 +81,19 @@ def _add_periods(
         sums.boards.append(distinct((code + low) * len(device_board) + device_board[rows["device"]]))
 
 
-def _watts(rows: Rows, code: np.ndarray, device_board: np.ndarray, device_share: np.ndarray) -> np.ndarray:
-    """By period the mean power of every board, added up. It is read for the board: slices repeat it."""
+def _watts(
+    rows: Rows, code: np.ndarray, device_board: np.ndarray, device_share: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """By period the mean power of every board, added up, and the time it is known for. It is read for the board:
+    slices repeat it; one of unknown share (0) has no part in it.
+    """
     device = rows["device"]
     place, of_row = np.unique(code * len(device_board) + device_board[device], return_inverse=True)
     share = device_share[device]
     uj, ms = (np.bincount(of_row.reshape(-1), rows[name] * share) for name in ("power_uj", "power_ms"))
     watts = np.divide(uj, ms, out=np.zeros(len(place)), where=ms > 0) / 1e3
-    return np.bincount(place // len(device_board), watts, minlength=int(code.max()) + 1)
+    period, size = place // len(device_board), int(code.max()) + 1
+    return np.bincount(period, watts, minlength=size), np.bincount(period, ms, minlength=size)
 
 
 def _period(code: int) -> Period:
@@ -159,7 +164,7 @@ def _hour(key: Period, s: defaultdict[str, float], worked: tuple[float, float] |
         rfu_counters_pct=ratio(100 * worked[0], worked[1], NO_COUNTERS) if worked else Unknown(NO_COUNTERS),
         efficiency_gap_pp=gap,
         realized_power_tflops=s["tflops"] if s["tflops_known"] else Unknown(why_tflops),
-        power_kw=s["power_w"] / 1e3 if s["power_ms"] else Unknown(NO_POWER),
+        power_kw=s["power_w"] / 1e3 if s["shared_power_ms"] else Unknown(NO_SHARE if s["power_ms"] else NO_POWER),
     )
 
 

@@ -17,6 +17,8 @@ from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 MJ_PER_KWH = 3.6e9
 NO_UTIL = "no utilization in the samples"
 NO_POWER = "no power in the samples"
+NO_ENERGY = "neither energy nor power in the samples"
+NO_SHARE = "the samples do not say which share of its board a MIG slice is"
 NO_BOARD = "the board power of its GPU model is not in the catalog"
 NO_IDLE = "the catalog has no idle power for its GPU model"
 NO_COUNTERS = "no pipe activity with SM clock in the samples"
@@ -59,7 +61,7 @@ class Groups:
     def pif(self) -> list[Figure]:
         """Mean power over board power."""
         ratios = self.shares("pif_ratio_ms", "pif_ms", NO_POWER)
-        powered = self._sums["power_ms"].tolist()
+        powered = (self._sums["power_ms"] + self._sums["unshared_ms"]).tolist()
         unrated = Unknown(NO_BOARD)
         return [unrated if isinstance(f, Unknown) and ms else f for f, ms in zip(ratios, powered, strict=True)]
 
@@ -131,19 +133,20 @@ class Groups:
             self.counters_pct,
             self.gap_pp,
             self.shares("memory_ratio_ms", "dram_ms", "no memory activity in the samples", 100),
-            self.shares("power_uj", "power_ms", NO_POWER, 1e-3),
+            self._of_boards(1e-3 * self._sums["power_uj"], self._sums["power_ms"], NO_POWER),
             quantiles_pct(histogram, 0.50),
             quantiles_pct(histogram, 0.95),
-            self._energy_kwh(),
+            self._of_boards(self._sums["energy_mj"] / MJ_PER_KWH, np.sign(self._sums["energy_ms"]), NO_ENERGY),
             self.measured_pct,
             strict=True,
         )
         return [Means(*row) for row in columns]
 
-    def _energy_kwh(self) -> list[Figure]:
-        unknown = Unknown("neither energy nor power in the samples")
-        pairs = zip((self._sums["energy_mj"] / MJ_PER_KWH).tolist(), self._sums["energy_ms"].tolist(), strict=True)
-        return [kwh if ms else unknown for kwh, ms in pairs]
+    def _of_boards(self, part: np.ndarray, whole: np.ndarray, why: str) -> list[Figure]:
+        """One sum over another, of readings of whole boards; a slice of unknown share has no part in them."""
+        unshared, no_share = self._sums["unshared_ms"].tolist(), Unknown(NO_SHARE)
+        found = zip(_ratios(part, whole, why), unshared, strict=True)
+        return [no_share if isinstance(figure, Unknown) and ms else figure for figure, ms in found]
 
 
 def fleet(accounts: Accounts) -> Groups:

@@ -180,3 +180,14 @@ def merge_day(lake: Lake, day: str) -> Part:
         after = lake.commit([(writer.file, staged)], replaces=tuple(p.id for p in parts))
     lake.sweep()
     return after.of_day(day)[0]
+
+
+def samples_table(lake: Lake, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
+    """The samples of a window, from `since_ms` up to `until_ms`, as one table."""
+    first, last = -(1 << 62) if since_ms is None else since_ms, (1 << 62) if until_ms is None else until_ms
+    parts = [p for p in lake.manifest().parts if p.last_ms >= first and p.first_ms < last]
+    tables = []
+    for part in parts:
+        at = [(schema.TIME, ">=", first), (schema.TIME, "<", last)]
+        tables.append(with_all_columns(pq.read_table(lake.path(part), filters=at, partitioning=None)))
+    return pa.concat_tables(tables, promote_options="permissive") if tables else schema.arrow_schema().empty_table()

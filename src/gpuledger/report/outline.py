@@ -82,10 +82,11 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         charts: Sequence[Chart] = (),
         after: Sequence[Block] = (),
         leave: Container[str] = (),
+        places: int | None = None,
     ) -> Section:
         """A section: words, `charts`, tables filled from `rows` except those to `leave`, and what comes after."""
         lead = [Prose(kind.text, "lead")] if kind.text else []
-        made = tables([self.table(name, rows) for name in kind.tables if name not in leave])
+        made = tables([self.table(name, rows, places) for name in kind.tables if name not in leave])
         return Section(kind.id, kind.title, [*lead, *charts, *made, *after])
 
 

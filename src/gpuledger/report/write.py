@@ -6,11 +6,13 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gpuledger.errors import UnknownName, map_os_error
 from gpuledger.plain_text import json_text
 from gpuledger.report.charts import Drawing, need_charts
 from gpuledger.report.document import Document
+from gpuledger.report.documents import document_of
 from gpuledger.report.render.html import draw_charts, render_html
 from gpuledger.report.render.markdown import render_markdown
 from gpuledger.report.theme import load_theme
@@ -54,6 +56,18 @@ def write_document(
             say(name)
             out[name] = write_whole(folder / name, make())
     return out | pictures
+
+
+def write_report(
+    statement: object,
+    out_dir: Path | str,
+    formats: Sequence[str] = FORMATS,
+    charts: bool = True,
+    progress: Progress | None = None,
+    **more: Any,
+) -> dict[str, Path]:
+    """Write any statement as its document; `more` is passed on to the document."""
+    return write_document(document_of(statement, **more), out_dir, formats, charts, progress)
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:

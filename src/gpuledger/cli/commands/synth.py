@@ -10,7 +10,7 @@ import click
 from gpuledger.cli.figures import count, number, size
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.screen import Screen
-from gpuledger.cli.times import length_ms
+from gpuledger.times import length_ms
 from gpuledger.units import MS_PER_S
 
 

@@ -12,7 +12,7 @@ import click
 from gpuledger.cli.figures import count, number, size
 from gpuledger.cli.options import lake_option, screen_options
 from gpuledger.cli.screen import Screen
-from gpuledger.cli.times import length_ms
+from gpuledger.times import length_ms
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ from gpuledger.report.document import (
     Section,
     Terms,
 )
+from gpuledger.report.documents import document_for
 from gpuledger.report.documents.audit_rows import (
     AdviceRow,
     BehaviorRow,
@@ -47,11 +48,15 @@ from gpuledger.report.documents.audit_rows import (
 )
 from gpuledger.report.documents.efficiency import unknown_section
 from gpuledger.report.outline import charts_of, load_outline
+from gpuledger.report.tables import Table
 from gpuledger.report.written import amount, gpus, loose, number, percent, period
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown
 
 NAME = "audit"
 FIRST = 3
+# From this bill on, columns of dollars side by side show whole dollars; the JSON has every digit.
+WHOLE_FROM_USD = 1000
+IN_COLUMNS = ("who", "before", "devices")
 # Always named on the first page: a failing GPU cannot wait, and what is unrated may hide the largest saving.
 ALWAYS = ("health", "record-pipes")
 
@@ -158,6 +163,7 @@ class AuditView:
         return frozenset(name for name, left_out in (("owners", again), ("teams", no_teams)) if left_out)
 
 
+@document_for(AuditStatement)
 def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
     """The document of an audit."""
     view, outline = AuditView(audit), load_outline(NAME)
@@ -172,7 +178,7 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
         figures=outline.key_figures(view),
         summary=[_small_bill(view), *first_steps(audit)],
         sections=_sections(view),
-        screen=[_small_bill(view), *first_steps(audit), *_unknown_line(audit)],
+        screen=_screen(view),
         data=lambda: to_json(audit),
         files=_files(audit),
     )
@@ -196,7 +202,7 @@ def _facts(c: CostStatement) -> list[str]:
     return [period(c.start_ms, c.end_ms), *length, gpus(c.gpus), paid, amount(str(owners), "owner"), samples]
 
 
-def _small_bill(view: AuditView) -> Block:
+def _small_bill(view: AuditView) -> Table:
     """The seven buckets without their meanings."""
     made = load_outline(NAME).table("bill", view)
     return replace(
@@ -205,28 +211,30 @@ def _small_bill(view: AuditView) -> Block:
     )  # fmt: skip
 
 
-def first_steps(audit: AuditStatement) -> list[Block]:
-    """The first three things to do and the GPUs they name; failing GPUs always."""
+def _screen(view: AuditView) -> list[Block]:
+    """One screen: the bill without empty buckets, the first three things to do, what cannot wait."""
+    audit, bill = view.audit, _small_bill(view)
+    used = tuple(row for row in bill.rows if row[1].key)
+    out: list[Block] = [replace(bill, rows=used), *first_steps(audit, ())]
+    urgent = [r for r in audit.recommendations if r.id in ALWAYS]
+    lines = [f"{r.title}: {gpus(r.gpus)}." for r in urgent]
+    lines += [note.text for note in _warnings(audit) if note.text != audit.unrated_note]
+    if audit.not_known:
+        lines.append(f"{amount(str(len(audit.not_known)), 'figure')} unknown.")
+    return [*out, Prose(" ".join(lines), "warning")] if lines else out
+
+
+def first_steps(audit: AuditStatement, always: Sequence[str] = ALWAYS) -> list[Block]:
+    """The first three things to do and the GPUs they name; those in `always` whatever they save."""
     found = audit.recommendations
     if not found:
         return [Prose("Nothing to change: no rule finds waste it can act on.")]
     order = sorted(range(len(found)), key=lambda i: (not mark(found[i], audit), i))
-    shown = [i for at, i in enumerate(order) if at < FIRST or found[i].id in ALWAYS]
-    out: list[Block] = [Heading("Do first")]
-    steps = [f"{found[i].title}: {worth(found[i])}. {devices_named(found[i], audit)}." for i in shown]
-    out.append(Bullets(steps, strong=True))
+    shown = [i for at, i in enumerate(order) if at < FIRST or found[i].id in always]
     rest = len(found) - len(shown)
-    if rest > 0:
-        out.append(Prose(f"{amount(str(rest), 'more change')}, each with evidence and text to paste: below.", "note"))
-    return out
-
-
-def _unknown_line(audit: AuditStatement) -> list[Block]:
-    if not audit.not_known:
-        return []
-    shown = "; ".join(f"{n.figure} ({n.why})" for n in audit.not_known[:2])
-    more = len(audit.not_known) - 2
-    return [Prose(f"Unknown: {shown}{f'; and {more} more' if more > 0 else ''}.", "dim")]
+    more = f" ({rest} more below, with evidence and text to paste)" if rest > 0 and always else ""
+    steps = [f"{found[i].title}: {worth(found[i])}. {devices_named(found[i], audit)}." for i in shown]
+    return [Heading(f"Do first{more}"), Bullets(steps, strong=True)]
 
 
 def _sections(view: AuditView) -> list[Section]:
@@ -240,11 +248,16 @@ def _sections(view: AuditView) -> list[Section]:
         else [Bullets(audit.savings.words, "Which overlap, which add up, which compound")],
         "before": [Prose(str(before))] if isinstance(before, Unknown) else [Bullets(before.words)],
     }
+    paid = audit.cost.paid_usd
+    whole = None if isinstance(paid, Unknown) or paid < WHOLE_FROM_USD else 0
     out = [
-        outline.section(kind, view, charts_of(NAME, kind.id, audit), after.get(kind.id, ()), view.repeated)
+        outline.section(
+            kind, view, charts_of(NAME, kind.id, audit), after.get(kind.id, ()), view.repeated,
+            whole if kind.id in IN_COLUMNS else None,
+        )
         for kind in outline.sections
         if asked or kind.id != "before"
-    ]
+    ]  # fmt: skip
     buckets = [(f"Bucket: {k.title.lower()}", k.meaning) for k in bucket_kinds()]
     return [
         *out,

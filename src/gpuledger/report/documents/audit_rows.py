@@ -55,7 +55,6 @@ class BehaviorRow:
 class AdviceRow:
     """One recommendation; empty figures where it claims no dollars."""
 
-    rank: int
     title: str
     where: str
     gpus: int
@@ -147,10 +146,11 @@ def behavior_row(b: GroupBehaviour) -> BehaviorRow:
 
 def advice_row(rank: int, r: Recommendation) -> AdviceRow:
     """One recommendation with its rank."""
+    title = f"{rank}. {r.title}"
     if r.lever is None:
-        return AdviceRow(rank, r.title, where(r), r.gpus, "", "", "", "", r.effort.words)
+        return AdviceRow(title, where(r), r.gpus, "", "", "", "", r.effort.words)
     low, middle, high = _three(r.month)
-    return AdviceRow(rank, r.title, where(r), r.gpus, low, middle, high, float(r.saving.middle_pct), r.effort.words)
+    return AdviceRow(title, where(r), r.gpus, low, middle, high, float(r.saving.middle_pct), r.effort.words)
 
 
 def _three(month: MonthlyUsd | Unknown) -> tuple[Decimal | Unknown, Decimal | Unknown, Decimal | Unknown]:

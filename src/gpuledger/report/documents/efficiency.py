@@ -13,6 +13,7 @@ from gpuledger.efficiency.statement import EfficiencyStatement, RoiRow
 from gpuledger.efficiency.tables import bottlenecked_rows, health_rows, hourly_rows, per_gpu_rows
 from gpuledger.plain_text import csv_text
 from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Prose, Section, Terms
+from gpuledger.report.documents import document_for
 from gpuledger.report.outline import charts_of, load_outline
 from gpuledger.report.tables import Table, make_table
 from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
@@ -31,6 +32,7 @@ class EfficiencyView:
     limits: Thresholds
 
 
+@document_for(EfficiencyStatement)
 def efficiency_document(
     statement: EfficiencyStatement,
     limits: Thresholds | None = None,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuledger import __version__
 from gpuledger.report.document import Block, Bullets, Document, Figures, Fold, Prose, Section, Terms
+from gpuledger.report.documents import document_for
 from gpuledger.report.documents.scaling_rows import Row, in_words, scaling_view
 from gpuledger.report.outline import charts_of, load_outline
 from gpuledger.report.tables import Table
@@ -21,6 +22,7 @@ FAULTS = 50
 SHORT = 5
 
 
+@document_for(ScalingStatement)
 def scaling_document(s: ScalingStatement) -> Document:
     """The document of a scaling report."""
     view, facts = scaling_view(s), _facts(s.facts)
@@ -35,7 +37,7 @@ def scaling_document(s: ScalingStatement) -> Document:
         figures=figures,
         summary=[Bullets(s.summary, "Executive summary", strong=True)],
         sections=[*_sections(s, view), *_back(s, view)],
-        screen=[Figures(figures), *_screen(s, view)],
+        screen=[Prose(s.second), Figures(figures), *_screen(s, view)],
         data=lambda: {"made_by": f"gpuledger {__version__}", **to_json(s)},
     )
 

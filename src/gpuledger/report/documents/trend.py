@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpuledger.report.document import Block, Bullets, Document
+from gpuledger.report.documents import document_for
 from gpuledger.report.tables import make_table, styled
 from gpuledger.report.written import amount, loose
 from gpuledger.scaling.encode import trend_json
@@ -15,6 +16,7 @@ from gpuledger.units import Unknown
 HEADS = ("Run", "Started", "Nodes", "Success", "Answers/s", "Warm mean, s")
 
 
+@document_for(Trend)
 def trend_document(trend: Trend) -> Document:
     """The runs in order, then what changed from one to the next."""
     points = trend.points

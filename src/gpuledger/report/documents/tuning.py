@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpuledger.report.document import Block, Document, KeyFigure, Prose, Terms
-from gpuledger.report.tables import Cell, Table, make_table
+from gpuledger.report.tables import Cell, Table, cell, make_table
 from gpuledger.report.written import amount, number, percent, round_percent, tenth, usd
 
 Json = Mapping[str, Any]
@@ -131,7 +131,7 @@ def _size(value: float) -> str:
 
 
 def _or(form: Callable[[Any], str], missing: str = "unknown") -> Callable[[Any], Cell]:
-    return lambda value: Cell(missing, unknown=bool(missing)) if value is None else Cell(form(value))
+    return lambda value: Cell(missing, unknown=bool(missing)) if value is None else cell(form(value))
 
 
 CELLS: tuple[tuple[str, str, Callable[[Any], Cell]], ...] = (

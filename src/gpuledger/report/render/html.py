@@ -10,7 +10,7 @@ from gpuledger import __version__
 from gpuledger.catalog.files import data_dir
 from gpuledger.plain_text import visible
 from gpuledger.report.charts import Drawing, drawing
-from gpuledger.report.document import Block, Chart, Document
+from gpuledger.report.document import Chart, Document
 from gpuledger.report.theme import Palette, load_theme
 from gpuledger.report.written import tie
 
@@ -46,10 +46,9 @@ def render_html(document: Document, drawn: Mapping[str, Drawing] | None = None) 
     return visible(page, lines=True)
 
 
-def render_fragment(blocks: list[Block]) -> str:
-    """Blocks as HTML without a page around them, as a notebook shows them."""
-    page = _templates().get_template("fragment.html").render(blocks=blocks, drawn={})
-    return visible(page, lines=True)
+def render_summary(document: Document) -> str:
+    """Headline, key figures and first page without a page around them, as a notebook shows them."""
+    return visible(_templates().get_template("summary.html").render(document=document, drawn={}), lines=True)
 
 
 @cache

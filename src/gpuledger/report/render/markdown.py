@@ -53,7 +53,7 @@ def _blocks(blocks: Iterable[Block], pictures: Pictures) -> list[str]:
     return [text for block in blocks for text in _block(block, pictures)]
 
 
-def _block(block: Block, pictures: Pictures) -> list[str]:
+def _block(block: Block, pictures: Pictures) -> list[str]:  # noqa: C901, PLR0911 - one case per kind of block
     match block:
         case Prose():
             return [_prose(block)]

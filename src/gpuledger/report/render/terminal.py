@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from rich import box
 from rich.console import RenderableType
 from rich.markup import escape as escape_markup
-from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -29,24 +29,30 @@ from gpuledger.report.document import (
 )
 from gpuledger.report.tables import Cell, Table
 
-WIDE = 110
+BETWEEN = 2
+WORDS_WIDTH = 18
+NAME_WIDTH = 12
 BAR_PER_PCT = 5.0
-MORE = "--full, --out DIR or --json"
+MORE = "--full or --json"
 TONES = {"strong": "bold", "warning": "yellow", "note": "dim", "dim": "dim", "lead": "dim", "plain": ""}
 
 
 def screen(document: Document, width: int, *, full: bool = False) -> list[RenderableType]:
     """What a command prints: the short answer, or with `full` the whole document."""
-    out: list[RenderableType] = [text_of(document.headline, "bold")]
-    out += [text_of(note.text, TONES[note.tone]) for note in document.notes]
-    out.append(text_of("; ".join(document.facts), "dim"))
+    head, facts = text_of(document.headline, "bold"), text_of("; ".join(document.facts), "dim")
     if not full and document.screen:
-        return [*out, "", *_spaced(document.screen, width)]
+        return [head, facts, "", *_spaced(document.screen, width)]
+    out: list[RenderableType] = [head, *(text_of(n.text, TONES[n.tone]) for n in document.notes), facts]
     out += ["", figures(document.figures), ""] if document.figures else [""]
-    out += _spaced(document.summary, width, full)
+    out += _spaced(_whole(document.summary), width)
     for section in document.sections:
-        out += [text_of(section.title, "bold underline"), "", *_spaced(section.blocks, width, full)]
+        out += [text_of(section.title, "bold underline"), "", *_spaced(_whole(section.blocks), width)]
     return out
+
+
+def _whole(blocks: Iterable[Block]) -> list[Block]:
+    """Blocks with every row of their tables."""
+    return [replace(b, screen_rows=len(b.rows)) if isinstance(b, Table) else b for b in blocks]
 
 
 def escape(text: str) -> str:
@@ -91,16 +97,16 @@ def figures(items: Sequence[KeyFigure]) -> RichTable:
     return made
 
 
-def _spaced(blocks: Iterable[Block], width: int, full: bool = False) -> list[RenderableType]:
-    """Blocks with an empty line after each; with `full` every row of a table."""
+def _spaced(blocks: Iterable[Block], width: int) -> list[RenderableType]:
+    """Blocks with an empty line after each."""
     out: list[RenderableType] = []
     for block in blocks:
-        drawn = _block(block, width, full)
+        drawn = _block(block, width)
         out += [*drawn, ""] if drawn and not isinstance(block, Heading) else drawn
     return out
 
 
-def _block(block: Block, width: int, full: bool) -> list[RenderableType]:
+def _block(block: Block, width: int) -> list[RenderableType]:  # noqa: C901, PLR0911 - one case per kind of block
     match block:
         case Prose():
             return [text_of(block.text, TONES[block.tone])] if block.text else []
@@ -109,25 +115,26 @@ def _block(block: Block, width: int, full: bool) -> list[RenderableType]:
         case Terms():
             return [pairs(block.pairs, block.title)] if block.pairs else []
         case Code():
-            return [Padding(text_of(block.text.rstrip(), "cyan"), (0, 0, 0, 4), expand=False)]
+            # A plain string is never cut into lines: a snippet must survive being copied.
+            return ["\n".join(f"    [cyan]{escape(line)}[/]" for line in block.text.rstrip().split("\n"))]
         case Figures():
             return [figures(block.items)] if block.items else []
         case Heading():
             rank = "" if block.rank is None else f"{block.rank}. "
             return [text_of(f"{rank}{block.text}{f' ({block.badge})' if block.badge else ''}", "bold")]
         case Fold():
-            return [text_of(block.summary, "dim"), *_inner(block.blocks, width, full)]
+            return [text_of(block.summary, "dim"), *_inner(block.blocks, width)]
         case Article() | Pair():
-            return _inner(block.blocks, width, full)
+            return _inner(block.blocks, width)
         case Table():
-            made = table(block, width, full)
+            made = table(block, width)
             return [] if made is None else [made]
         case Chart():
             return []
 
 
-def _inner(blocks: Iterable[Block], width: int, full: bool) -> list[RenderableType]:
-    return [part for block in blocks for part in _block(block, width, full)]
+def _inner(blocks: Iterable[Block], width: int) -> list[RenderableType]:
+    return [part for block in blocks for part in _block(block, width)]
 
 
 def _bullets(block: Bullets) -> list[RenderableType]:
@@ -142,31 +149,51 @@ def _bullets(block: Bullets) -> list[RenderableType]:
     return [made]
 
 
-def table(found: Table, width: int, full: bool = False) -> RenderableType | None:
-    """A table cut to the terminal: wide columns only where there is room, the first rows only unless `full`."""
+def table(found: Table, width: int) -> RenderableType | None:
+    """A table cut to the terminal: wide columns and long words only where there is room, the first rows only."""
     if not found.rows:
         return text_of(f"{found.caption}: {found.empty}", "dim") if found.empty else None
-    room = width >= WIDE
-    kept = [i for i in range(len(found.heads)) if not found.is_below(i) and (room or not found.is_wide(i))]
+    kept = _fitting(found, width)
     bars = any(row[i].bar is not None for row in found.rows for i in kept)
     made = plain_table(found.caption)
     for i in kept:
-        words = found.words[i]
-        made.add_column(
-            escape(found.heads[i]), justify="left" if words else "right", overflow="fold", no_wrap=not words
-        )
+        words, head = found.words[i], escape(found.heads[i])
+        # A heading may take several lines; a figure never does.
+        longest = max((len(row[i].text) for row in found.rows if not row[i].unknown), default=0)
+        least = min(longest, NAME_WIDTH) if words and i == 0 else None if words else longest
+        made.add_column(head, justify="left" if words else "right", overflow="fold", min_width=least)
     if bars:
         made.add_column("", no_wrap=True)
-    shown = found.rows if full else found.rows[: found.screen_rows]
-    for row in shown:
+    for row in found.rows[: found.screen_rows]:
         made.add_row(*(_cell(row[i]) for i in kept), *([_bar(row)] if bars else []))
     if found.total:
         made.add_section()
         made.add_row(*(_cell(found.total[i]) for i in kept), *([""] if bars else []), style="bold")
-    more = len(found.rows) - len(shown)
+    more = len(found.rows) - found.screen_rows
     if more > 0:
         made.caption, made.caption_justify = f"and {more:,} more: {MORE}", "left"
     return made
+
+
+def _fitting(found: Table, width: int) -> list[int]:
+    """The columns that fit side by side: left out are columns of zeros first, then those meant for wide screens."""
+    kept = [i for i in range(len(found.heads)) if not found.is_below(i)]
+    rows = found.rows[: found.screen_rows]
+    zeros = [i for i in kept[1:] if not found.words[i] and not any(row[i].key for row in found.rows)]
+    wide = [i for i in reversed(kept) if found.is_wide(i)]
+
+    def needed(place: int) -> int:
+        cells = [row[place] for row in (*rows, *([found.total] if found.total else []))]
+        longest = max(len("unknown" if c.unknown else c.text) for c in cells)
+        if found.words[place]:
+            return min(WORDS_WIDTH, max(longest, min(len(found.heads[place]), WORDS_WIDTH)))
+        return max(longest, max(map(len, found.heads[place].split() or [""])))
+
+    for place in dict.fromkeys((*zeros, *wide)):
+        if sum(needed(i) + BETWEEN for i in kept) <= width:
+            break
+        kept.remove(place)
+    return kept
 
 
 def _cell(cell: Cell) -> str:

@@ -42,7 +42,7 @@ def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit
         return
     from gpuledger.catalog.prices.encode import prices_json
     from gpuledger.catalog.prices.rows import price_rows
-    from gpuledger.cli.times import today
+    from gpuledger.times import today
     from gpuledger.cli.views.prices import price_list
     from gpuledger.cost.own_prices import load_own
 

@@ -24,7 +24,7 @@ def command(screen: Screen, filters: dict[str, Any], lake_dir: Path) -> None:
     """
     from gpuledger.catalog.prices.encode import comparison_json
     from gpuledger.catalog.prices.spread import compare_prices
-    from gpuledger.cli.times import today
+    from gpuledger.times import today
     from gpuledger.cli.views.prices import comparison
     from gpuledger.cost.own_prices import load_own
 

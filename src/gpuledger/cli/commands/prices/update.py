@@ -59,7 +59,7 @@ def _store(file: Path, lake_dir: Path) -> list[str]:
     from gpuledger.catalog.prices import market_price
     from gpuledger.catalog.prices.offers import facts
     from gpuledger.catalog.prices.own_rates import doubts, read_rates
-    from gpuledger.cli.times import today
+    from gpuledger.times import today
     from gpuledger.cost.own_prices import store_rates
     from gpuledger.units import Unknown
 

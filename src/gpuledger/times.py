@@ -14,8 +14,18 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 2199
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms])")
 
 
-def instant_ms(text: str) -> int:
-    """An ISO 8601 day or time as milliseconds since 1970; without a zone it is UTC."""
+Instant = str | int | dt.date | dt.datetime
+Length = str | int | dt.timedelta
+
+
+def instant_ms(given: Instant) -> int:
+    """A day or time as milliseconds since 1970: ISO 8601 text, a date, a datetime, or milliseconds already.
+
+    Without a zone it is UTC.
+    """
+    if isinstance(given, int):
+        return given
+    text = given if isinstance(given, str) else given.isoformat()
     try:
         when = dt.datetime.fromisoformat(text.strip())
     except ValueError:
@@ -26,17 +36,20 @@ def instant_ms(text: str) -> int:
     if not _FIRST_YEAR <= when.year <= _LAST_YEAR:
         raise InputError(
             f"{text!r} is not between {_FIRST_YEAR} and {_LAST_YEAR}",
-            hint="leave the option out for all samples, or write a time such as 2026-01-20",
+            hint="leave it out for all samples, or write a time such as 2026-01-20",
         )
     return round(when.timestamp() * MS_PER_S)
 
 
-def length_ms(text: str) -> int:
-    """A length such as 7d, 12h or 90m in milliseconds."""
+def length_ms(given: Length) -> int:
+    """A length such as 7d, 12h or 90m in milliseconds; a timedelta, or milliseconds already."""
+    if isinstance(given, int):
+        return given
+    text = given if isinstance(given, str) else f"{given.total_seconds()}s"
     found = _LENGTH.fullmatch(text.strip().lower())
     amount = float(found[1]) * _UNIT_MS[found[2]] if found else 0.0
     if amount > MOST_MS:
-        hint = "give a shorter length, or leave the option out"
+        hint = "give a shorter length, or leave it out"
         raise InputError(f"{_cut(text)!r} is longer than a thousand years", hint=hint)
     length = round(amount)
     if not length:

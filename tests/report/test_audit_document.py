@@ -6,59 +6,35 @@ import dataclasses
 import itertools
 import re
 from decimal import Decimal
-from html.parser import HTMLParser
 
 import pytest
 
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import BUCKETS, WASTE
 from gpuledger.efficiency.statement import NotKnown
-from gpuledger.report.audit_html import render_audit_html
-from gpuledger.report.audit_view import TABLES, AuditView
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.tables import build_table, table_kinds
+from gpuledger.report.documents.audit import AuditView, audit_document
+from gpuledger.report.outline import load_outline
+from gpuledger.report.render.html import render_html
+from gpuledger.report.tables import Table
+from gpuledger.report.written import tie
 from gpuledger.units import Unknown
+from reading import Page
 
 HOSTILE = '<script>alert("x")</script>'
-VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
-class Page(HTMLParser):
-    """Tags with attributes, the text, and whether every tag is closed by its own end."""
+def page_of(audit: AuditStatement, charts: bool = True) -> str:
+    return render_html(audit_document(audit), None if charts else {})
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
 
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-    def count(self, tag):
-        return sum(t == tag for t, _ in self.tags)
-
-    @property
-    def text(self):
-        return " ".join(" ".join(self.words).split())
+def table_of(name: str, audit: AuditStatement) -> Table:
+    return load_outline("audit").table(name, AuditView(audit))
 
 
 @pytest.fixture(scope="module")
 def page(audit) -> str:
-    return render_audit_html(audit)
+    return page_of(audit)
 
 
 def money(text: str) -> Decimal:
@@ -121,7 +97,7 @@ def test_savings_say_which_overlap_and_which_compound(page, audit):
 
 
 def test_the_bill_adds_up_on_the_page(audit):
-    table = build_table("bill", AuditView(audit), TABLES)
+    table = table_of("bill", audit)
     place = table.heads.index("Dollars")
     assert sum(money(row[place].text) for row in table.rows) == money(table.total[place].text)
     assert money(table.total[place].text) == round(audit.cost.paid_usd, 2)
@@ -133,8 +109,9 @@ def test_the_bill_adds_up_on_the_page(audit):
 
 @pytest.mark.parametrize("name", ["namespaces", "teams", "owners", "gpus"])
 def test_columns_add_up_to_their_totals_and_totals_to_the_bill(audit, name):
-    table = build_table(name, AuditView(audit), TABLES)
-    heads = ["Paid", *(kind.title for kind in bucket_kinds())]
+    table = table_of(name, audit)
+    heads = [h for h in table.heads if h in {"Paid", "Idle held", *(kind.title for kind in bucket_kinds())}]
+    assert len(heads) == 1 + len(bucket_kinds())
     totals = {}
     for head in heads:
         place = table.heads.index(head)
@@ -146,7 +123,7 @@ def test_columns_add_up_to_their_totals_and_totals_to_the_bill(audit, name):
 def test_a_cut_table_still_adds_up(audit):
     rows = audit.cost.by_gpu * 120
     many = dataclasses.replace(audit, cost=dataclasses.replace(audit.cost, by_gpu=rows))
-    table = build_table("gpus", AuditView(many), TABLES)
+    table = table_of("gpus", many)
     place = table.heads.index("Paid")
     assert len(table.rows) == 201
     assert table.rows[-1][0].text == "160 more"
@@ -155,14 +132,14 @@ def test_a_cut_table_still_adds_up(audit):
 
 
 def test_every_table_can_be_filled(audit, unpriced_audit, compared_audit):
-    for name in table_kinds(TABLES):
+    for name in load_outline("audit").tables:
         for made in (audit, unpriced_audit, compared_audit):
-            table = build_table(name, AuditView(made), TABLES)
+            table = table_of(name, made)
             assert all(len(row) == len(table.heads) for row in table.rows)
 
 
 def test_without_a_price_hours_remain_and_dollars_are_not_known(unpriced_audit):
-    page = render_audit_html(unpriced_audit)
+    page = page_of(unpriced_audit)
     text = Page(page).text
     assert "not known: no price for Homemade X1" in text
     assert "paid GPU-hours were not put to use" in text
@@ -171,21 +148,20 @@ def test_without_a_price_hours_remain_and_dollars_are_not_known(unpriced_audit):
 
 def test_the_last_period_appears_where_asked_for(page, compared_audit, audit):
     assert 'id="before"' not in page
-    text = Page(render_audit_html(compared_audit, charts=False)).text
+    text = Page(page_of(compared_audit, charts=False)).text
     assert "Against the last period" in text
     assert "paid more by volume" in text
     why = dataclasses.replace(audit.cost, previous=Unknown("the period before has nothing to compare with"))
-    said = Page(render_audit_html(dataclasses.replace(audit, cost=why), charts=False)).text
+    said = Page(page_of(dataclasses.replace(audit, cost=why), charts=False)).text
     assert "not known: the period before has nothing to compare with" in said
 
 
 def test_tables_that_say_nothing_are_left_out(audit):
-    view, who = AuditView(audit), next(s for s in AuditView(audit).sections if s.id == "who")
-    assert view.tables(who) == ["namespaces", "teams", "owners"]
+    assert AuditView(audit).repeated == frozenset()
     rows = audit.cost.by_namespace
     nobody = tuple(dataclasses.replace(r, name="no team") for r in rows[:1])
     plain = dataclasses.replace(audit.cost, by_owner=rows, by_team=nobody)
-    assert AuditView(dataclasses.replace(audit, cost=plain)).tables(who) == ["namespaces"]
+    assert AuditView(dataclasses.replace(audit, cost=plain)).repeated == {"teams", "owners"}
 
 
 def test_hostile_labels_stay_words(audit):
@@ -202,7 +178,7 @@ def test_hostile_labels_stay_words(audit):
         dataclasses.replace(r, namespaces=(HOSTILE,), why=HOSTILE, change=dataclasses.replace(r.change, text=HOSTILE))
         for r in audit.recommendations
     )
-    page = render_audit_html(
+    page = page_of(
         dataclasses.replace(
             audit, cost=cost, recommendations=advice, headline=(HOSTILE, HOSTILE), assumptions=(HOSTILE,),
             not_known=(NotKnown(HOSTILE, HOSTILE),),
@@ -214,15 +190,15 @@ def test_hostile_labels_stay_words(audit):
 
 def test_what_cannot_be_rated_stands_below_the_first_thing_to_do(audit: AuditStatement):
     note = "12 % of the bill ($9.99) is unrated: busy. Next step: record the fp32 pipe."
-    text = Page(render_audit_html(dataclasses.replace(audit, unrated_note=note), charts=False)).text
-    assert text.index(audit.headline[0].split(",")[0]) < text.index(audit.headline[1]) < text.index(note)
-    assert text.index(note) < text.index("Paid in this window")
-    assert 'class="third"' not in render_audit_html(audit, charts=False)
+    text = Page(page_of(dataclasses.replace(audit, unrated_note=note), charts=False)).text
+    assert text.index(audit.headline[0].split(",")[0]) < text.index(audit.headline[1]) < text.index(tie(note))
+    assert text.index(tie(note)) < text.index("Paid in this window")
+    assert 'class="under warning"' not in page_of(audit, charts=False)
 
 
 def test_no_recommendation_at_all(audit: AuditStatement):
     empty = dataclasses.replace(audit, recommendations=(), savings=Unknown("nothing to combine"), behaviours=())
-    text = Page(render_audit_html(empty)).text
+    text = Page(page_of(empty)).text
     assert "No rule found anything to change." in text
     assert "not known: nothing to combine" in text
 

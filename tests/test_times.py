@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.cli.times import instant_ms, length_ms
+from gpuledger.times import instant_ms, length_ms
 from gpuledger.errors import InputError
 
 

@@ -10,14 +10,18 @@ import pytest
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.report.charts import chart_names, drawing
-from gpuledger.report.page_svg import page_svg
+from gpuledger.report.documents.efficiency import EfficiencyView
+from gpuledger.report.render.svg import page_svg
 from gpuledger.report.theme import load_theme
 
 
 @pytest.fixture(scope="module")
 def pictures(statement: EfficiencyStatement) -> dict[str, str]:
     light, limits = load_theme("light"), load_thresholds()
-    return {name: page_svg(name, drawing(name, statement, light, limits)) for name in chart_names()}
+    return {
+        name: page_svg(name, drawing(name, EfficiencyView(statement, limits), light))
+        for name in chart_names("efficiency")
+    }
 
 
 def test_every_colour_is_a_variable_of_the_page(pictures: dict[str, str]) -> None:
@@ -41,5 +45,5 @@ def test_marks_tell_their_figures(pictures: dict[str, str], statement: Efficienc
 
 
 def test_the_title_is_left_to_the_page(pictures: dict[str, str], statement: EfficiencyStatement) -> None:
-    title = drawing("roi", statement, load_theme("light"), load_thresholds()).title
+    title = drawing("roi", EfficiencyView(statement, load_thresholds()), load_theme("light")).title
     assert f">{title}<" not in pictures["roi"]

@@ -10,16 +10,24 @@ from pathlib import Path
 import altair as alt
 import pytest
 
+from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import FileFault, InputError
+from gpuledger.report.charts import chart as chart_of
 from gpuledger.report.charts import chart_names
-from gpuledger.report.render import chart, save, to_html, to_png, to_svg
+from gpuledger.report.documents.efficiency import EfficiencyView
+from gpuledger.report.render.pictures import save, to_html, to_png, to_svg
+
+
+def chart(name: str, s: EfficiencyStatement, theme: str = "light") -> alt.TopLevelMixin:
+    return chart_of(name, EfficiencyView(s, load_thresholds()), theme)
+
 
 HOSTILE = "</script><script>alert(1)</script>"
 
 
 def test_each_chart_is_a_picture_of_page_width(statement: EfficiencyStatement) -> None:
-    for name in chart_names():
+    for name in chart_names("efficiency"):
         svg = to_svg(chart(name, statement))
         width = float(re.search(r'viewBox="0 0 (\S+)', svg)[1])  # type: ignore[index]
         assert 600 < width <= 960, name

@@ -5,56 +5,37 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
-from html.parser import HTMLParser
 
 import pytest
 
 from gpuledger.efficiency.encode import to_json
 from gpuledger.efficiency.statement import EfficiencyStatement, NotKnown
 from gpuledger.physics.causes import LikelyCause
-from gpuledger.report.html import render_html
+from gpuledger.report.charts import CHARTS, chart_names
+from gpuledger.report.document import Bullets
+from gpuledger.report.documents.efficiency import (
+    Comparison,
+    efficiency_document,
+    facts,
+    headline,
+    key_figures,
+    next_target,
+)
+from gpuledger.report.outline import load_outline
+from gpuledger.report.render.html import render_html
 from gpuledger.report.written import NARROW, percent
+from reading import Page
 
 HOSTILE = '<script>alert("x")</script>'
-VOID = {"meta", "br", "img", "link", "input", "hr"}
 
 
-class Page(HTMLParser):
-    """Tags with attributes, the text of the page, and whether every tag is closed by its own end."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    def count(self, tag: str) -> int:
-        return sum(t == tag for t, _ in self.tags)
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.words)
+def page_of(s: EfficiencyStatement, *, charts: bool = True, comparison: Comparison = ()) -> str:
+    return render_html(efficiency_document(s, comparison=comparison), None if charts else {})
 
 
 @pytest.fixture(scope="module")
 def page(statement: EfficiencyStatement) -> str:
-    return render_html(statement)
+    return page_of(statement)
 
 
 def test_nothing_is_fetched(page: str) -> None:
@@ -118,20 +99,20 @@ def test_every_table_sorts_and_unknown_carries_no_key(page: str, statement: Effi
     assert rows
     assert all("data-k" not in a for a in rows)
     assert parsed.count("tbody") >= len(statement.bottlenecked_gpus)
-    assert '<table class="sorts" id="table-per_gpu">' in page
+    assert '<table class="sorts many" id="table-per_gpu">' in page
 
 
 def test_unknown_is_said_with_its_reason(
     statement: EfficiencyStatement, unknown_statement: EfficiencyStatement
 ) -> None:
-    assert "not known: the source sends no pipe activity" in Page(render_html(statement, charts=False)).text
-    text = Page(render_html(unknown_statement)).text
+    assert "not known: the source sends no pipe activity" in Page(page_of(statement, charts=False)).text
+    text = Page(page_of(unknown_statement)).text
     assert "not known: the source was silent" in text
     assert "nan" not in text.lower().split()
 
 
 def test_one_gpu_without_namespaces(one_gpu: EfficiencyStatement) -> None:
-    parsed = Page(render_html(one_gpu))
+    parsed = Page(page_of(one_gpu))
     assert "1 GPU" in parsed.text
     assert "No sample gives a namespace." in parsed.text
     assert parsed.open == []
@@ -155,21 +136,86 @@ def test_hostile_labels_stay_words(statement: EfficiencyStatement) -> None:
         assumptions=(HOSTILE,),
         not_known=(NotKnown(HOSTILE, HOSTILE),),
     )
-    page = render_html(evil, comparison=[(HOSTILE, HOSTILE, 1.0)])
+    page = page_of(evil, comparison=[(HOSTILE, HOSTILE, 1.0)])
     assert "<script>alert" not in page
     assert Page(page).count("script") == 1
     assert (
-        "$headline"
-        not in render_html(dataclasses.replace(statement, findings=("$headline costs $5",)), charts=False)[:900]
+        "$headline" not in page_of(dataclasses.replace(statement, findings=("$headline costs $5",)), charts=False)[:900]
     )
 
 
 def test_published_figures_only_when_given(statement: EfficiencyStatement) -> None:
-    assert "published findings" not in render_html(statement, charts=False)
-    text = Page(render_html(statement, charts=False, comparison=[("PIF", 0.655, 0.649)])).text
-    assert "Beside the published findings" in text
+    assert "GPU Efficiency Analytics (2026-01)" not in page_of(statement, charts=False)
+    text = Page(page_of(statement, charts=False, comparison=[("PIF", 0.655, 0.649)])).text
+    assert "Compared with GPU Efficiency Analytics (2026-01)" in text
     assert "0.655" in text
 
 
 def test_without_charts_no_chart_is_drawn(statement: EfficiencyStatement) -> None:
-    assert "<svg" not in render_html(statement, charts=False)
+    assert "<svg" not in page_of(statement, charts=False)
+
+
+def evidence_of(s: EfficiencyStatement) -> str:
+    section = next(part for part in efficiency_document(s).sections if part.id == "evidence")
+    (items,) = section.blocks
+    assert isinstance(items, Bullets)
+    return " ".join(items.items)
+
+
+def test_every_table_has_its_place_once() -> None:
+    outline = load_outline("efficiency")
+    placed = [name for section in outline.sections for name in section.tables]
+    assert sorted(placed) == sorted(outline.tables)
+    assert len({section.id for section in outline.sections}) == len(outline.sections)
+    assert {CHARTS.get(name).section for name in chart_names("efficiency")} <= {s.id for s in outline.sections}
+
+
+def test_cards_are_the_statement_s(statement: EfficiencyStatement) -> None:
+    shown = {card.label: card for card in key_figures(statement)}
+    assert shown["GPU utilization"].value == f"70.9{NARROW}%"
+    assert "watts" in shown["RFU by power"].note
+    assert shown["RFU by counters"].value == f"24.3{NARROW}%"
+    assert shown["RFU by counters"].range == f"12.2{NARROW}% to 48.6{NARROW}%"
+    assert shown["Bottlenecked"].value == f"31.4{NARROW}%"
+    assert shown[f"Worth at 70{NARROW}% RFU"].value == "3.9 GPUs"
+
+
+def test_cards_say_what_is_not_known(unknown_statement: EfficiencyStatement) -> None:
+    assert all(card.unknown and card.value.startswith("not known: ") for card in key_figures(unknown_statement))
+
+
+def test_no_target_left_is_said(statement: EfficiencyStatement) -> None:
+    last = key_figures(dataclasses.replace(statement, roi=()))[-1]
+    assert (last.value, last.unknown) == ("None left", False)
+
+
+def test_the_next_target_is_the_lowest_worth_something(statement: EfficiencyStatement) -> None:
+    found = next_target(dataclasses.replace(statement, roi=statement.roi[::-1]))
+    assert found is not None
+    assert found.target_rfu_pct == 70.0
+    assert next_target(dataclasses.replace(statement, roi=())) is None
+
+
+def test_headline_is_the_top_finding_or_says_why_not(
+    statement: EfficiencyStatement, unknown_statement: EfficiencyStatement
+) -> None:
+    assert headline(statement) == statement.findings[0]
+    assert headline(unknown_statement) == "What this fleet did is not known: the source was silent."
+    assert headline(dataclasses.replace(statement, findings=())).startswith(f"31.4{NARROW}% of active")
+
+
+def test_facts_count_in_words(one_gpu: EfficiencyStatement) -> None:
+    assert facts(one_gpu) == [
+        "2026-01-20 00:00 to 2026-01-20 03:00 UTC",
+        "1 GPU",
+        "1 cluster",
+        "0 namespaces",
+        "180 samples",
+    ]
+
+
+def test_evidence_names_its_source(statement: EfficiencyStatement, unknown_statement: EfficiencyStatement) -> None:
+    said = evidence_of(statement)
+    assert "rests on counters (tensor pipe only, lower bound)" in said
+    assert "come from: s0" in said
+    assert "RFU by counters: not known: the source was silent" in evidence_of(unknown_statement)
