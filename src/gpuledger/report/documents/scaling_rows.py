@@ -91,7 +91,9 @@ def _ms(found: float | Unknown) -> float | Unknown:
     return found if isinstance(found, Unknown) else MS * found
 
 
-def _graded(g: Grade) -> str:
+def _graded(g: Grade) -> str | Unknown:
+    if isinstance(g.value, Unknown):
+        return g.value
     form = whole if g.unit == "answers" else tenth if g.unit == "%" else loose
     return in_words(g.value, form, "\u202f%" if g.unit == "%" else f" {g.unit}")
 
