@@ -60,11 +60,11 @@ def test_in_words_with_the_next_step(cli):
             "bench", server.url, "--batches", "1,2", "--rounds", 2, "--out", "my results.jsonl", "--device", "none"
         )
     assert ended.code == 0
-    assert "6 of 6 planned, 0 failed, 0 lost" in ended.out
+    assert "6 of 6 planned requests answered, 0 failed, 0 lost" in ended.out
     assert "next: gpuledger scaling 'my results.jsonl'" in ended.out
     assert "Batches" in ended.out
-    assert "not known: telemetry was switched off" in ended.out
-    assert "1 worker to come to the barrier" in ended.err
+    assert "telemetry was switched off" in ended.out
+    assert "waiting for 1 worker" in ended.err
     assert max(map(len, ended.out.splitlines())) <= 100
     assert [r.batch for r in read_run("my results.jsonl").measured].count(2) == 4
 

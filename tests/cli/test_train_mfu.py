@@ -26,7 +26,7 @@ def test_the_screen_shows_the_same_figures(cli):
     said = cli(*ASKED, "--json").json()
     assert done.code == 0
     for name in ("mfu_pct", "mfu_causal_pct"):
-        assert f"{said[name]:.1f} %" in done.out
+        assert f"{said[name]:.1f}\u202f%" in done.out
     assert "dense bf16 peak of the H100-SXM5-80GB" in done.out
     assert "as none was given" in done.out
 

@@ -46,7 +46,7 @@ def test_the_table_and_the_json_say_the_same(cli, tmp_path):
     for figure in (f"{report['mfu_pct']:.1f} %", f"{report['tokens_per_s']:,.0f}", "The device waits for its batches"):
         assert figure in shown.out
     assert report["findings"][0]["rule"] == "num-workers"
-    assert "next: record the GPU beside the job" in shown.out + shown.err  # an audit needs telemetry: there is none yet
+    assert "next: record the GPU during the job" in shown.out + shown.err  # an audit needs telemetry: there is none yet
     assert ("torch" in sys.modules) is loaded
 
 

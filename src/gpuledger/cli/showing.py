@@ -33,13 +33,20 @@ def give(document: Document, screen: Screen, files: dict[str, str] | None = None
     show(document, files or {}, screen, full=full)
 
 
-def show(document: Document, files: dict[str, str], screen: Screen, *, full: bool = False, err: bool = False) -> None:
-    """The short answer on the terminal (the whole document with `full`), and where the rest is, if there is more."""
+def show(
+    document: Document, files: dict[str, str], screen: Screen, *, full: bool | None = None, err: bool = False
+) -> None:
+    """The short answer on the terminal (the whole document with `full`), and where the rest is, if there is more.
+
+    Without `full` the command has neither --full nor --out, and the document is the whole answer.
+    """
     if not screen.talks:
         return
     from gpuledger.report.render.terminal import screen as drawn
 
-    screen.show(*drawn(document, screen.console(err=err).width, full=full), err=err)
+    screen.show(*drawn(document, screen.console(err=err).width, full=bool(full)), err=err)
+    if full is None:
+        return
     page = files.get(f"{document.name}.html")
     more = ["everything: add --full"] if document.sections and not full else []
     where = [f"the report: {page}" if page else "as a page: add --out DIR"] if document.sections or page else []

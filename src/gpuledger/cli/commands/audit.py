@@ -78,9 +78,9 @@ def command(
     if argv:
         around = Around(argv, hz, labels, device)
         return _around(screen, around, lake_dir, out, chosen, fail_on, full, given)
-    from gpuledger.cli.analysis import write_files
     from gpuledger.cli.auditing import audit_lake
     from gpuledger.cli.fail_on import FailOn
+    from gpuledger.cli.showing import write_files
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.audit import audit_document
 
@@ -149,8 +149,8 @@ def _only_the_run(chosen: Chosen, fail_on: str | None, given: dict[str, Any]) ->
 
 
 def _audit_of(screen: Screen, done: CommandRun, lake_dir: Path, out: Path | None, asked: Wanted, full: bool) -> None:
-    from gpuledger.cli.analysis import write_files
     from gpuledger.cli.auditing import audit_run
+    from gpuledger.cli.showing import write_files
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.audit import audit_document
 
@@ -186,7 +186,7 @@ def _answer(
     screen: Screen, document: Document, files: dict[str, str], more: dict[str, Any], *, full: bool, err: bool
 ) -> None:
     """One JSON object on stdout; or text, which leaves stdout to a command that has written there."""
-    from gpuledger.cli.analysis import show
+    from gpuledger.cli.showing import show
 
     if screen.as_json:
         screen.answer({**document.data(), **more, "files": files})

@@ -18,7 +18,7 @@ MOST_NODES = 5
 
 @chart_of("latency", document="scaling", section="distribution", order=3)
 def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
-    """One point a request; cold ones are hollow."""
+    """One point per request; cold ones are hollow."""
     facts = statement.facts
     if not facts.samples:
         return None
