@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.cli.analysis import show
+from gpuledger.cli.showing import show
 from gpuledger.cli.screen import Screen
 from gpuledger.report.documents.tuning import tuning_document
 
