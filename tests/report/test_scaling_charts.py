@@ -12,8 +12,7 @@ from gpuledger.report.render import compose, to_svg
 from gpuledger.report.scaling_charts import scaling_drawings
 from gpuledger.report.scaling_html import render_scaling_html
 from gpuledger.report.theme import load_theme
-from gpuledger.scaling.build import Given, scaling_statement
-from gpuledger.scaling.gather import gather
+from gpuledger.scaling.build import Given, gather, scaling_statement
 
 S2 = Path(__file__).parents[1] / "data" / "s2" / "results.jsonl"
 

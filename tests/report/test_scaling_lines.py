@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from gpuledger.bench.results import parse_results
+from gpuledger.encode import encode
 from gpuledger.report.scaling_html import render_scaling_html
 from gpuledger.report.scaling_lines import faults_of
 from gpuledger.report.scaling_markdown import render_scaling_markdown
 from gpuledger.scaling.build import Given, scaling_statement
-from gpuledger.scaling.encode import to_json
 
 
 def test_faults_that_are_not_shown_are_counted():
@@ -20,7 +20,7 @@ def test_faults_that_are_not_shown_are_counted():
     ]
     (run,) = parse_results("\n".join(json.dumps(r) for r in (header, *rows)).encode(), "r.jsonl")
     made = scaling_statement(Given(run=run))
-    assert len(to_json(made)["faults"]) == 80
+    assert len(encode("scaling", made)["faults"]) == 80
     assert len(faults_of(made, 12)) == 13
     assert faults_of(made, 12)[-1] == "and 68 more; the JSON has them all"
     assert len(faults_of(made, 80)) == 80

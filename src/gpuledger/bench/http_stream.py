@@ -1,7 +1,7 @@
-"""How is one HTTP/1.1 answer read as it comes, at the least cost a piece?
+"""How is one HTTP/1.1 answer read as it comes, at the least cost per piece?
 
 A protocol, not streams: each piece of an answer is handled in the call that received it, with no task to wake and no
-copy into a reader's buffer. That is what lets one core follow tens of thousands of tokens a second.
+copy into a reader's buffer. That is what lets one core follow tens of thousands of tokens per second.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Connection(asyncio.Protocol):
         self._chunked = self._stays = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ready to ask."""
+        """The connection is ready."""
         assert isinstance(transport, asyncio.Transport)
         self._transport, self.usable = transport, True
 
     @property
     def free(self) -> bool:
-        """Whether no answer is under way."""
+        """Whether no answer is pending."""
         return self._exchange is None
 
     def ask(self, raw: bytes, exchange: Exchange) -> None:
@@ -72,7 +72,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(raw)
 
     def close(self) -> None:
-        """Break off, whatever is under way."""
+        """Break off, whatever is pending."""
         self.usable = False
         self._exchange = None
         if self._transport is not None:
@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """More bytes."""
         if self._exchange is None:
-            self.close()  # nobody asked: the server is out of step
+            self.close()  # bytes without a request: the server is out of step
             return
         self.silent = False
         if self._buffer:
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
                 self._finish()
 
     def _chunks(self, data: bytes) -> None:
-        """The chunks that are there whole go on as one piece: what arrived together has one instant."""
+        """Pass on all complete chunks as one piece: what arrived together has one instant."""
         if self._alone(data):
             return
         at, left, size, found, last = 0, self._left, len(data), [], False
@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
                 left = _length(head if b";" not in head else head.partition(b";")[0])
                 at = end + 2
             if size - at < left + 2:
-                # What is there of a large chunk is not held back; its end must come whole.
+                # The part of a large chunk is not held back; its end must come whole.
                 if LARGE < size - at <= left:
                     found.append(data[at:])
                     left -= size - at
@@ -171,7 +171,7 @@ class Connection(asyncio.Protocol):
             self._finish()
 
     def _alone(self, data: bytes) -> bool:
-        """The usual case, a token by itself: one whole chunk, nothing before or behind it."""
+        """The usual case, one token: a single whole chunk with nothing before or after it."""
         if self._left is not None or self._exchange is None:
             return False
         end = data.find(END)
@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
 
 
 def _length(digits: bytes) -> int:
-    """Of a chunk; one below zero would have the same bytes read again for ever."""
+    """The length of a chunk; a negative one would have the same bytes read again forever."""
     if (found := int(digits, 16)) < 0:
         raise ValueError(digits)
     return found

@@ -13,14 +13,12 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from gpuledger.bench.crew import Crew, LocalCrew
+from gpuledger.bench.crew import Crew, Done, Failed, Gone, LocalCrew, Message, Ready, Records, Task
 from gpuledger.bench.load import Phase, plan
-from gpuledger.bench.messages import Beat, Done, Failed, Gone, Message, Ready, Records, Task
 from gpuledger.bench.plan import Bench, check_bench, header
 from gpuledger.bench.records import Request, Run
-from gpuledger.bench.results import read_run
-from gpuledger.bench.telemetry import Beside, unpack
-from gpuledger.bench.writing import ResultWriter
+from gpuledger.bench.results import ResultWriter, read_run
+from gpuledger.bench.telemetry import RunRecording, unpack
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.units import Unknown
@@ -30,21 +28,18 @@ SAID = 3
 
 
 class Watch:
-    """Whoever wants to see a run go on; each call does nothing unless it is told otherwise."""
-
-    def waiting(self, ready: int, workers: int) -> None:
-        """So many of the workers stand at the barrier."""
+    """Progress of a run; each call does nothing unless it is overridden."""
 
     def started(self) -> None:
-        """All were let go."""
+        """The barrier opened."""
 
     def answered(self, requests: int) -> None:
-        """So many more requests came to an end."""
+        """This many more requests ended."""
 
 
 @dataclass
 class _State:
-    """What is known while it runs."""
+    """What is known while the run lasts."""
 
     missing: dict[str, dict[int | str, None]]
     opened: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
@@ -76,9 +71,9 @@ class _Running:
         self.run_id = f"{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
     def open(self) -> None:
-        """Start the workers and bring them to the barrier; who does not come in time is left out."""
+        """Start the workers and bring them to the barrier; those that are late are left out."""
         bench = self._bench
-        shared = secrets.token_hex(16)  # names what workers share on their machine: nobody else may guess it
+        shared = secrets.token_hex(16)  # names a file that workers share on their machine: it must not be guessable
         tasks = [
             Task(
                 node=s.name, target=bench.target, settings=dict(s.settings), phases=self.plans[s.name],
@@ -91,7 +86,6 @@ class _Running:
         deadline = time.monotonic() + bench.open_s
         state = self.state
         while waiting := [n for n in self.plans if n not in state.opened and n not in state.over]:
-            self._watch.waiting(len(state.opened), len(self.plans))
             for message in self._messages():
                 self._take(message, None)
             if time.monotonic() > deadline:
@@ -100,7 +94,7 @@ class _Running:
                 return
 
     def check_reached(self) -> None:
-        """Refuse to measure where no node can be reached: there would be nothing but failures."""
+        """Refuse to measure where no node can be reached: every request would fail."""
         found = self.state.unreachable
         if len(found) == len(self.plans):
             said = "; ".join(f"{node}: {found[node]}" for node in list(self.plans)[:SAID])
@@ -110,7 +104,7 @@ class _Running:
             raise InputError(f"cannot reach {what}: {said}{more}", hint=hint)
 
     def carry_out(self, out: ResultWriter) -> float:
-        """Let all start together, keep every answer; how far apart they were told to start."""
+        """Let all start together and keep every answer; the seconds between the first and the last start signal."""
         state, ready = self.state, [n for n in self.plans if n in self.state.opened and n not in self.state.over]
         self._watch.started()
         self._begun_s = time.monotonic()
@@ -122,12 +116,12 @@ class _Running:
             for message in self._messages():
                 self._take(message, out)
             now = time.monotonic()
-            # Where this process stood still or wrote to a slow disk, nobody listened: that is not a worker's silence.
+            # While this process stood still or wrote to a slow disk it read no messages: the worker was not silent.
             deaf_s = max(0.0, now - looked - LOOK_S)
             for node in ready:
                 state.heard_s[node] = min(now, state.heard_s[node] + deaf_s)
                 if node not in state.over and now - state.heard_s[node] > self._bench.silent_s:
-                    self._give_up(node, f"its worker said nothing for {self._bench.silent_s:g} s and was ended")
+                    self._give_up(node, f"its worker was silent for {self._bench.silent_s:g} s and was ended")
         return spread_s
 
     def _messages(self) -> Iterator[Message]:
@@ -157,7 +151,6 @@ class _Running:
             state.over[node] = ""
         elif isinstance(message, Failed) or (isinstance(message, Gone) and node not in state.over):
             self._end(node, message.why)
-        assert not isinstance(message, Beat) or node in self.plans
 
     def _end(self, node: str, why: str) -> None:
         self.state.problem(node, why)
@@ -165,7 +158,7 @@ class _Running:
         self.broken_off()
 
     def broken_off(self) -> None:
-        """Something ended early: the run lasted until now, not just until the last answer."""
+        """Something ended early: the run lasted until now, not only until the last answer."""
         if self._begun_s is not None:
             self.state.death_s = time.monotonic() - self._begun_s
 
@@ -174,10 +167,10 @@ class _Running:
         self._crew.kill(node)
 
     def close(self, out: ResultWriter, interrupted: bool) -> None:
-        """A line for every planned request that has none."""
+        """Write a line for every planned request that has none."""
         for node, names in self.state.missing.items():
             why = self.state.over.get(node) or ("the run was interrupted" if interrupted else "its worker ended early")
-            nothing = Unknown("it never came to an answer")
+            nothing = Unknown("it was never answered")
             for name in names:
                 out.write(
                     Request(
@@ -188,16 +181,15 @@ class _Running:
 
 
 def run_bench(bench: Bench, crew: Crew | None = None, watch: Watch | None = None) -> Run:
-    """Run it, write its results and read them back. An interrupt or SIGTERM ends it early with what there is."""
+    """Run it, write its results and read them back. An interrupt or SIGTERM ends it early and keeps its results."""
     check_bench(bench)
-    crew = crew or LocalCrew()
     with _asked_to_end():
-        return _run(bench, crew, watch)
+        return _run(bench, crew or LocalCrew(), watch or Watch())
 
 
 @contextlib.contextmanager
 def _asked_to_end() -> Iterator[None]:
-    """Whoever ends the run from outside (a cluster that takes its pod away) gets its results too, as by Ctrl-C."""
+    """Treat SIGTERM as Ctrl-C: a run that its cluster ends keeps its results too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -212,8 +204,8 @@ def _asked_to_end() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(bench: Bench, crew: Crew, watch: Watch | None) -> Run:
-    running, interrupted, spread_s = _Running(bench, crew, watch or Watch()), False, 0.0
+def _run(bench: Bench, crew: Crew, watch: Watch) -> Run:
+    running, interrupted, spread_s = _Running(bench, crew, watch), False, 0.0
     with contextlib.ExitStack() as ending:
         ending.callback(crew.close)
         try:
@@ -222,13 +214,14 @@ def _run(bench: Bench, crew: Crew, watch: Watch | None) -> Run:
             interrupted = True
         if not interrupted:
             running.check_reached()
-        # Loading and warming up are over: from here on the samples are those of the run.
+        # Loading and warm-up are over: from here on the samples belong to the run.
         local = bench.target == "local_model"
         labels = {"workload": "bench"} if local else {}
-        beside = Beside(bench.lake, "" if bench.elsewhere else bench.device, bench.hz, labels, of_job=local)
-        ending.callback(beside.stop)
+        device = "" if bench.elsewhere else bench.device
+        recording = RunRecording(bench.lake, device, bench.hz, labels, of_job=local)
+        ending.callback(recording.stop)
         started = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-        first = header(bench, running.plans, running.state.opened, beside.facts, started, running.run_id)
+        first = header(bench, running.plans, running.state.opened, recording.facts, started, running.run_id)
         with ResultWriter(bench.out, first) as out:
             try:
                 if not interrupted:
@@ -237,23 +230,23 @@ def _run(bench: Bench, crew: Crew, watch: Watch | None) -> Run:
                 interrupted = True
                 running.broken_off()
             running.close(out, interrupted)
-            beside.stop()
-            _finish(bench, running, out, beside, spread_s, interrupted)
+            recording.stop()
+            _finish(bench, running, out, recording, spread_s, interrupted)
     return read_run(bench.out)
 
 
 def _finish(
-    bench: Bench, running: _Running, out: ResultWriter, beside: Beside, spread_s: float, interrupted: bool
+    bench: Bench, running: _Running, out: ResultWriter, recording: RunRecording, spread_s: float, interrupted: bool
 ) -> None:
-    state, lake = running.state, beside.lake
+    state, lake = running.state, recording.lake
     if state.parts:
         unpack(Lake(bench.lake), state.parts)
         lake = bench.lake
     elif bench.elsewhere and bench.device:
         lake = Unknown("no samples came back from the machines of the cluster")
-    if beside.problem:
-        state.problem("telemetry", beside.problem)
-    told = {"telemetry": lake.name} if not isinstance(lake, Unknown) else {"unknown": {"telemetry": lake.why}}
+    if recording.problem:
+        state.problem("telemetry", recording.problem)
+    where = {"telemetry": lake.name} if not isinstance(lake, Unknown) else {"unknown": {"telemetry": lake.why}}
     out.finish(
         round(max(state.last_end_s, state.death_s), 6),
         client=_client(state.clients),
@@ -262,12 +255,12 @@ def _finish(
         found=state.found,
         start_spread_s=round(spread_s, 6),
         interrupted=interrupted,
-        **told,
+        **where,
     )
 
 
 def _client(clients: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """All workers as one: the sum of their processors, the worst of their lags, the first complaint."""
+    """All workers as one: the sum of their processor time, the worst lag, every complaint."""
     if not clients:
         return None
     limited = {n: c["why"] for n, c in clients.items() if c["bottleneck"]}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, plausible_usd_per_h
+from gpuledger.catalog.prices.offers import Offer
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.analysis import post, since_ms
 from gpuledger.cli.drawing import with_charts
 from gpuledger.cli.figures import count
 from gpuledger.cli.options import Chosen
+from gpuledger.cli.price_options import Price, price_of, usd_of
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.inventory import Inventory, read_inventory
 from gpuledger.cost.own_prices import load_own
@@ -29,7 +30,6 @@ from gpuledger.recording.runs import RunNotes
 from gpuledger.report.write_audit import write_audit
 
 LEAST_SAMPLES = 2
-Price = Decimal | Mapping[str, Decimal] | None
 
 
 @dataclass(frozen=True)
@@ -72,37 +72,10 @@ def wanted(
         region,
         load_config(teams) if teams else None,
         load_limits(limits),
-        None if usd_per_kwh is None else _usd(usd_per_kwh, "--usd-per-kwh"),
+        None if usd_per_kwh is None else usd_of(usd_per_kwh, "--usd-per-kwh"),
         previous,
         own,
     )
-
-
-def price_of(given: Sequence[str]) -> Price:
-    """--price 2.50, or --price GPU=2.50 once a GPU."""
-    plain = [text for text in given if "=" not in text]
-    if plain and len(given) > 1:
-        raise InputError(
-            f"--price {plain[0]} is for every GPU, so no other can be given", hint="name the GPU of each: H100=2.50"
-        )
-    if plain:
-        return _usd(plain[0], "--price")
-    named = [text.rpartition("=") for text in given]
-    names = [name.strip() for name, _, _ in named]
-    if twice := next((n for n in names if names.count(n) > 1), None):
-        raise InputError(f"--price gives two prices for {twice}", hint="give one")
-    return {name: _usd(value, f"--price {name}") for name, (_, _, value) in zip(names, named, strict=True)} or None
-
-
-def _usd(text: str, option: str) -> Decimal:
-    try:
-        value = Decimal(text.strip().removeprefix("$"))
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if value != 0 and not plausible_usd_per_h(value):
-        hint = f"give dollars {PRICE_RANGE.removesuffix(' per hour')} as a plain number, for example 2.50"
-        raise InputError(f"{option} {text!r} is not a price", hint=hint)
-    return value
 
 
 def audit_lake(lake: Lake, chosen: Chosen, asked: Wanted, stages: Stages) -> AuditStatement:

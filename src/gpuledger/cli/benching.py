@@ -161,8 +161,7 @@ def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
 def _endpoint(asked: Asked, text: str) -> tuple[str, dict[str, Any]]:
     import json
 
-    from gpuledger.bench.targets.address import address_of, authorization
-    from gpuledger.bench.targets.openai_http import APIS
+    from gpuledger.bench.targets.openai_http import APIS, address_of, authorization
 
     name, equals, url = text.partition("=")
     if not equals or "/" in name:
@@ -229,16 +228,14 @@ def watch_of(screen: Screen, stages: Any, bench: Bench) -> Any:
 
 def figures(run: Run, short: Summary) -> dict[str, Any]:
     """The run in short as JSON holds it."""
-    from gpuledger.scaling.encode import plain
+    from gpuledger.encode import encode
 
-    missing: dict[str, str] = {}
-    found = {f.name: plain(getattr(short, f.name), f.name, missing) for f in dataclasses.fields(short)}
-    return {
+    body = {
         "results": run.file,
-        "telemetry": plain(run.telemetry, "telemetry", missing),
-        **found,
-        "client": plain(run.client, "client", missing),
-        "problems": {k: list(v) for k, v in run.problems.items()},
+        "telemetry": run.telemetry,
+        **{f.name: getattr(short, f.name) for f in dataclasses.fields(short)},
+        "client": run.client,
+        "problems": run.problems,
         "interrupted": bool(run.more.get("interrupted")),
-        "not_known": [{"figure": k, "why": v} for k, v in missing.items()],
     }
+    return encode("bench", body)

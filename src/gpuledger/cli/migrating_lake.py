@@ -94,7 +94,7 @@ def _plan(
 ) -> LakePlan:
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.analysis import post, since_ms
-    from gpuledger.cli.auditing import price_of
+    from gpuledger.cli.price_options import price_of
     from gpuledger.cli.times import today
     from gpuledger.cost.inventory import read_inventory
     from gpuledger.cost.own_prices import load_own

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from gpuledger.encode import encode
 from gpuledger.report.charts import Drawing
 from gpuledger.report.outline import Section
 from gpuledger.report.page import Page, figure, html_cards, html_list, html_table, render_page
@@ -14,7 +15,6 @@ from gpuledger.report.scaling_view import TABLES, ScalingView
 from gpuledger.report.tables import build_table
 from gpuledger.report.theme import load_theme
 from gpuledger.report.written import tie
-from gpuledger.scaling.encode import to_json
 from gpuledger.scaling.statement import ScalingStatement
 
 BACK = (
@@ -57,7 +57,7 @@ def _closing(view: ScalingView) -> str:
     """The back of the report: words, assumptions, faults, what is not known, where it comes from."""
     facts = view.statement.facts
     terms = "".join(f"<dt>{escape(t.term)}</dt><dd>{_words(t.meaning)}</dd>" for t in view.outline.glossary)
-    missing = [f"{n['figure']}: {n['why']}" for n in to_json(view.statement)["not_known"]]
+    missing = [f"{n['figure']}: {n['why']}" for n in encode("scaling", view.statement)["not_known"]]
     folded = (
         f"<details><summary>{len(missing)} figures</summary>{html_list(missing)}</details>"
         if missing

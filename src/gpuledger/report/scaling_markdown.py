@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuledger import __version__
+from gpuledger.encode import encode
 from gpuledger.report.charts import Drawing
 from gpuledger.report.markdown import bullets, md_table, safe, with_range
 from gpuledger.report.outline import Section
 from gpuledger.report.scaling_lines import SHOWN, faults_of, lines_of
 from gpuledger.report.scaling_view import TABLES, ScalingView
 from gpuledger.report.tables import build_table
-from gpuledger.scaling.encode import to_json
 from gpuledger.scaling.statement import ScalingStatement
 
 
@@ -50,7 +50,7 @@ def render_scaling_markdown(
         "## Faults in the results",
         bullets(faults_of(statement, SHOWN)) if facts.faults else "No line was at fault.",
     ]
-    missing = [f"{n['figure']}: {n['why']}" for n in to_json(statement)["not_known"]]
+    missing = [f"{n['figure']}: {n['why']}" for n in encode("scaling", statement)["not_known"]]
     out += ["## Not known", bullets(missing) if missing else "Nothing was left out."]
     out += ["## Provenance", md_table(build_table("sources", view, TABLES))]
     end = (

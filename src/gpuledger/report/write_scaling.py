@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuledger import __version__
+from gpuledger.encode import encode
 from gpuledger.report.scaling_charts import scaling_drawings
 from gpuledger.report.scaling_html import render_scaling_html
 from gpuledger.report.scaling_markdown import render_scaling_markdown
 from gpuledger.report.write import Document, Progress, check_formats, write_document
-from gpuledger.scaling.encode import to_json
 from gpuledger.scaling.statement import ScalingStatement
 
 FORMATS = ("html", "md", "json")
@@ -30,6 +30,6 @@ def write_scaling(
         draw=lambda theme: scaling_drawings(statement, theme),
         html=lambda drawn: render_scaling_html(statement, charts=charts, drawn=drawn),
         markdown=lambda files, drawn: render_scaling_markdown(statement, charts=files, drawn=drawn),
-        data=lambda: {"made_by": f"gpuledger {__version__}", **to_json(statement)},
+        data=lambda: {"made_by": f"gpuledger {__version__}", **encode("scaling", statement)},
     )
     return write_document(document, Path(out_dir), formats, charts, progress)

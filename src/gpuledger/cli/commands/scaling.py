@@ -62,9 +62,8 @@ def command(
         _only_trend(baseline, claims, before, out, fail_on)
         return _trend(screen, results, seed)
     from gpuledger.cli.views.scaling import parts
-    from gpuledger.scaling.build import scaling_statement
-    from gpuledger.scaling.encode import to_json
-    from gpuledger.scaling.gather import gather
+    from gpuledger.encode import encode
+    from gpuledger.scaling.build import gather, scaling_statement
     from gpuledger.scaling.grades import load_scaling_thresholds
 
     limits, price = load_scaling_thresholds(thresholds_file), _price(prices)
@@ -77,7 +76,7 @@ def command(
         tick(1)
         files = _write(made, out, stages.start("writing the report")) if out else {}
     failed = _failed(made, fail_on)
-    screen.answer({**to_json(made), "failed": failed or None, "files": files})
+    screen.answer({**encode("scaling", made), "failed": failed or None, "files": files})
     if screen.talks:
         screen.show(*parts(made, screen.console().width))
         screen.say(
@@ -98,21 +97,21 @@ def _only_trend(*others: object) -> None:
 
 def _trend(screen: Screen, results: tuple[Path, ...], seed: int) -> int:
     from gpuledger.cli.views.scaling_trend import parts
-    from gpuledger.scaling.encode import trend_json
-    from gpuledger.scaling.gather import read_runs
+    from gpuledger.encode import encode
+    from gpuledger.scaling.build import read_runs
     from gpuledger.scaling.trend import trend_of
 
     runs = read_runs(results)
     if len(runs) < 2:
         raise InputError(f"{len(runs)} run is no trend", hint="name the files of two runs or more")
     made = trend_of(runs, seed)
-    screen.answer(trend_json(made))
+    screen.answer(encode("scaling_trend", made))
     screen.show(*parts(made))
     return 0
 
 
 def _price(given: tuple[str, ...]) -> PriceChoice:
-    from gpuledger.cli.auditing import price_of
+    from gpuledger.cli.price_options import price_of
     from gpuledger.cost.pricing import PriceChoice
 
     return PriceChoice(price_of(given))

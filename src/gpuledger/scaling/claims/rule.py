@@ -10,7 +10,7 @@ from gpuledger.bench.records import Run
 from gpuledger.registry import Registry
 from gpuledger.scaling.figures import Facts, NodeFigures
 from gpuledger.scaling.grades import Thresholds
-from gpuledger.scaling.statement import Check, Readiness, Verdict, Word
+from gpuledger.scaling.statement import Readiness, Word
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Unknown
 
@@ -20,7 +20,7 @@ RULES = "gpuledger.scaling.claims.rules"
 
 @dataclass(frozen=True)
 class Claim:
-    """What somebody said about a run. `node` where it is about one node; `more` has all else that was said with it."""
+    """A statement about a run. `node` where it is about one node; `more` has its other fields."""
 
     claim: str
     value: Any
@@ -35,7 +35,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Case:
-    """Everything a rule may look at."""
+    """Everything a rule may use."""
 
     facts: Facts
     run: Run
@@ -48,11 +48,14 @@ class Case:
         """The claims of these ids."""
         return tuple(c for c in self.claims if c.claim in ids)
 
-    def node(self, claim: Claim) -> NodeFigures | Unknown:
-        """The node a claim is about."""
-        found = next((n for n in self.facts.nodes if n.node == claim.node), None)
-        known = ", ".join(n.node for n in self.facts.nodes) or "none"
-        return found or Unknown(f"the run has no node {claim.node!r}; its nodes: {known}")
+    def node(self, claim: Claim) -> NodeFigures | None:
+        """The node a claim is about; None where it is about the whole run. Judging refuses nodes the run lacks."""
+        return None if claim.node is None else next(n for n in self.facts.nodes if n.node == claim.node)
+
+    def named(self, name: object) -> NodeFigures | Unknown:
+        """The node of that name."""
+        known = {n.node: n for n in self.facts.nodes}
+        return known.get(str(name)) or Unknown(f"the run has no node {name!r}; its nodes: {', '.join(known) or 'none'}")
 
 
 Judge = Callable[[Case, Claim], "Finding"]
@@ -69,7 +72,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judged:
-    """One kind of claim: what its value must be, and who judges it."""
+    """One kind of claim: the kind of its value, and the function that judges it."""
 
     id: str
     kind: Kind
@@ -79,7 +82,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Sought:
-    """One mistake: its name, and who looks for it; the words found, or None where it was not made."""
+    """One mistake, and the function that looks for it: the evidence, or None where it was not made."""
 
     id: str
     title: str
@@ -112,17 +115,17 @@ def looks_for(name: str, title: str, *, order: int) -> Callable[[Look], Look]:
 
 
 def supported(why: str) -> Finding:
-    """The run says so too."""
+    """The run agrees."""
     return Finding("supported", why)
 
 
 def contradicted(why: str) -> Finding:
-    """The run says otherwise."""
+    """The run disagrees."""
     return Finding("contradicted", why)
 
 
 def cannot_tell(why: str) -> Finding:
-    """The run does not say."""
+    """The run does not show it."""
     return Finding("cannot tell", why)
 
 
@@ -137,7 +140,7 @@ def number(value: float) -> str:
 
 
 def took(seconds: float) -> str:
-    """Seconds as people read them: in milliseconds below ten."""
+    """Seconds; in milliseconds below ten."""
     return f"{1000 * seconds:,.0f} ms" if seconds < 10 else f"{seconds:,.1f} s"
 
 
@@ -155,9 +158,9 @@ def last_digit(value: float) -> float:
 
 
 def compare(claim: Claim, found: float | Interval | Unknown, unit: str, case: Case, said: str = "") -> Finding:
-    """A number against the measured one: supported as near as its own rounding, or within an interval where given.
+    """A number against the measured one: supported within its own rounding, or within the interval where there is one.
 
-    An interval is for figures that would come out otherwise another time; what a run did, it did.
+    Intervals are for figures that would differ in another run; counts of this run have none.
     """
     if isinstance(found, Unknown):
         return cannot_tell(found.why)
@@ -169,14 +172,3 @@ def compare(claim: Claim, found: float | Interval | Unknown, unit: str, case: Ca
     if near or (isinstance(found, Interval) and found.holds(claim.number)):
         return supported(why)
     return contradicted(why)
-
-
-def check_of(sought: Sought, case: Case) -> Check:
-    """A mistake looked for."""
-    why = sought.look(case)
-    return Check(sought.id, sought.title, why is not None, why or "not found in this run")
-
-
-def verdict_of(claim: Claim, finding: Finding) -> Verdict:
-    """A finding with the claim it is about."""
-    return Verdict(claim.claim, claim.value, claim.node, finding.verdict, finding.why)
