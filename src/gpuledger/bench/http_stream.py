@@ -7,7 +7,6 @@ copy into a reader's buffer. That is what lets one core follow tens of thousands
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
 
 HEAD_LIMIT = 1 << 16
 END = b"\r\n"
@@ -16,24 +15,37 @@ LARGE = 4096
 SHORT = 4
 
 
-class Exchange(Protocol):
-    """One request and its answer. Exactly one of `finished` and `broken` is called, last."""
+class Body:
+    """One answer, kept as it is. `why`: what went wrong, empty where nothing did.
+
+    Exactly one of `finished` and `broken` is called, last.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.done: asyncio.Future[None] = loop.create_future()
+        self.code, self.raw, self.why = 0, b"", ""
 
     def status(self, code: int) -> None:
         """The first line came."""
-        ...
+        self.code = code
 
     def piece(self, data: bytes) -> None:
         """More of the body."""
-        ...
+        self.raw += data
+
+    def fail(self, why: str) -> None:
+        """Keep the first thing that went wrong."""
+        self.why = self.why or why
 
     def finished(self) -> None:
         """The whole answer came."""
-        ...
+        if not self.done.done():
+            self.done.set_result(None)
 
     def broken(self, why: str) -> None:
         """The answer will not come, or not to its end."""
-        ...
+        self.fail(why)
+        Body.finished(self)
 
 
 class Connection(asyncio.Protocol):
@@ -41,7 +53,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
-        self._exchange: Exchange | None = None
+        self._exchange: Body | None = None
         self._reset()
         self.usable = False
         self.silent = True  # nothing of the current answer came yet
@@ -63,7 +75,7 @@ class Connection(asyncio.Protocol):
         """Whether no answer is pending."""
         return self._exchange is None
 
-    def ask(self, raw: bytes, exchange: Exchange) -> None:
+    def ask(self, raw: bytes, exchange: Body) -> None:
         """Send a whole request; its answer goes to `exchange`."""
         assert self._transport is not None
         self._reset()

@@ -9,7 +9,6 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -37,27 +36,6 @@ class Watch:
         """This many more requests ended."""
 
 
-@dataclass
-class _State:
-    """What is known while the run lasts."""
-
-    missing: dict[str, dict[int | str, None]]
-    opened: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
-    problems: dict[str, list[str]] = field(default_factory=dict)
-    clients: dict[str, dict[str, Any]] = field(default_factory=dict)
-    found: dict[str, dict[str, Any]] = field(default_factory=dict)
-    over: dict[str, str] = field(default_factory=dict)
-    heard_s: dict[str, float] = field(default_factory=dict)
-    parts: list[tuple[str, bytes]] = field(default_factory=list)
-    last_end_s: float = 0.0
-    death_s: float = 0.0
-    unreachable: dict[str, str] = field(default_factory=dict)
-
-    def problem(self, node: str, words: str) -> None:
-        if words not in self.problems.setdefault(node, []):
-            self.problems[node].append(words)
-
-
 class _Running:
     """One run."""
 
@@ -65,7 +43,16 @@ class _Running:
         self._bench, self._crew, self._watch = bench, crew, watch
         phases = plan(bench.load, len(bench.stations))
         self.plans: dict[str, tuple[Phase, ...]] = dict(zip((s.name for s in bench.stations), phases, strict=True))
-        self.state = _State({n: {o.request: None for p in ps for o in p.orders} for n, ps in self.plans.items()})
+        self._missing = {n: {o.request: None for p in ps for o in p.orders} for n, ps in self.plans.items()}
+        self.opened: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        self.problems: dict[str, list[str]] = {}
+        self.clients: dict[str, dict[str, Any]] = {}
+        self.found: dict[str, dict[str, Any]] = {}
+        self.parts: list[tuple[str, bytes]] = []
+        self._over: dict[str, str] = {}
+        self._heard_s: dict[str, float] = {}
+        self._unreachable: dict[str, str] = {}
+        self.last_end_s = self.death_s = 0.0
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self._begun_s: float | None = None
         self.run_id = f"{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -84,8 +71,7 @@ class _Running:
         ]  # fmt: skip
         self._crew.start(tasks, self._inbox)
         deadline = time.monotonic() + bench.open_s
-        state = self.state
-        while waiting := [n for n in self.plans if n not in state.opened and n not in state.over]:
+        while waiting := [n for n in self.plans if n not in self.opened and n not in self._over]:
             for message in self._messages():
                 self._take(message, None)
             if time.monotonic() > deadline:
@@ -95,7 +81,7 @@ class _Running:
 
     def check_reached(self) -> None:
         """Refuse to measure where no node can be reached: every request would fail."""
-        found = self.state.unreachable
+        found = self._unreachable
         if len(found) == len(self.plans):
             said = "; ".join(f"{node}: {found[node]}" for node in list(self.plans)[:SAID])
             more = f"; and {len(found) - SAID} more" if len(found) > SAID else ""
@@ -105,13 +91,13 @@ class _Running:
 
     def carry_out(self, out: ResultWriter) -> float:
         """Let all start together and keep every answer; the seconds between the first and the last start signal."""
-        state, ready = self.state, [n for n in self.plans if n in self.state.opened and n not in self.state.over]
+        ready = [n for n in self.plans if n in self.opened and n not in self._over]
         self._watch.started()
         self._begun_s = time.monotonic()
         spread_s = self._crew.go(ready)
         now = time.monotonic()
-        state.heard_s = dict.fromkeys(ready, now)
-        while any(n not in state.over for n in ready):
+        self._heard_s = dict.fromkeys(ready, now)
+        while any(n not in self._over for n in ready):
             looked = time.monotonic()
             for message in self._messages():
                 self._take(message, out)
@@ -119,8 +105,8 @@ class _Running:
             # While this process stood still or wrote to a slow disk it read no messages: the worker was not silent.
             deaf_s = max(0.0, now - looked - LOOK_S)
             for node in ready:
-                state.heard_s[node] = min(now, state.heard_s[node] + deaf_s)
-                if node not in state.over and now - state.heard_s[node] > self._bench.silent_s:
+                self._heard_s[node] = min(now, self._heard_s[node] + deaf_s)
+                if node not in self._over and now - self._heard_s[node] > self._bench.silent_s:
                     self._give_up(node, f"its worker was silent for {self._bench.silent_s:g} s and was ended")
         return spread_s
 
@@ -131,36 +117,41 @@ class _Running:
                 yield self._inbox.get_nowait()
 
     def _take(self, message: Message, out: ResultWriter | None) -> None:
-        state, node = self.state, message.node
-        state.heard_s[node] = time.monotonic()
+        node = message.node
+        self._heard_s[node] = time.monotonic()
         if isinstance(message, Records) and out is not None:
             out.append(message.lines)
             for name in message.requests:
-                state.missing[node].pop(name, None)
-            state.last_end_s = max(state.last_end_s, message.last_end_s)
+                self._missing[node].pop(name, None)
+            self.last_end_s = max(self.last_end_s, message.last_end_s)
             self._watch.answered(len(message.requests))
         elif isinstance(message, Ready):
-            state.opened[node] = (message.facts, message.machine)
+            self.opened[node] = (message.facts, message.machine)
             if message.problem:
-                state.problem(node, message.problem)
+                self.problem(node, message.problem)
             if message.unreachable:
-                state.unreachable[node] = message.unreachable
+                self._unreachable[node] = message.unreachable
         elif isinstance(message, Done):
-            state.clients[node], state.found[node] = message.client, message.facts
-            state.parts += message.telemetry
-            state.over[node] = ""
-        elif isinstance(message, Failed) or (isinstance(message, Gone) and node not in state.over):
+            self.clients[node], self.found[node] = message.client, message.facts
+            self.parts += message.telemetry
+            self._over[node] = ""
+        elif isinstance(message, Failed) or (isinstance(message, Gone) and node not in self._over):
             self._end(node, message.why)
 
+    def problem(self, node: str, words: str) -> None:
+        """Keep a problem of a node, once."""
+        if words not in self.problems.setdefault(node, []):
+            self.problems[node].append(words)
+
     def _end(self, node: str, why: str) -> None:
-        self.state.problem(node, why)
-        self.state.over[node] = why
+        self.problem(node, why)
+        self._over[node] = why
         self.broken_off()
 
     def broken_off(self) -> None:
         """Something ended early: the run lasted until now, not only until the last answer."""
         if self._begun_s is not None:
-            self.state.death_s = time.monotonic() - self._begun_s
+            self.death_s = time.monotonic() - self._begun_s
 
     def _give_up(self, node: str, why: str) -> None:
         self._end(node, why)
@@ -168,8 +159,8 @@ class _Running:
 
     def close(self, out: ResultWriter, interrupted: bool) -> None:
         """Write a line for every planned request that has none."""
-        for node, names in self.state.missing.items():
-            why = self.state.over.get(node) or ("the run was interrupted" if interrupted else "its worker ended early")
+        for node, names in self._missing.items():
+            why = self._over.get(node) or ("the run was interrupted" if interrupted else "its worker ended early")
             nothing = Unknown("it was never answered")
             for name in names:
                 out.write(
@@ -221,7 +212,7 @@ def _run(bench: Bench, crew: Crew, watch: Watch) -> Run:
         recording = RunRecording(bench.lake, device, bench.hz, labels, of_job=local)
         ending.callback(recording.stop)
         started = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-        first = header(bench, running.plans, running.state.opened, recording.facts, started, running.run_id)
+        first = header(bench, running.plans, running.opened, recording.facts, started, running.run_id)
         with ResultWriter(bench.out, first) as out:
             try:
                 if not interrupted:
@@ -238,21 +229,21 @@ def _run(bench: Bench, crew: Crew, watch: Watch) -> Run:
 def _finish(
     bench: Bench, running: _Running, out: ResultWriter, recording: RunRecording, spread_s: float, interrupted: bool
 ) -> None:
-    state, lake = running.state, recording.lake
-    if state.parts:
-        unpack(Lake(bench.lake), state.parts)
+    lake = recording.lake
+    if running.parts:
+        unpack(Lake(bench.lake), running.parts)
         lake = bench.lake
     elif bench.elsewhere and bench.device:
         lake = Unknown("no samples came back from the machines of the cluster")
     if recording.problem:
-        state.problem("telemetry", recording.problem)
+        running.problem("telemetry", recording.problem)
     where = {"telemetry": lake.name} if not isinstance(lake, Unknown) else {"unknown": {"telemetry": lake.why}}
     out.finish(
-        round(max(state.last_end_s, state.death_s), 6),
-        client=_client(state.clients),
-        clients=state.clients,
-        problems=state.problems,
-        found=state.found,
+        round(max(running.last_end_s, running.death_s), 6),
+        client=_client(running.clients),
+        clients=running.clients,
+        problems=running.problems,
+        found=running.found,
         start_spread_s=round(spread_s, 6),
         interrupted=interrupted,
         **where,

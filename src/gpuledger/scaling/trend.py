@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuledger.bench.records import Run
+from gpuledger.bench.records import Run, present
 from gpuledger.efficiency.student import two_sided_p
 from gpuledger.scaling.analysis.counting import (
     counts_of,
@@ -19,7 +19,6 @@ from gpuledger.scaling.analysis.counting import (
     throughput_draws,
     throughput_of,
     tokens_of,
-    wall_of,
 )  # fmt: skip
 from gpuledger.scaling.analysis.latency import cold_and_warm, flat, latency_of
 from gpuledger.scaling.figures import Figure, Ranged
@@ -124,7 +123,7 @@ def _slope(figure: str, points: Sequence[TrendPoint]) -> Slope:
 
 def compare_runs(before: Run, after: Run, seed: int) -> Comparison:
     """Settings that differ, and every figure before and after."""
-    changes = [_success(before, after), _throughput(before, after, seed), _tokens(before, after, seed)]
+    changes = [_success(before, after), *_rates(before, after, seed)]
     changes += [_latency(name, before, after, *how, seed) for name, how in _LATENCIES.items()]
     return Comparison(before.file, after.file, _settings(before, after), tuple(changes))
 
@@ -168,31 +167,19 @@ def _missing(name: str, why: Unknown) -> Change:
     return Change(name, why, why, why, why, str(why))
 
 
-def _throughput(before: Run, after: Run, seed: int) -> Change:
-    name = "throughput_per_s"
+def _rates(before: Run, after: Run, seed: int) -> list[Change]:
+    """Throughput in requests and in tokens: the draws of requests, times the tokens of an answer."""
     old, new = throughput_draws(before, seed), throughput_draws(after, seed + OTHER_SEED)
-    a, b = throughput_of(before, seed), throughput_of(after, seed)
-    if isinstance(old, Unknown) or isinstance(new, Unknown) or isinstance(a, Unknown) or isinstance(b, Unknown):
-        return _missing(name, next(v for v in (old, new, a, b) if isinstance(v, Unknown)))
-    return _change(name, a.value, b.value, quotient_of_draws(new, old))
-
-
-def _tokens(before: Run, after: Run, seed: int) -> Change:
-    name = "tokens_per_s"
-    a, b = (tokens_of(r, throughput_of(r, seed)).per_s for r in (before, after))
-    old, new = throughput_draws(before, seed), throughput_draws(after, seed + OTHER_SEED)
-    if isinstance(a, Unknown) or isinstance(b, Unknown):
-        return _missing(name, next(v for v in (a, b) if isinstance(v, Unknown)))
-    if isinstance(old, Unknown) or isinstance(new, Unknown):
-        return _missing(name, Unknown("one of the runs has no success"))
-    per_answer = [rate.value / _rate(run) for rate, run in ((a, before), (b, after))]
-    return _change(name, a.value, b.value, quotient_of_draws(new * per_answer[1], old * per_answer[0]))
-
-
-def _rate(run: Run) -> float:
-    wall, _ = wall_of(run)
-    assert not isinstance(wall, Unknown)
-    return counts_of(run).ok / wall
+    requests = [throughput_of(r, seed) for r in (before, after)]
+    tokens = [tokens_of(r, rate).per_s for r, rate in zip((before, after), requests, strict=True)]
+    made = []
+    for name, (a, b) in {"throughput_per_s": requests, "tokens_per_s": tokens}.items():
+        if isinstance(old, Unknown) or isinstance(new, Unknown) or isinstance(a, Unknown) or isinstance(b, Unknown):
+            made.append(_missing(name, next(v for v in (old, new, a, b) if isinstance(v, Unknown))))
+        else:
+            was, now = (v.value / r.value for v, r in zip((a, b), present(requests), strict=True))
+            made.append(_change(name, a.value, b.value, quotient_of_draws(new * now, old * was)))
+    return made
 
 
 def _success(before: Run, after: Run) -> Change:

@@ -17,10 +17,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
-from gpuledger.bench.http_stream import Connection
+from gpuledger.bench.http_stream import Body, Connection
 from gpuledger.bench.load import Order
 from gpuledger.bench.targets import TARGETS, Answer, Opened
-from gpuledger.bench.targets.sse import Body, Completion
+from gpuledger.bench.targets.sse import Completion
 from gpuledger.catalog.files import data_dir
 from gpuledger.errors import InputError
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from gpuledger.bench.http_stream import Body
 from gpuledger.bench.targets import Answer
 
 NO_END = "the stream ended without an end event"
@@ -39,36 +40,6 @@ class _Part(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Part).decode
-
-
-class Body:
-    """A whole answer, kept as it is. `why`: what went wrong, empty where nothing did."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.done: asyncio.Future[None] = loop.create_future()
-        self.code, self.raw, self.why = 0, b"", ""
-
-    def status(self, code: int) -> None:
-        """The first line came."""
-        self.code = code
-
-    def piece(self, data: bytes) -> None:
-        """More of the body."""
-        self.raw += data
-
-    def fail(self, why: str) -> None:
-        """Keep the first thing that went wrong."""
-        self.why = self.why or why
-
-    def finished(self) -> None:
-        """The whole answer came."""
-        if not self.done.done():
-            self.done.set_result(None)
-
-    def broken(self, why: str) -> None:
-        """The answer will not come, or not to its end."""
-        self.fail(why)
-        Body.finished(self)
 
 
 class Completion(Body):

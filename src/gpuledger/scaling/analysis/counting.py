@@ -133,7 +133,7 @@ def tokens_of(run: Run, rate: Ranged) -> Tokens:
     gpus = gpus_of(run)
     per_gpu: Figure = Unknown("the run has no GPU")
     if isinstance(per_s, Unknown) or isinstance(gpus, Unknown):
-        per_gpu = per_s if isinstance(per_s, Unknown) else Unknown(gpus.why) if isinstance(gpus, Unknown) else per_gpu
+        per_gpu = next(v for v in (per_s, gpus) if isinstance(v, Unknown))
     elif gpus:
         per_gpu = per_s.value / gpus
     return Tokens(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from gpuledger.bench.records import Run
@@ -74,9 +75,7 @@ class Finding:
 class Judged:
     """One kind of claim: the kind of its value, and the function that judges it."""
 
-    id: str
     kind: Kind
-    meaning: str
     judge: Judge
 
 
@@ -94,11 +93,11 @@ CLAIMS: Registry[Judged] = Registry("claim", RULES)
 CHECKS: Registry[Sought] = Registry("check", RULES)
 
 
-def judges(name: str, kind: Kind, meaning: str) -> Callable[[Judge], Judge]:
+def judges(name: str, kind: Kind) -> Callable[[Judge], Judge]:
     """Decorator: the function judges claims called `name`."""
 
     def keep(judge: Judge) -> Judge:
-        CLAIMS.register(name)(Judged(name, kind, meaning, judge))
+        CLAIMS.register(name)(Judged(kind, judge))
         return judge
 
     return keep
@@ -114,19 +113,9 @@ def looks_for(name: str, title: str, *, order: int) -> Callable[[Look], Look]:
     return keep
 
 
-def supported(why: str) -> Finding:
-    """The run agrees."""
-    return Finding("supported", why)
-
-
-def contradicted(why: str) -> Finding:
-    """The run disagrees."""
-    return Finding("contradicted", why)
-
-
-def cannot_tell(why: str) -> Finding:
-    """The run does not show it."""
-    return Finding("cannot tell", why)
+supported = partial(Finding, "supported")
+contradicted = partial(Finding, "contradicted")
+cannot_tell = partial(Finding, "cannot tell")
 
 
 def fact(found: Interval | float | Unknown) -> float | Unknown:

@@ -7,9 +7,9 @@ from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, con
 from gpuledger.units import Unknown
 
 
-@judges("cause", "text", "why something is as it is")
+@judges("cause", "text")
 def cause(case: Case, claim: Claim) -> Finding:
-    """By the evidence in the results."""
+    """Why something is as it is, by the evidence in the results."""
     words = str(claim.value).casefold()
     for found in causes_of(case.facts, case.run):
         if any(word in words for word in found.words):
@@ -39,8 +39,8 @@ def ranking(_case: Case, claim: Claim) -> Finding:
     return cannot_tell("the ranking names no source: no list of others, no date, no way to look it up")
 
 
-judges("ranking", "text", "a place among others, such as top 5 %")(ranking)
-judges("industry_average", "text", "what others are said to reach")(ranking)
+judges("ranking", "text")(ranking)
+judges("industry_average", "text")(ranking)
 
 
 @looks_for("ranking_without_source", "A ranking without a source", order=70)

@@ -29,9 +29,9 @@ def _spread(case: Case, claim: Claim) -> Distribution:
     return case.facts.latency.all if node is None else node.latency
 
 
-@judges("latency_mean_s", "number", "mean latency of the answered requests")
+@judges("latency_mean_s", "number")
 def mean(case: Case, claim: Claim) -> Finding:
-    """Of all answers, cold ones included."""
+    """Mean latency of the answered requests, cold ones included."""
     means = [n.latency.mean_s.value for n in case.facts.nodes if not isinstance(n.latency.mean_s, Unknown)]
     said = ""
     if claim.node is None and len(means) > 1 and abs(claim.number - sum(means) / len(means)) < 0.005 * claim.number:
@@ -43,13 +43,13 @@ def _quantile(name: str, case: Case, claim: Claim) -> Finding:
     return compare(claim, fact(getattr(_spread(case, claim), name)), "s", case)
 
 
-for _name, _meaning in {"p50": "median latency", "p95": "95th percentile", "p99": "99th percentile"}.items():
-    judges(f"latency_{_name}_s", "number", _meaning)(partial(_quantile, f"{_name}_s"))
+for _name in ("p50", "p95", "p99"):
+    judges(f"latency_{_name}_s", "number")(partial(_quantile, f"{_name}_s"))
 
 
-@judges("latency_sd_s", "number", "standard deviation of latency")
+@judges("latency_sd_s", "number")
 def deviation(case: Case, claim: Claim) -> Finding:
-    """As measured; and whether any samples with this minimum, maximum and mean could have it."""
+    """Standard deviation of latency, and whether samples with this minimum, maximum and mean could have it."""
     found, said = _spread(case, claim), ""
     low, high, middle = found.min_s, found.max_s, found.mean_s
     if not isinstance(low, Unknown) and not isinstance(high, Unknown) and not isinstance(middle, Unknown):
@@ -67,17 +67,17 @@ def _either(bounds: tuple[float, float], n: int) -> tuple[tuple[float, float], t
     return (least - 0.001, most / turn + 0.001), (least * turn - 0.001, most + 0.001)
 
 
-@judges("consistency_pct", "number", "warm answers within 15 % of the median, in percent")
+@judges("consistency_pct", "number")
 def consistency(case: Case, claim: Claim) -> Finding:
-    """The share of warm answers within 15 % of their median."""
+    """Warm answers within 15 % of the median, in percent."""
     node = case.node(claim)
     found = case.facts.latency.warm if node is None else node.warm
     return compare(claim, found.consistency_pct, "% of warm answers within 15 % of the median", case)
 
 
-@judges("cold_start_pct", "number", "how far the cold requests are above the mean, in percent")
+@judges("cold_start_pct", "number")
 def cold(case: Case, claim: Claim) -> Finding:
-    """Over the mean; with the excess over the minimum and over the warm requests."""
+    """How far the cold requests are above the mean, in percent; also over the minimum and the warm requests."""
     node = case.node(claim)
     starts = [n.cold_start for n in (case.facts.nodes if node is None else (node,))]
     colds = [c for c in starts if isinstance(c, ColdStart)]
@@ -107,9 +107,9 @@ def _warm(case: Case) -> str:
     return f"warm means: {', '.join(f'{node} {took(m.value)}' for node, m in means if not isinstance(m, Unknown))}"
 
 
-@judges("slower_node", "text", "the node that is slower than the others")
+@judges("slower_node", "text")
 def slower(case: Case, claim: Claim) -> Finding:
-    """By warm requests, beyond chance."""
+    """The node that is slower than the others: by warm requests, beyond chance."""
     node = case.named(claim.value)
     found = node if isinstance(node, Unknown) else node.slower_pct
     if isinstance(found, Unknown):
@@ -121,9 +121,9 @@ def slower(case: Case, claim: Claim) -> Finding:
     )
 
 
-@judges("node_slower_pct", "number", "how much slower a node is than the others when warm, in percent")
+@judges("node_slower_pct", "number")
 def slower_by(case: Case, claim: Claim) -> Finding:
-    """By warm requests; name the node with "node"."""
+    """How much slower the node named by "node" is than the others when warm, in percent."""
     node = case.node(claim)
     found = Unknown('the claim names no node; add "node"') if node is None else node.slower_pct
     return compare(claim, found, "%", case, _warm(case))

@@ -33,9 +33,9 @@ def _assumed(case: Case, claim: Claim) -> str:
     return f"{node.memory_used_bytes / 1e9:.2f} GB are {claim.value:g} % of a card of {implied / 1e9:.0f} GB; {real}"
 
 
-@judges("memory_pct", "number", "memory in use, in percent of the real card")
+@judges("memory_pct", "number")
 def judge(case: Case, claim: Claim) -> Finding:
-    """Of the card the driver names."""
+    """Memory in use, in percent of the card that the driver names."""
     node = case.node(claim)
     found = case.facts.memory_pct if node is None else node.memory_pct
     used = stated_bytes(claim.more)

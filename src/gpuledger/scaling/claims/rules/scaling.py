@@ -27,26 +27,26 @@ UNEVEN = "the baseline had requests of other lengths"
 LENGTHS = ("input_tokens", "output_tokens")
 
 
-@judges("baseline_throughput_per_s", "number", "throughput of the baseline run")
+@judges("baseline_throughput_per_s", "number")
 def baseline_throughput(case: Case, claim: Claim) -> Finding:
-    """Only a baseline file can show it."""
+    """Throughput of the baseline run. Only a baseline file can show it."""
     found = case.facts.scaling.baseline_per_s
     if isinstance(found, Unknown):
         return cannot_tell(f"{number(claim.number)}/s is typed in: {found.why}")
     return compare(claim, fact(found), "/s", case)
 
 
-@judges("baseline_latency_s", "number", "mean latency of the baseline run")
+@judges("baseline_latency_s", "number")
 def baseline_latency(case: Case, claim: Claim) -> Finding:
-    """Only a baseline file can show it."""
+    """Mean latency of the baseline run. Only a baseline file can show it."""
     if case.baseline is None:
         return cannot_tell(f"{number(claim.number)} s is typed in: {case.facts.scaling.refused}")
     return compare(claim, fact(latency_of(case.baseline, case.facts.seed).all.mean_s), "s", case)
 
 
-@judges("baseline_tokens_per_s", "number", "tokens per second of the baseline run")
+@judges("baseline_tokens_per_s", "number")
 def baseline_tokens(case: Case, claim: Claim) -> Finding:
-    """Only a baseline file can show it."""
+    """Tokens per second of the baseline run. Only a baseline file can show it."""
     base = case.facts.scaling
     if case.baseline is None or isinstance(base.token_factor_x, Unknown):
         why = base.refused or "the baseline does not report its tokens"
@@ -83,7 +83,7 @@ def _mean(run: Run, field: str) -> float | Unknown:
 
 
 def _against_baseline(case: Case) -> str:
-    """Lengths that differ from the baseline's; empty where they do not, or there is no baseline."""
+    """Lengths that differ from the baseline's; empty where they do not, or without a baseline."""
     said = []
     for field in LENGTHS if case.baseline is not None else ():
         both = {name: _mean(r, field) for name, r in (("run", case.run), ("baseline", case.baseline)) if r is not None}
@@ -124,9 +124,9 @@ def _by_typed_in(case: Case) -> str:
     )
 
 
-@judges("scaling_efficiency_pct", "number", "throughput over that of the baseline times the size, in percent")
+@judges("scaling_efficiency_pct", "number")
 def efficiency(case: Case, claim: Claim) -> Finding:
-    """Only against a measured baseline; above 100 only where the interval is."""
+    """Throughput over that of a measured baseline times the size, in percent; above 100 only where the interval is."""
     found = case.facts.scaling.efficiency_pct
     if isinstance(found, Unknown):
         return cannot_tell(f"{found.why}{_by_typed_in(case)}")
@@ -137,17 +137,17 @@ def efficiency(case: Case, claim: Claim) -> Finding:
     return compare(claim, found, "%", case)
 
 
-@judges("scaling_factor_x", "number", "throughput over that of the baseline")
+@judges("scaling_factor_x", "number")
 def factor(case: Case, claim: Claim) -> Finding:
-    """Only against a measured baseline."""
+    """Throughput over that of a measured baseline."""
     if uneven := _against_baseline(case):
         return cannot_tell(f"{UNEVEN}: {uneven}")
     return compare(claim, case.facts.scaling.factor_x, "x", case)
 
 
-@judges("super_linear", "yes or no", "more than the baseline times the size")
+@judges("super_linear", "yes or no")
 def superlinear(case: Case, claim: Claim) -> Finding:
-    """Only where the interval excludes 100 %."""
+    """More than the baseline times the size: only where the interval excludes 100 %."""
     found, spread = case.facts.scaling.superlinear, case.facts.scaling.efficiency_pct
     if isinstance(found, Unknown) or isinstance(spread, Unknown):
         return cannot_tell(f"{case.facts.scaling.refused}{_by_typed_in(case)}")
@@ -174,9 +174,9 @@ def superlinear_claimed(case: Case) -> str | None:
     return f"{said.claim} = {said.value} claims more than linear, without an interval: {found.why}{_by_typed_in(case)}"
 
 
-@judges("predicted_throughput_per_s", "number", 'throughput of a size that was not run; give it as "size"')
+@judges("predicted_throughput_per_s", "number")
 def predicted(case: Case, claim: Claim) -> Finding:
-    """By the scalability law over three sizes or more."""
+    """Throughput of a size ("size") that was not run, by the scalability law over three sizes or more."""
     curve, size = case.facts.scaling.curve, claim.more.get("size")
     if curve.refused:
         return cannot_tell(curve.refused)

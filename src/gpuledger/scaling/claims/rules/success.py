@@ -26,9 +26,9 @@ def _outcome(counts: Counts) -> str:
     return f"{answered}, {' and '.join(gone)}" if gone else answered
 
 
-@judges("success_pct", "number", "requests answered, in percent of those planned")
+@judges("success_pct", "number")
 def success(case: Case, claim: Claim) -> Finding:
-    """Of the planned ones, lost ones included."""
+    """Requests answered, in percent of those planned, lost ones included."""
     node = case.node(claim)
     counts = case.facts.counts if node is None else node.counts
     if not counts.planned_known:
@@ -56,9 +56,9 @@ def survivors(case: Case) -> str | None:
     )
 
 
-@judges("mending_gain_pct", "number", "throughput gained if every planned request were answered, in percent")
+@judges("mending_gain_pct", "number")
 def gain(case: Case, claim: Claim) -> Finding:
-    """planned / answered - 1: what is missing, over what there is."""
+    """Throughput gained if every planned request were answered, in percent: planned / answered - 1."""
     counts = case.facts.counts
     gone = f"{counts.planned - counts.ok} of {counts.planned}"
     said = f"{counts.planned} planned over {counts.ok} answered; {gone} lost is a share of the plan, not a gain"
@@ -75,9 +75,9 @@ def few(case: Case) -> str | None:
     return f"answers by node: {', '.join(found)}; {need} per node are needed for a 99th percentile and for readiness"
 
 
-@judges("ready_for_production", "yes or no", "whether the run shows readiness for production")
+@judges("ready_for_production", "yes or no")
 def ready(case: Case, claim: Claim) -> Finding:
-    """By the limits of readiness (thresholds.toml)."""
+    """Whether the run shows readiness for production, by the limits of thresholds.toml."""
     found = case.readiness
     if found.verdict == "cannot tell":
         return cannot_tell("; ".join(found.unknown))

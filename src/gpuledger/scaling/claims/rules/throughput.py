@@ -15,9 +15,9 @@ def _near(value: float, other: Figure, within: float = ALIKE_RATIO) -> bool:
     return not isinstance(other, Unknown) and other != 0 and abs(value / other - 1) < within
 
 
-@judges("throughput_per_s", "number", "answered requests per second, by wall clock")
+@judges("throughput_per_s", "number")
 def throughput(case: Case, claim: Claim) -> Finding:
-    """By wall clock."""
+    """Answered requests per second, by wall clock."""
     node, said = case.node(claim), ""
     if node is not None:
         if _near(claim.number, node.inverse_latency_per_s):
@@ -44,9 +44,9 @@ def from_latency(case: Case) -> str | None:
     )
 
 
-@judges("tokens_per_s", "number", "output tokens per second, by wall clock")
+@judges("tokens_per_s", "number")
 def tokens(case: Case, claim: Claim) -> Finding:
-    """By wall clock."""
+    """Output tokens per second, by wall clock."""
     node, size, single = case.node(claim), case.facts.scaling.size, case.facts.tokens.single_stream_per_s
     if node is not None:
         return compare(claim, node.tokens_per_s, "tokens/s", case)
@@ -70,9 +70,9 @@ def _circular(case: Case, claim: Claim) -> str:
     return words
 
 
-@judges("token_scaling_x", "number", "tokens per second over those of the baseline")
+@judges("token_scaling_x", "number")
 def token_factor(case: Case, claim: Claim) -> Finding:
-    """Only against a measured baseline."""
+    """Tokens per second over those of a measured baseline."""
     found = case.facts.scaling.token_factor_x
     if isinstance(found, Unknown) and (circle := _circular(case, claim)):
         return cannot_tell(f"{circle}; {found.why}")
