@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 from gpuledger.bench.client import machine_facts
 from gpuledger.bench.load import Load, Phase
+from gpuledger.bench.records import LOOPBACK
 from gpuledger.bench.results import EXISTS
 from gpuledger.devices.sampler import check_rates
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.recording.record import DEVICES
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Settings that a kind of load does not use.
 UNUSED = {"closed": (), "poisson": ("concurrency",), "trace": ("concurrency",), "sweep": ("concurrency", "requests")}
 

@@ -11,6 +11,7 @@ from gpuledger.units import Unknown
 
 T = TypeVar("T")
 VERSION = 1
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 NOT_GIVEN = "the results do not say"
 NO_END = "the run has no end: it was killed, or its file is cut short"
 SOME_TOKENS = "some answers do not report their tokens"

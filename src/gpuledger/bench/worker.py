@@ -16,19 +16,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import msgspec
 
+from gpuledger.bench import crew
 from gpuledger.bench.client import ClientWatch, machine_facts
-from gpuledger.bench.crew import (
-    Beat,
-    Done,
-    Failed,
-    Message,
-    Ready,
-    Records,
-    Task,
-    read_frame,
-    unpack_task,
-    write_frame,
-)  # fmt: skip
+from gpuledger.bench.crew import Message, Task, read_frame, unpack_task, write_frame
 from gpuledger.bench.load import Order, Phase
 from gpuledger.bench.record_fields import line_of
 from gpuledger.bench.records import NOT_GIVEN, Request
@@ -108,9 +98,9 @@ class Worker:
         try:
             await self._carry_out(loop)
         except GpuledgerError as error:
-            self._talk.say(Failed(self._task.node, str(error)))
+            self._talk.say(crew.Failed(self._task.node, str(error)))
         except Exception as error:  # noqa: BLE001 - the runner must hear of it, whatever it is
-            self._talk.say(Failed(self._task.node, f"{type(error).__name__}: {error}"))
+            self._talk.say(crew.Failed(self._task.node, f"{type(error).__name__}: {error}"))
         finally:
             beat.cancel()
 
@@ -123,7 +113,7 @@ class Worker:
         recording = _recording(task) if task.device else None
         machine = machine_facts() | (recording.facts if recording else {})
         self._talk.say(
-            Ready(task.node, {**opened.facts, **target.found()}, machine, opened.problem, opened.unreachable)
+            crew.Ready(task.node, {**opened.facts, **target.found()}, machine, opened.problem, opened.unreachable)
         )
         await self._talk.go()
         self._zero = loop.time()
@@ -138,7 +128,7 @@ class Worker:
         self._flush()
         await target.close()
         telemetry = recording.stop() if recording else ()
-        self._talk.say(Done(task.node, client, dict(target.found()), telemetry))
+        self._talk.say(crew.Done(task.node, client, dict(target.found()), telemetry))
 
     async def _phase(self, target: Target, phase: Phase) -> None:
         if phase.concurrency is None:
@@ -193,7 +183,7 @@ class Worker:
     def _flush(self) -> None:
         self._flushed_s = asyncio.get_running_loop().time()
         if self._names:
-            self._talk.say(Records(self._task.node, tuple(self._names), b"".join(self._lines), self._last_end_s))
+            self._talk.say(crew.Records(self._task.node, tuple(self._names), b"".join(self._lines), self._last_end_s))
             self._names, self._lines = [], []
 
     async def _beat(self) -> None:
@@ -204,7 +194,7 @@ class Worker:
             if self._names or since_s < BEAT_S:
                 self._flush()
             else:
-                self._talk.say(Beat(self._task.node))
+                self._talk.say(crew.Beat(self._task.node))
                 since_s = 0.0
 
 

@@ -22,7 +22,7 @@ DRAWS = 20_000_000  # samples drawn in all, so that a long run takes a few secon
 BLOCK = 2_000_000
 EXACT_UP_TO = 5_000
 LEAST_BLOCKS = 5
-NOTHING = "there are zero samples"
+NOTHING = "no samples"
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 
@@ -42,6 +42,21 @@ class Interval:
     def each(self, change: Callable[[float], float]) -> Interval:
         """The figure and its range after the same rising change to all three."""
         return Interval(change(self.value), change(self.low), change(self.high))
+
+    def words(self, unit: str) -> str:
+        """The figure with its range."""
+        shown = f"{number(self.value)} {unit}".rstrip()
+        return shown if self.low == self.high else f"{shown} ({number(self.low)} to {number(self.high)})"
+
+
+def number(value: float) -> str:
+    """A figure to three digits."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if value else "0"
+
+
+def took(seconds: float) -> str:
+    """Seconds; in milliseconds below ten."""
+    return f"{1000 * seconds:,.0f} ms" if seconds < 10 else f"{seconds:,.1f} s"
 
 
 def quantile(values: Sequence[float], share: float) -> float | Unknown:

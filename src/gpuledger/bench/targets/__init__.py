@@ -56,11 +56,10 @@ class Target(Protocol):
 
     def found(self) -> Mapping[str, Any]:
         """What it learned by the end, for the node."""
-        ...
+        return {}
 
     async def close(self) -> None:
         """Release everything."""
-        ...
 
 
 # A target is made from the node's settings, the seed and the timeout of an answer in seconds.

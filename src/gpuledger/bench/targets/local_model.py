@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from gpuledger.bench.load import Order
-from gpuledger.bench.targets import TARGETS, Answer, Opened
+from gpuledger.bench.targets import TARGETS, Answer, Opened, Target
 from gpuledger.errors import GpuledgerError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 @TARGETS.register("local_model")
-class LocalModelTarget:
+class LocalModelTarget(Target):
     """One model on one GPU."""
 
     remote = False

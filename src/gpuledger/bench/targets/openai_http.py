@@ -19,7 +19,7 @@ import msgspec
 
 from gpuledger.bench.http_stream import Body, Connection
 from gpuledger.bench.load import Order
-from gpuledger.bench.targets import TARGETS, Answer, Opened
+from gpuledger.bench.targets import TARGETS, Answer, Opened, Target
 from gpuledger.bench.targets.sse import Completion
 from gpuledger.catalog.files import data_dir
 from gpuledger.errors import InputError
@@ -111,7 +111,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 @TARGETS.register("openai_http")
-class OpenAiHttp:
+class OpenAiHttp(Target):
     """One endpoint."""
 
     remote = True
@@ -215,10 +215,6 @@ class OpenAiHttp:
             return None
         self._reached, self._refused, self._unreachable = True, 0, ""
         return connection
-
-    def found(self) -> Mapping[str, Any]:
-        """Nothing more."""
-        return {}
 
     async def close(self) -> None:
         """Close all connections."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from gpuledger.bench.load import Order
 from gpuledger.bench.record_fields import REQUEST_FIELDS
-from gpuledger.bench.targets import TARGETS, Answer, Opened
+from gpuledger.bench.targets import TARGETS, Answer, Opened, Target
 from gpuledger.errors import InputError
 
 _GIVEN = ("request", "input_tokens", "output_tokens")
@@ -44,7 +44,7 @@ def load_callable(spec: str) -> Callable[..., Any]:
 
 
 @TARGETS.register("python_callable")
-class PythonCallable:
+class PythonCallable(Target):
     """One function; called in threads unless it is a coroutine."""
 
     remote = False
@@ -86,13 +86,6 @@ class PythonCallable:
         if inspect.isasyncgen(made):
             made = await _streamed(made, began)
         return made if isinstance(made, Answer) else _counted(made, began)
-
-    def found(self) -> Mapping[str, Any]:
-        """Nothing more."""
-        return {}
-
-    async def close(self) -> None:
-        """Nothing is held."""
 
 
 def _is_awaited(function: Any) -> bool:

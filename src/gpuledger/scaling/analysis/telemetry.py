@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from gpuledger.bench.plan import LOOPBACK
-from gpuledger.bench.records import Node, Run, present
+from gpuledger.bench.records import LOOPBACK, Node, Run, present
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.scaling.figures import Figure, GpuPeak, NodeFigures, Telemetry
 from gpuledger.units import GIB, MIB, Unknown

@@ -58,6 +58,26 @@ class Case:
         known = {n.node: n for n in self.facts.nodes}
         return known.get(str(name)) or Unknown(f"the run has no node {name!r}; its nodes: {', '.join(known) or 'none'}")
 
+    def compare(self, claim: Claim, found: float | Interval | Unknown, unit: str, said: str = "") -> Finding:
+        """A number against the measured one: supported within its own rounding, or within its interval if it has one.
+
+        Intervals are for figures that would differ in another run; counts of this run have none.
+        """
+        if isinstance(found, Unknown):
+            return cannot_tell(found.why)
+        value = found.value if isinstance(found, Interval) else found
+        words = (found if isinstance(found, Interval) else Interval(value, value, value)).words(unit)
+        why = f"measured: {words}{f'; {said}' if said else ''}"
+        room = max(_last_digit(claim.value) / 2, self.limits.claims.tolerance_ratio * abs(value))
+        near = abs(claim.number - value) <= room * (1 + 1e-9)
+        if near or (isinstance(found, Interval) and found.holds(claim.number)):
+            return supported(why)
+        return contradicted(why)
+
+    def count(self, claim: Claim, found: float | Interval | Unknown, unit: str, said: str = "") -> Finding:
+        """A number against a figure of this very run, without its interval."""
+        return self.compare(claim, found.value if isinstance(found, Interval) else found, unit, said)
+
 
 Judge = Callable[[Case, Claim], "Finding"]
 Look = Callable[[Case], "str | None"]
@@ -118,46 +138,7 @@ contradicted = partial(Finding, "contradicted")
 cannot_tell = partial(Finding, "cannot tell")
 
 
-def fact(found: Interval | float | Unknown) -> float | Unknown:
-    """A figure of this very run, without its interval."""
-    return found.value if isinstance(found, Interval) else found
-
-
-def number(value: float) -> str:
-    """A figure to three digits."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if value else "0"
-
-
-def took(seconds: float) -> str:
-    """Seconds; in milliseconds below ten."""
-    return f"{1000 * seconds:,.0f} ms" if seconds < 10 else f"{seconds:,.1f} s"
-
-
-def ranged(found: Interval, unit: str) -> str:
-    """A figure with its interval in words."""
-    tail = f" {unit}" if unit else ""
-    same = found.low == found.high
-    return f"{number(found.value)}{tail}" + ("" if same else f" ({number(found.low)} to {number(found.high)})")
-
-
-def last_digit(value: float) -> float:
+def _last_digit(value: float) -> float:
     """One unit of the last digit a number is printed with: 0.01 of 0.68, 1 of 75."""
     _, _, decimals = f"{value!r}".partition(".")
     return 10.0 ** -len(decimals) if decimals.isdigit() else 1.0 if value == int(value) else 0.0
-
-
-def compare(claim: Claim, found: float | Interval | Unknown, unit: str, case: Case, said: str = "") -> Finding:
-    """A number against the measured one: supported within its own rounding, or within the interval where there is one.
-
-    Intervals are for figures that would differ in another run; counts of this run have none.
-    """
-    if isinstance(found, Unknown):
-        return cannot_tell(found.why)
-    value = found.value if isinstance(found, Interval) else found
-    words = ranged(found, unit) if isinstance(found, Interval) else f"{number(value)}{f' {unit}' if unit else ''}"
-    why = f"measured: {words}{f'; {said}' if said else ''}"
-    room = max(last_digit(claim.value) / 2, case.limits.claims.tolerance_ratio * abs(value))
-    near = abs(claim.number - value) <= room * (1 + 1e-9)
-    if near or (isinstance(found, Interval) and found.holds(claim.number)):
-        return supported(why)
-    return contradicted(why)

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from gpuledger.scaling.claims.rule import (
-    Case,
-    Claim,
-    Finding,
-    cannot_tell,
-    compare,
-    contradicted,
-    fact,
-    judges,
-    looks_for,
-    number,
-    ranged,
-    supported,
-    took,
-)  # fmt: skip
+from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, contradicted, judges, looks_for, supported
 from gpuledger.scaling.figures import ColdStart, Distribution
-from gpuledger.scaling.statistics import sd_range
+from gpuledger.scaling.statistics import number, sd_range, took
 from gpuledger.units import Unknown
 
 
@@ -36,11 +22,11 @@ def mean(case: Case, claim: Claim) -> Finding:
     said = ""
     if claim.node is None and len(means) > 1 and abs(claim.number - sum(means) / len(means)) < 0.005 * claim.number:
         said = f"{number(claim.number)} s is the mean of the nodes' means, which counts every node alike"
-    return compare(claim, fact(_spread(case, claim).mean_s), "s", case, said)
+    return case.count(claim, _spread(case, claim).mean_s, "s", said)
 
 
 def _quantile(name: str, case: Case, claim: Claim) -> Finding:
-    return compare(claim, fact(getattr(_spread(case, claim), name)), "s", case)
+    return case.count(claim, getattr(_spread(case, claim), name), "s")
 
 
 for _name in ("p50", "p95", "p99"):
@@ -57,7 +43,7 @@ def deviation(case: Case, claim: Claim) -> Finding:
         if not isinstance(bounds, Unknown) and not any(a <= claim.number <= b for a, b in _either(bounds, found.n)):
             spans = " or ".join(f"{a:.3f} to {b:.3f}" for a, b in _either(bounds, found.n))
             said = f"impossible: {found.n} samples with this minimum, maximum and mean have {spans} s"
-    return compare(claim, found.sd_s, "s", case, said)
+    return case.compare(claim, found.sd_s, "s", said)
 
 
 def _either(bounds: tuple[float, float], n: int) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -72,7 +58,7 @@ def consistency(case: Case, claim: Claim) -> Finding:
     """Warm answers within 15 % of the median, in percent."""
     node = case.node(claim)
     found = case.facts.latency.warm if node is None else node.warm
-    return compare(claim, found.consistency_pct, "% of warm answers within 15 % of the median", case)
+    return case.compare(claim, found.consistency_pct, "% of warm answers within 15 % of the median")
 
 
 @judges("cold_start_pct", "number")
@@ -83,10 +69,10 @@ def cold(case: Case, claim: Claim) -> Finding:
     colds = [c for c in starts if isinstance(c, ColdStart)]
     if not colds:
         unseen = next((c for c in starts if isinstance(c, Unknown)), 0.0)
-        return compare(claim, unseen, "%", case, "no cold start: the first requests are not slower than the rest")
+        return case.compare(claim, unseen, "%", "no cold start: the first requests are not slower than the rest")
     found = max(colds, key=lambda c: c.over_mean_pct)
     over = f"{found.over_min_pct:.0f} % over the minimum, {found.over_warm_pct:.0f} % over the warm requests"
-    return compare(claim, found.over_mean_pct, "%", case, f"over the mean; {over}")
+    return case.compare(claim, found.over_mean_pct, "%", f"over the mean; {over}")
 
 
 @looks_for("cold_start_in_the_means", "Cold requests mixed into the means", order=45)
@@ -115,10 +101,8 @@ def slower(case: Case, claim: Claim) -> Finding:
     if isinstance(found, Unknown):
         return cannot_tell(found.why)
     if found.low > 0:
-        return supported(f"{_warm(case)}; {ranged(found, '%')} slower than the others")
-    return contradicted(
-        f"{_warm(case)}: without cold requests it is not slower; against the others {ranged(found, '%')}"
-    )
+        return supported(f"{_warm(case)}; {found.words('%')} slower than the others")
+    return contradicted(f"{_warm(case)}: without cold requests it is not slower; against the others {found.words('%')}")
 
 
 @judges("node_slower_pct", "number")
@@ -126,4 +110,4 @@ def slower_by(case: Case, claim: Claim) -> Finding:
     """How much slower the node named by "node" is than the others when warm, in percent."""
     node = case.node(claim)
     found = Unknown('the claim names no node; add "node"') if node is None else node.slower_pct
-    return compare(claim, found, "%", case, _warm(case))
+    return case.compare(claim, found, "%", _warm(case))

@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from gpuledger.scaling.analysis.telemetry import stated_bytes
-from gpuledger.scaling.claims.rule import (
-    Case,
-    Claim,
-    Finding,
-    cannot_tell,
-    compare,
-    contradicted,
-    judges,
-    looks_for,
-    number,
-)  # fmt: skip
+from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, contradicted, judges, looks_for
+from gpuledger.scaling.statistics import number
 from gpuledger.units import Unknown
 
 OTHER_CARD_RATIO = 0.05
@@ -41,7 +32,7 @@ def judge(case: Case, claim: Claim) -> Finding:
     used = stated_bytes(claim.more)
     if isinstance(found, Unknown) and not isinstance(used, Unknown):
         return _by_its_own_bytes(case, claim, used)
-    return compare(claim, found, "%", case, _assumed(case, claim))
+    return case.compare(claim, found, "%", _assumed(case, claim))
 
 
 def _by_its_own_bytes(case: Case, claim: Claim, used: int) -> Finding:
@@ -53,7 +44,7 @@ def _by_its_own_bytes(case: Case, claim: Claim, used: int) -> Finding:
     share = 100 * used / size
     real = f"{used / 1e9:.2f} GB are {number(share)} % of {card}, which has {size / 1e9:.0f} GB"
     why = f"by its own figures: {real}; the run does not report memory in use"
-    return contradicted(why) if compare(claim, share, "%", case).verdict == "contradicted" else cannot_tell(why)
+    return contradicted(why) if case.compare(claim, share, "%").verdict == "contradicted" else cannot_tell(why)
 
 
 @looks_for("memory_of_assumed_card", "Memory in use compared with an assumed card", order=50)

@@ -5,21 +5,9 @@ from __future__ import annotations
 from gpuledger.bench.records import Run
 from gpuledger.scaling.analysis.counting import tokens_in
 from gpuledger.scaling.analysis.latency import latency_of
-from gpuledger.scaling.claims.rule import (
-    Case,
-    Claim,
-    Finding,
-    cannot_tell,
-    compare,
-    contradicted,
-    fact,
-    judges,
-    looks_for,
-    number,
-    ranged,
-    supported,
-)  # fmt: skip
+from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, contradicted, judges, looks_for, supported
 from gpuledger.scaling.figures import Figure
+from gpuledger.scaling.statistics import number
 from gpuledger.units import Unknown
 
 TYPED = ("baseline_throughput_per_s", "baseline_latency_s", "baseline_tokens_per_s")
@@ -33,7 +21,7 @@ def baseline_throughput(case: Case, claim: Claim) -> Finding:
     found = case.facts.scaling.baseline_per_s
     if isinstance(found, Unknown):
         return cannot_tell(f"{number(claim.number)}/s is typed in: {found.why}")
-    return compare(claim, fact(found), "/s", case)
+    return case.count(claim, found, "/s")
 
 
 @judges("baseline_latency_s", "number")
@@ -41,7 +29,7 @@ def baseline_latency(case: Case, claim: Claim) -> Finding:
     """Mean latency of the baseline run. Only a baseline file can show it."""
     if case.baseline is None:
         return cannot_tell(f"{number(claim.number)} s is typed in: {case.facts.scaling.refused}")
-    return compare(claim, fact(latency_of(case.baseline, case.facts.seed).all.mean_s), "s", case)
+    return case.count(claim, latency_of(case.baseline, case.facts.seed).all.mean_s, "s")
 
 
 @judges("baseline_tokens_per_s", "number")
@@ -53,7 +41,7 @@ def baseline_tokens(case: Case, claim: Claim) -> Finding:
         return cannot_tell(f"{number(claim.number)} tokens/s is typed in: {why}")
     rate = case.facts.tokens.per_s
     found = rate if isinstance(rate, Unknown) else rate.value / base.token_factor_x.value
-    return compare(claim, found, "tokens/s", case)
+    return case.compare(claim, found, "tokens/s")
 
 
 @looks_for("baseline_not_measured", "Baseline missing or typed in", order=20)
@@ -133,8 +121,8 @@ def efficiency(case: Case, claim: Claim) -> Finding:
     if uneven := _against_baseline(case):
         return cannot_tell(f"{UNEVEN}: {uneven}")
     if claim.number > 100 and found.holds(claim.number) and found.low <= 100:
-        return cannot_tell(f"measured: {ranged(found, '%')}; the interval holds 100 %, so super-linear is not shown")
-    return compare(claim, found, "%", case)
+        return cannot_tell(f"measured: {found.words('%')}; the interval holds 100 %, so super-linear is not shown")
+    return case.compare(claim, found, "%")
 
 
 @judges("scaling_factor_x", "number")
@@ -142,7 +130,7 @@ def factor(case: Case, claim: Claim) -> Finding:
     """Throughput over that of a measured baseline."""
     if uneven := _against_baseline(case):
         return cannot_tell(f"{UNEVEN}: {uneven}")
-    return compare(claim, case.facts.scaling.factor_x, "x", case)
+    return case.compare(claim, case.facts.scaling.factor_x, "x")
 
 
 @judges("super_linear", "yes or no")
@@ -153,7 +141,7 @@ def superlinear(case: Case, claim: Claim) -> Finding:
         return cannot_tell(f"{case.facts.scaling.refused}{_by_typed_in(case)}")
     if uneven := _against_baseline(case):
         return cannot_tell(f"{UNEVEN}: {uneven}")
-    why = f"measured: {ranged(spread, '%')}"
+    why = f"measured: {spread.words('%')}"
     if claim.value is found:
         return supported(why)
     return cannot_tell(f"{why}; the interval holds 100 %") if spread.holds(100) else contradicted(why)
@@ -170,7 +158,7 @@ def superlinear_claimed(case: Case) -> str | None:
     if said is None or (not isinstance(found, Unknown) and found.low > 100):
         return None
     if not isinstance(found, Unknown):
-        return f"efficiency is {ranged(found, '%')}: its low end is not above 100 %, so super-linear is not shown"
+        return f"efficiency is {found.words('%')}: its low end is not above 100 %, so super-linear is not shown"
     return f"{said.claim} = {said.value} claims more than linear, without an interval: {found.why}{_by_typed_in(case)}"
 
 
@@ -181,4 +169,4 @@ def predicted(case: Case, claim: Claim) -> Finding:
     if curve.refused:
         return cannot_tell(curve.refused)
     found = next((p.throughput_per_s for p in curve.predictions if p.size == size), None)
-    return compare(claim, found or Unknown(f"size {size!r} was not predicted"), "/s predicted", case)
+    return case.compare(claim, found or Unknown(f"size {size!r} was not predicted"), "/s predicted")

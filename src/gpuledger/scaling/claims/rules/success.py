@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from gpuledger.scaling.claims.rule import (
-    Case,
-    Claim,
-    Finding,
-    cannot_tell,
-    compare,
-    contradicted,
-    fact,
-    judges,
-    looks_for,
-    number,
-    supported,
-)  # fmt: skip
+from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, contradicted, judges, looks_for, supported
 from gpuledger.scaling.figures import Counts
 from gpuledger.scaling.gains import fixing_gain_pct
+from gpuledger.scaling.statistics import number
 from gpuledger.units import Unknown
 
 
@@ -39,7 +28,7 @@ def success(case: Case, claim: Claim) -> Finding:
     if claim.number >= 100 and counts.ok < counts.planned:
         share = 100 * counts.ok / counts.planned
         return contradicted(f"measured: {number(share)} %; {_outcome(counts)}")  # 99.6 % does not round to all
-    return compare(claim, fact(counts.success_pct), "%", case, _outcome(counts))
+    return case.count(claim, counts.success_pct, "%", _outcome(counts))
 
 
 @looks_for("survivors_only", "A success rate of survivors only", order=30)
@@ -62,7 +51,7 @@ def gain(case: Case, claim: Claim) -> Finding:
     counts = case.facts.counts
     gone = f"{counts.planned - counts.ok} of {counts.planned}"
     said = f"{counts.planned} planned over {counts.ok} answered; {gone} lost is a share of the plan, not a gain"
-    return compare(claim, fixing_gain_pct(case.facts), "%", case, said)
+    return case.compare(claim, fixing_gain_pct(case.facts), "%", said)
 
 
 @looks_for("too_few_samples", "Too few samples", order=10)

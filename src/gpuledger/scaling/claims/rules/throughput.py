@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gpuledger.scaling.analysis.baseline import same_run
-from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, compare, fact, judges, looks_for, number
+from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, judges, looks_for
 from gpuledger.scaling.figures import Figure
+from gpuledger.scaling.statistics import number
 from gpuledger.units import Unknown
 
 DIFFERS_RATIO = 0.1
@@ -22,10 +23,10 @@ def throughput(case: Case, claim: Claim) -> Finding:
     if node is not None:
         if _near(claim.number, node.inverse_latency_per_s):
             said = f"{number(claim.number)} is 1 / mean latency"
-        return compare(claim, node.throughput_per_s, "/s by wall clock", case, said)
+        return case.compare(claim, node.throughput_per_s, "/s by wall clock", said)
     if _near(claim.number, case.facts.inverse_latency_per_s):
         said = f"{number(claim.number)} is the sum over nodes of 1 / mean latency, which omits time between requests"
-    return compare(claim, fact(case.facts.throughput_per_s), "/s by wall clock", case, said)
+    return case.count(claim, case.facts.throughput_per_s, "/s by wall clock", said)
 
 
 @looks_for("throughput_from_latency", "Throughput made from 1 / latency", order=40)
@@ -49,11 +50,11 @@ def tokens(case: Case, claim: Claim) -> Finding:
     """Output tokens per second, by wall clock."""
     node, size, single = case.node(claim), case.facts.scaling.size, case.facts.tokens.single_stream_per_s
     if node is not None:
-        return compare(claim, node.tokens_per_s, "tokens/s", case)
+        return case.compare(claim, node.tokens_per_s, "tokens/s")
     said = ""
     if not isinstance(single, Unknown) and _near(claim.number, size * single, 0.05):
         said = f"{claim.value:g} is the rate within one request times {size}"
-    return compare(claim, fact(case.facts.tokens.per_s), "tokens/s by wall clock", case, said)
+    return case.count(claim, case.facts.tokens.per_s, "tokens/s by wall clock", said)
 
 
 def _circular(case: Case, claim: Claim) -> str:
@@ -76,7 +77,7 @@ def token_factor(case: Case, claim: Claim) -> Finding:
     found = case.facts.scaling.token_factor_x
     if isinstance(found, Unknown) and (circle := _circular(case, claim)):
         return cannot_tell(f"{circle}; {found.why}")
-    return compare(claim, found, "x", case)
+    return case.compare(claim, found, "x")
 
 
 @looks_for("comparison_with_itself", "A comparison with itself", order=60)
