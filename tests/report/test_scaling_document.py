@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from gpuledger.bench.results import parse_results
+from gpuledger.encode import encode
 from gpuledger.report.document import Bullets, Table
 from gpuledger.report.documents.scaling import faults, scaling_document
 from gpuledger.report.render.html import draw_charts, render_html
@@ -17,9 +18,7 @@ from gpuledger.report.render.markdown import render_markdown
 from gpuledger.report.render.pictures import compose, to_svg
 from gpuledger.report.render.terminal import screen
 from gpuledger.report.theme import load_theme
-from gpuledger.scaling.build import Given, scaling_statement
-from gpuledger.scaling.encode import to_json
-from gpuledger.scaling.gather import gather
+from gpuledger.scaling.build import Given, gather, scaling_statement
 
 S2 = Path(__file__).parents[1] / "data" / "s2"
 
@@ -68,7 +67,7 @@ def test_sizes_and_batches_are_shown_where_measured(published):
 
 
 def test_the_figures_of_the_tables_are_the_statement_s(published):
-    found, figures = tables(scaling_document(published)), to_json(published)
+    found, figures = tables(scaling_document(published)), encode("scaling", published)
     node = figures["nodes"][1]
     heads = {head: cell.key for head, cell in zip(found["nodes"].heads, found["nodes"].rows[1], strict=True)}
     assert heads["Answers/s"] == node["throughput_per_s"]
@@ -123,7 +122,7 @@ def test_faults_that_are_not_shown_are_counted():
     ]
     (run,) = parse_results("\n".join(json.dumps(r) for r in (header, *rows)).encode(), "r.jsonl")
     made = scaling_statement(Given(run=run))
-    assert len(to_json(made)["faults"]) == 80
+    assert len(encode("scaling", made)["faults"]) == 80
     assert len(faults(made, 12)) == 13
     assert faults(made, 12)[-1] == "and 68 more; the JSON has them all"
     assert len(faults(made, 80)) == 80

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.cli.showing import show
 from gpuledger.cli.screen import Screen
+from gpuledger.cli.showing import show
 from gpuledger.report.documents.tuning import tuning_document
 
 KEPT = Path(__file__).parents[2] / "docs" / "results" / "training_h200.json"

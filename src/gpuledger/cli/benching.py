@@ -157,8 +157,7 @@ def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
 def _endpoint(asked: Asked, text: str) -> tuple[str, dict[str, Any]]:
     import json
 
-    from gpuledger.bench.targets.address import address_of, authorization
-    from gpuledger.bench.targets.openai_http import APIS
+    from gpuledger.bench.targets.openai_http import APIS, address_of, authorization
 
     name, equals, url = text.partition("=")
     if not equals or "/" in name:

@@ -65,8 +65,7 @@ def command(
     from gpuledger.cli.showing import show, write_files
     from gpuledger.cost.pricing import PriceChoice
     from gpuledger.report.documents.scaling import scaling_document
-    from gpuledger.scaling.build import scaling_statement
-    from gpuledger.scaling.gather import gather
+    from gpuledger.scaling.build import gather, scaling_statement
     from gpuledger.scaling.grades import load_scaling_thresholds
 
     limits, price = load_scaling_thresholds(thresholds_file), PriceChoice(price_of(prices))
@@ -99,7 +98,7 @@ def _only_trend(*others: object) -> None:
 def _trend(screen: Screen, results: tuple[Path, ...], seed: int) -> int:
     from gpuledger.cli.showing import show
     from gpuledger.report.documents.trend import trend_document
-    from gpuledger.scaling.gather import read_runs
+    from gpuledger.scaling.build import read_runs
     from gpuledger.scaling.trend import trend_of
 
     runs = read_runs(results)

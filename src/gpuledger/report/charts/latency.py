@@ -7,7 +7,7 @@ import altair as alt
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, clip, layered, rows_of
 from gpuledger.report.theme import Theme
-from gpuledger.scaling.coldstart import ColdStart
+from gpuledger.scaling.figures import ColdStart
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.units import Unknown
 

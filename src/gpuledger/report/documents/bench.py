@@ -8,10 +8,10 @@ from typing import Any
 from gpuledger.bench.loadgen import LoadgenLog
 from gpuledger.bench.records import Run
 from gpuledger.bench.summary import Level, NodeSummary, Summary
+from gpuledger.encode import encode
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose
 from gpuledger.report.tables import Cell, make_table, styled
 from gpuledger.report.written import amount, number, write
-from gpuledger.scaling.encode import plain
 from gpuledger.units import Unknown
 
 MS, TB, KJ = 1e3, 1e-12, 1e-3
@@ -50,17 +50,15 @@ def bench_document(run: Run, short: Summary) -> Document:
 
 def _data(run: Run, short: Summary) -> dict[str, Any]:
     """The run in short as JSON holds it."""
-    missing: dict[str, str] = {}
-    found = {f.name: plain(getattr(short, f.name), f.name, missing) for f in fields(short)}
-    return {
+    body = {
         "results": run.file,
-        "telemetry": plain(run.telemetry, "telemetry", missing),
-        **found,
-        "client": plain(run.client, "client", missing),
-        "problems": {k: list(v) for k, v in run.problems.items()},
+        "telemetry": run.telemetry,
+        **{f.name: getattr(short, f.name) for f in fields(short)},
+        "client": run.client,
+        "problems": run.problems,
         "interrupted": bool(run.more.get("interrupted")),
-        "not_known": [{"figure": k, "why": v} for k, v in missing.items()],
     }
+    return encode("bench", body)
 
 
 def _key(label: str, value: float | Unknown, note: str) -> KeyFigure:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuledger import __version__
+from gpuledger.encode import encode
 from gpuledger.report.document import Block, Bullets, Document, Figures, Fold, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.scaling_rows import Row, in_words, scaling_view
 from gpuledger.report.outline import charts_of, load_outline
 from gpuledger.report.tables import Table
 from gpuledger.report.written import amount, gpus, loose
-from gpuledger.scaling.encode import to_json
 from gpuledger.scaling.figures import Facts
 from gpuledger.scaling.statement import Comparison, ScalingStatement
 from gpuledger.units import Unknown
@@ -38,7 +38,7 @@ def scaling_document(s: ScalingStatement) -> Document:
         summary=[Bullets(s.summary, "Executive summary", strong=True)],
         sections=[*_sections(s, view), *_back(s, view)],
         screen=[Prose(s.second), Figures(figures), *_screen(s, view)],
-        data=lambda: {"made_by": f"gpuledger {__version__}", **to_json(s)},
+        data=lambda: {"made_by": f"gpuledger {__version__}", **encode("scaling", s)},
     )
 
 
@@ -76,7 +76,7 @@ def _sections(s: ScalingStatement, view: Row) -> list[Section]:
 def _back(s: ScalingStatement, view: Row) -> list[Section]:
     """Glossary, assumptions, faults, what is unknown, and the files it comes from."""
     outline, f = load_outline(NAME), s.facts
-    gaps = [(n["figure"], n["why"]) for n in to_json(s)["not_known"]]
+    gaps = [(n["figure"], n["why"]) for n in encode("scaling", s)["not_known"]]
     unknown = Fold(amount(str(len(gaps)), "figure"), [Terms(gaps)]) if gaps else Prose("Every figure is known.")
     seed = f"Seed of every interval: {f.seed}. The same files and seed give the same figures."
     return [

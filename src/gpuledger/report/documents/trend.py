@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gpuledger.encode import encode
 from gpuledger.report.document import Block, Bullets, Document
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import make_table, styled
 from gpuledger.report.written import amount, loose
-from gpuledger.scaling.encode import trend_json
 from gpuledger.scaling.figures import Ranged
 from gpuledger.scaling.trend import Slope, Trend, TrendPoint
 from gpuledger.units import Unknown
@@ -40,7 +40,7 @@ def trend_document(trend: Trend) -> Document:
             Bullets([f"{s.figure}: {_direction(s)}" for s in trend.slopes], "Slope over the runs"),
             Bullets(changes, "Changes beyond noise, from run to run"),
         ],
-        data=lambda: trend_json(trend),
+        data=lambda: encode("scaling_trend", trend),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpuledger.scaling.coldstart import change_point, cold_start
+from gpuledger.scaling.analysis.latency import change_point, cold_start
 from gpuledger.units import Unknown
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from made_runs import lines, run_of
 
-from gpuledger.scaling.compare import compare_runs
-from gpuledger.scaling.trend import trend_of
+from gpuledger.scaling.trend import compare_runs, trend_of
 from gpuledger.units import Unknown
 
 RNG = np.random.default_rng(8)

@@ -1,31 +1,68 @@
-"""Was the client itself the bottleneck: its processor, its event loop, its timing?"""
+"""What machine runs a worker, and was the client itself the bottleneck: its processor, its event loop, its timing?"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
+import importlib.metadata
+import os
+import platform
+import socket
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 LOOK_EVERY_S = 0.02
-# One Python process has one core: near it, answers wait for the client and not for the server.
+# A Python process has one core: close to it, answers wait for the client and not for the server.
 BUSY_RATIO = 0.85
-# The loop may be late by a small part of an answer before the figures are its own and not the server's.
+# The loop may be late by a small part of an answer before the figures describe the client and not the server.
 LATE_RATIO = 0.10
 LEAST_LAG_S = 0.010
+_NAMED = ("gpuledger", "torch", "vllm", "transformers", "ray")
+
+
+def machine_facts() -> dict[str, Any]:
+    """Host, processor, operating system and versions, without loading any of the packages."""
+    return {
+        "host": socket.gethostname(),
+        "os": platform.platform(),
+        "cpu": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "versions": {name: version for name in _NAMED if (version := _version(name))},
+    }
+
+
+def _version(name: str) -> str:
+    if name == "gpuledger":
+        # By name: the top package knows every room, and this room may not import them all.
+        return str(importlib.import_module("gpuledger").__version__)
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 class ClientWatch:
-    """Watches this process while it asks."""
+    """Watches this process while it sends requests."""
 
     def __init__(self) -> None:
         self._lags: list[float] = []
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """From here on."""
+        """Begin to watch."""
         self._cpu_s, self._begun_s = time.process_time(), time.monotonic()
         self._task = asyncio.get_running_loop().create_task(self._look())
 
@@ -37,7 +74,7 @@ class ClientWatch:
             self._lags.append(max(0.0, loop.time() - due))
 
     async def stop(self, latencies_s: Sequence[float], late_s: Sequence[float], *, remote: bool) -> dict[str, Any]:
-        """Up to here: figures and a verdict. `late_s`: how much later than due each request was sent."""
+        """Figures and a verdict. `late_s`: how long after its due time each request was sent."""
         wall_s, cpu_s = time.monotonic() - self._begun_s, time.process_time() - self._cpu_s
         if self._task is not None:
             self._task.cancel()
@@ -52,16 +89,17 @@ class ClientWatch:
             "max_lag_s": round(lags[-1], 6),
             "p95_late_s": round(_p95(sorted(late_s)), 6) if late_s else None,
         }
-        # The quick answers: those that a late client held up are no measure of what it may take.
+        # The fast answers: those that a late client delayed do not show how late it may be.
         quick_s = sorted(latencies_s)[len(latencies_s) // 10] if latencies_s else 0.0
         why = verdict(found, quick_s) if remote else ""
-        return {**found, "bottleneck": bool(why), "why": why or _fine(remote)}
+        fine = "processor, event loop and timing had room" if remote else "the work itself runs in the worker"
+        return {**found, "bottleneck": bool(why), "why": why or fine}
 
 
 def verdict(found: dict[str, Any], quick_s: float) -> str:
-    """Why the client was the bottleneck; empty where it was not. Without any answer there is nothing to hold up.
+    """Why the client was the bottleneck; empty where it was not, or nothing was answered.
 
-    `quick_s`: the tenth part of answers came at least so quickly.
+    `quick_s`: the 10th percentile of the latencies.
     """
     wall_s = found["wall_s"]
     if not quick_s:
@@ -74,10 +112,6 @@ def verdict(found: dict[str, Any], quick_s: float) -> str:
     if (late := found["p95_late_s"]) is not None and late > allowed:
         return f"requests were sent {1000 * late:.0f} ms after they were due (95th percentile)"
     return ""
-
-
-def _fine(remote: bool) -> str:
-    return "processor, event loop and timing had room" if remote else "the work itself runs in the worker"
 
 
 def _p95(values: Sequence[float]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuledger.scaling.symmetry import compare_nodes
+from gpuledger.scaling.analysis.nodes import compare_nodes
 from gpuledger.units import Unknown
 
 RNG = np.random.default_rng(2)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.scaling.usl import Law, fit
+from gpuledger.scaling.analysis.curve import Law, fit
 from gpuledger.units import Unknown
 
 

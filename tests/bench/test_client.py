@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from gpuledger.bench.client_load import ClientWatch, verdict
+from gpuledger.bench.client import ClientWatch, verdict
 
 ROOM = {"cpu_s": 1.0, "wall_s": 10.0, "p95_lag_s": 0.001, "p95_late_s": None}
 
