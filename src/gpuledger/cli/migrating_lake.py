@@ -98,11 +98,13 @@ def _plan(
     from gpuledger.cli.times import today
     from gpuledger.cost.inventory import read_inventory
     from gpuledger.cost.own_prices import load_own
+    from gpuledger.cost.user_settings import with_set_prices
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.scope import Scope
     from gpuledger.plan.move.build import migrate_from_lake
 
     stock, price, own = read_inventory(inventory) if inventory else None, price_of(prices), load_own(lake_dir)
+    price = price if given["instance"] else with_set_prices(price)
     clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")
     lake = Lake(lake_dir)
     post(lake, load_thresholds(), stages)

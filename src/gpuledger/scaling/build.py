@@ -34,6 +34,7 @@ from gpuledger.scaling.scorecard import scorecard
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.scaling.statistics import LEVEL
 from gpuledger.scaling.summary import headline, recommendations, summary
+from gpuledger.settings import changed
 from gpuledger.units import Unknown
 
 PREDICT = (4, 8)
@@ -127,7 +128,7 @@ def facts_of(given: Given, limits: Thresholds, seed: int) -> Facts:
         samples_note=samples_note,
         sources=tuple(_source(r, given.digests) for r in (run, *given.others, *([base] if base else []))),
         faults=_faults([run, *given.others, *([base] if base else [])]),
-        assumptions=_assumptions(run, wall_words, seed),
+        assumptions=(*_assumptions(run, wall_words, seed), *changed(grades=limits.origin)),
         seed=seed,
     )
 

@@ -114,8 +114,9 @@ def _trend(screen: Screen, results: tuple[Path, ...], seed: int) -> int:
 def _price(given: tuple[str, ...]) -> PriceChoice:
     from gpuledger.cli.auditing import price_of
     from gpuledger.cost.pricing import PriceChoice
+    from gpuledger.cost.user_settings import with_set_prices
 
-    return PriceChoice(price_of(given))
+    return PriceChoice(with_set_prices(price_of(given)))
 
 
 def _write(made: ScalingStatement, out: Path, tick: object) -> dict[str, str]:
