@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from gpuledger.bench.load import Load, Phase
 from gpuledger.bench.machine import machine_facts
+from gpuledger.devices.device import find_driver
 from gpuledger.devices.sampler import check_rates
-from gpuledger.errors import InputError, UnknownName
-from gpuledger.recording.record import DEVICES
+from gpuledger.errors import InputError
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -86,10 +86,8 @@ def check_bench(bench: Bench) -> None:
 def _check_sampling(bench: Bench) -> None:
     """Who is to be asked and how often: a machine without a GPU is no reason to stop, a name nobody knows is."""
     check_rates(bench.hz, 1.0)
-    kind, _, path = bench.device.partition(":")
-    if bench.device not in ("nvml", "amd") and not (kind == "replay" and path):
-        raise UnknownName("device", bench.device, DEVICES)
-    if kind == "replay" and not bench.elsewhere and not Path(path).is_file():
+    driver, path = find_driver(bench.device)
+    if driver.takes == "FILE" and not bench.elsewhere and not Path(path).is_file():
         raise InputError(f"--device {bench.device}: there is no such file", hint="check the path, or --device none")
 
 

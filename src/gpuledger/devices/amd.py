@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuledger.devices import gpm
-from gpuledger.devices.device import Facts, Field, Held, Value, Verdict
+from gpuledger.devices.device import DEVICES, Driver, Facts, Field, Held, Value, Verdict
 from gpuledger.errors import DeviceError, MissingExtra
 from gpuledger.units import MIB
 
@@ -191,3 +191,6 @@ def _load() -> Any:
     except Exception as error:
         hint = f"install ROCm with amd-smi-lib; {_TRY_REPLAY}"
         raise DeviceError(f"amdsmi is installed but does not load: {error}", hint=hint) from error
+
+
+DEVICES.register("amd")(Driver(lambda _rest, _clock: AmdSource()))

@@ -1,4 +1,7 @@
-"""What must a GPU answer so that the sampler can record it?
+"""What must a GPU answer so that the sampler can record it, and which drivers are there?
+
+A driver is one module of this room (or an entry point of another package, see registry.py) that registers itself in
+DEVICES. A user names it by its name, with what it opens after a colon: nvml, amd, replay:FILE.
 
 A device offers fields. Reading a field is one call of the driver that fills one or more columns of the schema.
 `fast` fields are cheap and read on every tick; `slow` ones once a second; `rare` ones every ten seconds.
@@ -10,6 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from gpuledger.devices.clock import Clock
+from gpuledger.errors import InputError
+from gpuledger.registry import Registry
 
 Value = float | int | None
 Rate = Literal["fast", "slow", "rare"]
@@ -120,3 +127,30 @@ class Source(Protocol):
     def close(self) -> None:
         """Let the driver go."""
         ...
+
+
+@dataclass(frozen=True)
+class Driver:
+    """How a kind of device is opened. `takes`: what follows the name after a colon, in capitals; empty for nothing."""
+
+    open: Callable[[str, Clock | None], Source]
+    takes: str = ""
+
+
+DEVICES: Registry[Driver] = Registry("device", "gpuledger.devices")
+
+
+def find_driver(spec: str) -> tuple[Driver, str]:
+    """The driver a user named, and what it is to open; nothing is opened."""
+    name, _, rest = spec.partition(":")
+    driver = DEVICES.get(name)
+    if bool(rest) != bool(driver.takes):
+        hint = f"write {name}:{driver.takes}" if driver.takes else f"write {name} alone"
+        raise InputError(f"device {spec!r} cannot be opened", hint=hint)
+    return driver, rest
+
+
+def open_device(spec: str, clock: Clock | None = None) -> Source:
+    """The source of devices a user named, such as nvml, amd or replay:FILE."""
+    driver, rest = find_driver(spec)
+    return driver.open(rest, clock)

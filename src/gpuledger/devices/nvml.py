@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gpuledger.devices import gpm
-from gpuledger.devices.device import Facts, Field, Held, Value, Verdict
+from gpuledger.devices.device import DEVICES, Driver, Facts, Field, Held, Value, Verdict
 from gpuledger.errors import DeviceError
 
 TRY_REPLAY = "to try gpuledger without a GPU: --device replay:FILE"
@@ -266,3 +266,6 @@ def _no_driver(api: Any, error: Exception) -> DeviceError:
         hint = f"the driver was upgraded under a running kernel module: reboot or reload it; {TRY_REPLAY}"
         return DeviceError("the NVIDIA driver and its library have different versions", hint=hint)
     return DeviceError(f"the NVIDIA driver does not answer: {error}", hint=f"see what nvidia-smi says; {TRY_REPLAY}")
+
+
+DEVICES.register("nvml")(Driver(lambda _rest, _clock: NvmlSource()))

@@ -94,12 +94,12 @@ class _Import:
     def take(self, path: Path) -> None:
         """Read one file into the sorter."""
         opened = open_source(path)
-        bound = bind(path, opened.names, self.mapping)
+        bound = bind(path, opened.names, self.mapping or opened.mapping)
         stamps = StampReader(bound.mapping.time.formats, self.zone)
         stamps.resolve = lambda: passes_of(path, bound, stamps)
         self.starts.append((self.rows_before, str(path)))
         rows, usable, before = 0, 0, self.rejects.counts.copy()
-        labels = (*bound.labels.values(), *((bound.time,) if path.suffix != ".parquet" else ()))
+        labels = (*bound.labels.values(), *((bound.time,) if opened.text else ()))
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)

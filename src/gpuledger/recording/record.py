@@ -26,7 +26,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from gpuledger.devices.attribution import attribute, command_name, own_rank_only
 from gpuledger.devices.clock import Clock, SystemClock
-from gpuledger.devices.device import Facts, Source
+from gpuledger.devices.device import Facts, Source, open_device
 from gpuledger.devices.sampler import Sampler, check_rates, spread_s
 from gpuledger.errors import GpuledgerError, InputError, UnknownName
 from gpuledger.lake.layout import Lake
@@ -37,27 +37,8 @@ from gpuledger.recording.writer import Recorder
 from gpuledger.telemetry import schema
 
 DEFAULT_LAKE = "gpuledger-data"
-DEVICES = ("nvml", "amd", "replay:FILE")
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def open_device(spec: str, clock: Clock | None = None) -> Source:
-    """The source of devices a user named: nvml, amd, or replay:FILE."""
-    if spec == "nvml":
-        from gpuledger.devices.nvml import NvmlSource
-
-        return NvmlSource()
-    if spec == "amd":
-        from gpuledger.devices.amd import AmdSource
-
-        return AmdSource()
-    kind, _, path = spec.partition(":")
-    if kind == "replay" and path:
-        from gpuledger.devices.replay.doors import open_replay
-
-        return open_replay(path, clock)
-    raise UnknownName("device", spec, DEVICES)
 
 
 class Recording:

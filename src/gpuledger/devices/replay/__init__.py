@@ -8,3 +8,17 @@ fake_nvml   an object that answers the calls of pynvml from scripts; fake_amd: t
 faults      lost GPU, unsupported field, slow call, driver error, clock step
 clock       virtual time for tests, quick time for demonstrations
 """
+
+from __future__ import annotations
+
+from gpuledger.devices.clock import Clock
+from gpuledger.devices.device import DEVICES, Driver, Source
+
+
+def _open(path: str, clock: Clock | None) -> Source:
+    from gpuledger.devices.replay.doors import open_replay
+
+    return open_replay(path, clock)
+
+
+DEVICES.register("replay")(Driver(_open, takes="FILE"))
