@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.devices.process_tree import (
+from gpuledger.devices.attribution import (
     RUN_VARIABLE,
     ProcessTree,
     environment,

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.replay.clock import VirtualClock
 from gpuledger.devices.replay.fake_nvml import FakeNvml
-from gpuledger.devices.replay.scenario import Ramp, Scenario, Segment, Square
-from gpuledger.devices.replay.script import Board
+from gpuledger.devices.replay.script import Board, Ramp, Scenario, Segment, Square
 from gpuledger.devices.sampler import Sampler
 
 BUSY = {"gpu_util_ratio": 0.5, "mem_copy_util_ratio": 0.1, "sm_clock_mhz": 1500.0, "fb_used_bytes": 3e9}

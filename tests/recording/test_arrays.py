@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.recording.arrays import labels, numbers, positions, spread
+from gpuledger.recording.live_parts import labels, numbers, positions, spread
 
 WHOLE = st.lists(st.none() | st.integers(-(2**53), 2**53), max_size=70)
 REAL = st.lists(st.none() | st.floats(allow_nan=False, width=32), max_size=70)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuledger.devices.replay.clock import HUNG_S
-from gpuledger.recording.child import CANNOT_RUN, NOT_FOUND, CannotStart, Relay, check_command, wait_for_end
+from gpuledger.recording.command import CANNOT_RUN, NOT_FOUND, CannotStart, Relay, check_command, wait_for_end
 
 
 def run(code: str) -> int:

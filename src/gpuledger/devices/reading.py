@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from gpuledger.devices.device import Device, Field, Value
+from gpuledger.devices.clock import ClockStep
+from gpuledger.devices.device import Device, Facts, Field, Value
 
 
 class Lost(Exception):
@@ -84,3 +86,84 @@ class Reader:
         probes = [Probe(f) for f in fields]
         self.read_timed(probes)
         return [p for p in probes if not p.gone]
+
+
+MIN_GAPS = 5
+KEPT_GAPS = 256
+
+
+class Period:
+    """Watches one value and estimates how often it is refreshed."""
+
+    def __init__(self, tick_s: float) -> None:
+        self._tick_s = tick_s
+        self._value: Value = None
+        self._changed_s: float | None = None
+        self._gaps: deque[float] = deque(maxlen=KEPT_GAPS)
+        self._estimate: float | None = None
+        self.changes = 0
+
+    def see(self, at_s: float, value: Value) -> bool:
+        """Take a reading; whether it differs from the one before."""
+        if value == self._value:
+            return False
+        # The first reading is no change, and a gap in the readings is no gap between changes.
+        if self._value is not None and value is not None:
+            self.changes += 1
+            if self._changed_s is not None:
+                self._gaps.append(at_s - self._changed_s)
+                self._estimate = None
+            self._changed_s = at_s
+        else:
+            self._changed_s = None
+        self._value = value
+        return True
+
+    def seconds(self) -> float | None:
+        """The period, or None while too few changes were seen."""
+        if len(self._gaps) < MIN_GAPS:
+            return None
+        if self._estimate is None:
+            gaps = sorted(self._gaps)
+            shortest = gaps[len(gaps) // 10]
+            near = [g for g in gaps if shortest - self._tick_s / 2 <= g <= shortest + 1.05 * self._tick_s]
+            self._estimate = sum(near) / len(near)
+        return self._estimate
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """One device: what it gave, what it lacks and why, what failed.
+
+    `repeats` are readings that said nothing new and became no row; periods are None where they were not seen.
+    """
+
+    facts: Facts
+    rows: int
+    repeats: int
+    silent_ticks: int
+    util_period_s: float | None
+    power_period_s: float | None
+    util_changes: int
+    missing: dict[str, str]
+    failures: dict[str, int]
+    last_errors: dict[str, str]
+    slowest_call_ms: dict[str, float]
+    lost_at_ms: int | None
+    lost_why: str
+
+
+@dataclass(frozen=True)
+class SamplerReport:
+    """One run of the sampler over all devices."""
+
+    hz: float
+    slow_s: float
+    started_ms: int
+    ended_ms: int
+    ticks: int
+    skipped_ticks: int
+    cpu_s: float
+    clock_steps: tuple[ClockStep, ...]
+    faults: tuple[str, ...]
+    devices: tuple[DeviceReport, ...]

@@ -15,8 +15,7 @@ from typing import ParamSpec
 
 from gpuledger.devices.clock import Clock, Stamper, SystemClock
 from gpuledger.devices.device import Device, Facts
-from gpuledger.devices.reading import Lost
-from gpuledger.devices.report import SamplerReport
+from gpuledger.devices.reading import Lost, SamplerReport
 from gpuledger.devices.window import Row, Track
 from gpuledger.errors import InputError
 

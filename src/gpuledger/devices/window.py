@@ -15,9 +15,7 @@ from collections.abc import Sequence
 
 from gpuledger.devices.clock import Clock
 from gpuledger.devices.device import WATCHED, Device, Value
-from gpuledger.devices.periods import Period
-from gpuledger.devices.reading import Probe, Reader
-from gpuledger.devices.report import DeviceReport
+from gpuledger.devices.reading import DeviceReport, Period, Probe, Reader
 
 Row = tuple[Value, ...]
 

@@ -24,9 +24,8 @@ from gpuledger.lake.sorting import DaySorter, device_codes, device_names
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
 from gpuledger.telemetry.mapping import Mapping, bind
-from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.sources import open_source
-from gpuledger.telemetry.stamps import StampReader
+from gpuledger.telemetry.stamps import StampReader, passes_of
 from gpuledger.units import Unknown, day_start_ms, utc
 
 POWER_FACTOR = 2.0

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from gpuledger.lake.batch import Batch
-from gpuledger.lake.identity import repeated, row_hashes
+from gpuledger.lake.batch import Batch, repeated, row_hashes
 from gpuledger.lake.sorting import ARRIVAL, device_codes, in_order, series_codes
 from gpuledger.telemetry import schema
 

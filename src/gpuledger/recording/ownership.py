@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from gpuledger.devices.attribution import attribute, visible_devices
+from gpuledger.devices.attribution import ProcessTree, attribute, environment, visible_devices
 from gpuledger.devices.device import Device, Facts, Held, Value
-from gpuledger.devices.process_tree import ProcessTree, environment
 from gpuledger.recording.holders import Attendance, Belongs, Labels, Process, Processes
 from gpuledger.recording.runs import Holder
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from gpuledger.devices.process_tree import RUN_VARIABLE, environment, lineage
-from gpuledger.devices.report import DeviceReport, SamplerReport
+from gpuledger.devices.attribution import RUN_VARIABLE, environment, lineage
+from gpuledger.devices.reading import DeviceReport, SamplerReport
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.layout import Lake, write_atomically
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.devices.replay.scenario import Constant, Ramp, Scenario, Segment, Square
-from gpuledger.devices.replay.script import Looped
+from gpuledger.devices.replay.script import Constant, Looped, Ramp, Scenario, Segment, Square
 
 CURVES = st.one_of(
     st.builds(Constant, st.floats(-5, 5)),

@@ -107,8 +107,7 @@ def _around(
     given: dict[str, Any],
 ) -> int:
     """Record a command, then audit that run; whatever we find out, its exit code is the answer."""
-    from gpuledger.recording.child import OUR_FAILURE
-    from gpuledger.recording.command import run_command, to_stderr
+    from gpuledger.recording.command import OUR_FAILURE, run_command, to_stderr
 
     try:
         _only_the_run(chosen, fail_on, given)
