@@ -1,7 +1,11 @@
-"""Who does the time of a live recording belong to?
+"""Who does the time of a live recording belong to, and which processes are of the run?
 
-Labels come from what the surroundings say: Kubernetes, Slurm, the container, the process (attribution.toml). Labels
-given by the user win. The visible-devices variables name the devices a job was given.
+Labels come from the surroundings: Kubernetes, Slurm, the container, the process (attribution.toml). Labels given by
+the user win. The visible-devices variables name the devices a job was given.
+
+A process belongs to the tree of a root when an ancestor does. Processes whose parents have ended are recognized in
+other ways: they were seen in the tree before, they share a session or process group that the tree opened, or they
+carry the run's variable in their environment. A process number that was used again is another process.
 """
 
 from __future__ import annotations
@@ -230,7 +234,7 @@ def read_bytes(file: Path) -> bytes:
 
 
 class ProcessTree:
-    """The processes of a run; without a root nobody belongs to it yet."""
+    """The processes of a run; without a root it is empty."""
 
     def __init__(self, root: int | None, run_id: str = "", proc: Path = _PROC) -> None:
         self._proc, self._run_id = proc, run_id
@@ -268,5 +272,5 @@ class ProcessTree:
 
 
 def _circles(found: Status) -> set[tuple[str, int]]:
-    """The session and the group of a process; 0 is nobody's."""
+    """The session and the group of a process; 0 is not one."""
     return {(kind, n) for kind, n in (("session", found.session), ("group", found.group)) if n}

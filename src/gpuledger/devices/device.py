@@ -10,7 +10,7 @@ A `level` holds from its reading on, a `counter` grows, a `mean` covers the time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -19,6 +19,7 @@ from gpuledger.errors import InputError
 from gpuledger.registry import Registry
 
 Value = float | int | None
+Row = tuple[Value, ...]
 Rate = Literal["fast", "slow", "rare"]
 Kind = Literal["level", "counter", "mean"]
 Judgement = Literal["unsupported", "lost", "passing"]
@@ -70,59 +71,46 @@ class Held:
     memory_bytes: int | None = None
 
 
-class Device(Protocol):
-    """One GPU or MIG instance."""
+class Device:
+    """One GPU or MIG instance.
 
-    @property
-    def facts(self) -> Facts:
-        """Who it is."""
-        ...
+    `fields`: what it may be asked. `absent`: columns it is known not to fill, and why; a field that fills columns one
+    by one may add to it. `files`: how the paths of the files begin that every process on the device has open; empty
+    where that is unknown.
+    """
 
-    @property
-    def fields(self) -> Sequence[Field]:
-        """What it may be asked."""
-        ...
-
-    @property
-    def absent(self) -> Mapping[str, str]:
-        """Columns it is known not to fill, and why; a field that fills columns one by one may add to it."""
-        ...
+    facts: Facts
+    fields: Sequence[Field]
+    absent: dict[str, str]
+    files: Sequence[str] = ()
 
     def judge(self, error: Exception) -> Verdict:
-        """What an error raised by a reading means."""
-        ...
-
-    @property
-    def files(self) -> Sequence[str]:
-        """How the paths of the files begin that every process on the device has open; empty where not known."""
-        ...
+        """What an error raised by a reading means for the field and the device."""
+        raise NotImplementedError
 
     def holders(self) -> Sequence[Held]:
         """The processes that hold the device now."""
-        ...
+        raise NotImplementedError
 
-    def processes(self) -> Sequence[int]:
-        """Their numbers alone."""
-        ...
+    def processes(self) -> list[int]:
+        """The numbers of these processes."""
+        return [h.pid for h in self.holders()]
+
+    def close(self) -> None:
+        """Give back what the driver lent."""
 
 
 class Source(Protocol):
-    """A driver and its devices."""
+    """A driver: its name and version in words, all devices of the host in its order, and what the user should know."""
 
     @property
-    def driver(self) -> str:
-        """The driver and its version, in words."""
-        ...
+    def driver(self) -> str: ...
 
     @property
-    def devices(self) -> Sequence[Device]:
-        """All devices of the host, in the driver's order."""
-        ...
+    def devices(self) -> Sequence[Device]: ...
 
     @property
-    def notes(self) -> Sequence[str]:
-        """What was found on the way that the user should hear."""
-        ...
+    def notes(self) -> Sequence[str]: ...
 
     def close(self) -> None:
         """Let the driver go."""

@@ -1,4 +1,12 @@
-"""What did this call of the driver say, and if it failed, is the field missing, the device lost, or was it bad luck?"""
+"""What did a call of the driver return, how often does a value change, and what happened over a whole run?
+
+A call that failed means that the field is missing, that the device is lost, or bad luck.
+
+A driver refreshes utilization only every so often (on an H200 each 0.2 s, elsewhere up to a second): readings in
+between repeat. The period follows from the gaps between changes. A value may stay the same over several refreshes, so
+the short gaps count; but a gap seen through ticks is off by up to one tick either way, so the gaps within a tick of the
+shortest are averaged.
+"""
 
 from __future__ import annotations
 
@@ -67,10 +75,7 @@ class Reader:
 
     def read_all(self, probes: Iterable[Probe]) -> list[Value]:
         """The values of several fields in a row."""
-        out: list[Value] = []
-        for probe in probes:
-            out.extend(self.read(probe))
-        return out
+        return [value for probe in probes for value in self.read(probe)]
 
     def read_timed(self, probes: Iterable[Probe]) -> list[Value]:
         """The same, remembering how long the slowest call took."""
@@ -107,7 +112,7 @@ class Period:
         """Take a reading; whether it differs from the one before."""
         if value == self._value:
             return False
-        # The first reading is no change, and a gap in the readings is no gap between changes.
+        # The first reading does not count as a change, nor a hole in the readings as a gap between changes.
         if self._value is not None and value is not None:
             self.changes += 1
             if self._changed_s is not None:
@@ -135,12 +140,12 @@ class Period:
 class DeviceReport:
     """One device: what it gave, what it lacks and why, what failed.
 
-    `repeats` are readings that said nothing new and became no row; periods are None where they were not seen.
+    `repeats_left_out`: readings without news, which became no row. Periods are None where none was seen.
     """
 
     facts: Facts
     rows: int
-    repeats: int
+    repeats_left_out: int
     silent_ticks: int
     util_period_s: float | None
     power_period_s: float | None

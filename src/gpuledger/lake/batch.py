@@ -1,4 +1,8 @@
-"""Where do devices and owners change in rows that are in order?"""
+"""Where do devices and owners change in rows that are in order, and when are two rows the same?
+
+Whether rows are the same, and how different rows of one key are ordered, follows from what they hold, never from when
+they came: the lake is a set of rows.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +83,7 @@ class Batch:
         return self.label(name, rows).cast(pa.string())
 
     def numbers(self, name: str) -> np.ndarray | None:
-        """A reading with NaN for NULL; None where nobody said anything."""
+        """A reading with NaN for NULL; None where no row has one."""
         column = self.column(name)
         return None if column is None else column.to_numpy(zero_copy_only=False)
 

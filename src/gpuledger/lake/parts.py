@@ -1,4 +1,8 @@
-"""How is a day of samples written as one part, read back by device, and merged from several?"""
+"""How is a day of samples written as one part, read back by device, and merged from several?
+
+Owners, hosts and models seldom change within a day. A part notes for each of its row groups the labels that no device
+changes there; a reader makes these columns from the note, in a quarter of the time that decoding them takes.
+"""
 
 from __future__ import annotations
 

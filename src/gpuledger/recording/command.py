@@ -1,4 +1,8 @@
-"""How is a command recorded from its start to its end?"""
+"""How is a command recorded from its start to its end, without getting in its way?
+
+Input, output and terminal are inherited. Signals sent to us are passed on; those the terminal sends reach the command
+by themselves, as it is in our process group. Its exit code is ours; where a signal n ended it, 128 + n.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ class CommandRun:
 
 
 def to_stderr(words: str) -> None:
-    """Say something beside the command's own output."""
+    """Write a message next to the command's own output."""
     sys.stderr.write(f"gpuledger: {visible(words, lines=True)}\n")
     sys.stderr.flush()
 
@@ -57,7 +61,7 @@ def run_command(
 ) -> CommandRun:
     """Run a command with the GPUs recorded; output, signals and exit code pass through.
 
-    127: there is no such command; 126: it cannot be run; 125: we cannot record where we were told to. Without a GPU or
+    127: there is no such command; 126: it cannot be run; 125: the recording cannot be written there. Without a GPU or
     a driver the command still runs, and a message says that nothing is recorded.
     """
     if not argv:
@@ -167,7 +171,7 @@ class Relay:
 
     def __enter__(self) -> Relay:
         if self._works:
-            # What our parent told us to ignore, the command ignores too, as it would without us.
+            # What our parent has us ignore, the command ignores too, as it would without us.
             for number in (n for n in PASSED_ON if signal.getsignal(n) is not signal.SIG_IGN):
                 self._handlers[number] = signal.signal(number, self._keep)
         return self
@@ -235,12 +239,12 @@ def _ended(process: subprocess.Popen[bytes], *, wait: bool) -> bool:
     options = os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG)
     try:
         return os.waitid(os.P_PID, process.pid, options) is not None
-    except ChildProcessError:  # somebody else has collected it
+    except ChildProcessError:  # another process has collected it
         return True
 
 
 def wait_for_end(seconds: float | None) -> None:
-    """Wait so long, or until somebody asks us to end (Ctrl-C, kill)."""
+    """Wait this long, or until we are asked to end (Ctrl-C, kill)."""
     asked: list[int] = []
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {n: signal.signal(n, lambda number, _frame: asked.append(number)) for n in ends}

@@ -2,6 +2,9 @@
 
 Whenever there are 32 parts of one size they are replaced by one of the next size. The rows of the smallest are still
 at hand; larger ones are read back. Posting may have merged some of them in between: those are left alone.
+
+Arrays are made from buffers: `pa.array` imports pandas wherever it is installed, to see whether it was given one of its
+things, which takes half a second of CPU, more than a minute of sampling costs.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gpuledger.devices.device import Facts, Value
+from gpuledger.devices.device import Facts, Row
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.parts import PartWriter, open_part
 from gpuledger.lake.sorting import in_order
@@ -26,7 +29,6 @@ from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, utc_day
 
 Labels = Mapping[str, str]
-Row = tuple[Value, ...]
 
 FAN_IN = 32
 

@@ -24,7 +24,7 @@ IMPOSSIBLE_TIME = "impossible_local_time"
 NO_DEVICE = "no_device"
 
 _MIG_PROFILE = re.compile(r"^(\d+)(?:c\.\d+)?g\.")
-# What stands for a GPU where there is no UUID: "0", "gpu0", "nvidia0".
+# What names a GPU without a UUID: "0", "gpu0", "nvidia0".
 _INDEX = re.compile(r"(?:gpu|nvidia|card)? ?(\d{1,3})", re.IGNORECASE)
 # What Arrow itself reads as a number, so that one wrong cell changes nothing for its neighbours.
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?|nan))$"

@@ -1,4 +1,9 @@
-"""What instant does this text or number mean, in UTC?"""
+"""What instant does this text or number mean, in UTC?
+
+When clocks are set back, the times of an hour come twice. Where a device's rows go through that hour twice, one after
+the other, the first time is the first pass and the second time the second. A single run through it that joins rows
+before the hour only is the first pass, one that joins rows after it only the second. Anything else stays unknown.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +61,7 @@ class StampReader:
     """Reads the time column of one file and remembers whether a zone had to be assumed.
 
     `resolve`: looks through the file's repeated hours and says for each of their rows, in order, whether it is of the
-    first pass (0), the second (1) or cannot be told (-1). It is asked once, when such a row comes up.
+    first pass (0), the second (1) or unknown (-1). It is called once, when such a row comes up.
     """
 
     formats: tuple[str, ...]
@@ -208,7 +213,7 @@ class _Seen:
 
 
 def passes_of(path: Path, bound: Bound, stamps: StampReader) -> np.ndarray:
-    """For each row of a repeated hour, in the order of the file: 0, 1, or -1 where its pass cannot be told."""
+    """For each row of a repeated hour, in the order of the file: 0, 1, or -1 where its pass is unknown."""
     seen = _scan(path, bound, StampReader(stamps.formats, stamps.zone_name))
     out = np.full(len(seen.at_ms), UNKNOWN, dtype=np.int64)
     at, later = np.array(seen.at_ms), np.array(seen.later_ms)

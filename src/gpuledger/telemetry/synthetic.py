@@ -1,4 +1,4 @@
-"""How does a fleet that never was come to disk as the 36-column export, in bounded memory?"""
+"""How is a synthetic fleet written as the 36-column export, in bounded memory?"""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ def write_fleet(
     *,
     files: Files = "one",
 ) -> int:
-    """Write the fleet to one file, or with files="day" to a folder of a file a day; returns the rows written.
+    """Write the fleet to one file, or with files="day" to a folder with one file per day; returns the rows written.
 
-    `progress` is told how many rows were written since it was last told. A file appears at its path when it is whole.
+    `progress` is called with the rows written since its last call. A file appears at its path when it is whole.
     """
     target = Path(path)
     _check(spec, target, format, files)
@@ -177,7 +177,7 @@ def _pieces(spec: FleetSpec, target: Path, format: Format, files: Files) -> Iter
 
 @contextmanager
 def _aside(file: Path, spec: FleetSpec, format: Format) -> Iterator[_Writer]:  # noqa: A002
-    """A writer to a hidden file beside `file`, moved into its place when all went well and removed when not."""
+    """A writer to a hidden file next to `file`, moved into its place when all went well and removed when not."""
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

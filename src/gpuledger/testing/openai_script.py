@@ -1,4 +1,4 @@
-"""What will a pretended OpenAI server do: how fast, how many tokens, and what goes wrong?
+"""What does a pretended OpenAI server do and send: how fast, how many tokens, and what goes wrong?
 
 A script is a TOML file or a `ServerScript`. Which requests a fault hits is drawn by the seed and the order in which
 they come, so a run can be repeated.
@@ -117,7 +117,7 @@ class Bodies:
         b"Transfer-Encoding: chunked\r\n\r\n"
     )
     broken_json = _chunk(b'data: {"choices": [{"text": " wo\n\n')
-    broken_sse = _chunk(b"this is no event stream\n\n")
+    broken_sse = _chunk(b"this is not an event stream\n\n")
     last = _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 
     def __init__(self, model: str) -> None:

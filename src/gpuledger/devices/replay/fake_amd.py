@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
-from gpuledger.devices.clock import Clock, SystemClock
+from gpuledger.devices.clock import Clock
 from gpuledger.devices.replay.faults import Codes, Fault, FaultPlan
 from gpuledger.devices.replay.script import Board
 from gpuledger.units import MIB
@@ -55,7 +55,7 @@ class FakeAmd:
     def __init__(
         self, boards: Sequence[Board], clock: Clock | None = None, faults: Sequence[Fault] = (), init_error: int = 0
     ) -> None:
-        self._boards, self._clock = list(boards), clock or SystemClock()
+        self._boards, self._clock = list(boards), clock or Clock()
         self._plan = FaultPlan(faults, _CODES, self._clock.sleep)
         self._init_error = init_error
         self._opened_s = self._clock.monotonic()

@@ -1,6 +1,14 @@
-"""What will a device say, and when?
+"""What will a device report, and when?
 
-Columns and units are the schema's; times are seconds since the device was opened.
+Columns and units are the schema's; times are seconds since the device was opened. A script is a recording (tape.py) or
+written by hand:
+
+    Scenario([
+        Segment(5, gpu_util_ratio=0.0, power_w=80.0),
+        Segment(10, gpu_util_ratio=Square(1.0, 0.0, period_s=0.5, duty=0.3), power_w=Ramp(200.0, 600.0)),
+    ])
+
+Every curve knows its own area, so means and energy are exact.
 """
 
 from __future__ import annotations
@@ -113,21 +121,6 @@ class Curve(Protocol):
 
 
 @dataclass(frozen=True)
-class Constant:
-    """Always the same."""
-
-    value: float
-
-    def at(self, t: float, length_s: float) -> float:  # noqa: ARG002 - the interface of a curve
-        """Its value."""
-        return self.value
-
-    def area(self, t: float, length_s: float) -> float:  # noqa: ARG002 - the interface of a curve
-        """Value x time."""
-        return self.value * t
-
-
-@dataclass(frozen=True)
 class Ramp:
     """Straight from `start` to `end` over the segment."""
 
@@ -169,7 +162,7 @@ class Segment:
     def __init__(self, seconds: float, **readings: float | Curve) -> None:
         self.seconds = seconds
         self.curves: dict[str, Curve] = {
-            name: Constant(float(r)) if isinstance(r, (int, float)) else r for name, r in readings.items()
+            name: Ramp(float(r), float(r)) if isinstance(r, (int, float)) else r for name, r in readings.items()
         }
 
 

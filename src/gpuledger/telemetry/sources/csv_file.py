@@ -165,7 +165,7 @@ def _header(path: Path) -> str:
     header = header.rstrip("\r\n")
     if not header.strip():
         raise FileFault(
-            path, "the first line is blank: there is no header", hint="put the column names on the first line"
+            path, "the first line is blank: it has no header", hint="put the column names on the first line"
         )
     if not second.strip():
         raise FileFault(path, "it has a header but not one row", hint="check the time range of the export")

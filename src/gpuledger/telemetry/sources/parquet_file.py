@@ -43,7 +43,7 @@ class ParquetSource:
                     raise FileFault(
                         path,
                         f"column {name!r} holds {types[name]}, not single values",
-                        hint="export it as one value a row",
+                        hint="export one value per row",
                     )
             try:
                 reader = pq.ParquetFile(path, read_dictionary=list(labels), pre_buffer=False)
