@@ -49,7 +49,7 @@ _KEY = re.compile(r"\s*([^=#]+?)\s*=")
 
 @dataclass(frozen=True)
 class Settings:
-    """The user's file as it was read; without one `file` is None and there are no sections."""
+    """The user's file as it was read; without one `file` is None and `sections` is empty."""
 
     file: Path | None
     found_by: FoundBy

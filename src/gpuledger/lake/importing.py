@@ -103,9 +103,8 @@ class _Import:
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)
             self._note(path, converted.notes)
-            faults = converted.faults
-            faults.row = [int(numbers[row]) - 1 for row in faults.row]
-            self.rejects.add_faults(str(path), 0, faults)
+            for fault in converted.faults:
+                self.rejects.add(str(path), int(numbers[fault.row]), fault.reason, fault.column, fault.value)
             table, numbers = self._check(str(path), numbers[converted.kept], converted.table)
             if table.num_rows:
                 self.sorter.add(table, numbers + self.rows_before)

@@ -14,21 +14,13 @@ import fcntl
 import os
 import stat
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from gpuledger.errors import LakeError, map_os_error
-from gpuledger.lake.manifest import (
-    MANIFEST_VERSION,
-    Manifest,
-    Part,
-    decode_manifest,
-    is_place,
-    part_name,
-    part_number,
-)
+from gpuledger.lake.manifest import MANIFEST_VERSION, Manifest, Part, decode_manifest, is_place, part_name, part_number
 from gpuledger.lake.staging import clear_abandoned, forget_moving, moving_into, note_moving, work_folder
 
 __all__ = ["MANIFEST_VERSION", "Lake", "Manifest", "Part", "sync", "write_atomically"]
@@ -164,6 +156,11 @@ class Lake:
             raise
         self._next_id = after.next_id
         return after
+
+    def replace(self, parts: Sequence[Part], file: Path, merged: Part) -> Manifest:
+        """Put a file that holds the rows of several parts in their place. Call inside `locked()`."""
+        made_of = tuple(sorted({i for p in parts for i in (p.made_of or (p.id,))}))
+        return self.commit([(file, msgspec.structs.replace(merged, made_of=made_of))], tuple(p.id for p in parts))
 
     def _first_free(self, manifest: Manifest) -> int:
         """The next id: above those of all files there are, named by the manifest or not."""

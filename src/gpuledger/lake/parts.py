@@ -177,10 +177,7 @@ def merge_day(lake: Lake, day: str) -> Part:
         writer = PartWriter(folder / "merged.parquet", number, sorter.never_null())
         for chunk in sorter.chunks(number):
             writer.add(drop_repeats(chunk))
-        made_of = tuple(sorted({i for p in parts for i in (p.made_of or (p.id,))}))
-        merged = writer.close()
-        staged = Part(**{**{f: getattr(merged, f) for f in merged.__struct_fields__}, "made_of": made_of})
-        after = lake.commit([(writer.file, staged)], replaces=tuple(p.id for p in parts))
+        after = lake.replace(parts, writer.file, writer.close())
     lake.sweep()
     return after.of_day(day)[0]
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from gpuledger.lake.sorting import ARRIVAL, device_codes, series_codes
 from gpuledger.plain_text import csv_cell
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.convert import Faults
 from gpuledger.units import utc
 
 FIELDS = ("file", "row", "reason", "column", "value")
@@ -48,11 +47,6 @@ class Rejects:
         self._rows.append((source, row, reason, column, value))
         if len(self._rows) >= 10_000:
             self.flush()
-
-    def add_faults(self, source: str, offset: int, faults: Faults) -> None:
-        """Note the faults of one batch whose first row is number `offset`."""
-        for row, reason, column, value in zip(faults.row, faults.reason, faults.column, faults.value, strict=True):
-            self.add(source, offset + row + 1, reason, column, value)
 
     def flush(self) -> None:
         """Write what is waiting."""

@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 _TICKS_MS = (60_000, 1_000)
-# A clock counts as coarse where stamps with several rows are not an accident: at least two of them, and one stamp in 20.
+# A clock counts as coarse where stamps with several rows are common: at least two of them, and one stamp in 20.
 _COARSE_STAMPS = 2
 _COARSE_ONE_IN = 20
 

@@ -129,9 +129,7 @@ class LiveParts:
 
     def _replace(self, parts: list[Part], file: Path, part: Part) -> int:
         self._forget_replaced()
-        made_of = tuple(sorted({i for p in parts for i in (p.made_of or (p.id,))}))
-        whole = msgspec.structs.replace(part, made_of=made_of)
-        after = self._lake.commit([(file, whole)], replaces=tuple(p.id for p in parts))
+        after = self._lake.replace(parts, file, part)
         self._replaced = [self._lake.path(p) for p in parts]
         return after.parts[-1].id
 

@@ -1,9 +1,9 @@
 """Whose time is the time of a device under recording?
 
-Who holds the devices is looked at while the work runs. Around a job (`of_job`) a device is the job's while one of its
-processes holds it, while no process does, and where the job was given it by name; whoever else holds it shares its time,
-and has it alone where the job does not. Watching a whole host, a device belongs to the processes that hold it, each
-named by its own surroundings; several of them share its time.
+Who holds the devices is checked while the work runs. Around a job (`of_job`) a device is the job's while one of its
+processes holds it, while no process does, and where the job was given it by name. Other processes that hold it share
+its time, and have it alone where the job does not hold it. Watching a whole host, a device belongs to the processes
+that hold it, each named by its own surroundings; several of them share its time.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from gpuledger.telemetry.fleet import Assignment, FleetSpec, plan_fleet
 from gpuledger.telemetry.fleet_values import Array, FleetValues, block_scrapes
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S, utc_day
 
-__all__ = ["FleetSpec", "batches", "plan_fleet", "s0_schema", "write_fleet"]
+__all__ = ["FleetSpec", "batches", "export_schema", "plan_fleet", "write_fleet"]
 
 Format = Literal["parquet", "csv"]
 Files = Literal["one", "day"]
@@ -57,11 +57,11 @@ class _Layout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _layout() -> _Layout:
-    return load_toml(data_dir(__package__, "data", "s0_columns.toml"), _Layout)
+    return load_toml(data_dir(__package__, "data", "export_columns.toml"), _Layout)
 
 
 @cache
-def s0_schema() -> pa.Schema:
+def export_schema() -> pa.Schema:
     """The 36 columns in order, typed as in Parquet."""
     return pa.schema([pa.field(c.name, c.arrow()) for c in _layout().columns])
 
@@ -72,7 +72,7 @@ def batches(spec: FleetSpec) -> Iterator[pa.RecordBatch]:
     values = FleetValues(spec, fleet)
     scrapes = block_scrapes(spec.gpus)
     fixed = _fixed_columns(fleet, scrapes)
-    schema = s0_schema()
+    schema = export_schema()
     day_texts = pa.array([dt.date.fromisoformat(d).strftime(_layout().day_text) for d in _days(spec)], pa.string())
     for number, first in enumerate(range(0, spec.scrapes, scrapes)):
         count = min(scrapes, spec.scrapes - first)
@@ -196,7 +196,7 @@ def _aside(file: Path, spec: FleetSpec, format: Format) -> Iterator[_Writer]:  #
 
 def _parquet(sink: pa.NativeFile) -> pq.ParquetWriter:
     coded = [c.name for c in _layout().columns if not c.plain]
-    return pq.ParquetWriter(sink, s0_schema(), compression="zstd", use_dictionary=coded)
+    return pq.ParquetWriter(sink, export_schema(), compression="zstd", use_dictionary=coded)
 
 
 class _CsvWriter:
@@ -205,8 +205,8 @@ class _CsvWriter:
     def __init__(self, sink: pa.NativeFile, spec: FleetSpec) -> None:
         layout = _layout()
         self._text = layout.text_seconds if spec.step_ms % MS_PER_MINUTE else layout.text
-        self._at = s0_schema().get_field_index("SCRAPETIME")
-        schema = s0_schema().set(self._at, pa.field("SCRAPETIME", _LABEL))
+        self._at = export_schema().get_field_index("SCRAPETIME")
+        schema = export_schema().set(self._at, pa.field("SCRAPETIME", _LABEL))
         sink.write((",".join(schema.names) + "\n").encode())
         options = pa_csv.WriteOptions(include_header=False, quoting_style="none")
         self._writer = pa_csv.CSVWriter(sink, schema, write_options=options)

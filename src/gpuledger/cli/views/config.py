@@ -46,7 +46,7 @@ def as_data(config: Config) -> dict[str, Any]:
 
 def parts(config: Config) -> list[RenderableType]:
     """Everything in it, and how it is used."""
-    kind = "illustrative figures of the guide, undated" if config.illustrative else "your own prices"
+    kind = "illustrative figures, undated" if config.illustrative else "your own prices"
     head: list[RenderableType] = [f"[bold]Configuration: {escape(config.where)}[/] ({kind})", ""]
     tables = (_instances(config), _sizes(config), _precisions(config), _priorities(config), _use_cases(config))
     for table in (*tables, _workloads(config), _sets(config)):

@@ -13,6 +13,7 @@ Every curve knows its own area, so means and energy are exact.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -22,33 +23,29 @@ from typing import Protocol
 Pids = tuple[int, ...] | Mapping[int, int | None]
 
 
-class Script(Protocol):
-    """The readings of one device over time. None where the device has no such reading."""
+class Script(ABC):
+    """The readings of one device over time; None where the device has no such reading.
 
-    @property
-    def length_s(self) -> float:
-        """How long it lasts; afterwards the last readings stay."""
-        ...
+    `length_s`: how long it lasts; afterwards the last readings stay. `columns`: the readings the device has at all.
+    """
 
-    @property
-    def columns(self) -> frozenset[str]:
-        """The readings the device has at all."""
-        ...
+    length_s: float
+    columns: frozenset[str]
 
+    @abstractmethod
     def level(self, column: str, at_s: float) -> float | None:
         """A reading at an instant."""
-        ...
 
+    @abstractmethod
     def mean(self, column: str, from_s: float, to_s: float) -> float | None:
-        """A reading's mean over a time."""
-        ...
+        """A reading's mean over the part of a time in which it is known."""
 
+    @abstractmethod
     def energy_mj(self, at_s: float) -> float | None:
         """The energy counter at an instant."""
-        ...
 
 
-class Looped:
+class Looped(Script):
     """A script played over and over; the energy counter runs on."""
 
     def __init__(self, script: Script) -> None:
@@ -61,7 +58,6 @@ class Looped:
         return rounds, at_s - rounds * self._script.length_s
 
     def level(self, column: str, at_s: float) -> float | None:
-        """A reading at an instant."""
         return self._script.level(column, self._split(at_s)[1])
 
     def mean(self, column: str, from_s: float, to_s: float) -> float | None:
@@ -74,7 +70,6 @@ class Looped:
         return self._script.mean(column, 0.0, end)
 
     def energy_mj(self, at_s: float) -> float | None:
-        """The energy counter at an instant."""
         rounds, place = self._split(at_s)
         now, first = self._script.energy_mj(place), self._script.energy_mj(0.0)
         last = self._script.energy_mj(self._script.length_s)
@@ -109,15 +104,11 @@ class Board:
 
 
 class Curve(Protocol):
-    """A reading within a segment of `length_s` seconds."""
+    """A reading within a segment of `length_s` seconds: its value at a time, and value x time from the start on."""
 
-    def at(self, t: float, length_s: float) -> float:
-        """Its value."""
-        ...
+    def at(self, t: float, length_s: float, /) -> float: ...
 
-    def area(self, t: float, length_s: float) -> float:
-        """Value x time from the start of the segment."""
-        ...
+    def area(self, t: float, length_s: float, /) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -128,11 +119,9 @@ class Ramp:
     end: float
 
     def at(self, t: float, length_s: float) -> float:
-        """Its value."""
         return self.start + (self.end - self.start) * t / length_s
 
     def area(self, t: float, length_s: float) -> float:
-        """Value x time."""
         return t * (self.start + self.at(t, length_s)) / 2
 
 
@@ -145,12 +134,10 @@ class Square:
     period_s: float
     duty: float = 0.5
 
-    def at(self, t: float, length_s: float) -> float:  # noqa: ARG002 - the interface of a curve
-        """Its value."""
+    def at(self, t: float, _length_s: float) -> float:
         return self.high if t % self.period_s < self.duty * self.period_s else self.low
 
-    def area(self, t: float, length_s: float) -> float:  # noqa: ARG002 - the interface of a curve
-        """Value x time."""
+    def area(self, t: float, _length_s: float) -> float:
         rounds, rest = divmod(t, self.period_s)
         up = rounds * self.duty * self.period_s + min(rest, self.duty * self.period_s)
         return self.high * up + self.low * (t - up)
@@ -166,7 +153,7 @@ class Segment:
         }
 
 
-class Scenario:
+class Scenario(Script):
     """Segments one after the other; a reading a segment does not name is not known there."""
 
     def __init__(self, segments: Sequence[Segment], energy_start_mj: float = 1e6) -> None:
@@ -183,13 +170,11 @@ class Scenario:
         return self._segments[0], 0.0
 
     def level(self, column: str, at_s: float) -> float | None:
-        """A reading at an instant."""
         segment, t = self._place(at_s)
         curve = segment.curves.get(column)
         return None if curve is None else curve.at(t, segment.seconds)
 
     def mean(self, column: str, from_s: float, to_s: float) -> float | None:
-        """A reading's mean over the part of a time in which it is known."""
         area = known = 0.0
         for segment, start in zip(self._segments, self._starts[:-1], strict=True):
             a, b = max(from_s - start, 0.0), min(to_s - start, segment.seconds)
@@ -202,7 +187,6 @@ class Scenario:
         return self.level(column, from_s) if from_s >= self.length_s else None
 
     def energy_mj(self, at_s: float) -> float | None:
-        """The energy counter: what the power adds up to."""
         at_s = min(at_s, self.length_s)
         watts = self.mean("power_w", 0.0, at_s) if at_s > 0 else self.level("power_w", 0.0)
         return None if watts is None else self._energy_start_mj + watts * at_s * 1000

@@ -41,9 +41,7 @@ class ParquetSource:
             for name in columns:
                 if pa.types.is_nested(types[name]):
                     raise FileFault(
-                        path,
-                        f"column {name!r} holds {types[name]}, not single values",
-                        hint="export one value per row",
+                        path, f"column {name!r} holds {types[name]}, not single values", hint="export one value per row"
                     )
             try:
                 reader = pq.ParquetFile(path, read_dictionary=list(labels), pre_buffer=False)
