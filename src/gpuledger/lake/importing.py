@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake import rejects as why
+from gpuledger.lake.batch import as_dictionary
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.parts import PartWriter, read_devices
 from gpuledger.lake.rejects import Rejects, explained_conflicts
@@ -162,8 +163,7 @@ class _Import:
         return (table.filter(pa.array(~bad)), numbers[~bad]) if bad.any() else (table, numbers)
 
     def _power_limits(self, models: pa.ChunkedArray) -> np.ndarray:
-        coded = models.combine_chunks()
-        coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+        coded = as_dictionary(models)
         limits = [self._limit(m) for m in coded.dictionary.to_pylist()]
         table = np.array([*limits, np.inf])
         return table[coded.indices.fill_null(len(limits)).to_numpy(zero_copy_only=False)]

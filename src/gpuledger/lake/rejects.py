@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from gpuledger.lake.rows import groups
 from gpuledger.lake.sorting import ARRIVAL, device_codes, series_codes
 from gpuledger.plain_text import csv_cell
 from gpuledger.telemetry import schema
@@ -75,11 +76,8 @@ def explained_conflicts(
     if not conflicts.num_rows:
         return
     went_back = _turned_back_at(chunk)
-    codes, _ = device_codes(conflicts)
-    series = series_codes(conflicts)
     at = conflicts[schema.TIME].to_numpy()
-    same = (np.diff(codes) == 0) & (np.diff(at) == 0) & (True if series is None else np.diff(series) == 0)
-    edges = [0, *(np.flatnonzero(~same) + 1).tolist(), conflicts.num_rows]
+    edges = [0, *(np.flatnonzero(np.diff(groups(conflicts))) + 1).tolist(), conflicts.num_rows]
     arrivals, devices = conflicts[ARRIVAL].to_numpy(), conflicts["gpu_uuid"]
     for first, last in pairwise(edges):
         group = sorted(arrivals[first:last].tolist())
