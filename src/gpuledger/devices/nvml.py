@@ -249,7 +249,7 @@ def _no_driver(api: Any, error: Exception) -> DeviceError:
     code = getattr(error, "value", None)
     if code == api.NVML_ERROR_LIBRARY_NOT_FOUND:
         hint = f"install the NVIDIA driver, or start the container with GPUs (docker run --gpus all); {TRY_REPLAY}"
-        return DeviceError("there is no NVIDIA driver here (libnvidia-ml.so.1 is not found)", hint=hint)
+        return DeviceError("no NVIDIA driver was found here (libnvidia-ml.so.1 is missing)", hint=hint)
     if code == api.NVML_ERROR_DRIVER_NOT_LOADED:
         hint = f"load it (sudo modprobe nvidia; nvidia-smi shows the state); {TRY_REPLAY}"
         return DeviceError("the NVIDIA driver is installed but not loaded", hint=hint)

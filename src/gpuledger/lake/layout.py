@@ -47,7 +47,7 @@ class Lake:
         if not self.exists():
             self._refuse_remains()
             raise LakeError(
-                f"{self.root}: there is no lake here",
+                f"{self.root}: no lake was found here",
                 hint=f"import telemetry first: gpuledger import FILE --lake {self.root} (or try gpuledger demo)",
             )
 

@@ -71,7 +71,7 @@ def forget_moving(folder: Path) -> None:
 
 
 def clear_abandoned(staging: Path) -> list[str]:
-    """Delete work folders that are no longer in use; return the files they were moving into the samples."""
+    """Delete work folders that are unused; return the files they were moving into the samples."""
     moved: list[str] = []
     if staging.is_symlink() or not staging.is_dir():
         return moved

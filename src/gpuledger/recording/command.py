@@ -61,7 +61,7 @@ def run_command(
 ) -> CommandRun:
     """Run a command with the GPUs recorded; output, signals and exit code pass through.
 
-    127: there is no such command; 126: it cannot be run; 125: the recording cannot be written there. Without a GPU or
+    127: no such command; 126: it cannot be run; 125: the recording cannot be written there. Without a GPU or
     a driver the command still runs, and a message says that nothing is recorded.
     """
     if not argv:
@@ -153,9 +153,9 @@ def check_command(argv: Sequence[str]) -> None:
         return
     if "/" not in name:
         hint = "check its spelling and PATH; a script of your own: python FILE, or ./FILE"
-        raise CannotStart(NOT_FOUND, f"there is no command {name!r}", hint)
+        raise CannotStart(NOT_FOUND, f"no command is called {name!r}", hint)
     if not Path(name).exists():
-        raise CannotStart(NOT_FOUND, f"there is no file {name}", "check the path; quote it if it has spaces")
+        raise CannotStart(NOT_FOUND, f"no such file: {name}", "check the path; quote it if it has spaces")
     if Path(name).is_dir():
         raise CannotStart(CANNOT_RUN, f"cannot run {name}: it is a folder", "name the program in it")
     raise CannotStart(CANNOT_RUN, f"cannot run {name}: permission denied", f"chmod +x {name}, or python {name}")
