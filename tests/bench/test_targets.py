@@ -104,7 +104,7 @@ def test_only_a_connection_that_rested_is_replaced_quietly(monkeypatch):
 def test_a_stream_that_is_none():
     with OpenAiServer(ServerScript(faults=(ServerFault("malformed_sse"),))) as server:
         _, (answer,) = answers("openai_http", {"url": server.url})
-    assert answer.error.startswith("malformed event stream: b'this is no event stream'")
+    assert answer.error.startswith("malformed event stream: b'this is not an event stream'")
 
 
 def raw_server(reply):

@@ -176,10 +176,10 @@ def test_a_model_that_fits_nowhere_ends_with_2_after_the_whole_answer(cli, tmp_p
 
 class TestConfig:
     def test_show_says_both_prices(self, cli):
-        ended = cli("config", "show")
+        ended = cli("config", "show", "reference")
         assert ended.code == 0
         assert "6.25" in ended.out
-        assert cli("config", "show", "--json").json()["instances"]["P5"]["usd_per_gpu_h"] == "6.25"
+        assert cli("config", "show", "reference", "--json").json()["instances"]["P5"]["usd_per_gpu_h"] == "6.25"
 
     def test_init_then_check_then_a_fault(self, cli, tmp_path):
         assert cli("config", "init", "mine").code == 0

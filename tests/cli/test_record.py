@@ -102,5 +102,5 @@ def test_bad_input(cli) -> None:
     gone = cli("record", "--json", "--device", REPLAY, "--", "no-such-command-here")
     assert gone.code == 127
     said = gone.json()
-    assert said.pop("problem").startswith("there is no command 'no-such-command-here'\n  next: check its spelling")
+    assert said.pop("problem").startswith("no command is called 'no-such-command-here'\n  next: check its spelling")
     assert said == {"exit_code": 127, "run_id": None, "recorded": False}

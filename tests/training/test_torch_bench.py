@@ -9,7 +9,7 @@ import pytest
 
 from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.replay.doors import from_scenario
-from gpuledger.devices.replay.scenario import Scenario, Segment
+from gpuledger.devices.replay.script import Scenario, Segment
 from gpuledger.errors import DeviceError, MissingExtra
 from gpuledger.training import torch_bench
 from gpuledger.training.calibrate import Job, Precision

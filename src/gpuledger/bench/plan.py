@@ -14,9 +14,9 @@ from gpuledger.bench.client import machine_facts
 from gpuledger.bench.load import Load, Phase
 from gpuledger.bench.records import LOOPBACK
 from gpuledger.bench.results import EXISTS
+from gpuledger.devices.device import find_driver
 from gpuledger.devices.sampler import check_rates
-from gpuledger.errors import InputError, UnknownName
-from gpuledger.recording.record import DEVICES
+from gpuledger.errors import InputError
 
 # Settings that a kind of load does not use.
 UNUSED = {"closed": (), "poisson": ("concurrency",), "trace": ("concurrency",), "sweep": ("concurrency", "requests")}
@@ -85,10 +85,8 @@ def check_bench(bench: Bench) -> None:
 def _check_sampling(bench: Bench) -> None:
     """A machine without a GPU does not stop the run; an unknown telemetry source does."""
     check_rates(bench.hz, 1.0)
-    kind, _, path = bench.device.partition(":")
-    if bench.device not in ("nvml", "amd") and not (kind == "replay" and path):
-        raise UnknownName("device", bench.device, DEVICES)
-    if kind == "replay" and not bench.elsewhere and not Path(path).is_file():
+    driver, path = find_driver(bench.device)
+    if driver.takes == "FILE" and not bench.elsewhere and not Path(path).is_file():
         raise InputError(f"device {bench.device}: no such file", hint="check the path, or record no telemetry (none)")
 
 

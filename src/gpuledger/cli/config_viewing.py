@@ -1,4 +1,4 @@
-"""How does the guide's viewer show a configuration and what can be done with it?"""
+"""How does config_viewer show a migration planner configuration?"""
 
 from __future__ import annotations
 

@@ -76,12 +76,14 @@ def _plan(
     from gpuledger.cli.price_options import price_of
     from gpuledger.cost.inventory import read_inventory
     from gpuledger.cost.own_prices import load_own
+    from gpuledger.cost.user_settings import with_set_prices
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.scope import Scope
     from gpuledger.plan.move.build import migrate_from_lake
     from gpuledger.times import today
 
     stock, price, own = read_inventory(inventory) if inventory else None, price_of(prices), load_own(lake_dir)
+    price = price if given["instance"] else with_set_prices(price)
     clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")
     lake = Lake(lake_dir)
     post(lake, load_thresholds(), stages)

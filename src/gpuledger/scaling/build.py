@@ -37,6 +37,7 @@ from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.scaling.statistics import LEVEL
 from gpuledger.scaling.summary import headline, recommendations, summary
 from gpuledger.scaling.trend import compare_runs
+from gpuledger.settings import changed
 from gpuledger.units import Unknown
 
 PREDICT = (4, 8)
@@ -192,7 +193,7 @@ def facts_of(given: Given, limits: Thresholds, seed: int) -> Facts:
         samples_note=samples_note,
         sources=tuple(_source(r, given.digests) for r in runs),
         faults=_faults(runs),
-        assumptions=_assumptions(run, wall_words, seed),
+        assumptions=(*_assumptions(run, wall_words, seed), *changed(grades=limits.origin)),
         seed=seed,
     )
 

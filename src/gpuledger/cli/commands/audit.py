@@ -113,8 +113,7 @@ def _around(
     given: dict[str, Any],
 ) -> int:
     """Record a command, then audit that run; the command's exit code is ours."""
-    from gpuledger.recording.child import OUR_FAILURE
-    from gpuledger.recording.command import run_command, to_stderr
+    from gpuledger.recording.command import OUR_FAILURE, run_command, to_stderr
 
     try:
         _only_the_run(chosen, fail_on, given)

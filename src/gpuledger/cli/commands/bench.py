@@ -90,10 +90,11 @@ def command(screen: Screen, price: Decimal | None, fail_on: str | None, **option
     from gpuledger.cli.benching import Asked, bench_of, crew_of, watch_of
     from gpuledger.cli.showing import show
     from gpuledger.cost.pricing import PriceChoice
+    from gpuledger.cost.user_settings import with_set_prices
     from gpuledger.report.documents.bench import bench_document
 
     asked = Asked(**options)
-    choice = PriceChoice(price=price)
+    choice = PriceChoice(price=with_set_prices(price))
     bench = bench_of(asked)
     with screen.stages() as stages:
         run = run_bench(bench, crew_of(asked), watch_of(screen, stages, bench))

@@ -45,7 +45,7 @@ def command(
     """
     if argv:
         return _around(screen, argv, lake_dir, hz, duration, labels, device)
-    from gpuledger.recording.child import wait_for_end
+    from gpuledger.recording.command import wait_for_end
     from gpuledger.recording.record import Recording
 
     if duration is not None and not 0 < duration <= MOST_S:
@@ -73,8 +73,7 @@ def _around(
     device: str,
 ) -> int:
     from gpuledger.errors import GpuledgerError
-    from gpuledger.recording.child import OUR_FAILURE
-    from gpuledger.recording.command import run_command, to_stderr
+    from gpuledger.recording.command import OUR_FAILURE, run_command, to_stderr
 
     try:
         if duration is not None:

@@ -64,11 +64,12 @@ def command(
     from gpuledger.cli.price_options import price_of
     from gpuledger.cli.showing import show, write_files
     from gpuledger.cost.pricing import PriceChoice
+    from gpuledger.cost.user_settings import with_set_prices
     from gpuledger.report.documents.scaling import scaling_document
     from gpuledger.scaling.build import gather, scaling_statement
     from gpuledger.scaling.grades import load_scaling_thresholds
 
-    limits, price = load_scaling_thresholds(thresholds_file), PriceChoice(price_of(prices))
+    limits, price = load_scaling_thresholds(thresholds_file), PriceChoice(with_set_prices(price_of(prices)))
     with screen.stages() as stages:
         tick = stages.start("reading")
         given = gather(results, baseline=baseline, claims=claims, before=before, price=price, predict=predict)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FactError, UnknownName
+from gpuledger.settings import Layer
 from gpuledger.training.tune.settings import Settings
 
 # What a need means where it is not met, said to the reader.
@@ -59,6 +58,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     max_rounds: int
     patience: int
     hopeless_ratio: float
+    origin: str = ""
 
     def only(self, names: Sequence[str]) -> Plan:
         """The same plan with these axes alone."""
@@ -69,11 +69,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         return msgspec.structs.replace(self, axes=tuple(a for a in self.axes if a.name in names))
 
 
-@cache
+LAYER = Layer("tuning", Plan, "gpuledger.training", "tune.toml")
+
+
 def load_plan(file: Path | None = None) -> Plan:
-    """The shipped plan, or that of a file."""
-    source = file or data_dir("gpuledger.training", "data", "tune.toml")
-    plan = load_toml(source, Plan)
+    """The plan in force: the shipped one with the user's own where there are any, of `file` where given."""
+    plan = LAYER.load(file)
+    source = plan.origin or LAYER.file
     for index, axis in enumerate(plan.axes):
         if bool(axis.choices) == bool(axis.parts):
             problem = f"{axis.name!r} has {'both' if axis.choices else 'neither'} choices and parts"

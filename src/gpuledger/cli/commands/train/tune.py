@@ -89,9 +89,10 @@ def command(
 def _choice(price: str | None) -> PriceChoice:
     """The price that was given, checked before anything is run."""
     from gpuledger.cost.pricing import PriceChoice
+    from gpuledger.cost.user_settings import with_set_prices
 
     try:
-        return PriceChoice(price=None if price is None else Decimal(price))
+        return PriceChoice(price=with_set_prices(None if price is None else Decimal(price)))
     except InvalidOperation as error:
         raise InputError(
             f"--price {price!r} is not a number", hint="give dollars per GPU-hour, for example 2.50"

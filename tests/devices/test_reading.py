@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.devices.periods import MIN_GAPS, Period
+from gpuledger.devices.reading import MIN_GAPS, Period
 
 
 def watch(refresh_s: float, tick_s: float = 0.1, seconds: float = 60.0, repeat: float = 0.0, seed: int = 1) -> Period:
