@@ -106,7 +106,7 @@ def test_a_function_in_this_folder(cli):
         (("http://a:1", "--device", "nvlm"), "no device is called 'nvlm'", "nvml"),
         (("http://a:1", "--device", "replay:no.csv"), "replay:no.csv: there is no such file", "--device none"),
         (("--local-model", "vit-b-16"), "is no language model", "llama-3.1-8b"),
-        (("--local-model", "llama-3.1-8b", "--dtype", "fp4"), "--dtype 'fp4' is not known", "bfloat16"),
+        (("--local-model", "llama-3.1-8b", "--dtype", "fp4"), "dtype 'fp4' is not known", "bfloat16"),
         (("--callable", "nowhere_x:f"), "No module named 'nowhere_x'", "import"),
         (("--callable", "nowhere_x"), "is not MODULE:FUNCTION", "my_app"),
         (("--local-model", "llama-9"), "no model is called 'llama-9'", "llama"),

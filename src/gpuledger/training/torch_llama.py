@@ -20,7 +20,7 @@ INIT_STD = 0.02
 
 @dataclass(frozen=True)
 class Layer:
-    """The weights of one layer; what reads the same input is one matrix."""
+    """The weights of one layer; matrices with the same input are joined."""
 
     norm: Any
     qkv: Any
@@ -58,7 +58,7 @@ class Weights:
 
 
 def check_shape(shape: TransformerShape) -> None:
-    """Refuse what this small model does not do."""
+    """Refuse what this small model does not support."""
     beyond = [
         (bool(shape.experts), "experts"), (shape.mla is not None, "latent attention"),
         (not shape.mlp_gated, "plain MLPs"), (bool(shape.learned_positions), "learned positions"),
@@ -67,12 +67,12 @@ def check_shape(shape: TransformerShape) -> None:
     ]  # fmt: skip
     names = [name for there, name in beyond if there]
     if names:
-        hint = "take a Llama-shaped one: llama-3.1-8b"
+        hint = "use a Llama-shaped one: llama-3.1-8b"
         raise InputError(f"the local model runner has no {', '.join(names)}", hint=hint)
 
 
 def random_weights(torch: Any, shape: TransformerShape, device: Any, dtype: Any, seed: int) -> Weights:
-    """Weights drawn by the seed: a model of this shape that knows nothing and takes as long as one that does."""
+    """Random weights: as fast as trained ones of the same shape."""
     check_shape(shape)
     # Tensors without storage (meta) have shapes and no values: nothing to draw.
     dice = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)

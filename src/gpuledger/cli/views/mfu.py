@@ -25,9 +25,9 @@ def parts(data: Mapping[str, Any]) -> list[RenderableType]:
     notes = pairs()
     for text in data["warnings"]:
         notes.add_row("[bold]look[/]", f"[bold]{escape(text)}[/]")
-    for name, why in data["not_known"].items():
-        if name.endswith("_pct"):
-            notes.add_row(name, escape(f"not known: {why}"))
+    for missing in data["not_known"]:
+        if missing["figure"].endswith("_pct"):
+            notes.add_row(missing["figure"], escape(f"not known: {missing['why']}"))
     for text in data["assumptions"]:
         notes.add_row("assumed", escape(text))
     return [*out, "", notes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -88,7 +88,7 @@ def _sums(told: Figures) -> Table:
         table.add_row("paid back", f"{paid}; {saved}")
     for line in told["notes"]:
         table.add_row("note", escape(line))
-    for why, names in _by_reason(told["not_known"]).items():
+    for why, names in ((why, names) for why, names in _by_reason(told["not_known"]).items() if names):
         table.add_row(NOT_KNOWN, escape(f"{', '.join(names)}: {why}"))
     return table
 
@@ -103,12 +103,13 @@ def _both(told: Figures) -> str:
     return f"{words}, MFU {percent(both['start_mfu_pct'])} to {percent(both['winner_mfu_pct'])}"
 
 
-def _by_reason(missing: Mapping[str, str]) -> dict[str, list[str]]:
+def _by_reason(missing: Sequence[Figures]) -> dict[str, list[str]]:
     """What is not known, by why; what the table says in its own words is left out."""
     out: dict[str, list[str]] = {}
-    for name, why in missing.items():
-        if name not in ("total", "payback"):
-            out.setdefault(why, []).append(name)
+    for one in missing:
+        name, names = one["figure"].rpartition(".")[2], out.setdefault(one["why"], [])
+        if name not in ("total", "payback", *names):
+            names.append(name)
     return out
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,9 +21,7 @@ _HOMES = ("lightning.pytorch", "pytorch_lightning")
 
 
 def _need_callback() -> Any:
-    import sys
-
-    # Both names of the library may be installed: take the one the job has loaded, its Trainer knows no other.
+    # Both names of the library may be installed: take the one the job has loaded, as its Trainer accepts no other.
     for home in sorted(_HOMES, key=lambda name: name not in sys.modules):
         try:
             return importlib.import_module(home).Callback
@@ -86,7 +85,7 @@ class MeterCallback(_Callback):  # type: ignore[misc]
             self.meter.steps.begins("data_wait")
 
     def on_validation_start(self, *_: Any, **__: Any) -> None:
-        """No step of training."""
+        """Not a training step."""
         if self.meter is not None:
             self.meter.steps.marks.mark("other")
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from gpuledger.training.tune.duel import in_words
-from gpuledger.training.tune.settings import Settings
-from gpuledger.training.tune.settings import in_words as said
-from gpuledger.training.tune.tuner import Tuning
-from gpuledger.units import Unknown
+from gpuledger.training.tune.settings import Settings, in_words
+
+_TO_DEVICE = """
+
+def to_device(value, device):
+    if isinstance(value, dict):
+        return {name: to_device(item, device) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        moved = [to_device(item, device) for item in value]
+        return type(value)(*moved) if hasattr(value, "_fields") else moved
+    if not isinstance(value, torch.Tensor):
+        return value.to(device) if hasattr(value, "to") else value"""
 
 
-def write(tuning: Tuning) -> str:
-    """Python that sets up a loop as the winner ran: `make_loader`, `prepare`, `make_optimizer`, `train_update`."""
-    settings = tuning.climb.winner
-    missing = "not measured end to end" if tuning.climb.gained else "nothing faster was found"
-    found = missing if isinstance(tuning.total, Unknown) else in_words(tuning.total)
-    head = [
-        f"# {tuning.job.name} on {tuning.device}: {found}, loss compared over the first updates.",
-        f"# {said(settings)}",
-    ]
-    parts = [_switches(settings), _loader(settings), _prepare(settings), _optimizer(settings), _update(settings)]
+def write(found: str, settings: Settings) -> str:
+    """Python that sets up a loop with these settings: `make_loader`, `prepare`, `make_optimizer`, `train_update`."""
+    head = [f"# {found}, loss compared over the first updates.", f"# {in_words(settings)}"]
+    parts = (_switches(settings), _loader(settings), _prepare(settings), _optimizer(settings), _update(settings))
     return "\n".join([*head, *(line for part in parts for line in part)]) + "\n"
 
 
@@ -26,7 +27,9 @@ def _switches(settings: Settings) -> list[str]:
     lines = ["import torch", ""]
     lines.append(f"MICRO_BATCH = {settings.batch}")
     passes = "an optimizer step follows every pass" if settings.accumulate == 1 else "passes before an optimizer step"
-    lines.append(f"ACCUMULATE = {settings.accumulate}  # {passes}; {settings.effective_batch} samples a step as before")
+    lines.append(
+        f"ACCUMULATE = {settings.accumulate}  # {passes}; {settings.effective_batch} samples per step as before"
+    )
     tf32 = settings.precision != "fp32"
     words = "matrix products in fp32 may use TF32" if tf32 else "matrix products in full fp32"
     lines.append(f'torch.set_float32_matmul_precision("{"high" if tf32 else "highest"}")  # {words}')
@@ -62,30 +65,15 @@ def _prepare(settings: Settings) -> list[str]:
 
 def _optimizer(settings: Settings) -> list[str]:
     fused = ", fused=True" if settings.fused else ""
-    return [
-        "",
-        "",
-        "def make_optimizer(kind, model, **options):",
-        f"    return kind(model.parameters(){fused}, **options)",
-    ]
+    call = f"    return kind(model.parameters(){fused}, **options)"
+    return ["", "", "def make_optimizer(kind, model, **options):", call]
 
 
 def _update(settings: Settings) -> list[str]:
     """The loop of one optimizer step."""
     half = {"bf16": "bfloat16", "fp16": "float16"}.get(settings.precision)
     pad, scaled = "        ", settings.precision == "fp16"
-    lines = [
-        "",
-        "",
-        "def to_device(value, device):",
-        "    if isinstance(value, dict):",
-        "        return {name: to_device(item, device) for name, item in value.items()}",
-        "    if isinstance(value, (list, tuple)):",
-        "        moved = [to_device(item, device) for item in value]",
-        '        return type(value)(*moved) if hasattr(value, "_fields") else moved',
-        "    if not isinstance(value, torch.Tensor):",
-        '        return value.to(device) if hasattr(value, "to") else value',
-    ]
+    lines = [_TO_DEVICE]
     if settings.channels_last:
         lines += ["    if value.dim() == 4:", "        value = value.to(memory_format=torch.channels_last)"]
     lines += [
