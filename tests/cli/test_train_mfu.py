@@ -106,7 +106,7 @@ def test_bad_input_is_exit_2_with_a_next_step(cli, change, words):
 def test_a_model_without_formula_says_so(cli):
     done = cli("train", "mfu", "--model", "flux.1-dev", "--images-per-s", "5", "--gpu", "h100-sxm")
     assert done.code == 2
-    assert "there is no formula" in done.err
+    assert "no formula is known" in done.err
     assert cli("train", "mfu", "--tokens-per-s", "5", "--gpu", "h100-sxm").code == 2
 
 

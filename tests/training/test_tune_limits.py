@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
+from tuner_grid import combinations, measure
 
 from gpuledger.errors import InputError
 from gpuledger.training.tune.choices import Means, load_plan
 from gpuledger.training.tune.duel import LEAST_PAIRS, PAIRS
-from gpuledger.training.tune.grid import combinations, measure
 from gpuledger.training.tune.ladder import Ladder
 from gpuledger.training.tune.settings import Settings
 from gpuledger.training.tune.trials import TrialFailed

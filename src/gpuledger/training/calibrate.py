@@ -178,7 +178,7 @@ def measure(
 
 
 def rest_power(bench: Bench, seconds: float) -> Spread | Unknown:
-    """The board's power while nobody uses it."""
+    """The board's power while it is not used."""
     readings: list[float] = []
     for _ in range(max(2, round(seconds / POWER_STEP_S))):
         if others := bench.strangers():

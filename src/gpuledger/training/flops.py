@@ -13,8 +13,7 @@ for MFU.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpuledger.catalog.models import CnnShape, DiffusionShape, Shape, TransformerShape, VitShape
@@ -121,18 +120,10 @@ def _cnn(s: CnnShape) -> dict[str, int]:
 
 def _no_formula(shape: DiffusionShape) -> Unknown:
     parts = ", ".join(part.name for part in shape.components)
-    return Unknown(f"there is no formula for a pipeline of {parts}; count the module itself (training.flops.count)")
+    return Unknown(f"no formula is known for a pipeline of {parts}; count the module itself (training.flops.count)")
 
 
-@dataclass(frozen=True)
-class Counted:
-    """FLOP of one run, in all and by operator, largest first."""
-
-    flop: int
-    by_operator: Mapping[str, int]
-
-
-def count(run: Callable[[], Any], *, hardware: bool = False) -> Counted:
+def count(run: Callable[[], Any], *, hardware: bool = False) -> int:
     """FLOP of whatever `run` does, backward passes within it included.
 
     Fused attention computes its scores a second time on the way back. That is the hardware's work and not the
@@ -146,9 +137,7 @@ def count(run: Callable[[], Any], *, hardware: bool = False) -> Counted:
 
     with FlopCounterMode(display=False, custom_mapping=_formulas(torch.ops.aten, hardware=hardware)) as counter:
         run()
-    found = sorted(counter.get_flop_counts().get("Global", {}).items(), key=lambda item: -item[1])
-    by_operator = {str(op).removeprefix("aten.").removeprefix("aten::"): int(flop) for op, flop in found}
-    return Counted(int(counter.get_total_flops()), by_operator)
+    return int(counter.get_total_flops())
 
 
 def _formulas(aten: Any, *, hardware: bool) -> dict[Any, Callable[..., int]]:

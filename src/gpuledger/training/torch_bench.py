@@ -26,14 +26,14 @@ def open_benches(source: Source, torch: Any) -> list[TorchBench]:
     if not torch.cuda.is_available():
         built = getattr(torch.version, "cuda", None)
         why = f"this torch is built for CUDA {built} and finds no GPU" if built else "this torch is built without CUDA"
-        raise DeviceError(why, hint="see what nvidia-smi says; install a torch with CUDA: pip install torch")
+        raise DeviceError(why, hint="check nvidia-smi; install a torch with CUDA: pip install torch")
     boards = {d.facts.gpu_uuid: d for d in source.devices if d.facts.gpu_instance_id is None}
     out = []
     for index in range(torch.cuda.device_count()):
         facts = torch.cuda.get_device_properties(index)
         uuid = f"GPU-{facts.uuid}" if hasattr(facts, "uuid") else ""
         if uuid not in boards and len(boards) == 1 and torch.cuda.device_count() == 1:
-            uuid = next(iter(boards))  # an old torch has no UUID; with one GPU there is no doubt
+            uuid = next(iter(boards))  # an old torch has no UUID; with one GPU it must be this one
         if uuid in boards:
             out.append(TorchBench(torch, f"cuda:{index}", boards[uuid], source.driver))
     if not out:

@@ -3,6 +3,8 @@
 waits    the device waits for batches, for copies, or because the host waits for it
 compute  precision, sizes and number of the kernels, and how far MFU is from what loops reach
 memory   memory no batch uses, memory held but unused, work done twice, no memory left
+
+Thresholds, gains, titles and the changes to make are in data/findings.toml.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from gpuledger.lake.counted import MeasuredFinding
 from gpuledger.registry import Registry
 from gpuledger.training.meter.observed import Observed
 
-Topic = Callable[[Observed], MeasuredFinding | None]
+Facts = dict[str, Any]
+Topic = Callable[[Observed, Facts], MeasuredFinding | None]
 Saved = tuple[float, float, float]
 TOPICS: Registry[Topic] = Registry("training topic", "gpuledger.training.findings")
 COMPUTE = ("forward", "backward")
@@ -25,22 +28,18 @@ NO_TIME: Saved = (0.0, 0.0, 0.0)
 
 def find_all(seen: Observed) -> tuple[MeasuredFinding, ...]:
     """Every topic that shows in the loop, the largest saving first."""
-    found = [f for _, topic in TOPICS if (f := topic(seen)) is not None]
+    found = [f for name, topic in TOPICS if (f := topic(seen, facts(name))) is not None]
     return tuple(sorted(found, key=lambda f: (-f.middle, -f.high, f.topic)))
 
 
 @cache
-def _file() -> dict[str, Any]:
-    return load_toml(data_dir("gpuledger.training", "data", "findings.toml"), dict[str, Any])
+def facts(topic: str) -> Facts:
+    """Thresholds, gains and texts of a topic, with its name; only the name for a topic from outside the package."""
+    file = load_toml(data_dir("gpuledger.training", "data", "findings.toml"), dict[str, Any])
+    return {"topic": topic, **file.get(topic, {})}
 
 
-def facts(topic: str) -> dict[str, Any]:
-    """Thresholds and gains of a topic, as the data file gives them."""
-    found: dict[str, Any] = _file()[topic]
-    return found
-
-
-def share_of(share: float, known: dict[str, Any]) -> Saved:
+def share_of(share: float, known: Facts) -> Saved:
     """The saved share of the step: a part of the share that was measured."""
     return share * known["saves_low_ratio"], share * known["saves_middle_ratio"], share * known["saves_high_ratio"]
 
@@ -51,21 +50,19 @@ def by_speedup(share: float, speedups: tuple[float, ...]) -> Saved:
     return low, middle, high
 
 
-def speedups(known: dict[str, Any], name: str = "speedup") -> tuple[float, ...]:
+def speedups(known: Facts, name: str = "speedup") -> tuple[float, ...]:
     """Low, middle and high."""
     return tuple(known[f"{name}_{end}"] for end in ("low", "middle", "high"))
 
 
-def finding(
-    topic: str, rule: str, title: str, why: str, change: str, saved: Saved, source: str, **figures: float
-) -> MeasuredFinding:
-    """A finding whose gain is kept within the step."""
+def finding(known: Facts, why: str, saved: Saved, figures: dict[str, float], **texts: str) -> MeasuredFinding:
+    """A finding whose gain is kept within the step; `texts` replace the title, rule or change of the topic."""
     low, middle, high = sorted(min(max(x, 0.0), 1.0) for x in saved)
     words = f"saves {_pct(low)} to {_pct(high)} of the step" if high > 0 else "saves no time by itself"
-    return MeasuredFinding(
-        topic=topic, rule=rule, title=title, why=why, change=change.strip() + "\n", low=low, middle=middle, high=high,
-        gain_words=words, source=source, figures={k: float(v) for k, v in figures.items()},
-    )  # fmt: skip
+    shown = {name: known[name] for name in ("topic", "rule", "title", "change", "source")} | texts
+    shown["change"] = shown["change"].strip() + "\n"
+    numbers = {k: float(v) for k, v in figures.items()}
+    return MeasuredFinding(**shown, why=why, low=low, middle=middle, high=high, gain_words=words, figures=numbers)
 
 
 def _pct(ratio: float) -> str:

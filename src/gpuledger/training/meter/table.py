@@ -18,7 +18,7 @@ from gpuledger.training.mfu import ALL_PCT
 
 Json = Mapping[str, Any]
 BAR = 30
-# How a phase is called on screen, where its name is not what people say.
+# Names of phases on screen, where they differ.
 _WORDS = {"data_wait": "data wait", "h2d": "host to device"}
 
 

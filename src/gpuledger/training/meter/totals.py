@@ -151,7 +151,7 @@ def by_formula(name: str) -> Callable[[Totals], Work | Unknown] | Unknown:
         # One sample, then in proportion: a mean batch need not be a whole number.
         once, forward = training_flop(shape, 1, sequence), forward_flop(shape, 1, sequence)
         if isinstance(once, Unknown) or isinstance(forward, Unknown):
-            return once if isinstance(once, Unknown) else Unknown("there is no formula")
+            return once if isinstance(once, Unknown) else Unknown("no formula is known")
         how = f"by formula of {model.name}" + (f" at {sequence} tokens per sequence" if sequence else "")
         return Work(once, once, forward, f"{how}; a formula does not see recomputation", samples=1, tokens=sequence)
 

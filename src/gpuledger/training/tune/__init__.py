@@ -5,7 +5,6 @@ choices      what there is to try, read from data/tune.toml, and what a machine 
 duel         is B really faster than A, and is it still the same training
 trials       a setting on trial, the outcome of those tried, and which are worth trying again
 ladder       in what order settings are tried, kept, refused and tried again
-grid         every setting there is, measured: the benchmark's reference for the ladder
 torch_trial  one setting at work in torch: batches, windows, loss curve, peak memory
 machine      the device the trials run on
 tuner        the climb, its figures, its cost and payback, and the JSON

@@ -128,10 +128,9 @@ class Ladder:
             if finite(trial.curve):
                 return settings, trial
             trial.close()
-            raise InputError(
-                f"the loss is not a number within {len(trial.curve)} updates, before anything was changed",
-                hint="lower the learning rate or look for a division by zero; there is no curve to compare with",
-            )
+            hint = "lower the learning rate or look for a division by zero; without a curve nothing can be compared"
+            problem = f"the loss is not a number within {len(trial.curve)} updates, before anything was changed"
+            raise InputError(problem, hint=hint)
 
     def _walk(self, axis: Axis, number: int) -> None:
         """Try the choices of one axis, until some in a row gain nothing."""

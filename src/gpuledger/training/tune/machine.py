@@ -82,7 +82,7 @@ class TorchMachine:
             model = self.fresh_model().to(self._device)
             loader = open_loader(torch, self.dataset(), settings.having({"workers": 0}), job.seed, 0, job.collate)
             batch = mover(torch, self._device, settings)(next(iter(loader)))
-            return count(lambda: job.loss(model, batch).backward()).flop / settings.batch
+            return count(lambda: job.loss(model, batch).backward()) / settings.batch
         except Exception as error:  # noqa: BLE001 - the job's own code
             return Unknown(f"the FLOPs could not be counted: {in_words(error)}")
 

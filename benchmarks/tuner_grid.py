@@ -1,4 +1,4 @@
-"""What is the fastest setting of all, measured one by one? The benchmark judges the ladder by it.
+"""What is the fastest setting of all, measured one by one? The tuner's ladder is judged by it.
 
 Every combination is opened and measured once; the fastest stay open. Then these and the ladder's winner are measured
 alternating, because a single window may be lucky, and as often as the time allows, because the best of several is too.
