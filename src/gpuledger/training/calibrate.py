@@ -111,20 +111,11 @@ def calibrate(bench: Bench, seconds: float, as_of: str, say: Say = lambda _: Non
     if not powers:
         why["busy_power_w"] = why.get("idle_power_w", "no matrix product could be run")
     return BoardCalibration(
-        gpu_uuid=bench.gpu_uuid,
-        gpu_model=bench.gpu_model,
-        as_of=as_of,
-        made_with=bench.made_with,
-        seconds=seconds,
-        tflops=products,
-        bandwidth_bytes_per_s=wide,
-        bandwidth_peak_bytes_per_s=peak,
-        bandwidth_of_peak_pct=100 * wide.median / peak if wide and peak else None,
-        idle_power_w=idle,
-        idle_held_power_w=held,
-        busy_power_w=max(powers, key=lambda p: p.median) if powers else None,
-        not_measured=why,
-    )
+        gpu_uuid=bench.gpu_uuid, gpu_model=bench.gpu_model, as_of=as_of, made_with=bench.made_with, seconds=seconds,
+        tflops=products, bandwidth_bytes_per_s=wide, bandwidth_peak_bytes_per_s=peak,
+        bandwidth_of_peak_pct=100 * wide.median / peak if wide and peak else None, idle_power_w=idle,
+        idle_held_power_w=held, busy_power_w=max(powers, key=lambda p: p.median) if powers else None, not_measured=why,
+    )  # fmt: skip
 
 
 def _products(bench: Bench, seconds: float, gpu: Gpu | None, why: dict[str, str], say: Say) -> dict[str, Product]:

@@ -65,14 +65,10 @@ class LocalModel:
                 step()
             self._settle()
         took_s = time.perf_counter() - begun
-        self._look_at_memory()
-        return Generated(batch, input_tokens, output_tokens, first_s, took_s)
-
-    def _look_at_memory(self) -> None:
-        """Keep the most that the whole device held, as its driver counts it."""
-        if self.device.type == "cuda":
-            free, total = self.torch.cuda.mem_get_info(self.device)
+        if self.device.type == "cuda":  # the most that the whole device held, as its driver counts it
+            free, total = torch.cuda.mem_get_info(self.device)
             self.peak_bytes = max(self.peak_bytes, total - free)
+        return Generated(batch, input_tokens, output_tokens, first_s, took_s)
 
     def _of(self, batch: int, context: int) -> tuple[Llama, Callable[[], None]]:
         """The model with a cache for this batch; only the last is kept, as the next needs its memory."""

@@ -77,16 +77,10 @@ def utilization(
     peak, in_use = reference_peak(gpu, [precision]), peak_in_use(gpu, precision)
     achievable = measured_achievable(gpu, precision, boards)
     return Utilization(
-        achieved_tflops=flop_per_s / count / TERA,
-        count=count,
-        precision=precision,
-        mfu_pct=peak.share_pct(flop_per_s, count),
-        peak=peak,
-        mfu_in_use_pct=in_use.share_pct(flop_per_s, count),
-        in_use=in_use,
-        mfu_achievable_pct=achievable.share_pct(flop_per_s, count),
-        achievable=achievable,
-    )
+        achieved_tflops=flop_per_s / count / TERA, count=count, precision=precision,
+        mfu_pct=peak.share_pct(flop_per_s, count), peak=peak, mfu_in_use_pct=in_use.share_pct(flop_per_s, count),
+        in_use=in_use, mfu_achievable_pct=achievable.share_pct(flop_per_s, count), achievable=achievable,
+    )  # fmt: skip
 
 
 def mfu_pct(flop_per_s: float, gpu: Gpu | Unknown, precision: str = REFERENCE, count: int = 1) -> float | Unknown:

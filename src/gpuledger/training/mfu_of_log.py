@@ -19,7 +19,6 @@ from gpuledger.training.mfu import REFERENCE, AboveAll, Utilization, utilization
 from gpuledger.units import Unknown
 
 MOST = 10**12  # tokens per second, tokens per sequence, GPUs: more than there are
-_NO_FORMULA = "every shape with a formula by part has one for training"
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def training_utilization(
 
     def per_unit(*, causal: bool = False, recompute: bool = False) -> float:
         whole = training_flop(model.shape, 1, sequence, causal=causal, recompute=recompute)
-        assert not isinstance(whole, Unknown), _NO_FORMULA
+        assert not isinstance(whole, Unknown)  # every shape with a formula by part has one for training
         return whole / units
 
     each, done = per_unit(), per_unit(recompute=recompute)
@@ -68,16 +67,12 @@ def training_utilization(
     if isinstance(work, Unknown):
         return work
     return TrainingUtilization(
-        unit=unit,
-        flop_per_unit=each,
-        flop_per_unit_causal=causal,
-        flop_by_part={name: TRAINING_PASSES * flop / units for name, flop in parts.items()},
-        work=work,
+        unit=unit, flop_per_unit=each, flop_per_unit_causal=causal,
+        flop_by_part={name: TRAINING_PASSES * flop / units for name, flop in parts.items()}, work=work,
         mfu_causal_pct=None if causal is None else work.peak.share_pct(units_per_s * causal, count),
-        hfu_pct=work.peak.share_pct(units_per_s * done, count),
-        hfu_flop_per_unit=done,
+        hfu_pct=work.peak.share_pct(units_per_s * done, count), hfu_flop_per_unit=done,
         passes=f"{'4' if recompute else '3'} forward passes' worth{' (activations computed again)' * recompute}",
-    )
+    )  # fmt: skip
 
 
 def rate_for(model: Model, tokens_per_s: float | None, images_per_s: float | None) -> float:
@@ -129,9 +124,7 @@ def as_data(
     return encode(
         "train_mfu",
         {
-            "mfu_pct": work.mfu_pct,
-            "mfu_in_use_pct": work.mfu_in_use_pct,
-            "mfu_achievable_pct": work.mfu_achievable_pct,
+            **{name: getattr(work, name) for name in ("mfu_pct", "mfu_in_use_pct", "mfu_achievable_pct")},
             "hfu_pct": found.hfu_pct,
             "mfu_causal_pct": found.mfu_causal_pct,
             "peak_tflops": work.peak.tflops,

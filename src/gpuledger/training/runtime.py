@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,18 @@ def need_torch(what: str) -> Any:
         missing = MissingExtra(what, "train")
         missing.hint = "install PyTorch (pip install torch), on a GPU with CUDA, then run the same command again"
         raise missing from error
+
+
+def need_class(name: str, what: str, install: str, *homes: str) -> Any:
+    """A class of a library, which `what` needs; where it has several names, of the one the job has loaded."""
+    for home in sorted(homes, key=lambda home: home not in sys.modules):
+        try:
+            return getattr(importlib.import_module(home), name)
+        except ImportError:
+            continue
+    missing = MissingExtra(what, "train")
+    missing.hint = f"pip install {install}"
+    raise missing
 
 
 def cpus() -> int:

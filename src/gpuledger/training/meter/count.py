@@ -64,17 +64,12 @@ class StepCount:
             names = ", ".join(name for name, _ in self.unseen.most_common(3))
             how += f"; operations without a formula are left out: {names}"
         return Work(
-            model_flop=model_flop,
-            hardware_flop=self.hardware_flop,
-            forward_flop=forward,
-            how=how,
-            tokens=size.tokens,
-            samples=size.samples,
-            kernels=self.kernels,
+            model_flop=model_flop, hardware_flop=self.hardware_flop, forward_flop=forward, how=how, tokens=size.tokens,
+            samples=size.samples, kernels=self.kernels,
             odd_ratio=self.odd_flop / self.product_flop if self.product_flop else 0.0,
             odd_sizes=tuple(odd for odd, _ in self.odd_sizes.most_common(3)),
             recompute_ratio=max(0.0, backward / forward - 2) if forward else 0.0,
-        )
+        )  # fmt: skip
 
 
 class Precisions:

@@ -9,26 +9,16 @@ A step is one update, with all the batches whose gradients it gathers.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from typing import Any
 
-from gpuledger.errors import MissingExtra
 from gpuledger.training.meter.device import is_compiled
 from gpuledger.training.meter.meter import Meter
 from gpuledger.training.meter.report import MeterReport
+from gpuledger.training.runtime import need_class
 
-
-def _need_callback() -> Any:
-    try:
-        return importlib.import_module("transformers").TrainerCallback
-    except ImportError as error:
-        missing = MissingExtra("measuring a Hugging Face Trainer", "train")
-        missing.hint = "pip install transformers accelerate"
-        raise missing from error
-
-
-_Callback: Any = _need_callback()
+_NEEDS = ("measuring a Hugging Face Trainer", "transformers accelerate", "transformers")
+_Callback: Any = need_class("TrainerCallback", *_NEEDS)
 
 
 class MeterCallback(_Callback):  # type: ignore[misc]
@@ -76,7 +66,7 @@ def _called(model: Any) -> Any:
     """The module the Trainer calls. With torch_compile=True that is a compiled model around its own, but callbacks get
     its own, whose hooks then run while it is compiled and never again.
     """
-    trainers: Any = importlib.import_module("transformers").Trainer
+    trainers = need_class("Trainer", *_NEEDS)
     frame = inspect.currentframe()
     while frame is not None:
         caller = frame.f_locals.get("self")

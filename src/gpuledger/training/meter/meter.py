@@ -75,14 +75,9 @@ class Meter:
         rank, size = rank_and_size(self._torch)
         self.who = identify(run_id, labels, rank, size)
         self.steps = Steps(
-            self._torch,
-            model,
-            device,
-            warmup=max(warmup, 2 if count else 0),
-            count=count,
-            sizes=SizeCache(samples, tokens),
-            energy=Energy(self._place.gpu_uuid),
-        )
+            self._torch, model, device, warmup=max(warmup, 2 if count else 0), count=count,
+            sizes=SizeCache(samples, tokens), energy=Energy(self._place.gpu_uuid),
+        )  # fmt: skip
         self._loader = loader_facts(None)
         self._ended: Ended = "running"
         self._state, self._written_s = "running", time.monotonic()

@@ -17,11 +17,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import FrameType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -37,7 +37,6 @@ NOT_THERE = frozenset({"data_wait", "optimizer"})
 _MOST_LOOKED_AT = 64
 _WAITED = "called a synchronizing"
 _PROTOTYPE = "Synchronization debug mode"
-OnWait = Callable[[bool], None]
 
 
 class WaitingCalls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,17 +58,16 @@ class Sites:
     """How often and how long each line waited."""
 
     def __init__(self) -> None:
-        self.found: dict[tuple[str, int, str], list[float]] = {}
+        self.found: dict[tuple[str, int, str], tuple[int, float]] = {}
 
     def add(self, file: str, line: int, call: str, seconds: float) -> None:
         """One more wait."""
-        held = self.found.setdefault((file, line, call), [0, 0.0])
-        held[0] += 1
-        held[1] += seconds
+        times, held_s = self.found.get((file, line, call), (0, 0.0))
+        self.found[file, line, call] = times + 1, held_s + seconds
 
     def all(self) -> tuple[Site, ...]:
         """The longest held first, then the most frequent."""
-        made = [Site(f, n, c, int(times), s) for (f, n, c), (times, s) in self.found.items()]
+        made = [Site(*place, *waited) for place, waited in self.found.items()]
         return tuple(sorted(made, key=lambda s: (-s.host_s, -s.times, s.where)))
 
 
@@ -83,8 +81,7 @@ def user_line(frame: FrameType | None, skip: tuple[str, ...]) -> tuple[str, int]
     return None
 
 
-@dataclass(frozen=True)
-class _Put:
+class _Put(NamedTuple):
     """What was put in place of one call; `own`: the owner itself held the call, not a class above it."""
 
     owner: Any
@@ -96,8 +93,7 @@ class _Put:
 
 def _keeps(outer: Any, ours: Any) -> bool:
     """Whether another function still leads to ours: by what it wraps, holds in its closure, or calls by name."""
-    seen: set[int] = set()
-    left = deque([outer])
+    seen, left = set[int](), deque([outer])
     while left and len(seen) < _MOST_LOOKED_AT:
         this = left.popleft()
         if this is ours:
@@ -184,7 +180,7 @@ class SyncWatch:
     `on_wait` is called before (True) and after (False) a wait; `phase` returns where the loop is.
     """
 
-    def __init__(self, torch: Any, own: Own, cuda: bool, phase: Callable[[], str], on_wait: OnWait) -> None:
+    def __init__(self, torch: Any, own: Own, cuda: bool, phase: Callable[[], str], on_wait: Any) -> None:
         self._torch, self._own, self.cuda, self.phase, self._on_wait = torch, own, cuda, phase, on_wait
         self.sites = Sites()
         self.inside = False
@@ -192,9 +188,8 @@ class SyncWatch:
         self._ref = weakref.ref(self, _AROUND.ends)
 
     def start(self) -> None:
-        """Begin to watch. Wrappers stay until `close`: Python gives up its caches for a class that changes often, and
-        this one is torch.Tensor.
-        """
+        """Begin to watch."""
+        # Wrappers stay until `close`: Python gives up its caches for a class that changes often, as torch.Tensor would.
         _AROUND.starts(self._torch, self._ref)
         _AROUND.on[self._ref] = None
 

@@ -10,7 +10,7 @@ from gpuledger.training.job import TrainingJob
 from gpuledger.training.runtime import cpus, in_words, need_torch
 from gpuledger.training.tune.choices import Means
 from gpuledger.training.tune.settings import Settings
-from gpuledger.training.tune.torch_trial import TorchTrial, Work, mover, open_loader
+from gpuledger.training.tune.torch_trial import TorchTrial, mover, open_loader
 from gpuledger.training.tune.trials import TrialFailed
 from gpuledger.units import Unknown
 
@@ -68,8 +68,8 @@ class TorchMachine:
 
     def open(self, settings: Settings) -> TorchTrial:
         """One setting, built and warm."""
-        work = Work(self._torch, self._job, self._device, self.dataset(), self.fresh_model)
-        return TorchTrial(work, settings, self._updates)
+        shared = self._torch, self._job, self._device, self.dataset(), self.fresh_model
+        return TorchTrial(*shared, settings, self._updates)
 
     def samples_per_epoch(self) -> int:
         """As the job gives it, else the length of its dataset."""

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -26,23 +25,14 @@ LONGEST_WINDOWS = 4
 MANY_COMPILATIONS = 1024
 
 
-@dataclass(frozen=True)
-class Work:
-    """What all trials of a job share."""
-
-    torch: Any
-    job: TrainingJob
-    device: Any
-    dataset: Any
-    fresh_model: Callable[[], Any]
-
-
 class TorchTrial:
     """One setting, built and warm. The first updates from the seed are its loss curve."""
 
-    def __init__(self, work: Work, settings: Settings, updates: int) -> None:
-        torch, device = work.torch, work.device
-        self._torch, self._job, self._dataset, self._device = torch, work.job, work.dataset, device
+    def __init__(
+        self, torch: Any, job: TrainingJob, device: Any, dataset: Any, fresh_model: Callable[[], Any],
+        settings: Settings, updates: int,
+    ) -> None:  # fmt: skip
+        self._torch, self._job, self._dataset, self._device = torch, job, dataset, device
         self.settings, self._on_gpu = settings, device.type == "cuda"
         self._at, self._looks = 0, list[float]()
         self._no_looks = "utilization is known on a GPU only"
@@ -51,7 +41,7 @@ class TorchTrial:
         self._optimizer: Any = None
         try:
             before = self._allocated()
-            self._build(work.fresh_model())
+            self._build(fresh_model())
             self.curve: Sequence[float] = self._first(updates)
             self.peak_bytes: int | Unknown = Unknown("memory is measured on a GPU only")
             if self._on_gpu:

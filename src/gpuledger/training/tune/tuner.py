@@ -20,7 +20,7 @@ from gpuledger.training.tune.duel import Gain, in_words
 from gpuledger.training.tune.ladder import Ladder
 from gpuledger.training.tune.machine import TorchMachine
 from gpuledger.training.tune.snippet import write
-from gpuledger.training.tune.trials import Climb, Step
+from gpuledger.training.tune.trials import Climb, Reading, Step
 from gpuledger.units import Unknown
 
 SECONDS_PER_HOUR = 3600
@@ -36,19 +36,17 @@ class Rung:
     """
 
     step: Step
-    samples_per_s: float
+    reading: Reading
     tokens_per_s: Figure
     speedup: float
-    utilization_pct: Figure
     mfu_pct: Figure
     mfu_in_use_pct: Figure
-    peak_bytes: int | Unknown
     epoch_s: float
 
     def as_json(self) -> dict[str, Any]:
         """The rung, with the step's name, gain, parity and settings."""
         step = {name: getattr(self.step, name) for name in ("name", "axis", "gain", "parity", "settings")}
-        return step | {name: value for name, value in vars(self).items() if name != "step"}
+        return step | vars(self.reading) | {k: v for k, v in vars(self).items() if k not in ("step", "reading")}
 
 
 @dataclass(frozen=True)
@@ -102,25 +100,19 @@ def figures(tuning: Tuning) -> dict[str, Any]:
         {
             "job": tuning.job.name,
             "device": tuning.device,
-            "gained": climb.gained,
-            "min_gain_ratio": climb.min_gain_ratio,
             "total": tuning.total,
             "side_by_side": _both(tuning),
             "ladder": tuning.rungs,
-            "steps": climb.steps,
-            "start": climb.start,
-            "winner": climb.winner,
+            **{
+                name: getattr(climb, name) for name in ("gained", "min_gain_ratio", "steps", "start", "winner", "notes")
+            },
             "effective_batch": climb.start.effective_batch,
-            "samples_per_epoch": tuning.samples_per_epoch,
-            "flop_per_sample": tuning.flop_per_sample,
-            "peak_tflops": tuning.peak_tflops,
-            "denominator": tuning.denominator,
+            **{name: getattr(tuning, name) for name in ("samples_per_epoch", "flop_per_sample")},
+            **{name: getattr(tuning, name) for name in ("peak_tflops", "denominator", "payback")},
             "tuning_s": climb.spent_s,
             "usd_per_h": price if isinstance(price, Unknown) else price.usd_per_h,
             "price_words": "" if isinstance(price, Unknown) else price.words,
             "tuning_usd": tuning.cost_usd,
-            "payback": tuning.payback,
-            "notes": climb.notes,
             "snippet": tuning.snippet(),
         },
     )
@@ -176,36 +168,21 @@ def state(
     back = payback(climb.spent_s, *climb.side_by_side, samples_per_epoch) if climb.side_by_side else NOTHING_SAVED
     over = Denominator(gpu, str(gpu)) if isinstance(gpu, Unknown) else reference_peak(gpu)
     return Tuning(
-        job=job,
-        device=device,
-        climb=climb,
-        rungs=rungs,
+        job=job, device=device, climb=climb, rungs=rungs,
         total=climb.total or Unknown("the start was not measured again" if climb.gained else "nothing was changed"),
-        flop_per_sample=flop,
-        peak_tflops=over.tflops,
-        denominator=over.words,
-        samples_per_epoch=samples_per_epoch,
-        price=price,
-        cost_usd=price if isinstance(price, Unknown) else usd(climb.spent_s, price.usd_per_h),
+        flop_per_sample=flop, peak_tflops=over.tflops, denominator=over.words, samples_per_epoch=samples_per_epoch,
+        price=price, cost_usd=price if isinstance(price, Unknown) else usd(climb.spent_s, price.usd_per_h),
         payback=back,
-    )
+    )  # fmt: skip
 
 
 def _rung(step: Step, speedup: float, job: TrainingJob, flop: Figure, device: str, samples_per_epoch: int) -> Rung:
     assert step.reading is not None
     rate, tokens = step.reading.samples_per_s, job.tokens_per_sample
     mfu, in_use = _shares(rate, flop, device, step.settings.precision)
-    return Rung(
-        step=step,
-        samples_per_s=rate,
-        tokens_per_s=rate * tokens if tokens else Unknown("the job does not give tokens_per_sample"),
-        speedup=speedup,
-        utilization_pct=step.reading.utilization_pct,
-        mfu_pct=mfu,
-        mfu_in_use_pct=in_use,
-        peak_bytes=step.reading.peak_bytes,
-        epoch_s=samples_per_epoch / rate,
-    )
+    no_tokens = Unknown("the job does not give tokens_per_sample")
+    per_s = rate * tokens if tokens else no_tokens
+    return Rung(step, step.reading, per_s, speedup, mfu, in_use, samples_per_epoch / rate)
 
 
 def _shares(rate: float, flop: Figure, device: str, precision: str) -> tuple[Figure, Figure]:
