@@ -105,7 +105,7 @@ def test_a_function_in_this_folder(cli):
         (("http://a:1", "--hz", "0"), "cannot sample at 0.0 Hz", "10 is usual"),
         (("http://a:1", "--device", "nvlm"), "no device is called 'nvlm'", "nvml"),
         (("http://a:1", "--device", "replay:no.csv"), "replay:no.csv: there is no such file", "--device none"),
-        (("--local-model", "vit-b-16"), "is no language model", "llama-3.1-8b"),
+        (("--local-model", "vit-b-16"), "is not a language model", "llama-3.1-8b"),
         (("--local-model", "llama-3.1-8b", "--dtype", "fp4"), "dtype 'fp4' is not known", "bfloat16"),
         (("--callable", "nowhere_x:f"), "No module named 'nowhere_x'", "import"),
         (("--callable", "nowhere_x"), "is not MODULE:FUNCTION", "my_app"),

@@ -357,6 +357,19 @@ def test_a_job_that_raises_in_a_step_that_is_left_alone(rests, updated, steps):
     assert traces(model) == before
 
 
+@pytest.mark.parametrize("odd_at", range(8, 40))
+def test_a_rest_that_ends_early_counts_only_the_steps_it_left_alone(rests, odd_at):
+    """A batch that does not show its size ends a rest: the model's input has to show it."""
+    model, optimizer = job()
+    meter, rested = Meter(model, count=False), 0
+    for batch in meter([None if index == odd_at else torch.ones(2, 4) for index in range(40)]):
+        model(torch.ones(2, 4) if batch is None else batch).sum().backward()
+        optimizer.step()
+        rested += meter.steps.resting
+    assert meter.steps.rests._alone_steps == rested > 0
+    meter.finish()
+
+
 def test_a_loader_that_ends_once_is_not_asked_again(rests):
     model, optimizer = job()
 
