@@ -58,7 +58,7 @@ class Driver:
 def boards(monkeypatch):
     """Set which boards are there."""
     found: list[Bench] = []
-    monkeypatch.setattr("gpuledger.training.torch_bench.need_torch", lambda: None)
+    monkeypatch.setattr("gpuledger.training.runtime.need_torch", lambda _what: None)
     monkeypatch.setattr("gpuledger.devices.nvml.NvmlSource", Driver)
     monkeypatch.setattr("gpuledger.training.torch_bench.open_benches", lambda _source, _torch: found)
     return found

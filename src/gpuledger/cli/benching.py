@@ -141,12 +141,13 @@ def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
         load_callable(asked.function)
         return "python_callable", [(f"worker-{i}", {"callable": asked.function}) for i in range(workers)]
     if asked.local_model is not None:
-        from gpuledger.training.local_model import check_model, torch_or_refuse
+        from gpuledger.training.local_model import check_model
+        from gpuledger.training.runtime import need_torch
 
         model, _ = check_model(asked.local_model, asked.dtype)
         # Looked for, not loaded: that takes seconds, and the workers do it.
         if asked.ray is None and find_spec("torch") is None:
-            torch_or_refuse()
+            need_torch("gpuledger bench --local-model")
         how = {"model": model, "dtype": asked.dtype, "compiled": asked.compiled}
         # On a cluster each worker sees its own first GPU; on one machine replica i takes GPU i.
         places = [asked.torch_device or f"cuda:{0 if asked.ray else i}" for i in range(workers)]

@@ -34,11 +34,12 @@ def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) ->
     from gpuledger.efficiency.calibration_files import calibration_file, write_board
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.calibration import calibration_document
-    from gpuledger.training.torch_bench import need_torch, open_benches
+    from gpuledger.training.runtime import need_torch
+    from gpuledger.training.torch_bench import open_benches
 
     if seconds <= 0:
         raise InputError(f"cannot measure for {seconds:g} s", hint="give a number of seconds above 0; 5 is usual")
-    torch = need_torch()
+    torch = need_torch("gpuledger calibrate")
     try:
         source = NvmlSource()
     except DeviceError as error:

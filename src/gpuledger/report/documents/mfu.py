@@ -16,7 +16,7 @@ GIGA = 1e9
 def mfu_document(data: Mapping[str, Any]) -> Document:
     """The document, from the figures as JSON holds them."""
     unit = data["unit"]
-    gaps = {name: why for name, why in data["not_known"].items() if name.endswith("_pct")}
+    gaps = {n["figure"]: n["why"] for n in data["not_known"] if n["figure"].endswith("_pct")}
     parts = data[f"flop_per_{unit}_by_part"]
     rows = [[p.replace("_", " "), number(f / GIGA, 3), percent(data["part_pct"][p])] for p, f in parts.items()]
     rows.append(["all", number(data[f"flop_per_{unit}"] / GIGA, 3), ""])

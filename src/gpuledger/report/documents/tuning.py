@@ -104,12 +104,13 @@ def _not_kept(steps: Sequence[Json]) -> Table:
 def _rest(found: Json) -> list[tuple[str, str]]:
     """Notes, and what is unknown by its reason; what the headline says is left out."""
     reasons: dict[str, list[str]] = {}
-    for name, why in found["not_known"].items():
-        if name not in IN_OWN_WORDS:
-            reasons.setdefault(why, []).append(name)
+    for missing in found["not_known"]:
+        name = missing["figure"].rpartition(".")[2]
+        if name not in IN_OWN_WORDS and name not in reasons.setdefault(missing["why"], []):
+            reasons[missing["why"]].append(name)
     return [
         *(("Note", line) for line in found["notes"]),
-        *(("Unknown", f"{', '.join(names)}: {why}") for why, names in reasons.items()),
+        *(("Unknown", f"{', '.join(names)}: {why}") for why, names in reasons.items() if names),
     ]
 
 

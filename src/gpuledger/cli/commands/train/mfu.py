@@ -55,9 +55,7 @@ def command(
     from gpuledger.efficiency.calibration_files import read_boards
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.mfu import mfu_document
-    from gpuledger.training.mfu import training_utilization
-    from gpuledger.training.mfu_encode import as_data
-    from gpuledger.training.rates import count_for, rate_for, sequence_for
+    from gpuledger.training.mfu_of_log import as_data, count_for, rate_for, sequence_for, training_utilization
     from gpuledger.units import Unknown
 
     gpu, model = get_gpu(gpu_name), _model(name, config_file)

@@ -48,8 +48,7 @@ def command(
     from gpuledger.cost.pricing import price_for
     from gpuledger.report.documents.tuning import tuning_document
     from gpuledger.training.job import load_job
-    from gpuledger.training.tune.encode import figures
-    from gpuledger.training.tune.tuner import tune
+    from gpuledger.training.tune.tuner import figures, tune
 
     if budget_s is not None and budget_s <= 0:
         raise InputError(f"--budget {budget_s:g} leaves no time", hint="give a number of seconds above 0; 300 is usual")

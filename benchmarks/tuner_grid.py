@@ -1,7 +1,7 @@
-"""What is the fastest setting of all, measured one by one? The ladder is judged by it.
+"""What is the fastest setting of all, measured one by one? The tuner's ladder is judged by it.
 
-Every combination is opened and measured once; the fastest stay open. Then these and the ladder's winner are measured in
-turns, because a single window may be lucky; as often as the time allows, because the best of several is lucky too.
+Every combination is opened and measured once; the fastest stay open. Then these and the ladder's winner are measured
+alternating, because a single window may be lucky, and as often as the time allows, because the best of several is too.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from itertools import product
 from statistics import fmean
 
 from gpuledger.training.tune.choices import Plan, candidates
-from gpuledger.training.tune.duel import Gain, gain_of
-from gpuledger.training.tune.ladder import Machine, Say, TrialFailed
-from gpuledger.training.tune.parity import compare
+from gpuledger.training.tune.duel import Gain, compare_curves, gain_of
+from gpuledger.training.tune.ladder import Say
 from gpuledger.training.tune.settings import Settings, in_words
-from gpuledger.training.tune.turns import Held
+from gpuledger.training.tune.trials import Held, Machine, TrialFailed
 
 KEEP_OPEN = 3
 TURNS = 4  # for which time is kept
@@ -47,7 +46,7 @@ class Grid:
 
     @property
     def whole(self) -> bool:
-        """Whether no combination was left out for want of time."""
+        """Whether there was time for every combination."""
         return len(self.points) == self.possible
 
 
@@ -128,8 +127,8 @@ def _race(
     machine: Machine, plan: Plan, curve: tuple[float, ...], winner: Settings, held: dict[Settings, Held],
     late: Callable[[], bool],
 ) -> dict[Settings, list[float]]:  # fmt: skip
-    """Speeds of the leaders that train as the start does, and of the winner, in turns; what breaks in it drops out."""
-    racing = {s: t for s, t in held.items() if compare(curve, t.curve, plan.parity_tolerance_ratio).kept}
+    """Alternating speeds of the winner and of the leaders that train as the start does; what fails drops out."""
+    racing = {s: t for s, t in held.items() if compare_curves(curve, t.curve, plan.parity_tolerance_ratio).kept}
     if winner not in racing:
         held[winner] = racing[winner] = held.get(winner) or machine.open(winner)
     rates: dict[Settings, list[float]] = {settings: [] for settings in racing}

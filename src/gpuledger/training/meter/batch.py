@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,22 +28,24 @@ EMPTY = BatchSize()
 
 
 def batch_size(batch: object, samples: int | None = None, tokens: int | None = None) -> BatchSize:
-    """By the first tensor of the batch; integers in two dimensions are taken as tokens. What is given wins."""
+    """By the first tensor of the batch; integers in two dimensions are taken as tokens. Given figures win."""
     named = _named(batch)
     tensors = list(_tensors(batch))
     first = named if named is not None else (tensors[0] if tensors else None)
     if first is None:
         return BatchSize(samples, tokens)
     shape = tuple(int(n) for n in first.shape)
-    found_samples = shape[0] if shape else None
     is_tokens = named is not None or (len(shape) == 2 and _is_integer(first))
-    found_tokens = _product(shape) if is_tokens and len(shape) >= 1 else None
-    held = [t for t in tensors if _device(t) == "cpu"]
+    if samples is None and shape:
+        samples = shape[0]
+    if tokens is None and is_tokens and shape:
+        tokens = math.prod(shape)
+    held = [t for t in tensors if str(getattr(getattr(t, "device", None), "type", "cpu")) == "cpu"]
     return BatchSize(
-        samples=samples if samples is not None else found_samples,
-        tokens=tokens if tokens is not None else found_tokens,
+        samples=samples,
+        tokens=tokens,
         sequence=shape[1] if is_tokens and len(shape) == 2 else None,
-        bytes=sum(_bytes(t) for t in tensors),
+        bytes=sum(int(getattr(t, "nbytes", 0)) for t in tensors),
         on_host=bool(held),
         pinned=_pinned(held[0]) if held else None,
     )
@@ -51,7 +54,7 @@ def batch_size(batch: object, samples: int | None = None, tokens: int | None = N
 class SizeCache:
     """Sizes by shape of the first tensor: nearly all batches of a run are alike, and a close look costs time.
 
-    A batch that cannot be looked at is one whose size is not known.
+    The size of a batch that cannot be looked at is unknown.
     """
 
     def __init__(self, samples: int | None = None, tokens: int | None = None) -> None:
@@ -66,7 +69,7 @@ class SizeCache:
             return self._silent
         try:
             return self._of(batch)
-        except Exception:  # noqa: BLE001 - whatever somebody's batch does when it is asked; the job goes on
+        except Exception:  # noqa: BLE001 - whatever a user's batch raises when it is looked at; the job goes on
             return self._silent
 
     def _of(self, batch: object) -> BatchSize:
@@ -117,11 +120,8 @@ def _named(batch: object) -> Any:
 def _tensors(batch: object, depth: int = _DEPTH) -> Iterator[Any]:
     if hasattr(batch, "shape") and hasattr(batch, "dtype"):
         yield batch
-    elif depth and isinstance(batch, Mapping):
-        for value in batch.values():
-            yield from _tensors(value, depth - 1)
-    elif depth and isinstance(batch, Sequence) and not isinstance(batch, str | bytes):
-        for value in batch:
+    elif depth and isinstance(batch, Mapping | Sequence) and not isinstance(batch, str | bytes):
+        for value in batch.values() if isinstance(batch, Mapping) else batch:
             yield from _tensors(value, depth - 1)
 
 
@@ -132,24 +132,9 @@ def _is_integer(tensor: Any) -> bool:
     return not floating and "int" in str(tensor.dtype)
 
 
-def _device(tensor: Any) -> str:
-    return str(getattr(getattr(tensor, "device", None), "type", "cpu"))
-
-
-def _bytes(tensor: Any) -> int:
-    return int(getattr(tensor, "nbytes", 0))
-
-
 def _pinned(tensor: Any) -> bool | None:
     asks = getattr(tensor, "is_pinned", None)
     try:
         return bool(asks()) if asks is not None else None
     except RuntimeError:
         return None  # a torch without CUDA has no pinned memory
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    out = 1
-    for n in shape:
-        out *= n
-    return out
