@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuledger.catalog.gpus import load_gpus
-from gpuledger.catalog.gpus.architectures import IssueRatio, check, issue_ratio
+from gpuledger.catalog.gpus.facts import IssueRatio, check, issue_ratio
 from gpuledger.errors import FactError
 from gpuledger.units import Unknown
 

@@ -122,7 +122,7 @@ def test_a_broken_file_is_refused(tmp_path: Path, name: str, text: str, told: st
 def test_bytes_and_missing_files_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "r.csv"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FileFault, match="not text"):
+    with pytest.raises(FileFault, match="not UTF-8 text"):
         read_rates(file, TODAY)
     with pytest.raises(FileFault, match="no such file"):
         read_rates(tmp_path / "gone.csv", TODAY)

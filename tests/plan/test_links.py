@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuledger.catalog.gpus import get_gpu, load_gpus
-from gpuledger.plan.links import Way, all_reduce_s, gather_s, way
+from gpuledger.plan.speed.facts import Way, all_reduce_s, gather_s, way
 
 
 def test_a_ring_by_pencil():

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.models import get_model
-from gpuledger.plan.fit.encode import plain
-from gpuledger.plan.links import Way, way
+from gpuledger.encode import encode
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.speed.decode import compute_peak, experts_touched, step_load
-from gpuledger.plan.speed.facts import Decode, factors
-from gpuledger.plan.speed.products import exchange_s, rated
+from gpuledger.plan.speed.facts import Decode, Way, factors, way
+from gpuledger.plan.speed.steps import compute_peak, exchange_s, experts_touched, rated, step_load
 from gpuledger.plan.speed.throughput import (
     decode_errors,
     decode_step_s,
@@ -122,12 +120,12 @@ def test_images_a_second():
 
 def test_json_is_whole():
     for setup in (Setup(mode="train", count=8), Setup(mode="serve", count=8, tensor=8, batch=4)):
-        data = json.loads(json.dumps(plain(throughput(LLAMA, H100, setup)), allow_nan=False))
+        data = json.loads(json.dumps(encode("throughput", throughput(LLAMA, H100, setup)), allow_nan=False))
         assert data["setup"]["count"] == 8
     assert data["decode"][-1]["rate"]["per_s"] > 0
-    unknown = plain(throughput(get_model("flux.1-dev"), H100, Setup(mode="train")))
-    assert unknown["train"]["value"] is None
-    assert unknown["train"]["not_known"]
+    unknown = encode("throughput", throughput(get_model("flux.1-dev"), H100, Setup(mode="train")))
+    assert unknown["train"] is None
+    assert [n["figure"] for n in unknown["not_known"]] == ["train"]
 
 
 models = st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "gemma-3-12b", "deepseek-v2-lite", "gpt-oss-20b"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuledger.plan.guide.encode import plan_json
+from gpuledger.encode import encode
 from gpuledger.plan.guide.statement import MigrationPlan
 
 
@@ -26,4 +26,4 @@ class MigrationReport(str):
 
     def as_dict(self) -> dict[str, Any]:
         """Every figure by name."""
-        return plan_json(self.plan)
+        return encode("migration_plan", self.plan)

@@ -73,7 +73,7 @@ def _answer(
     given: dict[str, Any],
 ) -> None:
     from gpuledger.cli.views.lake_plan import parts
-    from gpuledger.plan.move.encode import lake_plan_json
+    from gpuledger.encode import encode
 
     with screen.stages() as stages:
         plan = _plan(lake_dir, inventory, prices, chosen, given, stages)
@@ -82,7 +82,7 @@ def _answer(
         from gpuledger.report.write_lake_plan import write_lake_plan
 
         files = {name: str(path) for name, path in write_lake_plan(plan, out).items()}
-    screen.answer({**lake_plan_json(plan), "files": files})
+    screen.answer({**encode("move", plan), "files": files})
     if screen.talks:
         screen.show(*parts(plan, screen.console().width))
         where = files.get("migrate.html", "add --out DIR")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpuledger import __version__
+from gpuledger.encode import encode
 from gpuledger.plain_text import json_text
 from gpuledger.plan.fit.build import Fit
-from gpuledger.plan.fit.encode import fit_as_data
 from gpuledger.report.fit_tables import cards, headline, parts_table, remedies_table
 from gpuledger.report.markdown import bullets, md_table, safe, with_range
 from gpuledger.report.page import Page, html_cards, html_list, html_table, render_page
@@ -17,7 +17,7 @@ from gpuledger.report.write import write_whole
 def write_fit(fit: Fit, out_dir: Path | str) -> dict[str, Path]:
     """Write page, Markdown and JSON; name to path."""
     folder = Path(out_dir)
-    text = json_text(fit_as_data(fit), indent=2)
+    text = json_text(encode("fit", fit), indent=2)
     return {
         "fit.html": write_whole(folder / "fit.html", render_fit_html(fit)),
         "fit.md": write_whole(folder / "fit.md", render_fit_markdown(fit)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gpuledger.encode import encode
 from gpuledger.plain_text import json_text
-from gpuledger.plan.guide.encode import set_json
 from gpuledger.plan.guide.sets import MigrationSet
 from gpuledger.report.migrate_html import render_migrate_html
 from gpuledger.report.migrate_markdown import render_migrate_markdown
@@ -15,7 +15,7 @@ from gpuledger.report.write import write_whole
 def write_migrate(found: MigrationSet, out_dir: Path | str) -> dict[str, Path]:
     """Write page, Markdown and JSON; name to path."""
     folder = Path(out_dir)
-    text = json_text(set_json(found), indent=2)
+    text = json_text(encode("migration", found), indent=2)
     return {
         "migrate.html": write_whole(folder / "migrate.html", render_migrate_html(found)),
         "migrate.md": write_whole(folder / "migrate.md", render_migrate_markdown(found)),

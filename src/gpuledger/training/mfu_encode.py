@@ -58,7 +58,7 @@ def _conventions(model: Model, unit: str) -> list[str]:
     said = ["training is three forward passes' worth of FLOP; a multiply-add is two; embedding lookups are none"]
     if unit == "token":
         said.append("attention counts the whole square of the sequence; mfu_causal_pct only the half that is needed")
-    if model.beside or model.differs:
+    if model.extra or model.differs:
         said.append(f"{model.name}: only the decoder is counted, not what stands beside it")
     return said
 

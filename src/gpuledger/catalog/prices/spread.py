@@ -35,10 +35,14 @@ class Spread:
     newest_age_days: int
     stale: bool
 
+    def as_json(self) -> dict[str, object]:
+        """The way to buy as on a command line."""
+        return {**vars(self), "purchase": self.purchase.replace("_", "-")}
+
 
 @dataclass(frozen=True)
 class CloudPrice:
-    """What one cloud asks for one GPU at least, on-demand and spot, and where."""
+    """The lowest price of one cloud for one GPU, on-demand and spot, and where."""
 
     gpu: str
     cloud: str
@@ -56,7 +60,7 @@ class CloudPrice:
 class SpotSaving:
     """How far spot lies below on-demand in the same zone, over zones; below 0 where it costs more.
 
-    `claim` is a published figure that is set beside it.
+    `claim` is a published figure to compare it with.
     """
 
     p10_pct: float
@@ -75,7 +79,7 @@ class SpotSaving:
 
 @dataclass(frozen=True)
 class GpuSpread:
-    """One GPU of the catalog on the market, and what each cloud asks for it."""
+    """One GPU of the catalog on the market, and its price in each cloud."""
 
     gpu: str
     gpu_name: str
@@ -93,6 +97,11 @@ class PriceComparison:
     saving: SpotSaving | Unknown
     left_out: tuple[tuple[str, int], ...]
     stale_after_days: Mapping[Purchase, int]
+
+    def as_json(self) -> dict[str, object]:
+        """With where the list prices come from."""
+        about = {"source": facts().source, "stale_basis": facts().stale_basis}
+        return {**vars(self), **about, "left_out": dict(self.left_out)}
 
 
 def compare_prices(
@@ -178,7 +187,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def spot_saving(offers: Iterable[Offer]) -> SpotSaving | Unknown:
-    """Over all zones with both prices, beside what is claimed."""
+    """Over all zones with both prices, compared with what is claimed."""
     cuts = spot_cuts(offers)
     if not cuts:
         return Unknown("no zone lists both a spot and an on-demand price")

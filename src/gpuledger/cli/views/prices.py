@@ -95,8 +95,8 @@ def _notes(shown: Sequence[PriceRow], prices: Prices, limit: int) -> list[str]:
         f"{count(len(prices.rows), 'row')} of {count(prices.offers, 'offer')}, {prices.stale_rows:,} stale, marked ! "
         f"(over {limits['on_demand']} days on-demand, {limits['spot']} days spot){rest}"
     )
-    if prices.replaced:
-        out.append(f"{count(prices.replaced, 'listed offer')} replaced by rates of yours")
+    if prices.replaced_by_yours:
+        out.append(f"{count(prices.replaced_by_yours, 'listed offer')} replaced by rates of yours")
     return out
 
 

@@ -1,11 +1,11 @@
-"""What does a migration plan say? The setup, what was chosen, what was refused and why, as plain frozen data."""
+"""What does a migration plan hold? The setup, what was chosen, what was refused and why, as plain frozen data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model
@@ -19,10 +19,8 @@ CANNOT_FIT = "CANNOT FIT MODEL"
 
 @dataclass(frozen=True)
 class Job:
-    """What runs: the model, for what, in which precision, for how many hours a month.
-
-    `busy_ratio`: the share of the present capacity that is used, where somebody measured it.
-    """
+    """What runs: the model, its purpose and precision, hours per month; `busy_ratio`: share of the present capacity
+    in use, where it was measured."""
 
     workload: WorkloadType
     model: Model
@@ -43,14 +41,32 @@ class Job:
 
     @property
     def serves(self) -> bool:
-        """Whether it must answer at all hours; other work is done when it is done."""
+        """Whether it must answer at all hours; other work has an end."""
         return self.workload is WorkloadType.INFERENCE and self.use_case != "batch_inference"
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it trains adapters (LoRA, QLoRA) instead of the whole model."""
+        return self.workload is WorkloadType.FINE_TUNING and self.method != "full"
+
+    def as_json(self) -> dict[str, Any]:
+        """The model by its name; text that was not given as null."""
+        texts = ("workload_id", "name", "description", "expected_outcome", "size", "precision", "use_case", "priority")
+        kept = ("tags", "monthly_h", "spot_asked", "spot_suitable", "busy_ratio")
+        return {
+            **{name: getattr(self, name) or None for name in texts},
+            **{name: getattr(self, name) for name in kept},
+            "method": self.method if self.workload is WorkloadType.FINE_TUNING else None,
+            "workload_type": self.workload,
+            "model": self.model.name,
+            "params_total": self.model.params_total,
+        }
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """So many GPUs of an instance type under one purchase option. `usd_per_h` is for these GPUs: their share of the
-    instances they are in, or the instances whole where only whole ones are sold (`whole`)."""
+    """A number of GPUs of an instance type under one purchase option. `usd_per_h` is for these GPUs: their share of the
+    instances they are in, or whole instances where only whole ones are sold (`whole`)."""
 
     id: str
     instance: str
@@ -84,10 +100,24 @@ class Candidate:
         where = f" in {self.region}" if self.region else ""
         return f"{self.gpus} x {self.gpu_name} ({self.instance}{where}, {self.purchase})"
 
+    def as_json(self) -> dict[str, Any]:
+        """The GPU by its key."""
+        gpu = self.gpu if isinstance(self.gpu, Unknown) else self.gpu.key
+        return {**vars(self), "gpu": gpu, "nodes": self.nodes, "words": self.name}
+
+
+@dataclass(frozen=True)
+class _OfCandidate:
+    candidate: Candidate
+
+    def as_json(self) -> dict[str, Any]:
+        """With the fields of its candidate next to its own."""
+        return self.candidate.as_json() | {name: v for name, v in vars(self).items() if name != "candidate"}
+
 
 @dataclass(frozen=True)
 class Rate:
-    """Work a second, with the range its estimate is known to have."""
+    """Work per second, with the range its estimate is known to have."""
 
     low: float
     middle: float
@@ -113,6 +143,15 @@ class Placement:
         """Free memory of the fullest GPU over what it has."""
         return 1 - self.per_gpu_bytes / self.capacity_bytes
 
+    @property
+    def speed(self) -> float | None:
+        """Work per second, where it is known."""
+        return None if isinstance(self.rate, Unknown) else self.rate.middle
+
+    def as_json(self) -> dict[str, Any]:
+        """With the headroom."""
+        return {**vars(self), "headroom_ratio": self.headroom_ratio}
+
 
 @dataclass(frozen=True)
 class Misfit:
@@ -136,7 +175,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A rule of the guide, applied to one option."""
+    """A guideline, applied to one option."""
 
     rule: str
     words: str
@@ -144,12 +183,10 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Option:
-    """A candidate that can do the job, with all that is known of it. Dollars are of a month; low and high come from
-    the range of the price and, where faster means cheaper, of the speed. `not_scored`: measures that are not known
-    and so not in the score."""
+class Option(_OfCandidate):
+    """A candidate that can do the job. Dollars are per month; low and high come from the range of the price and, where
+    faster means cheaper, of the speed. `not_scored`: measures that are unknown and so not in the score."""
 
-    candidate: Candidate
     placement: Placement
     current: bool
     monthly_h: Decimal
@@ -173,10 +210,9 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Refused:
+class Refused(_OfCandidate):
     """A candidate that was not considered further: the kind of reason, the reason, and the remedy."""
 
-    candidate: Candidate
     kind: str
     why: str
     remedies: tuple[str, ...]
@@ -197,7 +233,7 @@ class RefusedGroup:
 
 @dataclass(frozen=True)
 class RuleOfThumb:
-    """The guide's memory rule beside the real breakdown."""
+    """The memory rule of thumb compared with the real breakdown."""
 
     weights_bytes: int
     multiplier: float
@@ -222,14 +258,24 @@ class Sharing:
 
 
 @dataclass(frozen=True)
-class Current:
+class Current(_OfCandidate):
     """What runs now: what it costs, whether it fits, how fast it is."""
 
-    candidate: Candidate
     monthly_usd: Decimal | Unknown
     whole_monthly_usd: Decimal | Unknown
     other_purchase_usd: Decimal | Unknown
     placement: Placement | Misfit
+
+    @property
+    def rate(self) -> Rate | Unknown:
+        """How fast it is; unknown where it does not fit."""
+        if isinstance(self.placement, Misfit):
+            return Unknown(f"the present setup cannot run it: {self.placement.why}")
+        return self.placement.rate
+
+    def as_json(self) -> dict[str, Any]:
+        """With the fields of its candidate, and whether it fits."""
+        return {**super().as_json(), "fits": not isinstance(self.placement, Misfit)}
 
 
 @dataclass(frozen=True)
@@ -255,3 +301,11 @@ class MigrationPlan:
     illustrative: bool
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The best options by their ids: each is among the options."""
+        ids = {name: option and option.candidate.id for name, option in vars(self).items() if name in _BY_ID}
+        return {**vars(self), **ids, "runners_up": [option.candidate.id for option in self.runners_up]}
+
+
+_BY_ID = ("cheapest", "fastest")

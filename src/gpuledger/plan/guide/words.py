@@ -6,12 +6,11 @@ from collections import Counter
 from decimal import Decimal
 
 from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.form import DENSE_WORDS
+from gpuledger.plan.guide.judging import busy
 from gpuledger.plan.guide.schema import WorkloadType
-from gpuledger.plan.guide.size_shapes import WORDS as DERIVED
-from gpuledger.plan.guide.size_shapes import is_derived
 from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
-from gpuledger.plan.links import network
-from gpuledger.plan.refusals import busy
+from gpuledger.plan.speed.facts import network
 from gpuledger.units import Unknown
 
 
@@ -113,8 +112,8 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
     """What was taken for granted, all of it."""
     job, limits = plan.job, migrate_facts().limits
     found = [plan.prices]
-    if is_derived(job.model):
-        found.append(DERIVED)
+    if job.size:
+        found.append(DENSE_WORDS)
     if job.workload is WorkloadType.INFERENCE:
         found.append(
             f"serving: context {limits.serving_context:,}, fp16 cache, up to {limits.serving_batch} requests at a time "

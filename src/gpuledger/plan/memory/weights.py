@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gpuledger.catalog.models import CnnShape, DiffusionShape, Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import attention_matrix_params, component_params, params_by_part
 
-# Parts that stay in 16 bits when the matrices are quantised: GPTQ, AWQ, bitsandbytes and fp8 checkpoints leave them.
+# Parts that stay in 16 bits when the matrices are quantized: GPTQ, AWQ, bitsandbytes and fp8 checkpoints leave them.
 DENOISER = "denoiser"
 
 
@@ -29,7 +29,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Held:
-    """Parameters one GPU holds: in matrices that can be quantised, and the rest; what is frozen in any case.
+    """Parameters one GPU holds: in matrices that can be quantized, and the rest; what is frozen in any case.
 
     unit is the largest piece gathered at a time under ZeRO 3, None where the model has no equal layers. rank_one is
     what LoRA of rank 1 adds; edges are rows plus columns of all matrices, what a factored optimizer keeps. experts are
@@ -112,7 +112,7 @@ def _transformer(model: Model, s: TransformerShape, stage: Stage, tensor: int) -
     matrices = stage.layers * attention + stage.dense * dense + stage.moe * moe
     rest = stage.layers * (norms + biases) + stage.moe * router
     if stage.first:
-        rest += table + parts.get("positions", 0) + sum(round(part.params.value) for part in model.beside)
+        rest += table + parts.get("positions", 0) + sum(round(part.params.value) for part in model.extra)
     if stage.last:
         rest += norm + (0 if stage.first and s.tied_embeddings else table)
     unit = max(attention + dense if stage.dense else 0, attention + moe if stage.moe else 0, table)
@@ -152,7 +152,7 @@ def _vit(model: Model, s: VitShape, stage: Stage, tensor: int) -> Held:
     share = _split(matrices, tensor)
     rest = stage.layers * (layer - matrices)
     if stage.first:
-        rest += parts["patches"] + parts["positions"] + sum(round(part.params.value) for part in model.beside)
+        rest += parts["patches"] + parts["positions"] + sum(round(part.params.value) for part in model.extra)
     if stage.last:
         rest += 2 * s.hidden + parts["head"]
     own = s.hidden // tensor

@@ -26,7 +26,7 @@ class Misfit:
 
 NOT_BUSY = Misfit(
     "not measured",
-    "neither engine activity nor utilization is recorded, so how busy it is is not known",
+    "neither engine activity nor utilization is recorded, so how busy it is remains unknown",
     "record DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_GR_ENGINE_ACTIVE",
 )
 # A bridge joins two cards; a switch joins all GPUs of a board.
@@ -40,7 +40,7 @@ def works_together(load: Load, limits: Limits) -> bool:
 
 
 def same_gpu(load: Load, limits: Limits) -> Parcel | Misfit:
-    """The load on the GPU it has, beside others."""
+    """The load on the GPU it has, next to others."""
     if isinstance(load.memory_max_bytes, Unknown):
         return Misfit("not measured", load.memory_max_bytes.why, "record framebuffer memory (DCGM_FI_DEV_FB_USED)")
     if not load.busy_known:
@@ -58,7 +58,7 @@ def _memory_bytes(load: Load) -> float:
 def slice_for(load: Load, limits: Limits, full_ratio: float) -> Slice | Misfit:
     """The smallest slice of the same GPU that holds the load."""
     if isinstance(load.gpu, Unknown) or isinstance(load.memory_max_bytes, Unknown) or not load.busy_known:
-        why = "the GPU, its memory use or how busy it is is not known"
+        why = "the GPU, its memory use or how busy it is remains unknown"
         return Misfit("not measured", why, "record the GPU's name, its memory use and its utilization")
     if load.sliced:
         return Misfit("sliced", "it is a slice already", "")
@@ -80,8 +80,8 @@ def other_gpu(
     """The load on another GPU: memory with room to spare, and its busy hours as long as they get there.
 
     Cautiously it slows down as the peak of a pipe it uses or the bandwidth falls, whichever falls more; else only as
-    far as what was measured exceeds what the other GPU can be planned with. `linked`: so many GPUs may work together
-    with this one.
+    far as what was measured exceeds what the other GPU can be planned with. `linked`: the number of GPUs that may work
+    together with this one.
     """
     wrong = next(chain(_refuses(load, other, limits), _unlinked(load, other, limits, full_ratio, linked)), None)
     if wrong is not None:
@@ -145,14 +145,17 @@ def _unlinked(load: Load, other: Gpu, limits: Limits, full_ratio: float, linked:
     """Where the other GPU cannot reach its neighbours as the present one does."""
     if not works_together(load, limits) or isinstance(load.nvlink_bytes_per_s, Unknown):
         return
-    told, kind = f"it exchanges {_gbs(load.nvlink_bytes_per_s)} with other GPUs", other.link.kind if other.link else ""
+    traffic, kind = (
+        f"it exchanges {_gbs(load.nvlink_bytes_per_s)} with other GPUs",
+        other.link.kind if other.link else "",
+    )
     remedy = "choose a GPU with a switch between its GPUs, or let the job run on one GPU"
     if other.link is None or kind.startswith("PCIe"):
-        yield Misfit("link", f"{told}, and {other.name} has no link but PCIe", remedy)
+        yield Misfit("link", f"{traffic}, and {other.name} has no link but PCIe", remedy)
     elif kind.endswith("bridge") and linked > BRIDGED:
         yield Misfit("link", f"{linked} GPUs exchange data, and the bridge of {other.name} joins two", remedy)
     elif load.nvlink_bytes_per_s / max(load.busy_ratio, full_ratio) > full_ratio * other.link.bytes_per_s.value:
-        yield Misfit("link", f"{told}, {other.name} has {_gbs(other.link.bytes_per_s.value)} at most", remedy)
+        yield Misfit("link", f"{traffic}, {other.name} has {_gbs(other.link.bytes_per_s.value)} at most", remedy)
 
 
 def _slower(load: Load, other: Gpu) -> float:

@@ -19,9 +19,9 @@ from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
 from gpuledger.cost.statement import BUCKETS, WASTE, Bucket
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plan.move.carry import works_together
+from gpuledger.plan.move.demand import Holding, measured
 from gpuledger.plan.move.market import Market
-from gpuledger.plan.move.measured import measured
-from gpuledger.plan.move.moves import Claim, Holding, find_moves
+from gpuledger.plan.move.moves import Claim, find_moves
 from gpuledger.plan.move.statement import (
     WELL_OPTIMIZED,
     HoldingPlan,
@@ -188,7 +188,7 @@ def _combined(bill: Bill, claim: Claim, moved: Decimal, spot: Lever | None) -> t
 
 
 def _stay_on_spot(holding: Holding, limits: Limits) -> Spread | Unknown:
-    """What spot of the present GPU is cheaper by; shown beside the plan, never in its dollars."""
+    """How much cheaper spot of the present GPU is; shown next to the plan, never in its dollars."""
     if isinstance(holding.gpu, Unknown):
         return holding.gpu
     lever, words = _spot(holding, holding.gpu, limits)
@@ -226,11 +226,11 @@ def _verdict(
     holding: Holding, outcome: Outcome, best: Move | None, moves: Sequence[Move], waste: Decimal, unrated: Decimal
 ) -> str:
     if outcome == "unallocated":
-        return "nobody's time: release it or give it an owner; gpuledger audit says which GPUs"
+        return "time without an owner: release it or give it one; gpuledger audit shows which GPUs"
     if isinstance(holding.gpu, Unknown):
         return f"not known: {holding.gpu.why}"
     if outcome == "not sampled":
-        return "paid for, but in no sample: nothing is known of its demand"
+        return "paid for, but in no sample: its demand is unknown"
     if best is not None:
         return _words(best)
     first = "no move carries the demand for less"

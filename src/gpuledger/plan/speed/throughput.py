@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model, TransformerShape
-from gpuledger.plan.links import Way, all_reduce_s, gpus_per_node, way
 from gpuledger.plan.memory.facts import capacity
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
-from gpuledger.plan.speed.decode import StepLoad, compute_peak, step_load
-from gpuledger.plan.speed.facts import Decode, Spread, factors, spread
-from gpuledger.plan.speed.products import data_way, exchange_s, optimizer_s, work
+from gpuledger.plan.speed.facts import Decode, Spread, Way, all_reduce_s, factors, gpus_per_node, spread, way
+from gpuledger.plan.speed.steps import StepLoad, compute_peak, data_way, exchange_s, optimizer_s, step_load, work
 from gpuledger.training.flops import training_flop, unit_of
 from gpuledger.units import Unknown
 

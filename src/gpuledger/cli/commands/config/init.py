@@ -20,7 +20,7 @@ def command(screen: Screen, folder: Path, scripts: bool, force: bool) -> None:
 
     Edit them, then run gpuledger config check FOLDER and gpuledger plan migrate --config FOLDER.
     """
-    from gpuledger.plan.guide.config_files import init_config
+    from gpuledger.plan.guide.config import init_config
 
     files = [str(path) for path in init_config(folder, scripts=scripts, force=force)]
     screen.answer({"files": files})

@@ -23,8 +23,8 @@ def command(screen: Screen, asked: Asked, out: Path | None) -> int:
     assumption. Exits 0 even if the model does not fit; 2 for invalid input or a model that fits nowhere.
     """
     from gpuledger.cli.views.fit import page
+    from gpuledger.encode import encode
     from gpuledger.plan.fit.build import fit
-    from gpuledger.plan.fit.encode import fit_as_data
 
     answer = fit(asked.model, asked.gpu, asked.setup)
     files = {}
@@ -32,7 +32,7 @@ def command(screen: Screen, asked: Asked, out: Path | None) -> int:
         from gpuledger.report.write_fit import write_fit
 
         files = {name: str(path) for name, path in write_fit(answer, out).items()}
-    screen.answer({**fit_as_data(answer), "files": files})
+    screen.answer({**encode("fit", answer), "files": files})
     if screen.talks:
         screen.show(*page(answer))
         screen.say(*(f"written: {path}" for path in files.values()))

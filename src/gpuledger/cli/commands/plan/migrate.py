@@ -51,7 +51,7 @@ def command(screen: Screen, out: Path | None, **given: Any) -> int:
 
     from gpuledger.cli.migrating import Asked, answer, told_what_fits_nowhere
     from gpuledger.cli.views.migrate import set_parts
-    from gpuledger.plan.guide.encode import set_json
+    from gpuledger.encode import encode
 
     with screen.stages() as stages:
         stages.start("planning")
@@ -61,7 +61,7 @@ def command(screen: Screen, out: Path | None, **given: Any) -> int:
         from gpuledger.report.write_migrate import write_migrate
 
         files = {name: str(path) for name, path in write_migrate(found, out).items()}
-    screen.answer({**set_json(found), "files": files})
+    screen.answer({**encode("migration", found), "files": files})
     if screen.talks:
         screen.show(*set_parts(found, screen.console().width))
         where = files.get("migrate.html", "add --out DIR")

@@ -22,7 +22,7 @@ def command(screen: Screen, asked: Asked, micro_batches: int | None, node_gbps: 
     were not used for calibration. Training: tokens (images) per second. Serving: prefill, and decode by batch size.
     """
     from gpuledger.cli.views.throughput import page
-    from gpuledger.plan.fit.encode import plain
+    from gpuledger.encode import encode
     from gpuledger.plan.speed.throughput import throughput
 
     if micro_batches is not None and micro_batches < 1:
@@ -30,6 +30,6 @@ def command(screen: Screen, asked: Asked, micro_batches: int | None, node_gbps: 
     if node_gbps is not None and not node_gbps > 0:
         raise InputError(f"--node-gbps {node_gbps:g} is not above 0", hint="give the speed of the network, such as 400")
     answer = throughput(asked.model, asked.gpu, asked.setup, micro_batches=micro_batches, node_gbps=node_gbps)
-    screen.answer(plain(answer))
+    screen.answer(encode("throughput", answer))
     if screen.talks:
         screen.show(*page(answer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,14 @@ def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit
                 f"options before {sub!r} are not its own", hint=f"write them behind: gpuledger prices {sub}"
             )
         return
-    from gpuledger.catalog.prices.encode import prices_json
     from gpuledger.catalog.prices.rows import price_rows
     from gpuledger.cli.times import today
     from gpuledger.cli.views.prices import price_list
     from gpuledger.cost.own_prices import load_own
+    from gpuledger.encode import encode
 
     found = price_rows(wanted_of(filters), today(), own=load_own(lake_dir), order=order, by=by)
-    screen.answer(prices_json(found, limit or None))
+    screen.answer(encode("prices", replace(found, rows=found.rows[: limit or None])))
     if screen.talks:
         screen.show(*price_list(found, order, limit or len(found.rows)))
 

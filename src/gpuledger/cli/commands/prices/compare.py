@@ -22,13 +22,13 @@ def command(screen: Screen, filters: dict[str, Any], lake_dir: Path) -> None:
     For one GPU: the cheapest price of each cloud, the spread, and what spot saves. Without --gpu: one row per catalog
     GPU.
     """
-    from gpuledger.catalog.prices.encode import comparison_json
     from gpuledger.catalog.prices.spread import compare_prices
     from gpuledger.cli.times import today
     from gpuledger.cli.views.prices import comparison
     from gpuledger.cost.own_prices import load_own
+    from gpuledger.encode import encode
 
     found = compare_prices(wanted_of(filters), today(), own=load_own(lake_dir))
-    screen.answer(comparison_json(found))
+    screen.answer(encode("price_comparison", found))
     if screen.talks:
         screen.show(*comparison(found))

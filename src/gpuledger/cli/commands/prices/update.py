@@ -29,9 +29,9 @@ def command(screen: Screen, file: Path | None, show: bool, remove: bool, lake_di
     """
     if (file is not None) + show + remove != 1:
         raise InputError("update takes a FILE, --list or --remove", hint="give one of the three")
-    from gpuledger.catalog.prices.encode import rate_json
     from gpuledger.cli.views.prices import own_rates
     from gpuledger.cost.own_prices import drop_rates, load_rates, own_file
+    from gpuledger.encode import encode
 
     doubted: list[str] = []
     dropped = False
@@ -40,8 +40,8 @@ def command(screen: Screen, file: Path | None, show: bool, remove: bool, lake_di
     elif remove:
         dropped = drop_rates(lake_dir)
     rates, where = load_rates(lake_dir), own_file(lake_dir)
-    told = {"rates": [rate_json(r) for r in rates], "file": str(where), "removed": dropped, "doubts": doubted}
-    screen.answer(told)
+    body = {"rates": rates, "file": where, "removed": dropped, "doubts": doubted}
+    screen.answer(encode("own_rates", body))
     if not screen.talks:
         return
     if remove:
