@@ -22,15 +22,7 @@ from gpuledger.plan.move.carry import works_together
 from gpuledger.plan.move.demand import Holding, measured
 from gpuledger.plan.move.market import Market
 from gpuledger.plan.move.moves import Claim, find_moves
-from gpuledger.plan.move.statement import (
-    WELL_OPTIMIZED,
-    HoldingPlan,
-    Kind,
-    Level,
-    MonthRange,
-    Move,
-    Outcome,
-)
+from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, Kind, Level, MonthRange, Move, Outcome
 from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
 
