@@ -103,11 +103,11 @@ def test_a_wrong_field_is_named_with_file_row_value_and_what_is_allowed(
         ("r.json", '{"price": 3}', "not a list of rates"),
         ("r.json", "[]", "no rates"),
         ("r.csv", HEAD + "\n", "no rates"),
-        ("r.csv", "gpu,usd\nl4,1\n", "'usd' is not known"),
+        ("r.csv", "gpu,usd\nl4,1\n", "'usd' is unknown"),
         ("r.csv", "gpu,usd_per_h,as_of\nl4,1,2026-01-01\n", "'price_scope' is missing"),
         ("r.csv", HEAD + "\n" + P5 + ",more\n", "more values"),
         ("r.xlsx", "x", ".xlsx"),
-        ("r.json", '[{"gpu": "l4", "usd": 1}]', "'usd' is not known"),
+        ("r.json", '[{"gpu": "l4", "usd": 1}]', "'usd' is unknown"),
     ],
 )
 def test_a_broken_file_is_refused(tmp_path: Path, name: str, text: str, told: str) -> None:

@@ -207,7 +207,7 @@ def test_what_is_not_known_is_not_scored_and_the_plan_says_so():
     # 3 of 12 zones, and so few are a point of risk of eight.
     assert found["a"].reliability_score == pytest.approx(0.4 * 3 / 12 + 0.3 * 7 / 8 + 0.3)
     assert found["a"].not_scored == ()
-    assert any("availability is not known for 1 of 2 options" in words for words in plan.assumptions)
+    assert any("availability is unknown for 1 of 2 options" in words for words in plan.assumptions)
     told = encode("migration_plan", plan)
     assert {o["id"]: o["not_scored"] for o in told["options"]} == {"a": [], "b": ["availability"]}
     assert "unknown" in {c.text for row in measures_table(plan).rows for c in row}

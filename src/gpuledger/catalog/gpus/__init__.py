@@ -127,7 +127,7 @@ def _check_names(gpu: Gpu, path: str) -> None:
 def _check_figures(gpu: Gpu, path: str) -> None:
     for field, fact in gpu.facts():
         if not (math.isfinite(fact.value) and fact.value > 0):
-            raise FactError(path, field, f"{fact.value} is not above zero", hint="leave out what is not known")
+            raise FactError(path, field, f"{fact.value} is not above zero", hint="leave out what is unknown")
         if not fact.source.strip():
             raise FactError(path, field, f"source is {fact.source!r}", hint="say where the figure comes from")
         files.check_date(fact.as_of, path, field)

@@ -102,7 +102,7 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         return stored[reference].value * _nearest_step(peak / base)
 
     def achievable_tflops(self, name: str) -> float | Unknown:
-        """The achievable figure published or measured under `name`, for example "s0" or "measured"."""
+        """The achievable figure published or measured under `name`, for example "measured"."""
         for figure in self.achievable:
             if figure.name == name:
                 return figure.tflops
@@ -139,7 +139,7 @@ class IssueMeasured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class IssueRatio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The share of its FLOPs that a tensor pipe does while its counter says active, as a range."""
+    """The share of its FLOPs that a tensor pipe does while its counter shows active, as a range."""
 
     low: float
     middle: float

@@ -28,7 +28,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Fields:
-    """The fields of one file; `names` says how files spell ours ("a|b": either), `defaults` what they omit."""
+    """The fields of one file; `names`: how files spell ours ("a|b": either), `defaults` what they omit."""
 
     path: str
     nested: str
@@ -59,30 +59,24 @@ class Fields:
     def yes(self, name: str, *, default: bool | None = None) -> bool:
         """True or false."""
         value = self._value(name, default)
-        if not isinstance(value, bool):
-            raise self._wrong(name, f"{value!r} is neither true nor false")
-        return value
+        return self._typed(name, value, isinstance(value, bool), "neither true nor false")
 
     def text(self, name: str) -> str:
         """A word."""
         value = self._value(name)
-        if not isinstance(value, str):
-            raise self._wrong(name, f"{value!r} is not a word")
-        return value
+        return self._typed(name, value, isinstance(value, str), "not a word")
 
     def numbers(self, name: str, default: list[int] | None = None) -> tuple[int, ...]:
         """A list of whole numbers."""
         value = self._value(name, default)
-        if not isinstance(value, list) or not all(isinstance(v, int) for v in value):
-            raise self._wrong(name, f"{value!r} is not a list of whole numbers")
-        return tuple(value)
+        listed = isinstance(value, list) and all(isinstance(v, int) for v in value)
+        return tuple(self._typed(name, value, listed, "not a list of whole numbers"))
 
     def words(self, name: str) -> tuple[str, ...]:
         """A list of words; an empty one where there is none."""
         value = self._value(name, [])
-        if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-            raise self._wrong(name, f"{value!r} is not a list of words")
-        return tuple(value)
+        listed = isinstance(value, list) and all(isinstance(v, str) for v in value)
+        return tuple(self._typed(name, value, listed, "not a list of words"))
 
     def classes(self) -> int:
         """How many classes a picture may be of: 0 where the file names none, a model without a head."""
@@ -94,6 +88,11 @@ class Fields:
         value = default if value is None else value
         if value is None:
             raise self._wrong(name, "is missing")
+        return value
+
+    def _typed(self, name: str, value: Any, right: bool, problem: str) -> Any:
+        if not right:
+            raise self._wrong(name, f"{value!r} is {problem}")
         return value
 
     def _given(self, name: str) -> Any:

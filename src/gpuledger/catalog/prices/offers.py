@@ -238,7 +238,7 @@ def _gpus(row: dict[str, str]) -> tuple[Decimal, tuple[str, ...]]:
 
 
 def _hosts(row: dict[str, str]) -> tuple[str, ...]:
-    """The host VMs an accelerator comes with; one nameless host where the price is whole or the host is not known."""
+    """The host VMs an accelerator comes with; one nameless host where the price is whole or the host is unknown."""
     if row["price_scope"] == "whole_instance":
         return ("",)
     return facts().gcp_hosts.get(row["accelerator"], {}).get(row["accelerator_count"], ("",))
@@ -260,7 +260,7 @@ def _whole(row: dict[str, str], host: str, purchase: Purchase, price: Decimal) -
         return price
     what = f"{row['accelerator_count']} x {row['accelerator']} in {row['zone']}"
     if not host:
-        return Unknown(f"{row['cloud']} sells {what} apart from its host VM, and the host's price is not known")
+        return Unknown(f"{row['cloud']} sells {what} apart from its host VM, and the host's price is unknown")
     extra = _host_prices().get((host, row["zone"]), {}).get(purchase)
     if not extra:
         return Unknown(f"the price list has no {purchase.replace('_', '-')} price for the host {host} of {what}")

@@ -147,11 +147,11 @@ def _check_names(path: Path, where: str, names: Sequence[str] | Mapping[str, Any
         if name not in COLUMNS:
             close = nearest(name, COLUMNS, limit=1)
             hint = f"did you mean {close[0]}?" if close else f"use these: {', '.join(COLUMNS)}"
-            raise FactError(path, where, f"column {name!r} is not known", hint=hint)
+            raise FactError(path, where, f"column {name!r} is unknown", hint=hint)
 
 
 class _Row:
-    """Reads the fields of one rate, and says where it is wrong."""
+    """Reads the fields of one rate; an error names the place."""
 
     def __init__(self, path: str, where: str, values: Mapping[str, str], today: dt.date) -> None:
         self.path, self.where, self.values, self.today = path, where, values, today

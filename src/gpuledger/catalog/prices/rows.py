@@ -1,7 +1,7 @@
 """Which prices match what was asked for, and which of them is lowest: per GPU, instance, TFLOPS or GB?
 
 A row is one instance type under one purchase option, at the cheapest of the places it is offered in (or place by
-place). It always carries the price of one GPU and of the whole instance, and says which of the two was published.
+place). It always carries the price of one GPU and of the whole instance, and which of the two was published.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _gpu(offer: Offer) -> Gpu | Unknown:
 
 
 def _memory_gb(offer: Offer) -> float | Unknown:
-    """Of one GPU: by the catalog, else as the list says."""
+    """Memory of one GPU: by the catalog, else by the price list."""
     gpu = _gpu(offer)
     if isinstance(gpu, Gpu):
         return gpu.memory_bytes.value / 1e9
@@ -220,7 +220,7 @@ def _over(price: Decimal | Unknown, amount: float | Unknown) -> Decimal | Unknow
 
 
 def _lowest_first(row: PriceRow, order: Order) -> tuple[bool, bool, Decimal, bool, str, str, Decimal, str, str, str]:
-    """Prices first, then what is set apart (bids, fractions of a GPU), then what is not known."""
+    """Prices first, then what is set apart (bids, fractions of a GPU), then what is unknown."""
     figure = getattr(row, f"usd_per_{order}_h")
     unknown = isinstance(figure, Unknown)
     rest = (row.cloud, row.instance, row.gpus, row.region, row.zone, row.purchase)

@@ -107,7 +107,7 @@ class PriceComparison:
 def compare_prices(
     wanted: Wanted, today: dt.date, *, own: Sequence[Offer] = (), listed: Iterable[Offer] | None = None
 ) -> PriceComparison:
-    """The offers that match, GPU by GPU. Offers whose GPU is not known, bids and fractions are left out and counted."""
+    """The offers that match, GPU by GPU. Offers whose GPU is unknown, bids and fractions are left out and counted."""
     found, _, _ = matching(wanted, own, listed)
     used = [o for o in found if isinstance(o.gpu, str) and not o.apart and not isinstance(o.usd_per_h, Unknown)]
     used.sort(key=lambda o: str(o.gpu))
@@ -120,7 +120,7 @@ def _left_out(found: Sequence[Offer]) -> tuple[tuple[str, int], ...]:
     for offer in found:
         why = offer.gpu.why if isinstance(offer.gpu, Unknown) else offer.apart
         if not why and isinstance(offer.usd_per_h, Unknown):
-            why = "the whole price is not known: the accelerator is sold apart from its host"
+            why = "the whole price is unknown: the accelerator is sold apart from its host"
         if why:
             reasons[why] = reasons.get(why, 0) + 1
     return tuple(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))

@@ -39,7 +39,7 @@ class Fit:
     not_known: dict[str, str]
     assumptions: tuple[str, ...]
     remedies: tuple[Remedy, ...]
-    nowhere: str  # why there is no remedy, where it does not fit and there is none
+    nowhere: str  # why nothing makes it fit, where it does not
 
     def as_json(self) -> dict[str, object]:
         """Parts that are unknown stand among the others."""

@@ -1,4 +1,4 @@
-"""By which judgements are options weighed, and where do they come from?"""
+"""By which judgments are options weighed, and where do they come from?"""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Efforts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Guideline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule of the guide in words."""
+    """A guideline in words."""
 
     words: str
 
@@ -95,5 +95,5 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def migrate_facts() -> Facts:
-    """The shipped judgements."""
+    """The shipped judgments."""
     return load_toml(data_dir("gpuledger.plan", "data", "migrate.toml"), Facts)

@@ -86,7 +86,7 @@ def _on(job: Job, candidate: Candidate) -> Sharing | None:
     several = f"{jobs} of them fit on one GPU, if together they are not busier than it" if jobs > 1 else "no other fits"
     size = f"one such server needs {need / 1e9:.1f} of {room / 1e9:.1f} GB on {gpu.name}, one request at a time"
     name: str | Unknown
-    cut_usd: Decimal | Unknown = Unknown("there is no such slice")
+    cut_usd: Decimal | Unknown = Unknown("no slice of it would do")
     if isinstance(cut, Unknown):
         name, mig = cut, f"MIG: {cut.why}"
     else:

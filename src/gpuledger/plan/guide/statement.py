@@ -15,12 +15,12 @@ from gpuledger.units import Unknown
 Purchase = Literal["on-demand", "spot"]
 Level = Literal["low", "medium", "high"]
 CANNOT_FIT = "CANNOT FIT MODEL"
+_NOT_COUNTED = Unknown("it was not asked for")
 
 
 @dataclass(frozen=True)
 class Job:
-    """What runs: the model, its purpose and precision, hours per month; `busy_ratio`: share of the present capacity
-    in use, where it was measured."""
+    """What runs. `busy_ratio`: the share of the present capacity in use, where it was measured."""
 
     workload: WorkloadType
     model: Model
@@ -51,16 +51,10 @@ class Job:
 
     def as_json(self) -> dict[str, Any]:
         """The model by its name; text that was not given as null."""
-        texts = ("workload_id", "name", "description", "expected_outcome", "size", "precision", "use_case", "priority")
-        kept = ("tags", "monthly_h", "spot_asked", "spot_suitable", "busy_ratio")
-        return {
-            **{name: getattr(self, name) or None for name in texts},
-            **{name: getattr(self, name) for name in kept},
-            "method": self.method if self.workload is WorkloadType.FINE_TUNING else None,
-            "workload_type": self.workload,
-            "model": self.model.name,
-            "params_total": self.model.params_total,
-        }
+        made = {name: None if value == "" else value for name, value in vars(self).items() if name != "workload"}
+        method = self.method if self.workload is WorkloadType.FINE_TUNING else None
+        model = {"model": self.model.name, "params_total": self.model.params_total}
+        return made | model | {"workload_type": self.workload, "method": method}
 
 
 @dataclass(frozen=True)
@@ -160,8 +154,8 @@ class Misfit:
     kind: str
     why: str
     remedies: tuple[str, ...]
-    per_gpu_bytes: int | Unknown = Unknown("it was not asked for")  # noqa: RUF009  (frozen, so one for all is safe)
-    capacity_bytes: int | Unknown = Unknown("it was not asked for")  # noqa: RUF009
+    per_gpu_bytes: int | Unknown = _NOT_COUNTED
+    capacity_bytes: int | Unknown = _NOT_COUNTED
 
 
 @dataclass(frozen=True)
@@ -247,7 +241,7 @@ class RuleOfThumb:
 
 @dataclass(frozen=True)
 class Sharing:
-    """What else one GPU could hold: copies of a small job, or a slice of the board for one."""
+    """What else one GPU could hold: copies of a small job, or a slice for one."""
 
     on: str
     jobs_per_gpu: int
@@ -269,9 +263,8 @@ class Current(_OfCandidate):
     @property
     def rate(self) -> Rate | Unknown:
         """How fast it is; unknown where it does not fit."""
-        if isinstance(self.placement, Misfit):
-            return Unknown(f"the present setup cannot run it: {self.placement.why}")
-        return self.placement.rate
+        placed = self.placement
+        return Unknown(f"the present setup cannot run it: {placed.why}") if isinstance(placed, Misfit) else placed.rate
 
     def as_json(self) -> dict[str, Any]:
         """With the fields of its candidate, and whether it fits."""
@@ -304,8 +297,5 @@ class MigrationPlan:
 
     def as_json(self) -> dict[str, Any]:
         """The best options by their ids: each is among the options."""
-        ids = {name: option and option.candidate.id for name, option in vars(self).items() if name in _BY_ID}
+        ids = {name: o and o.candidate.id for name, o in (("cheapest", self.cheapest), ("fastest", self.fastest))}
         return {**vars(self), **ids, "runners_up": [option.candidate.id for option in self.runners_up]}
-
-
-_BY_ID = ("cheapest", "fastest")

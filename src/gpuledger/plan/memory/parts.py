@@ -20,14 +20,14 @@ UNITS_GATHERED = 2
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of the fullest GPU by part; a part that is not known is named with the reason and adds nothing."""
+    """Bytes of the fullest GPU by part; an unknown part is named with the reason and adds nothing."""
 
     parts: dict[str, int]
     not_known: dict[str, str]
 
     @property
     def total_bytes(self) -> int:
-        """The sum of the parts: a lower bound where some part is not known."""
+        """The sum of the parts: a lower bound where some part is unknown."""
         return sum(self.parts.values())
 
 
@@ -118,7 +118,7 @@ def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict
     # No more can be gathered than what the GPU does not hold already.
     if setup.zero >= 2 and setup.data > 1:
         if states.unit_weights is None or states.unit_gradients is None:
-            missing["gathered"] = f"the pieces {model.name} is gathered in are not known: it has no equal layers"
+            missing["gathered"] = f"the pieces {model.name} is gathered in are unknown: it has no equal layers"
         else:
             parts["gathered"] = min(states.unit_weights, states.weights - weights)
             parts["gathered"] += min(states.unit_gradients, states.gradients - gradients)

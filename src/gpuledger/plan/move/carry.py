@@ -107,7 +107,7 @@ def other_gpu(
 
 
 def pipes_filled(load: Load, other: Gpu) -> tuple[Filled, ...]:
-    """How full each pipe the load uses would be on another GPU, the fullest first; empty where that is not known."""
+    """How full each pipe the load uses would be on another GPU, the fullest first; empty where that is unknown."""
     found = () if isinstance(load.needs, Unknown) else filled(load.needs, other)
     return () if isinstance(found, Unknown) else found
 
@@ -120,7 +120,7 @@ def _refuses(load: Load, other: Gpu, limits: Limits) -> Iterator[Misfit]:
     """What rules the other GPU out whatever its speed, the plainest reason first."""
     gpu, needs = load.gpu, load.needs
     if isinstance(gpu, Unknown):
-        yield Misfit("not known", gpu.why, "add the GPU to the catalog")
+        yield Misfit("unknown GPU", gpu.why, "add the GPU to the catalog")
     elif other.vendor != gpu.vendor:
         yield Misfit("vendor", f"{other.vendor} instead of {gpu.vendor}", "port and test the job there first")
     if load.sliced:

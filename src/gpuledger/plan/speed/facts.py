@@ -15,8 +15,8 @@ Ratio = Annotated[float, msgspec.Meta(gt=0, le=1)]
 AtLeastZero = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Predicted over measured tokens a second, of rows that calibrated nothing."""
+class ErrorSpread(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Predicted over measured tokens per second, of rows that were not used for calibration."""
 
     of: str
     rows: int
@@ -25,11 +25,19 @@ class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     p90: float
 
     def range_of(self, predicted: float) -> tuple[float, float]:
-        """What was measured where so much was predicted: low and high, eight times of ten."""
+        """The range that was measured for a prediction, eight times out of ten."""
         return predicted / self.p90, predicted / self.p10
 
 
-class Decode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _Calibrated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    source: str
+    as_of: str
+    calibrated_on: str
+    held_out: str
+    errors: tuple[ErrorSpread, ...]
+
+
+class Decode(_Calibrated, frozen=True, kw_only=True):
     """What a decoding step loses."""
 
     memory_ratio: Ratio
@@ -41,25 +49,15 @@ class Decode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     per_collective_s: AtLeastZero
     per_sequence_s: AtLeastZero
     per_step_s: AtLeastZero
-    source: str
-    as_of: str
-    calibrated_on: str
-    held_out: str
-    errors: tuple[Spread, ...]
 
 
-class Products(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Products(_Calibrated, frozen=True, kw_only=True):
     """What training or reading prompts loses: products below the peak, other traffic, launching a layer's kernels."""
 
     compute_ratio: Ratio
     memory_ratio: Ratio
     traffic_per_kept: AtLeastZero
     per_layer_s: AtLeastZero
-    source: str
-    as_of: str
-    calibrated_on: str
-    held_out: str
-    errors: tuple[Spread, ...]
 
 
 class Factors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -77,7 +75,7 @@ def factors() -> Factors:
     return load_toml(data_dir("gpuledger.plan", "data", "efficiency_factors.toml"), Factors)
 
 
-def spread(errors: tuple[Spread, ...], *names: str) -> Spread:
+def spread(errors: tuple[ErrorSpread, ...], *names: str) -> ErrorSpread:
     """The first of these groups there is; the last name must be there."""
     by_name = {error.of: error for error in errors}
     return next(by_name[name] for name in names if name in by_name)
@@ -108,7 +106,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 @dataclass(frozen=True)
 class Way:
-    """The way between the GPUs of a group: bytes a second in one direction that a collective reaches."""
+    """The way between the GPUs of a group: bytes per second that a collective reaches in one direction."""
 
     words: str
     bytes_per_s: float
@@ -125,7 +123,7 @@ def gpus_per_node() -> int:
 
 
 def way(gpu: Gpu, group: int, *, across: bool = False, in_node: int = 1, node_gbps: float | None = None) -> Way:
-    """The way within a group of so many GPUs; `across` where it spans nodes, with `in_node` members in each.
+    """The way within a group of GPUs; `across` where it spans nodes, with `in_node` members in each.
 
     A ring enters and leaves a node once: members in one node share the bytes among their network adapters, and are
     then held up by the links within the node at most.
@@ -138,8 +136,8 @@ def way(gpu: Gpu, group: int, *, across: bool = False, in_node: int = 1, node_gb
 
 
 def network(node_gbps: float | None = None) -> str:
-    """What is between nodes, in words."""
-    return f"the network, {_node_bytes_per_s(node_gbps) / GIGABIT:g} Gb/s a GPU" + ("" if node_gbps else " assumed")
+    """The network between nodes, in words."""
+    return f"the network, {_node_bytes_per_s(node_gbps) / GIGABIT:g} Gb/s per GPU" + ("" if node_gbps else " assumed")
 
 
 def _node_bytes_per_s(node_gbps: float | None) -> float:

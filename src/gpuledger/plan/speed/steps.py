@@ -193,7 +193,7 @@ def _length(model: Model, setup: Setup) -> int | None:
 
 
 def _tensor_link(model: Model, gpu: Gpu, setup: Setup) -> float:
-    """The all-reduces of a tensor parallel group: two a layer forward, two backward, two more when recomputed."""
+    """The all-reduces of a tensor parallel group: two per layer forward, two backward, two more when recomputed."""
     shape = model.shape
     if setup.tensor == 1 or isinstance(shape, CnnShape) or not isinstance(shape, TransformerShape | VitShape):
         return 0.0
