@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -107,24 +108,22 @@ def check(setup: Setup, model: Model, gpu: Gpu) -> None:
 
 def split_problem(model: Model, tensor: int) -> str | None:
     """Why this model cannot be split into this number of tensor parallel parts, if it cannot."""
-    shape = model.shape
-    if tensor == 1:
-        return None
+    return next(_split_problems(model, tensor), None) if tensor > 1 else None
+
+
+def _split_problems(model: Model, tensor: int) -> Iterator[str]:
+    shape, name = model.shape, model.name
     if not isinstance(shape, TransformerShape | VitShape):
-        return f"tensor={tensor}: {model.name} has no attention heads to split"
+        yield f"tensor={tensor}: {name} has no attention heads to split"
+        return
     if shape.heads % tensor:
-        return f"tensor={tensor} does not divide the {shape.heads} heads of {model.name}"
+        yield f"tensor={tensor} does not divide the {shape.heads} heads of {name}"
     if shape.mlp_hidden % tensor:
-        return f"tensor={tensor} does not divide the MLP width {shape.mlp_hidden} of {model.name}"
-    return _decoder_split_problem(model.name, shape, tensor) if isinstance(shape, TransformerShape) else None
-
-
-def _decoder_split_problem(name: str, shape: TransformerShape, tensor: int) -> str | None:
-    if shape.kv_heads % tensor and tensor % shape.kv_heads:
-        return f"tensor={tensor} neither divides the {shape.kv_heads} key-value heads of {name} nor repeats them"
-    if shape.experts % tensor and shape.expert_hidden % tensor:
-        return f"tensor={tensor} divides neither the {shape.experts} experts of {name} nor their width"
-    return None
+        yield f"tensor={tensor} does not divide the MLP width {shape.mlp_hidden} of {name}"
+    if isinstance(shape, TransformerShape) and shape.kv_heads % tensor and tensor % shape.kv_heads:
+        yield f"tensor={tensor} neither divides the {shape.kv_heads} key-value heads of {name} nor repeats them"
+    if isinstance(shape, TransformerShape) and shape.experts % tensor and shape.expert_hidden % tensor:
+        yield f"tensor={tensor} divides neither the {shape.experts} experts of {name} nor their width"
 
 
 def _check_counts(setup: Setup) -> None:

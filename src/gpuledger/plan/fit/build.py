@@ -12,9 +12,12 @@ from gpuledger.catalog.models import DiffusionShape, Model, TransformerShape
 from gpuledger.errors import InputError
 from gpuledger.plan.fit.changes import Case, Change, changes
 from gpuledger.plan.memory.facts import capacity, get_optimizer, get_precision, get_scheme, kept, overheads
-from gpuledger.plan.memory.parts import Memory, memory
+from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
 from gpuledger.units import Unknown
+
+MOST_REMEDIES = 6
+MOST_CHANGES = 3
 
 
 @dataclass(frozen=True)
@@ -119,10 +122,8 @@ def _training(model: Model, setup: Setup) -> list[str]:
     if setup.lora_rank:
         base = f"over frozen {setup.frozen_precision or setup.precision} weights"
         found.append(f"LoRA of rank {setup.lora_rank} on attention and dense MLPs, {base}")
-    if isinstance(model.shape, TransformerShape):
-        found.append(f"sequence {setup.sequence}, micro-batch {setup.micro_batch}")
-    else:
-        found.append(f"micro-batch {setup.micro_batch}")
+    length = f"sequence {setup.sequence}, " if isinstance(model.shape, TransformerShape) else ""
+    found.append(f"{length}micro-batch {setup.micro_batch}")
     if isinstance(model.shape, DiffusionShape):
         found.append("the denoiser is trained; encoders and decoder stay frozen in memory")
     found.append("recomputation: only each layer's input is kept" if setup.recompute else "no recomputation")
@@ -149,10 +150,6 @@ def _serving(model: Model, setup: Setup) -> list[str]:
     else:
         found.append(f"batch {setup.batch} per copy")
     return found
-
-
-MOST_REMEDIES = 6
-MOST_CHANGES = 3
 
 
 @dataclass(frozen=True)
@@ -220,26 +217,16 @@ def _effort(kinds: dict[str, list[Change]], names: tuple[str, ...], at: tuple[in
     return round(sum(kinds[name][level].effort for name, level in zip(names, at, strict=True)), 6)
 
 
-def _alter(case: Case, chosen: tuple[Change, ...]) -> Case:
-    # More GPUs first: a split is then checked against them.
-    for change in sorted(chosen, key=lambda change: change.kind != "count"):
-        case = change.alter(case)
-    return case
-
-
-def _need(model: Model, case: Case) -> Memory | None:
-    """What the case needs, or None where it cannot be run at all."""
+def _tried(model: Model, case: Case, chosen: tuple[Change, ...]) -> Remedy | None:
+    changed = case
+    for change in sorted(chosen, key=lambda change: change.kind != "count"):  # more GPUs first: a split needs them
+        changed = change.alter(changed)
     try:
-        check(case.setup, model, case.gpu)
+        check(changed.setup, model, changed.gpu)
     except InputError:
         return None
-    return memory(model, case.setup)
-
-
-def _tried(model: Model, case: Case, chosen: tuple[Change, ...]) -> Remedy | None:
-    changed = _alter(case, chosen)
-    need, room = _need(model, changed), capacity(changed.gpu)[0]
-    if need is None or need.total_bytes > room:
+    need, room = memory(model, changed.setup), capacity(changed.gpu)[0]
+    if need.total_bytes > room:
         return None
     return Remedy(
         changes=tuple(change.words for change in chosen),

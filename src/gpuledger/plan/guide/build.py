@@ -137,21 +137,7 @@ def _consider(job: Job, candidate: Candidate, now: Current, terms: Terms, placin
     hours = job.monthly_h if job.serves or isinstance(speed, Unknown) else job.monthly_h / _exact(speed)
     if slow := too_slow(job, candidate, hours, speed):
         return slow
-    return _option(job, candidate, placed, placed.rate, now, terms, speed, hours)
-
-
-def _option(
-    job: Job,
-    candidate: Candidate,
-    placed: Placement,
-    rate: Rate,
-    now: Current,
-    terms: Terms,
-    speed: float | Unknown,
-    hours: Decimal,
-) -> Option:
-    usd = candidate.usd_per_h
-    assert isinstance(usd, Decimal)
+    usd, rate = candidate.usd_per_h, placed.rate
     monthly = usd * hours
     low, high = _range(candidate, monthly, rate, fixed_hours=job.serves or isinstance(speed, Unknown))
     verdicts = guidelines(job, candidate, terms.preferred)
@@ -168,15 +154,9 @@ def _option(
         saving_usd=saving,
         saving_pct=_pct(saving, now.monthly_usd),
         speed_ratio=speed,
-        other_purchase_usd=Unknown("no offer of the other kind is listed"),
         risk=risk(job, candidate, placed, verdicts, speed),
         effort=effort(now.candidate, candidate),
         guidelines=verdicts,
-        measures={},
-        cost_score=0.0,
-        performance_score=0.0,
-        reliability_score=0.0,
-        score=0.0,
     )
 
 

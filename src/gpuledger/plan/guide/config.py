@@ -40,6 +40,11 @@ SECTIONS: dict[str, dict[str, Any]] = {
         "workload_set_purposes": schema.SetPurpose,
     },
 }
+# The field of the configuration where a section is not called the same.
+_FIELDS = {
+    "gpu_instances": "instances", "model_sizes": "sizes", "workload_types": "kinds", "workload_sets": "sets",
+    "workload_set_purposes": "purposes",
+}  # fmt: skip
 NOTES = ("about", "illustrative")
 SCRIPTS = ("gpu_migration_analyzer.py", "config_viewer.py")
 _JSON5_FAULT = re.compile(r"<string>:(\d+) (.*) at column (\d+)")
@@ -221,22 +226,9 @@ def _over(shipped: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _config(reading: _Reading, folder: Path | str | None) -> Config:
-    made = reading.made
-    return Config(
-        where="the shipped reference configuration" if folder is None else str(folder),
-        illustrative=reading.illustrative,
-        instances=made["gpu_instances"],
-        sizes=made["model_sizes"],
-        precisions=made["precisions"],
-        kinds=made["workload_types"],
-        priorities=made["priorities"],
-        use_cases=made["use_cases"],
-        workloads=made["workloads"],
-        sets=made["workload_sets"],
-        purposes=made["workload_set_purposes"],
-        files=dict(reading.files),
-        notes=tuple(reading.notes),
-    )
+    where = "the shipped reference configuration" if folder is None else str(folder)
+    made = {_FIELDS.get(section, section): entries for section, entries in reading.made.items()}
+    return Config(where, reading.illustrative, **made, files=dict(reading.files), notes=tuple(reading.notes))
 
 
 def init_config(folder: Path, *, scripts: bool = False, force: bool = False) -> list[Path]:

@@ -75,12 +75,6 @@ class Efforts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: dict[str, Step]
 
 
-class Guideline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A guideline in words."""
-
-    words: str
-
-
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
@@ -90,7 +84,7 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits
     risks: Risks
     efforts: Efforts
-    guidelines: dict[str, Guideline]
+    guidelines: dict[str, str]
 
 
 @cache

@@ -157,6 +157,4 @@ def guidelines(job: Job, candidate: Candidate, preferred: Collection[str]) -> tu
         "spot_training": (candidate.purchase == "spot", job.spot_suitable),
         "family": (key is not None and bool(preferred), key in preferred),
     }
-    return tuple(
-        Verdict(rule, facts.guidelines[rule].words, kept) for rule, (applies, kept) in rules.items() if applies
-    )
+    return tuple(Verdict(rule, facts.guidelines[rule], kept) for rule, (applies, kept) in rules.items() if applies)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -96,8 +96,7 @@ class Candidate:
 
     def as_json(self) -> dict[str, Any]:
         """The GPU by its key."""
-        gpu = self.gpu if isinstance(self.gpu, Unknown) else self.gpu.key
-        return {**vars(self), "gpu": gpu, "nodes": self.nodes, "words": self.name}
+        return {**vars(self), "gpu": getattr(self.gpu, "key", self.gpu), "nodes": self.nodes, "words": self.name}
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Judged:
-    """A level with the reasons that lead to it."""
+    """A level with its reasons."""
 
     level: Level
     amount: float
@@ -191,15 +190,15 @@ class Option(_OfCandidate):
     saving_usd: Decimal | Unknown
     saving_pct: float | Unknown
     speed_ratio: float | Unknown
-    other_purchase_usd: Decimal | Unknown
     risk: Judged
     effort: Judged
     guidelines: tuple[Verdict, ...]
-    measures: Mapping[str, float]
-    cost_score: float | Unknown
-    performance_score: float | Unknown
-    reliability_score: float | Unknown
-    score: float
+    other_purchase_usd: Decimal | Unknown = _NOT_COUNTED
+    measures: Mapping[str, float] = field(default_factory=dict)
+    cost_score: float | Unknown = _NOT_COUNTED
+    performance_score: float | Unknown = _NOT_COUNTED
+    reliability_score: float | Unknown = _NOT_COUNTED
+    score: float = 0.0
     not_scored: tuple[str, ...] = ()
 
 

@@ -26,8 +26,9 @@ def recommendation(plan: MigrationPlan) -> str:
     """The answer in one or two sentences."""
     chosen = plan.chosen
     if chosen is None:
-        remedy = _first_remedy(plan)
-        return f"No option can run this. {remedy}" if remedy else "No option can run this."
+        first = next((r for r in plan.refused if r.remedies), None)
+        remedy = f" {first.why}. What would help: {first.remedies[0]}." if first else ""
+        return f"No option can run this.{remedy}"
     if chosen.current:
         return _stay(plan, chosen)
     now = plan.current.monthly_usd
@@ -71,13 +72,6 @@ def _speed(plan: MigrationPlan, option: Option) -> str:
     if ratio >= 1 or plan.job.busy_ratio is not None:
         return f"{ratio:.2f} x the speed"
     return f"{ratio:.2f} x the speed: it holds the load if the present setup is at most {100 * ratio:.0f} % busy"
-
-
-def _first_remedy(plan: MigrationPlan) -> str:
-    for refused in plan.refused:
-        if refused.remedies:
-            return f"{refused.why}. What would help: {refused.remedies[0]}."
-    return ""
 
 
 def warnings(plan: MigrationPlan) -> tuple[str, ...]:

@@ -14,6 +14,9 @@ from gpuledger.units import Unknown
 
 # Embeddings, norms and routers are left in 16 bits where the matrices are quantized.
 LEAST_REST_BITS = 16.0
+# A quantized model still computes in 16 bits.
+LEAST_WORK_BITS = 16.0
+FP32_BYTES = 4
 # FSDP gathers the next unit while one computes.
 UNITS_GATHERED = 2
 
@@ -64,11 +67,8 @@ class ModelStates:
 
 def model_states(setup: Setup, own: Held) -> ModelStates:
     """What training holds for its parameters on one GPU of an unsharded run."""
-    precision, scheme, optimizer = (
-        get_precision(setup.precision),
-        get_scheme(setup.scheme),
-        get_optimizer(setup.optimizer),
-    )
+    precision, scheme = get_precision(setup.precision), get_scheme(setup.scheme)
+    optimizer = get_optimizer(setup.optimizer)
     work = get_precision(precision.train_as).bits
     bits = {"work": work, "fp32": FP32_BITS, "none": 0.0}
     masters = bits[scheme.master] if work < FP32_BITS else 0.0  # fp32 weights are their own master
@@ -147,11 +147,6 @@ def _shard(whole: int, among: int) -> int:
     return -(-whole // among)
 
 
-FP32_BYTES = 4
-# A quantized model still computes in 16 bits.
-LEAST_WORK_BITS = 16.0
-
-
 def cache_numbers_per_token(shape: TransformerShape, tensor: int) -> int:
     """Numbers one layer keeps of one token on one GPU; a latent is kept whole on each."""
     if shape.mla is not None:
@@ -172,11 +167,6 @@ def cache_bytes(model: Model, setup: Setup, stage: Stage) -> int:
     return ceil(numbers * get_precision(setup.cache_precision).bits / 8)
 
 
-def tokens_in_flight(setup: Setup) -> int:
-    """Tokens one forward pass reads at most: a long prompt comes in pieces, every sequence adds one when decoding."""
-    return max(min(int(overheads().prefill_chunk_tokens.value), setup.batch * setup.context), setup.batch)
-
-
 def working_bytes(model: Model, setup: Setup, stage: Stage) -> int | Unknown:
     """What one forward pass holds: the widest layer of the tokens in flight, and the logits of each sequence."""
     shape = model.shape
@@ -188,7 +178,9 @@ def working_bytes(model: Model, setup: Setup, stage: Stage) -> int | Unknown:
         return Unknown(f"no closed form for what a forward pass of {model.name} holds")
     per_token = work * _widest(shape) / setup.tensor + (2 * work + FP32_BYTES) * shape.hidden
     logits = setup.batch * -(-shape.vocab // setup.tensor) * (work + FP32_BYTES) if stage.last else 0
-    return ceil(tokens_in_flight(setup) * per_token + logits)
+    # A long prompt comes in pieces; every sequence adds one token when decoding.
+    tokens = max(min(int(overheads().prefill_chunk_tokens.value), setup.batch * setup.context), setup.batch)
+    return ceil(tokens * per_token + logits)
 
 
 def _widest(s: TransformerShape) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuledger.catalog.models import CnnShape, DiffusionShape, Model, TransformerShape, VitShape
+from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import attention_matrix_params, component_params, params_by_part
 
-# Parts that stay in 16 bits when the matrices are quantized: GPTQ, AWQ, bitsandbytes and fp8 checkpoints leave them.
 DENOISER = "denoiser"
 
 
@@ -75,13 +74,9 @@ def held(model: Model, stage: Stage, tensor: int) -> Held:
         parts = params_by_part(shape)
         rest = parts["norms"]
         return Held(model.params_total - rest, rest, 0, None, 0, None)
-    trained = _denoiser(shape)
+    # Only the denoiser of a pipeline is trained; text encoders and the image decoder stay as they are.
+    trained = component_params(shape, DENOISER) or sum(round(part.params.value) for part in shape.components)
     return Held(trained, 0, model.params_total - trained, None, 0, None)
-
-
-def _denoiser(shape: DiffusionShape) -> int:
-    """What is trained of a pipeline: the denoiser; text encoders and the image decoder stay as they are."""
-    return component_params(shape, DENOISER) or sum(round(part.params.value) for part in shape.components)
 
 
 def _split(params: int, tensor: int) -> int:

@@ -45,14 +45,11 @@ def same_gpu(load: Load, limits: Limits) -> Parcel | Misfit:
         return Misfit("not measured", load.memory_max_bytes.why, "record framebuffer memory (DCGM_FI_DEV_FB_USED)")
     if not load.busy_known:
         return NOT_BUSY
-    room = _memory_bytes(load) * (1 - limits.smaller.memory_margin_ratio)
+    card = 1.0 if isinstance(load.gpu, Unknown) else load.gpu.memory_bytes.value
+    room = card * (1 - limits.smaller.memory_margin_ratio)
     memory = load.memory_max_bytes / room
     alone = works_together(load, limits) or load.sliced or memory > 1
     return Parcel(min(memory, 1.0), min(load.busy_hours_ratio, 1.0), alone)
-
-
-def _memory_bytes(load: Load) -> float:
-    return 1.0 if isinstance(load.gpu, Unknown) else load.gpu.memory_bytes.value
 
 
 def slice_for(load: Load, limits: Limits, full_ratio: float) -> Slice | Misfit:

@@ -11,6 +11,7 @@ import msgspec
 from gpuledger.catalog.files import Fact, data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu
 
+GIGABIT = 1e9 / 8
 Ratio = Annotated[float, msgspec.Meta(gt=0, le=1)]
 AtLeastZero = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -79,9 +80,6 @@ def spread(errors: tuple[ErrorSpread, ...], *names: str) -> ErrorSpread:
     """The first of these groups there is; the last name must be there."""
     by_name = {error.of: error for error in errors}
     return next(by_name[name] for name in names if name in by_name)
-
-
-GIGABIT = 1e9 / 8
 
 
 class LinkKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -27,6 +27,10 @@ TERA = 1e12
 COLLECTIVES_PER_LAYER = 2
 # Weights stored narrower than the GPU computes in are widened: the product runs at the 16-bit peak.
 WIDENED = "bf16"
+# Weights, gradients and states are read, and all but the gradients written back.
+STATE_PASSES = 2
+# Training makes three products for each one forward, four with recomputation.
+PASSES, PASSES_RECOMPUTED = 3, 4
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,9 @@ def step_load(model: Model, gpu: Gpu, setup: Setup, context: float) -> StepLoad 
     seen = shape.full_layers * context + shape.sliding_layers * min(context, shape.sliding_window or context)
     cache = setup.batch * seen * cache_numbers_per_token(shape, setup.tensor)
     products = 2 * active_params(shape) * setup.batch / setup.tensor
-    pairs = 2 * setup.batch * seen * shape.heads * _score_width(shape) / setup.tensor
+    # Multiply-adds of a head per token it looks at: query x key, weight x value; or the latent itself.
+    score = 2 * (shape.mla.kv_lora_rank if shape.mla else shape.head_dim) + (shape.mla.qk_rope_dim if shape.mla else 0)
+    pairs = 2 * setup.batch * seen * shape.heads * score / setup.tensor
     return StepLoad(
         weights_s=read / bandwidth,
         experts_s=experts_touched(shape, setup.batch) * experts * bits / 8 / bandwidth,
@@ -92,19 +98,6 @@ def step_load(model: Model, gpu: Gpu, setup: Setup, context: float) -> StepLoad 
         collective_bytes=2.0 * setup.batch * shape.hidden,
         sequences=setup.batch,
     )
-
-
-def _score_width(shape: TransformerShape) -> int:
-    """Multiply-adds of a head for each token it looks at: query x key, and weight x value."""
-    if shape.mla is None:
-        return 2 * shape.head_dim
-    return 2 * shape.mla.kv_lora_rank + shape.mla.qk_rope_dim  # the latent itself is attended to
-
-
-# Weights, gradients and states are read, and all but the gradients written back.
-STATE_PASSES = 2
-# Training makes three products for each one forward, four with recomputation.
-PASSES, PASSES_RECOMPUTED = 3, 4
 
 
 @dataclass(frozen=True)

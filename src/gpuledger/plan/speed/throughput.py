@@ -73,16 +73,17 @@ def throughput(
 ) -> Throughput:
     """Rates of a setup, whether it fits or not."""
     check(setup, model, gpu)
+    differs = [f"{model.name}: {model.differs}"] if model.differs else []
     if setup.mode == "train":
         many = micro_batches or max(MICRO_BATCHES, STAGE_FILLS * setup.pipeline if setup.pipeline > 1 else 0)
         train = train_rate(model, gpu, setup, many, node_gbps)
         return Throughput(
             model.name, gpu.key, setup, _fits(model, gpu, setup), train, None, None,
-            (*_train_words(gpu, setup, many, node_gbps), *_left_out(model)),
+            (*_train_words(gpu, setup, many, node_gbps), *differs),
         )  # fmt: skip
     return Throughput(
         model.name, gpu.key, setup, _fits(model, gpu, setup), None, prefill_rate(model, gpu, setup),
-        decode_rates(model, gpu, setup), (*_serve_words(gpu, setup), *_left_out(model)),
+        decode_rates(model, gpu, setup), (*_serve_words(gpu, setup), *differs),
     )  # fmt: skip
 
 
@@ -210,10 +211,6 @@ def _train_words(gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | 
         words.append(f"{gpus_per_node()} GPUs per node")
     facts = factors().train
     return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]
-
-
-def _left_out(model: Model) -> list[str]:
-    return [f"{model.name}: {model.differs}"] if model.differs else []
 
 
 def _serve_words(gpu: Gpu, setup: Setup) -> list[str]:
