@@ -73,6 +73,11 @@ def as_text(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") or "0" if "." in text else text
 
 
+def iso(at_ms: int) -> str:
+    """An instant in milliseconds as ISO text."""
+    return f"{utc(at_ms):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _scalar(value: object) -> Any:
     if isinstance(value, Enum):
         return value.value
@@ -93,7 +98,7 @@ def _fields(value: object, names: tuple[str, ...], path: str, missing: Missing |
         out[called] = found if type(found) in _LEAVES else _field(called, found, path, missing)
         if name.endswith(_MS):
             at = out[called]
-            out[f"{called.removesuffix(_MS)}_utc"] = None if at is None else f"{utc(at):%Y-%m-%dT%H:%M:%SZ}"
+            out[f"{called.removesuffix(_MS)}_utc"] = None if at is None else iso(at)
     return out
 
 

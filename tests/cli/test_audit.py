@@ -240,7 +240,7 @@ def test_prices_as_people_write_them():
         (["--price", "0"], "above 0"),
         (["--price", "2", "--instance", "p5.48xlarge"], "one of them"),
         (["--instance", "p5.4xlarge9"], "did you mean p5.4xlarge"),
-        (["--region", "us-east-1"], "--instance"),
+        (["--region", "us-east-1"], "needs an instance"),
         (["--inventory", "missing.csv"], "missing.csv"),
         (["--teams", "missing.toml"], "missing.toml"),
         (["--limits", "missing.toml"], "missing.toml"),
@@ -312,7 +312,7 @@ def test_a_command_is_recorded_audited_and_passed_through(tmp_path):
     assert done.stdout == "from the job\n", "stdout is the command's alone"
     assert "to its stderr" in done.stderr
     assert "Where the money went" in done.stderr
-    assert done.stderr.index("to its stderr") < done.stderr.index("a month for 1 GPU")
+    assert done.stderr.index("to its stderr") < done.stderr.index("per month for 1 GPU")
     again = subprocess.run(
         [sys.executable, "-m", "gpuledger", "audit", "--lake", "lake", "--price", "4", "--json"],
         cwd=tmp_path, capture_output=True, text=True, check=True,

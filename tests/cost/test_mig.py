@@ -162,3 +162,31 @@ def test_a_resized_slice_has_the_tflops_of_its_mean_share(tmp_path: Path) -> Non
     rows = samples(range(1440), **mig("1", "3g.20gb"), **use) + samples(range(1440, 2880), **mig("1", "1g.5gb"), **use)
     found = analyze(lake_of(tmp_path, rows))
     assert found["capacity"]["fleet"]["peak_tflops"] == pytest.approx(312 * 2 / 7, rel=1e-3)
+
+
+def unshared(instance: str) -> Row:
+    """The labels of a slice that does not say how large it is."""
+    return {"GPU_I_ID": instance}
+
+
+def test_a_slice_of_unknown_share_has_no_known_energy_and_says_why(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, powered(range(61), 300, **unshared("1"), namespace="ns"))
+    found = efficiency_statement(lake)
+    for figure in (found.fleet.energy_kwh, found.fleet.power_w, *(hour.power_kw for hour in found.hours)):
+        assert isinstance(figure, Unknown)
+        assert "share of its board" in figure.why
+    made = bill(lake, usd_per_kwh="0.1")
+    for figure in (made.energy_kwh, made.energy_usd):
+        assert isinstance(figure, Unknown)
+        assert "share of its board" in figure.why
+
+
+def test_energy_without_slices_of_unknown_share_says_that_it_is_a_part(tmp_path: Path) -> None:
+    # The first board draws 300 W for 61 minutes: 0.305 kWh. What the slice of the second has of it is not known.
+    rows = powered(range(61), 300, UUID="GPU-first", namespace="ns")
+    rows += powered(range(61), 300, UUID="GPU-second", **unshared("1"), namespace="ns")
+    lake = lake_of(tmp_path, rows)
+    assert energies(lake) == pytest.approx((0.305, 0.305), rel=1e-8)
+    (note,) = (n for n in efficiency_statement(lake).not_known if n.figure == "fleet.energy_kwh for all devices")
+    assert note.why.startswith("known in part")
+    assert any("share of the board is not recorded" in said for said in bill(lake).assumptions)

@@ -8,8 +8,16 @@ import pytest
 
 from gpuledger.catalog.prices.own_rates import Rate, read_rates
 from gpuledger.cost.inventory import Paid
-from gpuledger.cost.own_prices import drop_rates, load_own, load_rates, own_file, store_rates
-from gpuledger.cost.pricing import Price, PriceChoice, price_for
+from gpuledger.cost.pricing import (
+    Price,
+    PriceChoice,
+    drop_rates,
+    load_own,
+    load_rates,
+    own_file,
+    price_for,
+    store_rates,
+)
 from gpuledger.errors import LakeError, UnknownName
 from gpuledger.units import Unknown
 

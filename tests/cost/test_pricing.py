@@ -59,7 +59,7 @@ def test_a_spot_row_is_looked_up_at_spot_prices() -> None:
 
 
 def test_a_given_price_is_for_all_or_by_gpu() -> None:
-    assert known(price_for("some new GPU", PriceChoice(Decimal(2)))).words == "as given: $2 a GPU-hour"
+    assert known(price_for("some new GPU", PriceChoice(Decimal(2)))).words == "as given: $2 per GPU-hour"
     by_gpu = PriceChoice({"H100-SXM5-80GB": Decimal(3)})
     assert known(price_for(H100, by_gpu)).usd_per_h == 3
     assert known(price_for("NVIDIA A10G", by_gpu)).basis == "market"

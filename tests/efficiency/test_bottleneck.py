@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.efficiency.bottleneck import consistent
+from gpuledger.efficiency.groups import consistent
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.units import MS_PER_HOUR, day_start_ms
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.efficiency.build import efficiency_statement
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.lake.layout import Lake
 
 State = Callable[..., EfficiencyStatement]

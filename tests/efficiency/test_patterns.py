@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuledger.efficiency.patterns import pattern_of
+from gpuledger.efficiency.groups import pattern_of
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.units import MS_PER_HOUR, PPM
 
@@ -44,7 +44,7 @@ def test_bursty_and_uneven() -> None:
 
 
 def test_one_hour_has_no_pattern() -> None:
-    assert "not known" in pattern_of(np.array([5]), np.array([50.0]))
+    assert "unknown" in pattern_of(np.array([5]), np.array([50.0]))
 
 
 @pytest.mark.parametrize(
@@ -80,5 +80,5 @@ def test_a_namespace_that_never_worked_has_no_target(state: State, line: Line) -
 def test_folded_days_tell_no_time_of_day(state: State, line: Line) -> None:
     rows = [line(24 * d, util=0.5, grain_ms=24 * MS_PER_HOUR, ms=24 * MS_PER_HOUR) for d in range(3)]
     found = state(*rows)
-    assert "pattern not known" in found.by_namespace[0].pattern
+    assert "pattern unknown" in found.by_namespace[0].pattern
     assert [h.hours for h in found.hours] == [24, 24, 24]

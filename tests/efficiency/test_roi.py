@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.efficiency.roi import roi
+from gpuledger.efficiency.capacity import roi
 from gpuledger.units import Unknown
 
 TARGETS = (0.5, 0.6, 0.7, 0.8)

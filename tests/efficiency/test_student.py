@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuledger.efficiency.student import critical, two_sided_p
+from gpuledger.efficiency.trend import critical, two_sided_p
 
 
 @pytest.mark.parametrize(

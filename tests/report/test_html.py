@@ -9,8 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import EfficiencyStatement, NotKnown
+from gpuledger.efficiency.statement import EfficiencyStatement, NotKnown, to_json
 from gpuledger.physics.causes import LikelyCause
 from gpuledger.report.html import render_html
 from gpuledger.report.written import NARROW, percent

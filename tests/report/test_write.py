@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.errors import FileFault, GpuledgerError, UnknownName
 from gpuledger.report.charts import chart_names
 from gpuledger.report.write import write_report, write_whole

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from gpuledger.advice.encode import to_json
+from gpuledger.advice.statement import to_json
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.errors import UnknownName
 from gpuledger.report.write_audit import write_audit

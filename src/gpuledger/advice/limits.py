@@ -130,6 +130,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     power: Power
     unrated: Unrated
     names: Names
+    rules: dict[str, dict[str, float]] = {}  # by rule, the limits that it brings itself
 
 
 @cache
@@ -145,7 +146,7 @@ def load_limits(path: Path | None = None) -> Limits:
             shipped = sections.get(name, {})
             if isinstance(own, dict) and isinstance(shipped, dict):
                 # A changed limit is no longer the published one, so the file itself is the source.
-                sections[name] = shipped | {"source": path.name} | own
+                sections[name] = shipped | ({"source": path.name} if "source" in shipped else {}) | own
             else:
                 sections[name] = own
     where = str(path or "limits.toml")

@@ -18,8 +18,7 @@ from gpuledger.cli.figures import count
 from gpuledger.cli.options import Chosen
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.inventory import Inventory, read_inventory
-from gpuledger.cost.own_prices import load_own
-from gpuledger.cost.pricing import PriceChoice
+from gpuledger.cost.pricing import PriceChoice, load_own
 from gpuledger.cost.showback import Config, load_config
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.errors import InputError, map_os_error

@@ -97,7 +97,7 @@ def _plan(
     from gpuledger.cli.auditing import price_of
     from gpuledger.cli.times import today
     from gpuledger.cost.inventory import read_inventory
-    from gpuledger.cost.own_prices import load_own
+    from gpuledger.cost.pricing import load_own
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.scope import Scope
     from gpuledger.plan.move.build import migrate_from_lake

@@ -1,27 +1,33 @@
-"""What does the cost statement say? Its figures, as plain frozen data.
+"""Which figures does the cost statement have?
 
-Dollars are whole numbers of 10^-12 USD, so every group adds up to the bill exactly. A figure that is not known is an
-`Unknown` with the reason; a group of which only a part has a price counts that part and says how much has none.
+Dollars are whole numbers of 10^-12 USD, so every group adds up to the bill exactly. An unknown figure is an `Unknown`
+with the reason; a group of which only a part has a price counts that part and reports how much has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from operator import attrgetter
+from typing import Any, Literal
 
 from gpuledger.cost.money import ZERO
 from gpuledger.cost.projections import Projection
+from gpuledger.encode import encode, iso
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 Bucket = Literal["productive", "stalled", "unrated", "underused", "idle", "idle_held", "unobserved"]
 BUCKETS: tuple[Bucket, ...] = ("productive", "stalled", "unrated", "underused", "idle", "idle_held", "unobserved")
-# Paid and seen not to be put to use. Unrated time may be, and unobserved time was not seen: neither is called waste.
+# Paid for, and seen not to be used. Unrated time may have been used and unobserved time was not seen: not waste.
 WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
 PHASES = ("idle", "underutilized", "productive", "compute_bound")
 EVIDENCE = ("counters", "power", "none")
 NOT_ASKED = "not asked for"
+Json = dict[str, Any]
+_PROJECTED = ("hourly_usd", "monthly_usd", "yearly_usd", "quarter", "projection_basis")
+_PARTS_MS = attrgetter(*(f"{b}_ms" for b in BUCKETS))
+_PARTS_USD = attrgetter(*(f"{b}_usd" for b in BUCKETS))
 
 
 @dataclass(frozen=True)
@@ -46,21 +52,23 @@ class Times:
         """All paid time in hours."""
         return self.paid_ms / MS_PER_HOUR
 
-    def each(self) -> dict[Bucket, int]:
-        """By the bucket's name."""
-        return dict(zip(BUCKETS, self.parts(), strict=True))
-
     def parts(self) -> tuple[int, ...]:
         """In the order of BUCKETS."""
-        return (
-            self.productive_ms, self.stalled_ms, self.unrated_ms, self.underused_ms, self.idle_ms, self.idle_held_ms,
-            self.unobserved_ms,
-        )  # fmt: skip
+        return _PARTS_MS(self)
+
+    def each(self) -> dict[Bucket, int]:
+        """By bucket."""
+        return dict(zip(BUCKETS, self.parts(), strict=True))
 
     @classmethod
     def of(cls, each: Mapping[Bucket, int]) -> Times:
-        """From amounts by the bucket's name."""
+        """From amounts by bucket."""
         return cls(**{f"{b}_ms": n for b, n in each.items()})
+
+    @classmethod
+    def total(cls, times: Iterable[Times]) -> Times:
+        """Added up bucket by bucket."""
+        return cls(*(sum(column) for column in zip(*(t.parts() for t in times), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -82,13 +90,9 @@ class Dollars:
 
     @property
     def waste_usd(self) -> Decimal:
-        """Paid and seen not to be put to use."""
+        """Paid for time that was seen not to be used."""
         each = self.each()
         return sum((each[b] for b in WASTE), ZERO)
-
-    def each(self) -> dict[Bucket, Decimal]:
-        """By the bucket's name."""
-        return dict(zip(BUCKETS, self.parts(), strict=True))
 
     def pct(self, amount: Decimal) -> float:
         """An amount in percent of what was paid; 0 where nothing was."""
@@ -96,25 +100,32 @@ class Dollars:
 
     def parts(self) -> tuple[Decimal, ...]:
         """In the order of BUCKETS."""
-        return (
-            self.productive_usd, self.stalled_usd, self.unrated_usd, self.underused_usd, self.idle_usd,
-            self.idle_held_usd, self.unobserved_usd,
-        )  # fmt: skip
+        return _PARTS_USD(self)
+
+    def each(self) -> dict[Bucket, Decimal]:
+        """By bucket."""
+        return dict(zip(BUCKETS, self.parts(), strict=True))
 
     @classmethod
     def of(cls, each: Mapping[Bucket, Decimal]) -> Dollars:
-        """From amounts by the bucket's name."""
+        """From amounts by bucket."""
         return cls(**{f"{b}_usd": v for b, v in each.items()})
 
+    @classmethod
+    def total(cls, dollars: Iterable[Dollars]) -> Dollars:
+        """Added up bucket by bucket."""
+        return cls(*(sum(column, ZERO) for column in zip(*(d.parts() for d in dollars), strict=True)))
 
-def add_times(times: Iterable[Times]) -> Times:
-    """Bucket by bucket."""
-    return Times(*(sum(column) for column in zip(*(t.parts() for t in times), strict=True)))
 
-
-def add_dollars(dollars: Iterable[Dollars]) -> Dollars:
-    """Bucket by bucket."""
-    return Dollars(*(sum(column, ZERO) for column in zip(*(d.parts() for d in dollars), strict=True)))
+def _money(dollars: Dollars | Unknown, times: Times) -> Json:
+    """What was paid and how much of it was waste, as JSON names it; all of it unknown where there is no price."""
+    hours = {"paid_h": times.paid_h, "bucket_h": {b: ms / MS_PER_HOUR for b, ms in times.each().items()}}
+    if isinstance(dollars, Unknown):
+        return dict.fromkeys(("paid_usd", "buckets", "bucket_pct", "waste_usd", "waste_pct"), dollars) | hours
+    paid, waste, each = dollars.paid_usd, dollars.waste_usd, dollars.each()
+    shares = {b: float(100 * v / paid) if paid else 0.0 for b, v in each.items()}
+    money = {"paid_usd": paid, "buckets": each, "bucket_pct": shares, "waste_usd": waste}
+    return money | {"waste_pct": dollars.pct(waste)} | hours
 
 
 @dataclass(frozen=True)
@@ -126,6 +137,10 @@ class CostRow:
     times: Times
     dollars: Dollars | Unknown
     unpriced_h: float
+
+    def as_json(self) -> Json:
+        """With the money of the group spelled out."""
+        return {"name": self.name, "gpus": self.gpus, **_money(self.dollars, self.times), "unpriced_h": self.unpriced_h}
 
 
 @dataclass(frozen=True)
@@ -142,6 +157,11 @@ class GpuCost:
     dollars: Dollars | Unknown
     usd_per_h: Decimal | Unknown
     price_words: str
+
+    def as_json(self) -> Json:
+        """With the money of the device spelled out."""
+        own = {name: value for name, value in vars(self).items() if name not in {"times", "dollars"}}
+        return own | _money(self.dollars, self.times)
 
 
 @dataclass(frozen=True)
@@ -252,3 +272,25 @@ class CostStatement:
     def wall_h(self) -> float:
         """Length of the window."""
         return (self.end_ms - self.start_ms) / MS_PER_HOUR
+
+    def as_json(self) -> Json:
+        """The money of the bill and its projection first, then the rest."""
+        rate = self.projection
+        projected = {n: rate if isinstance(rate, Unknown) else getattr(rate, n) for n in _PROJECTED}
+        head: Json = {"start_ms": self.start_ms, "start_utc": iso(self.start_ms), "end_ms": self.end_ms}
+        head |= {"end_utc": iso(self.end_ms), "wall_h": self.wall_h, "gpus": self.gpus, "samples": self.samples}
+        spent = {"paid_low_usd": self.paid_low_usd, "paid_high_usd": self.paid_high_usd}
+        written = {*head, *spent, "times", "dollars", "projection", "phases_pct"}
+        rest = {name: value for name, value in vars(self).items() if name not in written}
+        return head | _money(self.dollars, self.times) | spent | projected | {"phases": self.phases_pct} | rest
+
+
+def to_json(statement: CostStatement) -> Json:
+    """The whole statement; devices without a price are named with what is unknown."""
+    return encode("cost", statement, named=unpriced_names(statement))
+
+
+def unpriced_names(statement: CostStatement) -> Iterator[tuple[str, str]]:
+    """Each GPU model without a price, and why."""
+    for row in statement.unpriced:
+        yield f"price of {row.gpu_model or 'devices without a model name'}", row.why

@@ -111,7 +111,7 @@ def write_report(
     limits: Thresholds | None = None,
 ) -> dict[str, Path]:
     """Write the documents asked for, and the charts as files; name to path. `progress` hears each step's name."""
-    from gpuledger.efficiency.encode import to_json
+    from gpuledger.efficiency.statement import to_json
 
     check_formats(formats, FORMATS)
     shown = limits or load_thresholds()

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpuledger.advice.encode import to_json
-from gpuledger.advice.statement import AuditStatement
-from gpuledger.cost.encode import plain
+from gpuledger.advice.statement import AuditStatement, to_json
 from gpuledger.cost.statement import BUCKETS
+from gpuledger.encode import plain
 from gpuledger.plain_text import csv_text
 from gpuledger.report.audit_charts import audit_drawings
 from gpuledger.report.audit_html import render_audit_html

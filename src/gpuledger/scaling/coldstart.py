@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.efficiency.student import two_sided_p
+from gpuledger.efficiency.trend import two_sided_p
 from gpuledger.units import Unknown
 
 LEAST_SAMPLES = 4

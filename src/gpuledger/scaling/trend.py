@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuledger.bench.records import Run
-from gpuledger.efficiency.student import two_sided_p
+from gpuledger.efficiency.trend import two_sided_p
 from gpuledger.scaling.analysis.counting import counts_of, throughput_of, wall_of
 from gpuledger.scaling.analysis.latency import latency_of
 from gpuledger.scaling.compare import compare_runs

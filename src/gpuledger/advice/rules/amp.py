@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, python
-from gpuledger.advice.signs import guessed, runs_in_fp32, runs_in_tf32
+from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, python
+from gpuledger.advice.signs import TO_16_BITS, guessed, runs_in_fp32, runs_in_tf32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -30,6 +28,7 @@ for inputs, targets in loader:
     effort=Effort("small", 4),
     change=CHANGE,
     exclusive=PRECISION,
+    gain=TO_16_BITS,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Work in 32 bits, on a GPU with 16-bit tensor cores."""
@@ -38,13 +37,8 @@ def when(case: Case, limits: Limits) -> Reason | None:
     if sign := runs_in_tf32(case):
         return Reason(f"{sign}; 16 bits do twice the work", variant="tf32")
     sign = runs_in_fp32(case, limits)
-    return (
-        Reason(f"{sign}; {case.gpu.name} does {_times(case.gpu)} the fp32 work in fp16", variant=guessed(case))
-        if sign
-        else None
-    )
-
-
-def _times(gpu: Gpu) -> str:
-    full, half = gpu.peak_tflops.get("fp32"), gpu.peak_tflops["fp16"]
-    return f"{half.value / full.value:.0f} times" if full else "more than"
+    if not sign:
+        return None
+    full, half = case.gpu.peak_tflops.get("fp32"), case.gpu.peak_tflops["fp16"]
+    times = f"{half.value / full.value:.0f} times" if full else "more than"
+    return Reason(f"{sign}; {case.gpu.name} does {times} the fp32 work in fp16", variant=guessed(case))

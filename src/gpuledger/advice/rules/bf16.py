@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, python
-from gpuledger.advice.signs import guessed, runs_in_fp32, runs_in_tf32
+from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, python
+from gpuledger.advice.signs import TO_16_BITS, guessed, runs_in_fp32, runs_in_tf32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -28,6 +26,7 @@ for inputs, targets in loader:
     effort=Effort("small", 2),
     change=CHANGE,
     exclusive=PRECISION,
+    gain=TO_16_BITS,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Work in 32 bits, on a GPU with bfloat16 tensor cores."""

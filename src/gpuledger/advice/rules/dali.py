@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 from gpuledger.advice.signs import nvidia, waits_for_input
 from gpuledger.units import Unknown
 
@@ -35,6 +33,10 @@ def images(root):
 pipeline = images("/data/train")
 loader = DALIGenericIterator([pipeline], ["image", "label"], reader_name="reader")
 """)
+SOURCE = (
+    "20 to 40 % faster with a binary format and DALI: Importance of Data Loading Pipeline in Training Deep Neural "
+    "Networks (a paper on arxiv.org); high end as for num-workers"
+)
 
 
 @advise(
@@ -43,6 +45,7 @@ loader = DALIGenericIterator([pipeline], ["image", "label"], reader_name="reader
     lever="throughput",
     effort=Effort("medium", 16),
     change=CHANGE,
+    gain=Gain("speedup", "published", SOURCE, (1.2, 1.4, 2.5)),
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """A training job on an NVIDIA GPU that waits for its input and has memory left for the decoder."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 from gpuledger.advice.signs import memory_limit, small_kernels, tensor_busy
 
 CHANGE = python("""
@@ -15,6 +13,7 @@ import torch.nn.functional as F
 attention = F.scaled_dot_product_attention(query, key, value, is_causal=True)
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
 """)
+SOURCE = "assumed: depends on how much of the step is attention, normalization and optimizer"
 
 
 @advise(
@@ -23,6 +22,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     lever="throughput",
     effort=Effort("medium", 8),
     change=CHANGE,
+    gain=Gain("speedup", "assumed", SOURCE, (1.0, 1.1, 1.3)),
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Memory-bound or launch-bound; or compute-bound with the tensor pipe not yet full."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, gb_per_s, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, gb_per_s, python
 from gpuledger.advice.signs import steady_partial, waits_for_input
 from gpuledger.units import Unknown
 
@@ -29,6 +27,7 @@ def ahead(loader):
     if waiting is not None:
         yield waiting
 """)
+SOURCE = "assumed: at most the time the copies take"
 
 
 @advise(
@@ -37,6 +36,7 @@ def ahead(loader):
     lever="throughput",
     effort=Effort("small", 4),
     change=CHANGE,
+    gain=Gain("speedup", "assumed", SOURCE, (1.0, 1.05, 1.25)),
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """A job with gaps or at 70 to 90 %, that copies enough for the copies to take time."""

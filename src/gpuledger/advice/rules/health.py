@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, bash, pct
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, pct
 from gpuledger.efficiency.health import FAULTS, THERMAL_ABOVE_PCT, counted
 from gpuledger.units import Unknown
 
@@ -20,6 +18,10 @@ sudo dmesg | grep -i xid
 """)
 # Remapped rows and PCIe replays alone are repairs that worked.
 _SERIOUS = ("xid_events", "row_remap_failures")
+SOURCE = (
+    "the fault counters and clock event reasons of these GPUs; a check saves nothing by itself, a failed job costs "
+    "what it computed"
+)
 
 
 @advise(
@@ -28,6 +30,7 @@ _SERIOUS = ("xid_events", "row_remap_failures")
     lever=None,
     effort=Effort("small", 2),
     change=CHANGE,
+    gain=Gain("none", "measured", SOURCE),
 )
 def when(case: Case, _: Limits) -> Reason | None:
     """Driver errors, failed row remappings, or clocks held down by heat."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, bash, pct
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, pct
 from gpuledger.advice.signs import nvidia
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.units import Unknown
@@ -16,6 +14,10 @@ nvidia-smi -q -d POWER
 sudo nvidia-smi -pm 1
 sudo nvidia-smi -pl {{watts}}
 """)
+SOURCE = (
+    "the power, the power limit and the clock event reasons of these GPUs; a limit may be wanted, so no dollars are "
+    "claimed"
+)
 
 
 @advise(
@@ -24,6 +26,7 @@ sudo nvidia-smi -pl {{watts}}
     lever=None,
     effort=Effort("small", 1),
     change=CHANGE,
+    gain=Gain("none", "measured", SOURCE),
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """At a lowered limit for a good part of the working time. It may be wanted, so no dollars are claimed."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.gains import Range
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import SHARE_A_GPU, Effort, Reason, advise, bash, pct
-from gpuledger.advice.sharing import room_to_share
+from gpuledger.advice.rule import SHARE_A_GPU, Case, Effort, Gain, Limits, Range, Reason, advise, bash, pct
+from gpuledger.advice.signs import room_to_share
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.mig import smallest_slice
 from gpuledger.units import Unknown
@@ -18,6 +15,7 @@ sudo nvidia-smi mig -i 0 -lgip
 sudo nvidia-smi mig -i 0 -cgi {{profiles}} -C
 nvidia-smi -L
 """)
+SOURCE = "the busy and memory shares of this case against the slices of its GPU"
 
 
 @advise(
@@ -27,6 +25,7 @@ nvidia-smi -L
     effort=Effort("medium", 16),
     change=CHANGE,
     exclusive=SHARE_A_GPU,
+    gain=Gain("computed", "measured", SOURCE),
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Idle-heavy, on a GPU that supports MIG, with a slice that holds what the case needs."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 
 # Classes whose cause lies within the kernels or between them, where means over seconds do not reach.
 _ASK = ("spinning", "launch-bound", "sync-bound", "steady-partial", "memory-bound")
@@ -25,6 +23,7 @@ with profile(
             break
 print(profiler.key_averages().table(sort_by="cuda_time_total", row_limit=20))
 """)
+SOURCE = "a profile saves nothing by itself: it says which of the other changes will"
 
 
 @advise(
@@ -33,6 +32,7 @@ print(profiler.key_averages().table(sort_by="cuda_time_total", row_limit=20))
     lever=None,
     effort=Effort("small", 2),
     change=CHANGE,
+    gain=Gain("none", "assumed", SOURCE),
 )
 def when(case: Case, _: Limits) -> Reason | None:
     """A class whose cause lies within the kernels."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, pct, python
-from gpuledger.advice.signs import REDUCED, guessed, runs_in_fp32
+from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, pct, python
+from gpuledger.advice.signs import REDUCED, TO_TENSOR_CORES, guessed, runs_in_fp32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -27,6 +25,7 @@ vocabulary = (vocabulary + 63) // 64 * 64
     effort=Effort("small", 1),
     change=CHANGE,
     exclusive=PRECISION,
+    gain=TO_TENSOR_CORES,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Compute-bound in 32 bits on a GPU with TF32; or in 16 bits and yet off the tensor pipe."""

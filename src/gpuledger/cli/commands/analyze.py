@@ -31,7 +31,7 @@ def command(
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.analysis import post, state, write_files
     from gpuledger.cli.views.statement import parts
-    from gpuledger.efficiency.encode import to_json
+    from gpuledger.efficiency.statement import to_json
     from gpuledger.lake.layout import Lake
 
     lake, limits = Lake(lake_dir), load_thresholds(thresholds_file)

@@ -176,7 +176,7 @@ def _recording(notes: RunNotes) -> dict[str, Any]:
 
 def _tell(screen: Screen, audit: AuditStatement, files: dict[str, str], more: dict[str, Any], *, err: bool) -> None:
     """One JSON object on stdout; or the tables, which leave stdout to a command that has written there."""
-    from gpuledger.advice.encode import to_json
+    from gpuledger.advice.statement import to_json
     from gpuledger.cli.views.audit import parts
 
     screen.answer({**to_json(audit), **more, "files": files})

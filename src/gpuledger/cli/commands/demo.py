@@ -79,7 +79,7 @@ def _figures(statement: EfficiencyStatement) -> dict[str, Any]:
     import msgspec
 
     from gpuledger.cli.published import published_s0
-    from gpuledger.efficiency.encode import to_json
+    from gpuledger.efficiency.statement import to_json
 
     whole = to_json(statement)
     return {**{name: whole[name] for name in HEADLINE}, "published": msgspec.to_builtins(published_s0())}

@@ -13,7 +13,7 @@ from gpuledger.cli.figures import NOT_KNOWN, count, instant, percent
 from gpuledger.cli.terminal import escape, text_of
 from gpuledger.cli.views.audit_tables import before, behaviours, dollars_table, groups, prices, roi
 from gpuledger.cli.views.look import pairs, plain_table
-from gpuledger.cost.words import FEW_SAMPLES
+from gpuledger.cost.build import FEW_SAMPLES
 from gpuledger.report import tables as report_tables
 from gpuledger.report.audit_rows import mark, rests_on, where, worth
 from gpuledger.report.audit_view import TABLES, AuditView

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpuledger.advice.needs import MATTERS_FROM_RATIO, PIPES_NOT_RECORDED, Need
+from gpuledger.advice.offers import MATTERS_FROM_RATIO, PIPES_NOT_RECORDED, Need
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.lake.layout import Lake

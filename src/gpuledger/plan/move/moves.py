@@ -10,10 +10,9 @@ from decimal import Decimal
 from functools import partial
 
 from gpuledger.advice.case import Case
-from gpuledger.advice.gains import Range
 from gpuledger.advice.limits import Limits
-from gpuledger.advice.needs import Filled
-from gpuledger.advice.offers import is_smaller
+from gpuledger.advice.offers import Filled, is_smaller
+from gpuledger.advice.rule import Range
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.catalog.gpus.mig import Slice, slices_of
 from gpuledger.cost.statement import Bucket

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuledger.bench.records import Run
 from gpuledger.catalog.gpus import find_gpu
-from gpuledger.efficiency.student import two_sided_p
+from gpuledger.efficiency.trend import two_sided_p
 from gpuledger.scaling.analysis.latency import warm_requests
 from gpuledger.scaling.analysis.settings import model_of
 from gpuledger.scaling.figures import Factor, NodeFigures, Tokens

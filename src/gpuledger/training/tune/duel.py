@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Literal
 
-from gpuledger.efficiency.student import critical
+from gpuledger.efficiency.trend import critical
 
 Window = Callable[[], float]
 Verdict = Literal["faster", "no gain"]

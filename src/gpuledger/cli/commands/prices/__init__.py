@@ -44,7 +44,7 @@ def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit
     from gpuledger.catalog.prices.rows import price_rows
     from gpuledger.cli.times import today
     from gpuledger.cli.views.prices import price_list
-    from gpuledger.cost.own_prices import load_own
+    from gpuledger.cost.pricing import load_own
 
     found = price_rows(wanted_of(filters), today(), own=load_own(lake_dir), order=order, by=by)
     screen.answer(prices_json(found, limit or None))

@@ -26,7 +26,7 @@ def command(screen: Screen, filters: dict[str, Any], lake_dir: Path) -> None:
     from gpuledger.catalog.prices.spread import compare_prices
     from gpuledger.cli.times import today
     from gpuledger.cli.views.prices import comparison
-    from gpuledger.cost.own_prices import load_own
+    from gpuledger.cost.pricing import load_own
 
     found = compare_prices(wanted_of(filters), today(), own=load_own(lake_dir))
     screen.answer(comparison_json(found))

@@ -31,7 +31,7 @@ def command(screen: Screen, file: Path | None, show: bool, remove: bool, lake_di
         raise InputError("update takes a FILE, --list or --remove", hint="give one of the three")
     from gpuledger.catalog.prices.encode import rate_json
     from gpuledger.cli.views.prices import own_rates
-    from gpuledger.cost.own_prices import drop_rates, load_rates, own_file
+    from gpuledger.cost.pricing import drop_rates, load_rates, own_file
 
     doubted: list[str] = []
     dropped = False
@@ -60,7 +60,7 @@ def _store(file: Path, lake_dir: Path) -> list[str]:
     from gpuledger.catalog.prices.offers import facts
     from gpuledger.catalog.prices.own_rates import doubts, read_rates
     from gpuledger.cli.times import today
-    from gpuledger.cost.own_prices import store_rates
+    from gpuledger.cost.pricing import store_rates
     from gpuledger.units import Unknown
 
     rates: tuple[Rate, ...] = read_rates(file, today())
