@@ -57,13 +57,13 @@ def plain(value: Any, path: str = "", missing: Missing | None = None) -> Any:
             missing[path, value.why] += 1
         return None
     if isinstance(value, Mapping):
-        return {_key(key): _field(_key(key), item, path, missing) for key, item in value.items()}
+        return _mapping(value, path, missing)
     if isinstance(value, list | tuple | set | frozenset):
         items = value if isinstance(value, list | tuple) else sorted(value)
         return [plain(item, f"{path}[]", missing) for item in items]
     if hasattr(value, "as_json"):
         return plain(value.as_json(), path, missing)
-    names = _names(type(value))
+    names = _names(value.__class__)
     return _fields(value, names, path, missing) if names else _scalar(value)
 
 
@@ -88,6 +88,14 @@ def _scalar(value: object) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     return value
+
+
+def _mapping(value: Mapping[Any, object], path: str, missing: Missing | None) -> Json:
+    out: Json = {}
+    for key, found in value.items():
+        name = key if type(key) is str else _key(key)
+        out[name] = found if type(found) in _LEAVES else _field(name, found, path, missing)
+    return out
 
 
 def _fields(value: object, names: tuple[str, ...], path: str, missing: Missing | None) -> Json:
