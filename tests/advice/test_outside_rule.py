@@ -22,15 +22,9 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What importing a module from outside does; undone after each test."""
     monkeypatch.setattr(RULES, "_things", {name: rule for name, rule in RULES})  # noqa: C416  (loads the shipped ones)
 
-    @advise(
-        NAME,
-        title="Slow down the fans",
-        lever="throughput",
-        effort=Effort("small", 1),
-        change=bash("fans --namespace {{namespace}}"),
-        gain=GAIN,
-        limits={"busy_from_ratio": 0.5},
-    )
+    change = bash("fans --namespace {{namespace}}")
+
+    @advise(NAME, "Slow down the fans", "throughput", Effort("small", 1), change, GAIN, limits={"busy_from_ratio": 0.5})
     def when(case: Case, limits: Limits) -> Reason | None:
         if case.busy_ratio < limits.rules[NAME]["busy_from_ratio"]:
             return None

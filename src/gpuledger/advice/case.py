@@ -45,7 +45,6 @@ class Health:
     row_remap_failures: int = 0
     pcie_replays: int = 0
     thermal_ratio: Figure = _NO_REASONS
-    power_capped_ratio: Figure = _NO_REASONS
     hottest_ratio: Figure = _NO_REASONS
     affected: tuple[str, ...] = ()
 
@@ -72,7 +71,6 @@ def health_of(parts: Iterable[tuple[str, str | None, Sums]]) -> Health:
         total["row_remap_failures"],
         total["pcie_replays"],
         total["thermal_ms"] / known if known else _NO_REASONS,
-        total["power_capped_ms"] / known if known else _NO_REASONS,
         max(heat.values()) if heat else _NO_REASONS,
         tuple(sorted(affected, key=lambda n: (*(-boards[n][name] for name in _URGENT), n))),
     )

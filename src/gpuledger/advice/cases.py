@@ -33,11 +33,10 @@ Group = tuple[str | None, str | None, str | None, str]
 
 @dataclass(frozen=True)
 class Made:
-    """The cases of a window, which case each device and owner is in, and the charges that are in none."""
+    """The cases of a window, and which of them each device and owner is in."""
 
     cases: tuple[Case, ...]
     case_of: Mapping[Key, int]
-    rest: tuple[Charge, ...]
 
 
 def make_cases(
@@ -68,11 +67,11 @@ def make_cases(
         keys = groups[group]
         members = [s for key in keys for s in by_key[key]]
         case = _case(group, members, usd_per_kwh)
-        owed = [charge for key in keys for charge in charges.pop(key, [])]
+        owed = [charge for key in keys for charge in charges.get(key, ())]
         kind, by, how = aims[group[0], group[1]]
         cases.append(replace(with_money(case, owed, inventory), purpose=kind, purpose_by=by, purpose_how=how))
         case_of |= dict.fromkeys(keys, number)
-    return Made(tuple(cases), case_of, tuple(c for left in charges.values() for c in left))
+    return Made(tuple(cases), case_of)
 
 
 def _main_class(judged: Iterable[tuple[str, int]], limits: Limits) -> str:

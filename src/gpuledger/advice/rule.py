@@ -167,10 +167,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Rule:
-    """One piece of advice. `lever` is None where it claims no dollars of the bill.
-
-    `limits` are the rule's own, with their defaults: it reads them from `Limits.rules[id]`.
-    """
+    """One piece of advice; see `advise`."""
 
     id: str
     title: str
@@ -188,16 +185,20 @@ RULES: Registry[Rule] = Registry("advice rule", "gpuledger.advice.rules")
 
 def advise(
     name: str,
-    *,
     title: str,
     lever: Kind | None,
     effort: Effort,
     change: Snippet,
     gain: Gain,
+    *,
     exclusive: str = "",
     limits: Mapping[str, float] | None = None,
 ) -> Callable[[When], When]:
-    """Decorator: make a condition a rule, known under `name`."""
+    """Decorator: make a condition a rule, known under `name`. `lever` is None where it claims no dollars of the bill.
+
+    `exclusive`: of the rules with the same one, only the one that saves most is counted. `limits`: the rule's own, with
+    their defaults; it reads them from `Limits.rules[name]`, where a user's values replace them.
+    """
     gain.check(name)
 
     def keep(when: When) -> When:

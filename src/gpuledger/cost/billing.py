@@ -178,14 +178,12 @@ def charge_window(lake: Lake, asked: Asked) -> Charged:
     window = _window(asked, devices)
     seen = [d for d in devices if window.clip(d.first_ms, max(d.last_ms, d.first_ms + 1))]
     stays = Plan(window, asked.inventory, asked.choice).make(seen)
-    pieces = read_pieces(books, [s.segment for s in stays if s.seen], asked.calibration)
-    if not any(p.wanted for p in pieces.found):
+    pieces, worked = read_pieces(books, [s.segment for s in stays if s.seen], asked.calibration)
+    if not any(p.wanted for p in pieces):
         raise _nothing_paid(books, devices)
-    charges, unpaid_ms = make_charges(stays, pieces.found, asked.scope)
-    samples = sum(p.sums["samples"] for p in pieces.found if p.wanted)
-    return Charged(
-        window, tuple(seen), tuple(stays), tuple(charges), unpaid_ms, pieces.worked, samples, pieces.cut_by_share
-    )
+    charges, unpaid_ms = make_charges(stays, pieces, asked.scope)
+    samples = sum(p.sums["samples"] for p in pieces if p.wanted)
+    return Charged(window, tuple(seen), tuple(stays), tuple(charges), unpaid_ms, worked, samples, books.cut_by_share)
 
 
 def _nothing_paid(books: Books, devices: Sequence[Device]) -> InputError:

@@ -18,7 +18,6 @@ from gpuledger.cost.inventory import Inventory, read_inventory
 from gpuledger.cost.money import ZERO, rounded
 from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.projections import Quarter, project
-from gpuledger.cost.savings import Bill
 from gpuledger.cost.showback import Config
 from gpuledger.cost.statement import NOT_ASKED, WASTE, Bucket, Comparison, CostStatement
 from gpuledger.errors import InputError
@@ -169,12 +168,6 @@ def _previous(lake: Lake, asked: Asked, now: Charged) -> Comparison | Unknown:
         return found
     short = f"the period before was seen for {seen_ms / MS_PER_HOUR:,.1f} of {length / MS_PER_HOUR:,.1f} h only"
     return replace(found, words=(*found.words, short))
-
-
-def bill_by_namespace(statement: CostStatement) -> Bill:
-    """What levers can act on: the priced buckets of each namespace."""
-    rows = [(row.name, row.dollars) for row in statement.by_namespace]
-    return Bill({name: dollars.each() for name, dollars in rows if not isinstance(dollars, Unknown)})
 
 
 def report_of(statement: CostStatement) -> CostReport | Unknown:

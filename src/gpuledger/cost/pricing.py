@@ -2,7 +2,7 @@
 
 Inventory first, else the price that was given, else a rate of the user's own ("yours"), else the instance that was
 given, else the dated market median of its GPU with its range. A rate of the user's own is also used before the list
-price where the inventory or the request names an instance. There is no default price: where none of these is known,
+price where the inventory or the request names an instance. No price is assumed: where none of these is known,
 the price is unknown, with the reason.
 
 LAKE/prices/yours.json holds the user's own rates; a new file replaces all of it, whole or not at all.

@@ -118,7 +118,7 @@ class Dollars:
 
 
 def _money(dollars: Dollars | Unknown, times: Times) -> Json:
-    """What was paid and how much of it was waste, as JSON names it; all of it unknown where there is no price."""
+    """What was paid and how much of it was waste, as JSON names it; all of it unknown without a price."""
     hours = {"paid_h": times.paid_h, "bucket_h": {b: ms / MS_PER_HOUR for b, ms in times.each().items()}}
     if isinstance(dollars, Unknown):
         return dict.fromkeys(("paid_usd", "buckets", "bucket_pct", "waste_usd", "waste_pct"), dollars) | hours
@@ -183,7 +183,7 @@ class PriceUsed:
 
 @dataclass(frozen=True)
 class Unpriced:
-    """Devices whose price is not known, and why; none of their time is in any dollar figure."""
+    """Devices whose price is unknown, and why; none of their time is in any dollar figure."""
 
     gpu_model: str | None
     gpus: int
@@ -193,7 +193,7 @@ class Unpriced:
 
 @dataclass(frozen=True)
 class WorkCost:
-    """Dollars for 10^18 floating-point operations really done: low, middle, high, by what the counters can tell."""
+    """Dollars for 10^18 floating-point operations really done: low, middle, high, by what the counters show."""
 
     low_usd: Decimal
     middle_usd: Decimal
@@ -233,7 +233,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class CostStatement:
-    """What was paid in one window, for what, by whom, and what it comes to.
+    """What was paid in one window, for what, for which owners, and what it comes to.
 
     `samples` are those of the owners in scope, within the window.
     """

@@ -193,32 +193,17 @@ def _add_plane(sums: HourSums, rows: Rows) -> None:
 
 def hour_rows(sums: HourSums, models: dict[str | None, ModelFacts], why_tflops: str) -> tuple[HourRow, ...]:
     """The fleet per period, in order of time."""
-    worked, whole = _worked(sums.groups, models), _whole(sums.groups)
-    return tuple(_hour(k, whole[k] | sums.periods[k], worked.get(k), why_tflops) for k in sorted(sums.periods))
+    groups, whole = sums.groups, dict[Period, defaultdict[str, float]]()
+    if groups.sums:
+        done = work(groups.sums, *kinds_of(groups.model, groups.precision), models, with_notes=False)
+        added = {n: groups.sums[n] for n in ("samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms")}
+        added |= {"worked_ratio_ms": done.middle, "worked_ms": done.ms}
+        for key, *values in zip(groups.period, *(v.tolist() for v in added.values()), strict=True):
+            _add(whole, key, dict(zip(added, values, strict=True)))
+    return tuple(_hour(key, whole[key] | sums.periods[key], why_tflops) for key in sorted(sums.periods))
 
 
-def _whole(groups: HourGroups) -> dict[Period, defaultdict[str, float]]:
-    """Sums by period over all lines."""
-    names = ("samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms")
-    out: dict[Period, defaultdict[str, float]] = {}
-    for key, *values in zip(groups.period, *(groups.sums[n].tolist() for n in names if groups.sums), strict=True):
-        _add(out, key, dict(zip(names, values, strict=True)))
-    return out
-
-
-def _worked(groups: HourGroups, models: dict[str | None, ModelFacts]) -> dict[Period, tuple[float, float]]:
-    """Share of the dense peak x ms (middle), and its time, by period."""
-    if not groups.sums:
-        return {}
-    done = work(groups.sums, *kinds_of(groups.model, groups.precision), models, with_notes=False)
-    out: dict[Period, tuple[float, float]] = {}
-    for key, part, known in zip(groups.period, done.middle.tolist(), done.ms.tolist(), strict=True):
-        before = out.get(key, (0.0, 0.0))
-        out[key] = (before[0] + part, before[1] + known)
-    return out
-
-
-def _hour(key: Period, s: defaultdict[str, float], worked: tuple[float, float] | None, why_tflops: str) -> HourRow:
+def _hour(key: Period, s: defaultdict[str, float], why_tflops: str) -> HourRow:
     pif = ratio(s["pif_ratio_ms"], s["pif_ms"], NO_BOARD if s["power_ms"] else NO_POWER)
     gap: Figure = Unknown("needs utilization and PIF together")
     # Device-hours in which one of the two is unknown are taken off.
@@ -234,7 +219,7 @@ def _hour(key: Period, s: defaultdict[str, float], worked: tuple[float, float] |
         gpu_util_pct=ratio(100 * s["util_ppm_ms"] / PPM, s["util_ms"], NO_UTIL),
         pif=pif,
         rfu_power_pct=pif if isinstance(pif, Unknown) else 100 * pif,
-        rfu_counters_pct=ratio(100 * worked[0], worked[1], NO_COUNTERS) if worked else Unknown(NO_COUNTERS),
+        rfu_counters_pct=ratio(100 * s["worked_ratio_ms"], s["worked_ms"], NO_COUNTERS),
         efficiency_gap_pp=gap,
         realized_power_tflops=s["tflops"] if s["tflops_known"] else Unknown(why_tflops),
         power_kw=s["power_w"] / 1e3 if s["shared_power_ms"] else Unknown(NO_SHARE if s["power_ms"] else NO_POWER),

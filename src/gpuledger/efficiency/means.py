@@ -195,7 +195,7 @@ class Groups:
         return self._ranges("measured", ["calibrated boards only" if part else "" for part in behind])
 
     def _ranges(self, kind: str, notes: Sequence[str]) -> list[Range | None]:
-        """Work in percent of a peak by group, from low to high; None where there is no time it covers."""
+        """Work in percent of a peak by group, from low to high; None where it covers no time."""
         ms = self._sums[f"{kind}_ms"]
         known = ms > 0
         levels = [

@@ -1,7 +1,5 @@
 """Would mixed precision put the tensor pipe to work?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, python
 from gpuledger.advice.signs import TO_16_BITS, guessed, runs_in_fp32, runs_in_tf32
 from gpuledger.catalog.gpus import Gpu
@@ -23,12 +21,12 @@ for inputs, targets in loader:
 
 @advise(
     "amp",
-    title="Train in mixed precision: AMP (autocast)",
-    lever="throughput",
-    effort=Effort("small", 4),
-    change=CHANGE,
+    "Train in mixed precision: AMP (autocast)",
+    "throughput",
+    Effort("small", 4),
+    CHANGE,
+    TO_16_BITS,
     exclusive=PRECISION,
-    gain=TO_16_BITS,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Work in 32 bits, on a GPU with 16-bit tensor cores."""

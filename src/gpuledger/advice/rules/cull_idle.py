@@ -1,7 +1,5 @@
 """Is a GPU held by something that no longer works?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, pct, python, yaml
 
 CHANGE = python("""
@@ -32,15 +30,11 @@ spec:
         threshold: "1"
 """)
 SOURCE = "assumed: the share of held-idle time that lies beyond the timeout"
+GAIN = Gain("recovers", "assumed", SOURCE, (0.5, 0.8, 0.95), of=("idle_held",))
 
 
 @advise(
-    "cull-idle",
-    title="End what idles and holds memory: culling, idle timeouts",
-    lever="hours",
-    effort=Effort("small", 4),
-    change=CHANGE,
-    gain=Gain("recovers", "assumed", SOURCE, (0.5, 0.8, 0.95), of=("idle_held",)),
+    "cull-idle", "End what idles and holds memory: culling, idle timeouts", "hours", Effort("small", 4), CHANGE, GAIN
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Idle with memory held, for much of the time. A server is kept for its requests."""

@@ -1,7 +1,5 @@
 """Would eight bits halve the time of the products?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 from gpuledger.advice.signs import nvidia, tensor_busy
 from gpuledger.catalog.gpus import Gpu
@@ -25,16 +23,10 @@ SOURCE = (
     " H100, 60 % faster: lambdalabs.com/blog/unleashing-the-power-of-transformers-with-nvidia-transformer-engine; low"
     " end assumed"
 )
+GAIN = Gain("speedup", "published", SOURCE, (1.1, 1.4, 1.6))
 
 
-@advise(
-    "fp8",
-    title="Compute products in FP8: Transformer Engine",
-    lever="throughput",
-    effort=Effort("large", 40),
-    change=CHANGE,
-    gain=Gain("speedup", "published", SOURCE, (1.1, 1.4, 1.6)),
-)
+@advise("fp8", "Compute products in FP8: Transformer Engine", "throughput", Effort("large", 40), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """The tensor pipe is the limit, on a GPU whose tensor cores do FP8."""
     sign = tensor_busy(case, limits)

@@ -1,7 +1,5 @@
 """Does a GPU report faults, or is it held down by heat?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, pct
 from gpuledger.efficiency.health import FAULTS, THERMAL_ABOVE_PCT, counted
 from gpuledger.units import Unknown
@@ -22,16 +20,10 @@ SOURCE = (
     "the fault counters and clock event reasons of these GPUs; a check saves nothing by itself, a failed job costs "
     "what it computed"
 )
+GAIN = Gain("none", "measured", SOURCE)
 
 
-@advise(
-    "health",
-    title="Drain and check the node of a failing or hot GPU",
-    lever=None,
-    effort=Effort("small", 2),
-    change=CHANGE,
-    gain=Gain("none", "measured", SOURCE),
-)
+@advise("health", "Drain and check the node of a failing or hot GPU", None, Effort("small", 2), CHANGE, GAIN)
 def when(case: Case, _: Limits) -> Reason | None:
     """Driver errors, failed row remappings, or clocks held down by heat."""
     health = case.health

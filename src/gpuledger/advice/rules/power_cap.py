@@ -1,7 +1,5 @@
 """Would a lower power limit save energy at next to no loss of speed?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Range, Reason, advise, bash, pct
 from gpuledger.advice.signs import nvidia
 from gpuledger.catalog.gpus import Gpu
@@ -22,16 +20,10 @@ SOURCE = (
     "ml-energy/zeus power limit sweep (Apache-2.0), 89 configurations on V100, A40, RTX 6000 and P100: energy per "
     "epoch at the best limit that costs at most 5 % of time"
 )
+GAIN = Gain("none", "measured", SOURCE, _SAVES)
 
 
-@advise(
-    "power-cap",
-    title="Cap the power limit",
-    lever=None,
-    effort=Effort("small", 1),
-    change=CHANGE,
-    gain=Gain("none", "measured", SOURCE, _SAVES),
-)
+@advise("power-cap", "Cap the power limit", None, Effort("small", 1), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """Near the power limit, where energy is paid for by itself: a cloud's price includes it."""
     power = case.signals.power_ratio

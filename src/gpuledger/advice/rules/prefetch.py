@@ -1,7 +1,5 @@
 """Would more batches ready in advance even out the waits?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 from gpuledger.advice.signs import waits_for_input
 
@@ -12,16 +10,10 @@ from torch.utils.data import DataLoader
 loader = DataLoader(dataset, batch_size=batch_size, num_workers=8, prefetch_factor=4)
 """)
 SOURCE = "assumed: evens out slow batches, adds nothing where the loader is too slow on average"
+GAIN = Gain("speedup", "assumed", SOURCE, (1.0, 1.05, 1.2))
 
 
-@advise(
-    "prefetch",
-    title="Keep more batches ready: prefetch_factor",
-    lever="throughput",
-    effort=Effort("small", 1),
-    change=CHANGE,
-    gain=Gain("speedup", "assumed", SOURCE, (1.0, 1.05, 1.2)),
-)
+@advise("prefetch", "Keep more batches ready: prefetch_factor", "throughput", Effort("small", 1), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """A training job that waits for its input."""
     sign = waits_for_input(case, limits)

@@ -1,7 +1,5 @@
 """Which evidence is missing to rate the unrated time?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, Snippet, advise, bash, pct
 from gpuledger.units import Unknown
 
@@ -37,16 +35,10 @@ gpuledger catalog gpu h100-sxm5-80gb --json
 python -c "from importlib.resources import files; print(files('gpuledger.catalog') / 'data' / 'gpus')"
 """)
 SOURCE = "the columns these samples have; recording saves nothing by itself: it shows whether the time did work"
+GAIN = Gain("none", "measured", SOURCE)
 
 
-@advise(
-    "record-pipes",
-    title="Record the counters that are missing",
-    lever=None,
-    effort=Effort("small", 2),
-    change=CHANGE,
-    gain=Gain("none", "measured", SOURCE),
-)
+@advise("record-pipes", "Record the counters that are missing", None, Effort("small", 2), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """A sizable part of the bill that the evidence cannot rate; what is missing decides the change."""
     unrated = case.share("unrated")

@@ -1,7 +1,5 @@
 """Is this load steady enough to commit to?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import PRICE, Case, Effort, Gain, Limits, Reason, advise, bash, pct
 
 CHANGE = bash("""
@@ -13,16 +11,17 @@ SOURCE = (
     "often closer to 30 % than to the advertised maximum: vantage.sh/blog/what-is-an-aws-savings-plan (AWS advertises"
     " up to 66 % and 72 %); ends assumed"
 )
+GAIN = Gain("rate", "published", SOURCE, (0.2, 0.3, 0.45))
 
 
 @advise(
     "reserved",
-    title="Commit to the steady part: reserved capacity or a savings plan",
-    lever="rate",
-    effort=Effort("small", 4),
-    change=CHANGE,
+    "Commit to the steady part: reserved capacity or a savings plan",
+    "rate",
+    Effort("small", 4),
+    CHANGE,
+    GAIN,
     exclusive=PRICE,
-    gain=Gain("rate", "published", SOURCE, (0.2, 0.3, 0.45)),
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Paid on demand all week and put to work: what idles or waits should be fixed before committing to it."""

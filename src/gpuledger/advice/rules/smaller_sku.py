@@ -1,7 +1,5 @@
 """Would a smaller GPU do?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.offers import smaller_gpu
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, yaml
 from gpuledger.advice.signs import waits_for_gpus, waits_for_input
@@ -24,17 +22,10 @@ spec:
         limits:
           nvidia.com/gpu: "1"
 """)
-SOURCE = "dated list prices of both GPUs, and this case's measured demand"
+GAIN = Gain("computed", "published", "dated list prices of both GPUs, and this case's measured demand")
 
 
-@advise(
-    "smaller-sku",
-    title="Move to a smaller GPU (SKU)",
-    lever="sku",
-    effort=Effort("medium", 24),
-    change=CHANGE,
-    gain=Gain("computed", "published", SOURCE),
-)
+@advise("smaller-sku", "Move to a smaller GPU (SKU)", "sku", Effort("medium", 24), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """Measured headroom: memory, compute and bandwidth fit a cheaper GPU. A job to be sped up first will need more."""
     if case.sliced or case.namespace is None or waits_for_input(case, limits) or waits_for_gpus(case, limits):

@@ -1,7 +1,5 @@
 """Could this run on capacity that may be taken back?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.offers import spot_discount
 from gpuledger.advice.rule import PRICE, Case, Effort, Gain, Limits, Range, Reason, advise, pct, python
 from gpuledger.catalog.gpus import Gpu
@@ -25,17 +23,10 @@ def save(*_):
 signal.signal(signal.SIGTERM, save)
 """)
 SOURCE = "dated list prices, spot against on-demand in the same zone: 10th percentile, median, 90th percentile"
+GAIN = Gain("computed", "published", SOURCE)
 
 
-@advise(
-    "spot",
-    title="Run on spot capacity",
-    lever="rate",
-    effort=Effort("medium", 24),
-    change=CHANGE,
-    exclusive=PRICE,
-    gain=Gain("computed", "published", SOURCE),
-)
+@advise("spot", "Run on spot capacity", "rate", Effort("medium", 24), CHANGE, GAIN, exclusive=PRICE)
 def when(case: Case, limits: Limits) -> Reason | None:
     """Training, research or batch work, by its name, paid on demand. Never production, never a server."""
     if not case.works or case.purchase in {"spot", "reserved", "owned"} or not isinstance(case.gpu, Gpu):

@@ -1,7 +1,5 @@
 """Does the host stop to ask the GPU for a number every step?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 from gpuledger.advice.signs import launch_gaps, links_busy
 
@@ -19,15 +17,16 @@ for step, (inputs, targets) in enumerate(loader):
         total.zero_()
 """)
 SOURCE = "assumed: a profile shows how long the host waits at each of them"
+GAIN = Gain("recovers", "assumed", SOURCE, (0.02, 0.1, 0.3), of=("underused", "stalled"))
 
 
 @advise(
     "sync-points",
-    title="Remove sync points: .item(), .cpu(), print of a tensor",
-    lever="throughput",
-    effort=Effort("small", 4),
-    change=CHANGE,
-    gain=Gain("recovers", "assumed", SOURCE, (0.02, 0.1, 0.3), of=("underused", "stalled")),
+    "Remove sync points: .item(), .cpu(), print of a tensor",
+    "throughput",
+    Effort("small", 4),
+    CHANGE,
+    GAIN,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Gaps between kernels that neither input nor other GPUs explain."""

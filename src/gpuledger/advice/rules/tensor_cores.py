@@ -1,7 +1,5 @@
 """Do the products miss the tensor cores, by a switch that is off or by odd shapes?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, pct, python
 from gpuledger.advice.signs import REDUCED, TO_TENSOR_CORES, guessed, runs_in_fp32
 from gpuledger.catalog.gpus import Gpu
@@ -20,12 +18,12 @@ vocabulary = (vocabulary + 63) // 64 * 64
 
 @advise(
     "tensor-cores",
-    title="Use the Tensor Cores: TF32 products, sizes in multiples of 8",
-    lever="throughput",
-    effort=Effort("small", 1),
-    change=CHANGE,
+    "Use the Tensor Cores: TF32 products, sizes in multiples of 8",
+    "throughput",
+    Effort("small", 1),
+    CHANGE,
+    TO_TENSOR_CORES,
     exclusive=PRECISION,
-    gain=TO_TENSOR_CORES,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Compute-bound in 32 bits on a GPU with TF32; or in 16 bits and yet off the tensor pipe."""

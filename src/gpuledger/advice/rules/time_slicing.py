@@ -1,7 +1,5 @@
 """Could workloads that do not need a GPU all the time take turns on one?"""
 
-from __future__ import annotations
-
 from gpuledger.advice.rule import SHARE_A_GPU, Case, Effort, Gain, Limits, Reason, advise, yaml
 from gpuledger.advice.signs import need, nvidia, room_to_share, shared_gain
 
@@ -28,16 +26,17 @@ SOURCE = (
     "the busy and memory shares of this case, planned to fill a shared GPU; a tenth less than MPS, as slices take "
     "turns (assumed)"
 )
+GAIN = Gain("computed", "measured", SOURCE)
 
 
 @advise(
     "time-slicing",
-    title="Let workloads take turns on a GPU: time-slicing",
-    lever="hours",
-    effort=Effort("small", 4),
-    change=CHANGE,
+    "Let workloads take turns on a GPU: time-slicing",
+    "hours",
+    Effort("small", 4),
+    CHANGE,
+    GAIN,
     exclusive=SHARE_A_GPU,
-    gain=Gain("computed", "measured", SOURCE),
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Idle-heavy, and small enough for two on an NVIDIA card."""

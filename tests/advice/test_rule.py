@@ -81,6 +81,6 @@ def test_every_shipped_range_names_what_it_rests_on(name):
 )
 def test_a_broken_gain_is_refused_when_the_rule_registers(broken):
     with pytest.raises(FactError, match="advice rule half-done") as error:
-        advise("half-done", title="t", lever="rate", effort=Effort("small", 1), change=bash("true"), gain=broken)
+        advise("half-done", "t", "rate", Effort("small", 1), bash("true"), broken)
     assert error.value.hint
     assert "half-done" not in dict(RULES)
