@@ -119,7 +119,7 @@ def test_every_gpu_keeps_its_name_and_every_bucket_that_holds_money(cli, fleet_c
     stock += [f"{name},2026-01-20,2026-01-21,,,on_demand,2" for name in names[1:]]
     Path("inventory.csv").write_text("\n".join(stock) + "\n")
     out = cli("audit", "--lake", "lake", "--inventory", "inventory.csv", "--until", "2026-01-21").out
-    assert "for 2 of 3 GPUs, the price of 1 not known" in " ".join(out.split())
+    assert "for 2 of 3 GPUs, the price of 1 unknown" in " ".join(out.split())
     table = out[out.index("Every GPU") : out.index("Prices used")]
     for name in names:
         assert name.removeprefix("GPU-")[:8] in table
@@ -493,7 +493,7 @@ def test_single_samples_have_no_paid_time(cli, dcgm_csv):
         assert ended.code == 2
         assert "each GPU has a single sample, so its paid time is unknown" in ended.err
         assert "import more samples" in ended.err
-        assert "--inventory" in ended.err
+        assert "give an inventory and a window" in ended.err
     ended = cli("audit", "--lake", "lake", "--price", "1", "--namespace", "nobody")
     assert "no line of the ledger matches: namespaces nobody" in ended.err
     rows = [f"GPU-{n},2026-01-20,2026-01-21,,,owned,1" for n in range(3)]

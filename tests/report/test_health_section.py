@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from gpuledger.efficiency.health import health_words
-from gpuledger.efficiency.statement import EfficiencyStatement, HealthAnalysis, HealthRow
+from gpuledger.efficiency.health import HealthAnalysis, HealthRow, health_words
+from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.report.html import render_html
 from gpuledger.report.markdown import render_markdown
 from gpuledger.report.tables import build_table

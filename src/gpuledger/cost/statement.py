@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from operator import attrgetter
-from typing import Any, Literal
+from typing import ClassVar, Generic, Literal, Self, TypeVar
 
 from gpuledger.cost.money import ZERO
 from gpuledger.cost.projections import Projection
-from gpuledger.encode import encode, iso
+from gpuledger.encode import Json, encode, iso
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 Bucket = Literal["productive", "stalled", "unrated", "underused", "idle", "idle_held", "unobserved"]
@@ -24,14 +23,36 @@ WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
 PHASES = ("idle", "underutilized", "productive", "compute_bound")
 EVIDENCE = ("counters", "power", "none")
 NOT_ASKED = "not asked for"
-Json = dict[str, Any]
 _PROJECTED = ("hourly_usd", "monthly_usd", "yearly_usd", "quarter", "projection_basis")
-_PARTS_MS = attrgetter(*(f"{b}_ms" for b in BUCKETS))
-_PARTS_USD = attrgetter(*(f"{b}_usd" for b in BUCKETS))
+N = TypeVar("N", int, Decimal)
+
+
+class _ByBucket(Generic[N]):
+    """Amounts by bucket; the fields of a class are in the order of BUCKETS."""
+
+    _unit: ClassVar[str]
+
+    def parts(self) -> tuple[N, ...]:
+        """In the order of BUCKETS."""
+        return tuple(vars(self).values())
+
+    def each(self) -> dict[Bucket, N]:
+        """By bucket."""
+        return dict(zip(BUCKETS, self.parts(), strict=True))
+
+    @classmethod
+    def of(cls, each: Mapping[Bucket, N]) -> Self:
+        """From amounts by bucket."""
+        return cls(**{f"{b}_{cls._unit}": amount for b, amount in each.items()})
+
+    @classmethod
+    def total(cls, rows: Iterable[Self]) -> Self:
+        """Added up bucket by bucket."""
+        return cls(*(sum(column) for column in zip(*(row.parts() for row in rows), strict=True)))
 
 
 @dataclass(frozen=True)
-class Times:
+class Times(_ByBucket[int]):
     """Paid time by bucket in whole milliseconds."""
 
     productive_ms: int = 0
@@ -41,6 +62,7 @@ class Times:
     idle_ms: int = 0
     idle_held_ms: int = 0
     unobserved_ms: int = 0
+    _unit: ClassVar[str] = "ms"
 
     @property
     def paid_ms(self) -> int:
@@ -52,27 +74,9 @@ class Times:
         """All paid time in hours."""
         return self.paid_ms / MS_PER_HOUR
 
-    def parts(self) -> tuple[int, ...]:
-        """In the order of BUCKETS."""
-        return _PARTS_MS(self)
-
-    def each(self) -> dict[Bucket, int]:
-        """By bucket."""
-        return dict(zip(BUCKETS, self.parts(), strict=True))
-
-    @classmethod
-    def of(cls, each: Mapping[Bucket, int]) -> Times:
-        """From amounts by bucket."""
-        return cls(**{f"{b}_ms": n for b, n in each.items()})
-
-    @classmethod
-    def total(cls, times: Iterable[Times]) -> Times:
-        """Added up bucket by bucket."""
-        return cls(*(sum(column) for column in zip(*(t.parts() for t in times), strict=True)))
-
 
 @dataclass(frozen=True)
-class Dollars:
+class Dollars(_ByBucket[Decimal]):
     """Paid dollars by bucket."""
 
     productive_usd: Decimal = ZERO
@@ -82,6 +86,7 @@ class Dollars:
     idle_usd: Decimal = ZERO
     idle_held_usd: Decimal = ZERO
     unobserved_usd: Decimal = ZERO
+    _unit: ClassVar[str] = "usd"
 
     @property
     def paid_usd(self) -> Decimal:
@@ -97,24 +102,6 @@ class Dollars:
     def pct(self, amount: Decimal) -> float:
         """An amount in percent of what was paid; 0 where nothing was."""
         return float(100 * amount / self.paid_usd) if self.paid_usd else 0.0
-
-    def parts(self) -> tuple[Decimal, ...]:
-        """In the order of BUCKETS."""
-        return _PARTS_USD(self)
-
-    def each(self) -> dict[Bucket, Decimal]:
-        """By bucket."""
-        return dict(zip(BUCKETS, self.parts(), strict=True))
-
-    @classmethod
-    def of(cls, each: Mapping[Bucket, Decimal]) -> Dollars:
-        """From amounts by bucket."""
-        return cls(**{f"{b}_usd": v for b, v in each.items()})
-
-    @classmethod
-    def total(cls, dollars: Iterable[Dollars]) -> Dollars:
-        """Added up bucket by bucket."""
-        return cls(*(sum(column, ZERO) for column in zip(*(d.parts() for d in dollars), strict=True)))
 
 
 def _money(dollars: Dollars | Unknown, times: Times) -> Json:
