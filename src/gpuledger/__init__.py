@@ -21,12 +21,12 @@ The rooms, each of which uses only those above it:
     report        charts and documents
     cli           the command line
 
-    from gpuledger import Lake, import_files, post_lake, load_thresholds, efficiency_statement, write_report
+    import gpuledger
 
-    lake = Lake("gpuledger-data")
-    import_files(lake, ["export.parquet"])
-    post_lake(lake, load_thresholds())
-    write_report(efficiency_statement(lake), "report")
+    lake = gpuledger.open("gpuledger-data")
+    lake.ingest("export.parquet")
+    lake.analyze(last="7d").findings
+    lake.audit(prices=2.5).save("report")
 
 Importing this package loads none of the rooms; a name loads its room when it is first used.
 """
@@ -37,6 +37,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpuledger.advice.build import audit_statement
+    from gpuledger.answers import Answer
+    from gpuledger.api import OpenLake
+    from gpuledger.api import open_lake as open  # noqa: A004
     from gpuledger.catalog.gpus import Gpu, find_gpu, get_gpu, load_gpus
     from gpuledger.catalog.thresholds import Thresholds, load_thresholds
     from gpuledger.cost.build import cost_report, cost_statement
@@ -50,7 +53,6 @@ if TYPE_CHECKING:
     from gpuledger.recording.command import CommandRun, run_command
     from gpuledger.recording.record import Recording, record, recorded
     from gpuledger.report.write import write_report
-    from gpuledger.report.write_audit import write_audit
     from gpuledger.telemetry.mapping import load_mapping
     from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
     from gpuledger.training.meter.meter import Meter, metered
@@ -61,6 +63,8 @@ __version__ = "0.1.0"
 # Where each public name lives; the imports above say the same to type checkers, and a test holds the two together.
 _HOMES = {
     "advice.build": ("audit_statement",),
+    "answers": ("Answer",),
+    "api": ("OpenLake",),
     "catalog.gpus": ("Gpu", "find_gpu", "get_gpu", "load_gpus"),
     "catalog.thresholds": ("Thresholds", "load_thresholds"),
     "cost.build": ("cost_report", "cost_statement"),
@@ -74,7 +78,6 @@ _HOMES = {
     "ledger.engine": ("PostingResult", "post_lake"),
     "ledger.tidying": ("Ages", "tidy_lake"),
     "report.write": ("write_report",),
-    "report.write_audit": ("write_audit",),
     "telemetry.mapping": ("load_mapping",),
     "telemetry.synthetic": ("FleetSpec", "write_fleet"),
     "training.meter.meter": ("Meter", "metered"),
@@ -82,16 +85,20 @@ _HOMES = {
 }
 
 __all__ = [
-    "Ages", "CommandRun", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError", "ImportResult", "Lake", "Meter",
-    "PostingResult", "Recording", "Thresholds", "Unknown", "__version__", "audit_statement", "cost_report",
-    "cost_statement", "efficiency_statement", "find_gpu", "get_gpu", "import_files", "load_gpus", "load_mapping",
-    "load_thresholds", "metered", "post_lake", "record", "recorded", "run_command", "tidy_lake", "to_json",
-    "write_audit", "write_fleet", "write_report",
+    "Ages", "Answer", "CommandRun", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError", "ImportResult",
+    "Lake", "Meter", "OpenLake", "PostingResult", "Recording", "Thresholds", "Unknown", "__version__",
+    "audit_statement", "cost_report", "cost_statement", "efficiency_statement", "find_gpu", "get_gpu",
+    "import_files", "load_gpus", "load_mapping", "load_thresholds", "metered", "open", "post_lake", "record",
+    "recorded", "run_command", "tidy_lake", "to_json", "write_fleet", "write_report",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     """Load the room a public name lives in."""
+    if name == "open":
+        from gpuledger.api import open_lake
+
+        return open_lake
     for home, names in _HOMES.items():
         if name in names:
             import importlib

@@ -37,11 +37,11 @@ def test_the_statement_as_json(cli, lake):
     assert sum(said["active"]["classes_pct"].values()) == pytest.approx(100)
 
 
-def test_every_figure_on_the_screen_is_in_the_json(cli, lake):
-    said, out = analyze(cli), " ".join(cli("analyze", "--lake", "lake").out.split())
+def test_every_figure_on_the_screen_is_in_the_json(cli, lake, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    said, out = analyze(cli), " ".join(cli("analyze", "--lake", "lake", "--full").out.split())
     for text in (
         f"GPU utilization {said['gpu_util_pct']:.1f} %",
-        f"Power intensity (PIF) {said['pif']:.3f}",
         f"RFU by counters {said['rfu_counters_pct']:.1f} %",
         f"Efficiency gap {said['efficiency_gap_pp']:.1f} pp",
         f"Bottlenecked {said['bottlenecked_pct_of_active']:.1f} %",
@@ -49,9 +49,9 @@ def test_every_figure_on_the_screen_is_in_the_json(cli, lake):
     ):
         assert text in out
     for name, share in said["active"]["classes_pct"].items():
-        assert f"{name} {share:.1f} %" in out
+        assert f"{name.capitalize()} {share:.1f} %" in out
     for row in said["roi"]:
-        assert f"{row['target_rfu_pct']:.0f} % {row['equivalent_gpus']:.1f}" in out
+        assert f"{row['target_rfu_pct']:.1f} % {row['equivalent_gpus']:.1f}" in out
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -170,6 +170,6 @@ def test_an_unknown_model_is_not_known_on_the_screen(cli, fleet_csv, tmp_path):
     rows = [row for row in said["by_model"] if row["name"] == "Frobnicator 9000"]
     assert rows[0]["means"]["pif"] is None
     assert "Frobnicator 9000" in json.dumps(said["not_known"])
-    out = cli("analyze", "--lake", "lake").out
-    assert "not known" in out
+    out = cli("analyze", "--lake", "lake", "--full").out
+    assert "unknown" in out
     assert "nan" not in out.lower().split()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import json
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gpuledger.cli import analysis
 from gpuledger.cli.app import run
 from gpuledger.cli.published import published_s0
 
@@ -77,21 +75,19 @@ def test_published_figures_are_as_published():
 
 
 def test_again_on_the_screen(demo, cli, monkeypatch):
-    """The second run replaces the first; the published figures stand beside ours."""
-    monkeypatch.setattr(analysis, "write_report", functools.partial(analysis.write_report, charts=False))
+    """The second run replaces the first; the money comes first, on one screen."""
+    monkeypatch.setattr("gpuledger.report.charts.can_draw", lambda: False)
     folder, said = demo
     (folder / "left over").touch()
     ended = cli("demo", "--out", folder)
     assert ended.code == 0, ended.err
     assert not (folder / "left over").exists()
+    assert len(ended.out.splitlines()) <= 40
     flat = " ".join(ended.out.split())
-    for figure in said["published"]["figures"]:
-        assert figure["label"] in flat
-    assert f"GPU utilization {said['gpu_util_pct']:.1f} % 70.4 %" in flat
-    assert f"Power intensity (PIF) {said['pif']:.3f} 0.655" in flat
-    assert "random draw" in flat
+    assert flat.startswith("$")
+    assert "Do first" in flat
+    assert f"${float(said['audit']['paid_usd']):,.2f}" in flat
     assert str(folder / "report.html") in flat
-    assert said["findings"][0] in flat
 
 
 def test_a_folder_of_others_is_refused(cli, tmp_path):
@@ -106,7 +102,8 @@ def test_a_folder_of_others_is_refused(cli, tmp_path):
 def test_the_report_says_what_was_published(demo):
     folder, said = demo
     page = (folder / "report.html").read_text()
-    assert "Beside the published findings" in page
+    assert "Compared with GPU Efficiency Analytics (2026-01)" in page
+    assert page.index("Cost audit") < page.index("Busy time against power")
     assert f"{said['published']['figures'][0]['value']:.1f}" in page
 
 

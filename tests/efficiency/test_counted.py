@@ -120,9 +120,8 @@ def test_it_is_json_and_a_sentence(lake: Lake) -> None:
 
 
 def test_a_terminal_shows_it(lake: Lake) -> None:
-    from rich.console import Console
-
     from gpuledger.cli.views.statement import parts
+    from rich.console import Console
 
     write_counted(lake, counted("GPU-a", tflop=1800 * 494.75))
     console = Console(width=100, record=True, file=io.StringIO())

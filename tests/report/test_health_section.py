@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from gpuledger.efficiency.health import HealthAnalysis, HealthRow, health_words
-from gpuledger.efficiency.statement import EfficiencyStatement
-from gpuledger.report.html import render_html
-from gpuledger.report.markdown import render_markdown
-from gpuledger.report.tables import build_table
+from gpuledger.efficiency.health import health_words
+from gpuledger.efficiency.statement import EfficiencyStatement, HealthAnalysis, HealthRow
+from gpuledger.report.documents.efficiency import efficiency_document
+from gpuledger.report.outline import load_outline
+from gpuledger.report.render.html import render_html
+from gpuledger.report.render.markdown import render_markdown
 from gpuledger.units import Unknown
 
 NO_REASONS = Unknown("the reasons for held-down clocks are not recorded")
@@ -25,7 +26,7 @@ def row(uuid: str, **given: object) -> HealthRow:
 
 def test_a_well_fleet_has_a_sentence_and_no_table(statement: EfficiencyStatement) -> None:
     well = dataclasses.replace(statement, health=HealthAnalysis(gpus=50, thermal_pct=0.0, throttle_known_h=10.0))
-    for text in (render_html(well, charts=False), render_markdown(well)):
+    for text in (render_html(efficiency_document(well), {}), render_markdown(efficiency_document(well))):
         assert "No faults recorded" in text
         assert "Heat held down the clocks of no GPU" in text
         assert "GPUs with faults or held down by heat" not in text
@@ -35,18 +36,18 @@ def test_faults_are_a_table_without_columns_nobody_recorded(statement: Efficienc
     rows = (row("GPU-a", xid_events=2), row("GPU-b", pcie_replays=7))
     health = HealthAnalysis(gpus=50, xid_events=2, pcie_replays=7, thermal_pct=NO_REASONS, rows=rows)
     sick = dataclasses.replace(statement, health=health)
-    table = build_table("health", sick)
+    table = load_outline("efficiency").table("health", sick)
     assert table.heads == (
         "GPU", "Host", "Model", "XID errors", "Rows remapped", "Failed remappings", "PCIe replays", "Hottest die, °C",
     )  # fmt: skip
     assert [cell.text for cell in table.rows[0]][3:] == ["2", "0", "0", "0", "71"]
     said = health_words(health)
     assert said == f"2 XID errors, 7 PCIe replays on 2 of 50 GPUs. Throttling: {NO_REASONS}."
-    page, twin = render_html(sick, charts=False), render_markdown(sick)
+    page, twin = render_html(efficiency_document(sick), {}), render_markdown(efficiency_document(sick))
     assert said in page
     for text in (page, twin):
         assert "GPUs with faults or held down by heat" in text
     hot = dataclasses.replace(health, rows=(row("GPU-c", thermal_pct=40.0, power_capped_pct=2.0),))
-    heads = build_table("health", dataclasses.replace(statement, health=hot)).heads
+    heads = load_outline("efficiency").table("health", dataclasses.replace(statement, health=hot)).heads
     assert "Held down by heat" in heads
     assert "by a power limit" in heads

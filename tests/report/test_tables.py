@@ -10,14 +10,19 @@ import pytest
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import UnknownName
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.tables import SAME_REASON, build_table, table_kinds
+from gpuledger.report.outline import load_outline
+from gpuledger.report.tables import SAME_REASON, Table
 from gpuledger.report.written import NARROW
+
+
+def build_table(name: str, s: EfficiencyStatement) -> Table:
+    return load_outline("efficiency").table(name, s)
 
 
 def test_every_table_can_be_filled_from_any_statement(
     statement: EfficiencyStatement, one_gpu: EfficiencyStatement, unknown_statement: EfficiencyStatement
 ) -> None:
-    for name in table_kinds():
+    for name in load_outline("efficiency").tables:
         for s in (statement, one_gpu, unknown_statement):
             table = build_table(name, s)
             assert all(len(row) == len(table.heads) == len(table.words) == len(table.below) for row in table.rows)

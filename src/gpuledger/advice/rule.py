@@ -180,7 +180,7 @@ class Rule:
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
-RULES: Registry[Rule] = Registry("advice rule", "gpuledger.advice.rules")
+RULES: Registry[Rule] = Registry("advice rule", "gpuledger.advice.rules", group="gpuledger.rules")
 
 
 def advise(

@@ -13,6 +13,7 @@ from gpuledger.advice.case import Case
 from gpuledger.advice.rule import Effort, Snippet
 from gpuledger.cost.savings import Kind, Spread
 from gpuledger.cost.statement import CostStatement
+from gpuledger.cost.user_settings import Budget
 from gpuledger.efficiency.statement import NotKnown, RoiRow
 from gpuledger.encode import Json, encode
 from gpuledger.units import Unknown
@@ -167,12 +168,13 @@ class AuditStatement:
     not_known: tuple[NotKnown, ...]
     assumptions: tuple[str, ...]
     unrated_note: str = ""
+    budgets: tuple[Budget, ...] = ()
 
     def as_json(self) -> Json:
         """The headline, the figures of the cost statement under their own names, then the advice."""
         head = {"headline": self.headline, "first": self.first.id if self.first else None}
         head |= {"unrated_note": self.unrated_note or None}
-        advice = ("recommendations", "savings", "behaviours", "roi_priced", "assumptions")
+        advice = ("recommendations", "savings", "behaviours", "roi_priced", "budgets", "assumptions")
         return head | self.cost.as_json() | {name: getattr(self, name) for name in advice}
 
 

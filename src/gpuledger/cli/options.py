@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from gpuledger.cli.screen import Screen
-from gpuledger.cli.times import instant_ms, length_ms
 from gpuledger.errors import InputError
+from gpuledger.times import instant_ms, length_ms
 
 Command = Callable[..., Any]
 PATH = click.Path(path_type=Path)
@@ -40,6 +40,9 @@ label_option = click.option(
 device_option = click.option(
     "--device", default="nvml", show_default=True, metavar="nvml|amd|replay:FILE", help="Telemetry source."
 )
+
+
+full_option = click.option("--full", is_flag=True, help="Show everything, not only the short answer.")
 
 
 def labels_of(given: tuple[str, ...]) -> dict[str, str]:

@@ -33,6 +33,7 @@ from gpuledger.ledger.read.rollup import hour_lines, quiet_spells, read_accounts
 from gpuledger.ledger.read.scope import ACHIEVABLE_SOURCES, Scope, check_source
 from gpuledger.ledger.store import PostedDay
 from gpuledger.physics.calibration import Calibration
+from gpuledger.settings import changed
 from gpuledger.units import Unknown, utc_day
 
 
@@ -176,6 +177,7 @@ def assumptions(
     if other_rules:
         days = other_rules[0] if len(other_rules) == 1 else f"{len(other_rules)} days from {other_rules[0]}"
         out.append(f"Classes of {days} were posted under other limits or board powers than those of now.")
+    out += changed(efficiency_classes=limits.origin)
     return tuple(out)
 
 

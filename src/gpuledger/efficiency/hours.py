@@ -12,7 +12,7 @@ from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_UTIL
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
 from gpuledger.ledger.cells import classify
-from gpuledger.ledger.read.adding import Sums, distinct
+from gpuledger.ledger.read.adding import Sums, apart, distinct
 from gpuledger.ledger.read.columns import Names, Rows, kept
 from gpuledger.ledger.read.rollup import state_codes
 from gpuledger.physics.activity import CONDITIONS, PIPES
@@ -93,7 +93,9 @@ def _one_row_each(rows: Rows) -> Rows:
     starts = np.flatnonzero(np.append(1, step))
     first = {name: rows[name][starts] for name in _KEYS}
     first["limit_mw"] = np.fmax.reduceat(rows["limit_mw"], starts)
-    return first | {name: np.add.reduceat(rows[name], starts) for name in _SUMS}
+    # Times known are mostly the time observed: one array under many names.
+    made = {id(values): np.add.reduceat(values, starts) for values in apart(rows[name] for name in _SUMS)}
+    return first | {name: made[id(rows[name])] for name in _SUMS}
 
 
 @dataclass

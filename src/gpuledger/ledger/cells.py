@@ -51,12 +51,15 @@ def is_bottleneck(util: float, pif: float, limits: Thresholds) -> bool:
 
 @dataclass(frozen=True)
 class Plane:
-    """The cells: edges by utilization (last cell: not known) and by PIF (last cell: not known)."""
+    """The cells: edges by utilization (last cell: not known) and by PIF (last cell: not known).
+
+    Cells in which all rules agree are of one kind: `kind` by cell, and `holds` by column the kinds it adds up.
+    """
 
     util_edges: tuple[float, ...]
     pif_edges: tuple[float, ...]
-    columns: tuple[str, ...]
-    holds: np.ndarray
+    kind: np.ndarray
+    holds: dict[str, np.ndarray]
 
     @property
     def pif_cells(self) -> int:
@@ -64,9 +67,9 @@ class Plane:
         return len(self.pif_edges) + 2
 
     @property
-    def size(self) -> int:
-        """All cells."""
-        return (len(self.util_edges) + 2) * self.pif_cells
+    def kinds(self) -> int:
+        """How many kinds of cells there are."""
+        return int(self.kind.max()) + 1
 
 
 @cache
@@ -85,12 +88,12 @@ def plane(limits: Thresholds) -> Plane:
     }))  # fmt: skip
     columns = (*(f"class_{k}_ms" for k in CLASSES), *(f"phase_{k}_ms" for k in PHASES), "active_ms", "active_pif_ms",
                "bottleneck_ms")  # fmt: skip
-    holds = np.zeros(((len(util_edges) + 2) * (len(pif_edges) + 2), len(columns)))
-    for i, util in enumerate((-1.0, *util_edges, None)):
-        for j, pif in enumerate((-1.0, *pif_edges, None)):
-            for column in _columns_of(util, pif, limits):
-                holds[i * (len(pif_edges) + 2) + j, columns.index(column)] = 1.0
-    return Plane(util_edges, pif_edges, columns, holds)
+    pairs = [(util, pif) for util in (-1.0, *util_edges, None) for pif in (-1.0, *pif_edges, None)]
+    rules = [frozenset(_columns_of(util, pif, limits)) for util, pif in pairs]
+    kinds = list(dict.fromkeys(rules))
+    kind = np.array([kinds.index(rule) for rule in rules], dtype=np.int64)
+    holds = {c: np.flatnonzero([c in k for k in kinds]) for c in columns}
+    return Plane(util_edges, pif_edges, kind, holds)
 
 
 def _columns_of(util: float | None, pif: float | None, limits: Thresholds) -> list[str]:
@@ -114,7 +117,7 @@ def place(values: np.ndarray | None, edges: tuple[float, ...], silent: bool, n: 
         return np.full(n, len(edges) + 1, dtype=np.int8)
     out = np.zeros(n, dtype=np.int8)
     for edge in edges:
-        out += values >= edge
+        out += (values >= edge).view(np.int8)
     if silent:
         out[np.isnan(values)] = len(edges) + 1
     return out

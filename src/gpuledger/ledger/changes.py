@@ -11,8 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from gpuledger.lake.batch import Batch
+from gpuledger.ledger.grouping import Grouped
 from gpuledger.ledger.measures import Sums, whole
-from gpuledger.ledger.spans import Edge, Pieces, Stamps, share_out
+from gpuledger.ledger.spans import Edge, Stamps, share_out
 
 ERRORS = {
     "pcie_replays": "pcie_replays",
@@ -23,7 +24,7 @@ ERRORS = {
 }
 
 
-def add_errors(sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edge], pieces: Pieces) -> None:
+def add_errors(sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edge], grouped: Grouped) -> None:
     """Add what the error counters gained, and the driver errors that appeared."""
     last = stamps.last()
     ahead = [edges.get(d) for d in batch.devices] if edges else []
@@ -38,14 +39,14 @@ def add_errors(sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edg
                 rows = moved if stamps.row is None else stamps.row[moved]
                 after = moved + 1 if stamps.row is None else stamps.row[moved + 1]
                 moved = moved[batch.devices_at(rows) == batch.devices_at(after)]
-                _count(sums, column, moved, _gain(name, now[moved], now[moved + 1]), stamps, pieces)
+                _count(sums, column, moved, _gain(name, now[moved], now[moved + 1]), stamps, grouped)
         else:
             continue
         if ahead:
             then = np.array([np.nan if e is None else e.counters.get(name, np.nan) for e in ahead])
             gain = _gain(name, ends, then)
             if gain.any():
-                _count(sums, column, last, gain, stamps, pieces)
+                _count(sums, column, last, gain, stamps, grouped)
 
 
 def _gain(name: str, now: np.ndarray, then: np.ndarray) -> np.ndarray:
@@ -55,14 +56,13 @@ def _gain(name: str, now: np.ndarray, then: np.ndarray) -> np.ndarray:
     return np.nan_to_num(np.maximum(then - now.astype(np.float64), 0.0))
 
 
-def _count(sums: Sums, column: str, at: np.ndarray, gain: np.ndarray, stamps: Stamps, pieces: Pieces) -> None:
+def _count(sums: Sums, column: str, at: np.ndarray, gain: np.ndarray, stamps: Stamps, grouped: Grouped) -> None:
     """Add gains at a few instants to the line of the first piece of their first row."""
     out = sums.out.setdefault(column, np.zeros(len(sums.rows.starts)))
     at, gain = at[gain > 0], gain[gain > 0]
     if len(at):
-        piece = pieces.openers(at if stamps.row is None else stamps.row[at])
-        here = piece >= 0
-        np.add.at(out, sums.rows.line[piece[here]], gain[here])
+        line = grouped.lines_opened(at if stamps.row is None else stamps.row[at])
+        np.add.at(out, line[line >= 0], gain[line >= 0])
 
 
 def add_energy(
@@ -70,7 +70,7 @@ def add_energy(
     batch: Batch,
     stamps: Stamps,
     edges: Mapping[str, Edge],
-    pieces: Pieces,
+    grouped: Grouped,
     start: np.ndarray,
     full: np.ndarray,
 ) -> None:
@@ -87,10 +87,12 @@ def add_energy(
             place, n = stamps.place()
             whole_gain, good = stamps.per_row(gain).astype(np.int64), stamps.per_row(good)
             gain = whole_gain * (place + 1) // n - whole_gain * place // n
-        if pieces.row is not None:
-            gain = share_out(gain.astype(np.int64), start, full, pieces)
+        if grouped.pieces.opens is None:
+            gain = grouped.of(gain)
+        else:
+            gain = grouped.ordered(share_out(gain.astype(np.int64), start, full, grouped.pieces))
         energy = gain.astype(np.float64, copy=False)
-        rest = np.flatnonzero(~pieces.of(good))
+        rest = np.flatnonzero(~grouped.of(good)) if not good.all() else np.zeros(0, dtype=np.int64)
     energy[rest] = np.nan if power is None else whole(whole(power[rest], 1e3) * rows.ms[rest], 1e-3)
     silent = rest[np.isnan(energy[rest])]
     energy[silent] = 0.0

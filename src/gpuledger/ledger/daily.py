@@ -23,26 +23,27 @@ def fold_days(table: pa.Table) -> pa.Table:
     table = lines.coded(table).unify_dictionaries().combine_chunks()
     if not table.num_rows:
         return table
-    kind = _kinds(table)
+    kind, order = _kinds(table), None
     starts = np.flatnonzero(np.append(True, kind[1:] != kind[:-1]))
     if (np.diff(kind[starts]) < 0).any():  # owners or states take turns
-        order = np.argsort(kind, kind="stable")
-        table, kind = table.take(pa.array(order)).combine_chunks(), kind[order]
+        order = np.argsort(kind.astype(np.uint16) if int(kind.max()) < 1 << 16 else kind, kind="stable")
+        kind = kind[order]
         starts = np.flatnonzero(np.append(True, kind[1:] != kind[:-1]))
-    first, arrays, made = pa.array(starts), [], dict[tuple[int, int], pa.Array]()
+    first = starts if order is None else order[starts]
+    heads, arrays, made = pa.array(first), [], dict[tuple[int, int], pa.Array]()
     for chunked, (name, column) in zip(table.columns, lines.columns().items(), strict=True):
         values = chunked.chunk(0)
         if column.type == "string" or name in _ALIKE or name == "grain_ms":
-            arrays.append(values.take(first))
+            arrays.append(values.take(heads))
         elif name == "hour_ms":
-            arrays.append(_array(_plain(values)[starts] // MS_PER_DAY * MS_PER_DAY))
+            arrays.append(_array(_plain(values)[first] // MS_PER_DAY * MS_PER_DAY))
         elif column.merge == "sum":
             place = (values.buffers()[1].address, values.offset)  # columns may be one array under many names
             if place not in made:
-                made[place] = _array(np.add.reduceat(_plain(values), starts))
+                made[place] = _array(np.add.reduceat(_ordered(_plain(values), order), starts))
             arrays.append(made[place])
         else:
-            arrays.append(_extremes(values, starts, column.merge))
+            arrays.append(_extremes(values, order, starts, column.merge))
     return pa.table(arrays, schema=lines.coded_schema())
 
 
@@ -124,11 +125,15 @@ def _tensor_kind(table: pa.Table) -> np.ndarray:
     return np.where((by_kind > 0) & (by_kind >= whole), 0, np.where(whole > 0, 1, 2))
 
 
-def _extremes(column: pa.Array, starts: np.ndarray, merge: str) -> pa.Array:
+def _ordered(values: np.ndarray, order: np.ndarray | None) -> np.ndarray:
+    return values if order is None else values.take(order)
+
+
+def _extremes(column: pa.Array, order: np.ndarray | None, starts: np.ndarray, merge: str) -> pa.Array:
     """The smallest or largest of each run; NULL where all of it is."""
     if column.null_count == len(column):
         return pa.nulls(len(starts), pa.int64())
     missing = np.iinfo(np.int64).max if merge == "min" else np.iinfo(np.int64).min
-    values = (column.fill_null(int(missing)) if column.null_count else column).to_numpy(zero_copy_only=False)
+    values = _ordered(_plain(column.fill_null(int(missing)) if column.null_count else column), order)
     found = (np.minimum if merge == "min" else np.maximum).reduceat(values, starts)
     return pa.array(found, mask=found == missing) if column.null_count else pa.array(found)

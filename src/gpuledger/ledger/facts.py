@@ -40,20 +40,22 @@ def _facts(model: str | None, precision: str | None) -> KindFacts:
     )
 
 
+_KIND = ("gpu_model", "tensor_precision")
 # Where the kinds of tensor work are not told apart, rates name the tensor pipe "matrix".
 _RATED = {"tensor": "matrix", "hmma": "matrix"}
 
 
 def row_facts(batch: Batch) -> RowFacts:
     """The facts of each row's GPU model and tensor precision."""
-    codes, kinds = _kinds(batch)
-    return RowFacts([_facts(*kind) for kind in kinds], codes, batch.n)
+    starts = np.flatnonzero(batch.changes(_KIND))
+    codes, kinds = _kinds(batch, starts)
+    return RowFacts([_facts(*kind) for kind in kinds], codes, np.diff(starts, append=batch.n))
 
 
-def _kinds(batch: Batch) -> tuple[np.ndarray | None, list[tuple[str | None, str | None]]]:
-    """Each row's kind (None: all rows are of one), and the model and precision of each kind."""
-    code, texts = np.zeros(batch.n, dtype=np.int64), list[tuple[str | None, ...]]([()])
-    for name in ("gpu_model", "tensor_precision"):
+def _kinds(batch: Batch, starts: np.ndarray) -> tuple[np.ndarray | None, list[tuple[str | None, str | None]]]:
+    """The kind of some rows (None: all are of one), and the model and precision of each kind."""
+    code, texts = np.zeros(len(starts), dtype=np.int64), list[tuple[str | None, ...]]([()])
+    for name in _KIND:
         column = batch.column(name)
         if column is None:
             texts = [(*t, None) for t in texts]
@@ -61,16 +63,12 @@ def _kinds(batch: Batch) -> tuple[np.ndarray | None, list[tuple[str | None, str 
         words = [*as_dictionary(column).dictionary.to_pylist(), None]
         numbers = batch.codes(name)
         assert numbers is not None
+        numbers = numbers[starts]
         code = code * len(words) + np.where(numbers < 0, len(words) - 1, numbers)
         texts = [(*t, w) for t in texts for w in words]
-    # Few kinds, many rows: counting them is several times as fast as sorting them.
-    used = np.flatnonzero(np.bincount(code, minlength=1))
+    used, place = np.unique(code, return_inverse=True)
     found = [(texts[i][0], texts[i][1]) for i in used.tolist()]
-    if len(found) == 1:
-        return None, found
-    place = np.zeros(int(used[-1]) + 1, dtype=np.int64)
-    place[used] = np.arange(len(used))
-    return place[code], found
+    return (None if len(found) == 1 else place.reshape(-1)), found
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gpuledger.catalog.files import data_dir, load_toml
 
@@ -79,18 +80,54 @@ def coded(table: pa.Table) -> pa.Table:
     return table if table.schema.equals(coded_schema()) else table.cast(coded_schema())
 
 
+# How long each reading is known. Most are known throughout: a file has NULL where that is all of the time observed.
+KNOWN = (
+    "util_ms", "power_ms", "pif_ms", "energy_ms", "engine_ms", "sm_ms", "occupancy_ms", "integer_ms", "mem_copy_ms",
+    "dram_ms", "tensor_ms", "hmma_ms", "imma_ms", "dfma_ms", "fp64_ms", "fp32_ms", "fp16_ms", "clock_ms", "fb_ms",
+    "pcie_rx_ms", "pcie_tx_ms", "nvlink_ms", "throttle_ms",
+)  # fmt: skip
+OBSERVED = "observed_ms"
+
+
+def as_written(table: pa.Table, without: frozenset[str] = frozenset()) -> pa.Table:
+    """Coded lines as a file holds them: without some columns, and NULL for times known that are the time observed.
+
+    Told by the array, not by its values: posting puts one array under all these names.
+    """
+    arrays, fields, whole = [], [], _place(table[OBSERVED])
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if field.name in without:
+            continue
+        if field.name in KNOWN:
+            same = whole is not None and _place(column) == whole
+            arrays.append(pa.chunked_array([pa.nulls(len(column), field.type)]) if same else column)
+            fields.append(field.with_nullable(True))
+        else:
+            arrays.append(column)
+            fields.append(field)
+    return pa.table(arrays, schema=pa.schema(fields, metadata=table.schema.metadata))
+
+
+def _place(column: pa.ChunkedArray) -> tuple[int, int] | None:
+    """Where the numbers of a column rest in memory; None where they are in several places."""
+    if column.num_chunks != 1:
+        return None
+    values = column.chunk(0)
+    return values.buffers()[1].address, values.offset
+
+
 # What a column was called in files of version 1.
 BEFORE = {"limit_mw": "board_mw"}
 
 
 def as_now(table: pa.Table) -> pa.Table:
-    """Lines of an older format with the columns of this one; columns it lacked are zero or NULL."""
-    if table.column_names == arrow_schema().names:
-        return table.cast(arrow_schema())
+    """Lines of a file with all columns: those it lacks are zero or NULL, times known are filled in."""
     arrays = []
     for field in arrow_schema():
         there = field.name if field.name in table.column_names else BEFORE.get(field.name, field.name)
-        if there in table.column_names:
+        if field.name in KNOWN and there in table.column_names:
+            arrays.append(pc.coalesce(table[there], table[OBSERVED]))
+        elif there in table.column_names:
             arrays.append(table[there].cast(field.type))
         elif columns()[field.name].merge == "sum":
             arrays.append(pa.repeat(0, table.num_rows).cast(pa.int64()))

@@ -6,8 +6,8 @@ below 2**53, where float64 adds without rounding, so the sums are exact in any o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,23 +22,34 @@ _SHARES = {
     "engine": "engine_ratio", "sm": "sm_ratio", "occupancy": "occupancy_ratio", "integer": "integer_ratio",
     "dram": "dram_ratio", "mem_copy": "mem_copy_util_ratio",
 }  # fmt: skip
+_BUSY = {"engine_ratio": "engine_ppm_ms", "sm_ratio": "sm_ppm_ms", "gpu_util_ratio": "util_ppm_ms"}
 _TRAFFIC = ("pcie_rx", "pcie_tx", "nvlink")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The readings per piece of a sample: NaN where silent (in columns named so), absent where the source has none."""
+    """The readings of samples, spread over pieces in order of line when they are asked for.
 
-    values: dict[str, np.ndarray]
+    NaN where silent (in columns named so), absent where the source has none.
+    """
+
+    readings: Mapping[str, np.ndarray]
     silent: set[str]
+    spread: Callable[[np.ndarray], np.ndarray]
     ms: np.ndarray
     starts: np.ndarray
     line: np.ndarray
     limit_w: np.ndarray
+    _seen: dict[str, np.ndarray] = field(default_factory=dict)
 
     def get(self, name: str) -> np.ndarray | None:
         """One column, or None where nobody said anything."""
-        return self.values.get(name)
+        return self[name] if name in self.readings else None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._seen:
+            self._seen[name] = self.spread(self.readings[name])
+        return self._seen[name]
 
 
 class Sums:
@@ -48,7 +59,6 @@ class Sums:
         self.rows = rows
         self.out: dict[str, np.ndarray] = {}
         self.observed = np.add.reduceat(rows.ms, rows.starts)
-        self._first_code: dict[int, np.ndarray] = {}
         # Regular sampling gives every row the same time: then one multiplication a line does for all its rows.
         self._even_ms = rows.ms[0] if len(rows.ms) and (rows.ms == rows.ms[0]).all() else None
         # And every line the same number of rows: then they are added up as a table, in two thirds of the time.
@@ -89,21 +99,17 @@ class Sums:
             self.out[name] = self.over_time(levels)
 
     def table(self, code: np.ndarray, width: int) -> np.ndarray:
-        """Time per line and code, as a table of lines x codes."""
+        """Time per code and line, as a table of codes x lines."""
         n = len(self.rows.starts)
-        if width not in self._first_code:
-            self._first_code[width] = self.rows.line * width
-        flat = self._first_code[width] + code
+        flat = np.multiply(code, n, dtype=np.int64)
+        flat += self.rows.line
         if self._even_ms is not None:
-            return np.bincount(flat, minlength=n * width).reshape(n, width) * self._even_ms
-        return np.bincount(flat, self.rows.ms, minlength=n * width).reshape(n, width)
+            return np.bincount(flat, minlength=n * width).reshape(width, n) * self._even_ms
+        return np.bincount(flat, self.rows.ms, minlength=n * width).reshape(width, n)
 
-    def low_high(self, low: str | None, high: str | None, values: np.ndarray) -> None:
-        """Smallest and largest value of each line; NaN where there is none."""
-        if low:
-            self.out[low] = np.fmin.reduceat(values, self.rows.starts)
-        if high:
-            self.out[high] = np.fmax.reduceat(values, self.rows.starts)
+    def highest(self, name: str, values: np.ndarray, silent: bool) -> None:
+        """The largest value of each line; NaN where there is none."""
+        self.out[name] = (np.fmax if silent else np.maximum).reduceat(values, self.rows.starts)
 
 
 def whole(values: np.ndarray, factor: float = 1.0) -> np.ndarray:
@@ -112,27 +118,31 @@ def whole(values: np.ndarray, factor: float = 1.0) -> np.ndarray:
     return np.rint(out, out=out)
 
 
-def add_states(sums: Sums, state: np.ndarray, memory: Callable[[], np.ndarray], busy: np.ndarray | None) -> None:
-    """Idle time by how memory stood, unstated time, and the busy part of what is active."""
-    out = sums.out
-    # Each line holds one state, so that of its first row is the state of all.
-    of_line = state[sums.rows.starts]
+def _or_zero(values: np.ndarray) -> np.ndarray:
+    """Values, 0 where NaN."""
+    return np.where(np.isnan(values), 0.0, values)
+
+
+def add_states(sums: Sums, memory: Callable[[], np.ndarray], busy: np.ndarray | None) -> None:
+    """Idle time by how memory stood, unstated time, and the busy part of what is active (`busy`: by sample)."""
+    out, rows = sums.out, sums.rows
+    of_line = out["state"]
     out["unstated_ms"] = np.where(of_line == State.UNSTATED, sums.observed, 0.0)
     idle = of_line == State.IDLE
     if idle.any():
         stands = memory()
         for code, name in enumerate(("idle_ms", "idle_held_ms", "idle_unknown_ms")):
             out[name] = np.where(idle, sums.over_time((stands == code).astype(np.float64)), 0.0)
-    if busy is not None:
-        share = ppm(busy)
-        share[np.isnan(share)] = 0.0
-        resting = np.isin(of_line, RESTING)
-        out["busy_ppm_ms"] = np.where(resting, 0.0, sums.over_time(share))
+    if busy is None:
+        return
+    added = next((out[c] for name, c in _BUSY.items() if busy is rows.readings.get(name)), None)  # most often
+    if added is None:
+        added = sums.over_time(_or_zero(ppm(rows.spread(busy))))
+    out["busy_ppm_ms"] = np.where(np.isin(of_line, RESTING), 0.0, added)
 
 
-def add_waits(sums: Sums, state: np.ndarray, length: np.ndarray, opens: np.ndarray) -> None:
+def add_waits(sums: Sums, waiting: np.ndarray, length: np.ndarray, opens: np.ndarray) -> None:
     """Waits by their length, and how many begin in each line."""
-    waiting = state == State.WAIT
     for code, name in enumerate(WAITS):
         sums.out[name] = sums.over_time((waiting & (length == code)).astype(np.float64))
     sums.put("waits", opens.astype(np.float64))
@@ -142,33 +152,44 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
     """Utilization and its histogram, power, PIF, the classes and phases."""
     rows, out, n = sums.rows, sums.out, len(sums.rows.ms)
     util, power = rows.get("gpu_util_ratio"), rows.get("power_w")
-    plane = cells.plane(limits)
-    active, quiet = None, False
+    active, pif, quiet = None, None, False
     if util is not None:
         quiet = "gpu_util_ratio" in rows.silent
         share = ppm(util)
         sums.level("util_ms", "util_ppm_ms", share, quiet)
         _histogram(sums, util, quiet)
         active = util > limits.activity.active_util_above_ratio
-        out["active_util_ppm_ms"] = sums.over_time(np.where(active, share, 0.0) if quiet else share * active)
-    pif = None
+        share = np.where(active, share, 0.0) if quiet else np.multiply(share, active, out=share)
+        out["active_util_ppm_ms"] = sums.over_time(share)
     if power is not None:
         milli = whole(power, 1e3)
         quiet = "power_w" in rows.silent
         sums.level("power_ms", "power_uj", milli, quiet)
-        # Every row, not every line: a source may change its mind about the model within the hour.
-        quiet = quiet or bool(np.isnan(rows.limit_w).any())
-        clipped = np.minimum(milli, whole(rows.limit_w, 1e3))
+        # A line holds one limit, to the mW.
+        limit_mw = whole(rows.limit_w[rows.starts], 1e3)
+        quiet = quiet or bool(np.isnan(limit_mw).any())
+        clipped = np.minimum(milli, np.repeat(limit_mw, np.diff(rows.starts, append=n)), out=milli)
         sums.level("pif_ms", "pif_uj", clipped, quiet)
-        pif = np.minimum(power / rows.limit_w, 1.0)
+        pif = power / rows.limit_w
+        np.minimum(pif, 1.0, out=pif)
         if active is not None:
             counted = active & ~np.isnan(clipped) if quiet else active
-            out["active_pif_uj"] = sums.over_time(np.where(counted, clipped, 0.0) if quiet else clipped * counted)
-    pif_silent = pif is not None and quiet
-    code = cells.place(util, plane.util_edges, "gpu_util_ratio" in rows.silent, n).astype(np.int16) * plane.pif_cells
-    code += cells.place(pif, plane.pif_edges, pif_silent, n)
-    for name, column in zip(plane.columns, (sums.table(code, plane.size) @ plane.holds).T, strict=True):
-        out[name] = column
+            clipped = np.where(counted, clipped, 0.0) if quiet else np.multiply(clipped, counted, out=clipped)
+            out["active_pif_uj"] = sums.over_time(clipped)
+    _classes(sums, util, pif, limits, pif_silent=pif is not None and quiet)
+
+
+def _classes(
+    sums: Sums, util: np.ndarray | None, pif: np.ndarray | None, limits: Thresholds, *, pif_silent: bool
+) -> None:
+    """The time in each class and phase."""
+    n, plane = len(sums.rows.ms), cells.plane(limits)
+    cell = cells.place(util, plane.util_edges, "gpu_util_ratio" in sums.rows.silent, n).astype(np.int16)
+    cell *= plane.pif_cells
+    cell += cells.place(pif, plane.pif_edges, pif_silent, n)
+    times = sums.table(plane.kind.take(cell), plane.kinds)
+    for name, some in plane.holds.items():
+        sums.out[name] = times[some].sum(axis=0)
 
 
 def _histogram(sums: Sums, share: np.ndarray, silent: bool) -> None:
@@ -180,7 +201,7 @@ def _histogram(sums: Sums, share: np.ndarray, silent: bool) -> None:
         code[blank] = bins
     else:
         code = np.minimum(share * bins, bins - 1).astype(np.int8)
-    for i, column in enumerate(np.ascontiguousarray(sums.table(code, bins + 1).T[:bins])):
+    for i, column in enumerate(sums.table(code, bins + 1)[:bins]):
         sums.out[f"util_h{i:02d}"] = column
 
 
@@ -195,9 +216,9 @@ def add_counters(sums: Sums) -> None:
             sums.level(f"{name}_ms", f"{name}_bytes", whole(values, 1e-3), f"{name}_bytes_per_s" in rows.silent)
     if (used := rows.get("fb_used_bytes")) is not None:
         sums.level("fb_ms", "fb_mib_ms", whole(used, 1 / MIB), "fb_used_bytes" in rows.silent)
-        sums.low_high(None, "fb_max_bytes", used)
+        sums.highest("fb_max_bytes", used, "fb_used_bytes" in rows.silent)
         if (free := rows.get("fb_free_bytes")) is not None:
-            sums.low_high(None, "card_bytes", used + free)
+            sums.highest("card_bytes", used + free, not rows.silent.isdisjoint(("fb_used_bytes", "fb_free_bytes")))
     if (bits := rows.get("throttle_bits")) is not None:
         _add_throttling(sums, bits)
 
@@ -206,7 +227,7 @@ def add_heat(sums: Sums) -> None:
     """The hottest die and memory."""
     for name in ("gpu_temp", "mem_temp"):
         if (values := sums.rows.get(f"{name}_c")) is not None:
-            sums.low_high(None, f"{name}_max_c", values)
+            sums.highest(f"{name}_max_c", values, f"{name}_c" in sums.rows.silent)
 
 
 def _add_throttling(sums: Sums, bits: np.ndarray) -> None:
@@ -238,7 +259,7 @@ def add_pipes(sums: Sums, rated_mhz: Callable[[], np.ndarray]) -> None:
     mhz = whole(clock)
     unrated = no_clock and bool(np.isnan(mhz).any())
     for pipe in pipes:
-        share, blank = ppm(rows.values[f"{pipe}_ratio"]), f"{pipe}_ratio" in rows.silent
+        share, blank = ppm(rows[f"{pipe}_ratio"]), f"{pipe}_ratio" in rows.silent
         sums.level(f"{pipe}_ms", f"{pipe}_ppm_ms", share, blank)
         sums.out[f"{pipe}_ppm_mhz_ms"] = sums.over_time(np.nan_to_num(share * mhz) if blank or unrated else share * mhz)
 
@@ -247,7 +268,7 @@ def _some(rows: Rows, pipes: list[str]) -> np.ndarray:
     """Where any pipe is known."""
     known = np.zeros(len(rows.ms), dtype=bool)
     for pipe in pipes:
-        known |= ~np.isnan(rows.values[f"{pipe}_ratio"])
+        known |= ~np.isnan(rows[f"{pipe}_ratio"])
     return known
 
 

@@ -18,14 +18,15 @@ from gpuledger.lake.batch import Batch
 from gpuledger.ledger import lines, measures, spells
 from gpuledger.ledger.changes import add_energy, add_errors
 from gpuledger.ledger.facts import row_facts
+from gpuledger.ledger.grouping import Grouped, by_line, kinds
 from gpuledger.ledger.measures import PIPES, Rows, Sums
-from gpuledger.ledger.spans import Clip, Edge, Pieces, Stamps, cut_at_hours, shared_out, stamps_of
+from gpuledger.ledger.spans import Clip, Edge, Stamps, cut_at_hours, shared_out, stamps_of
 from gpuledger.ledger.waits import find_waits
 from gpuledger.physics.mending import FINE_STEP_MS, mend
 from gpuledger.physics.row_facts import RowFacts
 from gpuledger.physics.states import LABELS, State, credible, judge, ppm
 from gpuledger.telemetry import schema
-from gpuledger.units import MS_PER_HOUR, MS_PER_S, PPM
+from gpuledger.units import MS_PER_HOUR, MS_PER_S
 
 # Rows worked on at once: enough to make the calls cheap, few enough for the columns in use to stay near the cores.
 BLOCK_ROWS = 1 << 18
@@ -123,28 +124,24 @@ def _post_block(
     pieces = clip.cut(cut_at_hours(start, full, own))
     if not len(pieces.ms):
         return None
-    pieces, line, starts = _by_line(pieces, batch, _kinds(state, readings, limit_w))
-    spread = {n: pieces.of(v) for n, v in readings.items()}
-    rows = Rows(spread, silent, pieces.ms.astype(np.float64), starts, line, pieces.of(limit_w))
+    grouped = by_line(pieces, batch, kinds(state, readings, limit_w))
+    rows = Rows(readings, silent, grouped.of, grouped.ordered_ms(), grouped.starts, grouped.line, grouped.of(limit_w))
     sums = Sums(rows)
-    here = pieces.of(state)
-    busy = judged.busy
-    if busy is not None:
-        busy = spread["engine_ratio"] if busy is readings.get("engine_ratio") else pieces.of(busy)
-    measures.add_states(sums, here, lambda: pieces.of(judged.memory), busy)
-    if waits is not None:
-        opens = pieces.opening(stamps.per_row(waits.opens))
-        measures.add_waits(sums, here, pieces.of(stamps.per_row(waits.length)), opens & (here == State.WAIT))
     measures.add_efficiency(sums, limits)
     measures.add_counters(sums)
-    measures.add_pipes(sums, lambda: pieces.of(facts.rated_mhz))
+    measures.add_pipes(sums, lambda: grouped.of(facts.rated_mhz))
     measures.add_heat(sums)
-    add_errors(sums, batch, stamps, after, pieces)
-    add_energy(sums, batch, stamps, after, pieces, start, full)
-    row = _add_keys(sums, batch, pieces, stamps)
-    sums.out["state"] = here[starts]
+    sums.out["state"] = state[grouped.samples]
+    measures.add_states(sums, lambda: grouped.of(judged.memory), judged.busy)
+    if waits is not None:
+        here = grouped.of(state) == State.WAIT
+        opens = grouped.opening(stamps.per_row(waits.opens))
+        measures.add_waits(sums, here, grouped.of(stamps.per_row(waits.length)), opens & here)
+    add_errors(sums, batch, stamps, after, grouped)
+    add_energy(sums, batch, stamps, after, grouped, start, full)
+    _add_keys(sums, batch, grouped, stamps)
     found = spells.find(stamps, stamps.of(state), stamps.of(judged.memory))
-    return _Block(sums.out, row + first_row, found, batch.devices, own)
+    return _Block(sums.out, grouped.samples + first_row, found, batch.devices, own)
 
 
 def _mended(readings: dict[str, np.ndarray], stamps: Stamps) -> dict[str, np.ndarray]:
@@ -155,51 +152,6 @@ def _mended(readings: dict[str, np.ndarray], stamps: Stamps) -> dict[str, np.nda
         return readings | filled
     same = {n: stamps.per_row((v == seen[n]) | (np.isnan(v) & np.isnan(seen[n]))) for n, v in filled.items()}
     return readings | {n: np.where(same[n], readings[n], stamps.per_row(v)) for n, v in filled.items()}
-
-
-def _kinds(state: np.ndarray, readings: Mapping[str, np.ndarray], limit_w: np.ndarray) -> np.ndarray:
-    """A small number per row, equal where state, power limit and MIG share are: a line holds one of each."""
-    kind = state.astype(np.int64)
-    share = readings.get("slice_ratio")
-    for values, factor in ((share, PPM), (limit_w, 1e3)):  # told apart as finely as lines write them
-        if values is not None and len(values):
-            codes, count = _run_codes(np.nan_to_num(values, nan=-1.0), factor)
-            kind = kind * count + codes if count > 1 else kind
-    return kind
-
-
-def _run_codes(values: np.ndarray, factor: float) -> tuple[np.ndarray, int]:
-    """Numbers for values that change seldom, equal where values x factor round alike, and how many there are."""
-    heads = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    found, codes = np.unique(measures.whole(values[heads], factor), return_inverse=True)
-    return np.repeat(codes.reshape(-1), np.diff(heads, append=len(values))), len(found)
-
-
-def _by_line(pieces: Pieces, batch: Batch, kind: np.ndarray) -> tuple[Pieces, np.ndarray, np.ndarray]:
-    """Pieces with each line's together, the line of each piece, and where the lines start."""
-    change = batch.owner_changes.copy()
-    change[batch.device_starts] = True
-    if pieces.row is not None:
-        kind, turn = kind[pieces.row], np.cumsum(change)[pieces.row]
-        change = np.diff(turn, prepend=-1) != 0
-    change[1:] |= pieces.hour[1:] != pieces.hour[:-1]
-    starts = np.flatnonzero(change)
-    run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(change)))
-    row = starts if pieces.row is None else pieces.row[starts]
-    owner = batch.owners_at(row)
-    device = np.searchsorted(batch.device_starts, row, side="right") - 1
-    heads = (device * (1 << 24) + pieces.hour[starts]) * (int(owner.max()) + 1) + owner
-    turns = not (np.diff(heads) > 0).all()  # owners take turns within the hour, each perhaps in another state
-    if turns:
-        run = np.unique(heads, return_inverse=True)[1].reshape(-1)[run]
-    mixed = turns or bool((kind[1:] != kind[:-1])[run[1:] == run[:-1]].any())
-    code = run * (int(kind.max()) + 1) + kind if mixed else run
-    if (np.diff(code) < 0).any():
-        wide = int(code.max())
-        order = np.argsort(code.astype(np.uint16) if wide < 1 << 16 else code, kind="stable")
-        pieces, code = pieces.take(order), code[order]
-    starts = np.flatnonzero(np.diff(code, prepend=-1))
-    return pieces, np.repeat(np.arange(len(starts)), np.diff(starts, append=len(code))), starts
 
 
 def _limit_w(readings: Mapping[str, np.ndarray], facts: RowFacts, n: int) -> np.ndarray:
@@ -217,26 +169,21 @@ def _with_others(batch: Batch, stamps: Stamps) -> np.ndarray:
     return stamps.per_row(np.logical_or.reduceat(change, stamps.row))
 
 
-def _add_keys(sums: Sums, batch: Batch, pieces: Pieces, stamps: Stamps) -> np.ndarray:
-    """Add what is neither a level nor a counter; return the first row of each line, for its labels."""
-    rows, out, starts = sums.rows, sums.out, sums.rows.starts
-    if pieces.row is None:
+def _add_keys(sums: Sums, batch: Batch, grouped: Grouped, stamps: Stamps) -> None:
+    """Add what is neither a level nor a counter."""
+    rows, out, starts, pieces = sums.rows, sums.out, grouped.starts, grouped.pieces
+    if pieces.opens is None:
         out["samples"] = np.diff(starts, append=len(rows.ms))
-        ends = np.append(starts[1:], len(rows.ms)) - 1
-        out["first_ms"], out["last_ms"], row = pieces.low_ms[starts], pieces.high_ms[ends], starts
     else:
-        sums.put("samples", np.ones(len(rows.ms)) if pieces.opens is None else pieces.opens.astype(np.float64))
-        out["first_ms"] = np.minimum.reduceat(pieces.low_ms, starts)
-        out["last_ms"] = np.maximum.reduceat(pieces.high_ms, starts)
-        row = pieces.row[starts]
+        sums.put("samples", grouped.ordered(pieces.opens).astype(np.float64))
+    out["first_ms"], out["last_ms"] = pieces.low_ms[grouped.first], pieces.high_ms[grouped.last]
     out["observed_ms"] = sums.observed
     if stamps.row is not None:
-        sums.put("shared_ms", rows.ms * pieces.of(_with_others(batch, stamps)))
-    out["hour_ms"], out["grain_ms"] = pieces.hour[starts] * MS_PER_HOUR, np.full(len(starts), MS_PER_HOUR)
+        sums.put("shared_ms", rows.ms * grouped.of(_with_others(batch, stamps)))
+    out["hour_ms"], out["grain_ms"] = pieces.hour[grouped.first] * MS_PER_HOUR, np.full(len(starts), MS_PER_HOUR)
     out["limit_mw"] = np.rint(rows.limit_w[starts] * 1e3)
-    if (share := rows.get("slice_ratio")) is not None:
-        out["slice_ppm"] = ppm(share[starts])
-    return row
+    if (share := rows.readings.get("slice_ratio")) is not None:
+        out["slice_ppm"] = ppm(share[grouped.samples])
 
 
 def _lines(blocks: list[_Block], batch: Batch) -> pa.Table:

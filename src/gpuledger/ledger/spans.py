@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -75,38 +74,6 @@ class Pieces:
     high_ms: np.ndarray
     ms: np.ndarray
     opens: np.ndarray | None = None
-
-    def of(self, values: np.ndarray) -> np.ndarray:
-        """Per-sample values, one for each piece."""
-        return values if self.row is None else values.take(self.row)  # a third faster than an index
-
-    def opening(self, marked: np.ndarray) -> np.ndarray:
-        """Per-sample marks, each on the piece that opens its sample."""
-        return self.of(marked) if self.opens is None else self.of(marked) & self.opens
-
-    def openers(self, rows: np.ndarray) -> np.ndarray:
-        """The piece that opens each of some samples; -1 where it is not among the pieces."""
-        if self.row is None:
-            return rows
-        place = self._places
-        inside = rows < len(place)
-        return np.where(inside, place[np.where(inside, rows, 0)], -1)
-
-    @cached_property
-    def _places(self) -> np.ndarray:
-        """By sample the piece that opens it; -1 where there is none."""
-        assert self.row is not None
-        place = np.full(int(self.row.max(initial=0)) + 1, -1, dtype=np.int64)
-        first = np.arange(len(self.row)) if self.opens is None else np.flatnonzero(self.opens)
-        place[self.row[first]] = first
-        return place
-
-    def take(self, order: np.ndarray) -> Pieces:
-        """The pieces in another order."""
-        row = order if self.row is None else self.row.take(order)
-        opens = None if self.opens is None else self.opens.take(order)
-        hour, low, high, ms = (values.take(order) for values in (self.hour, self.low_ms, self.high_ms, self.ms))
-        return Pieces(row, hour, low, high, ms, opens)
 
 
 def median_step(at_ms: np.ndarray) -> int:

@@ -19,12 +19,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
-from gpuledger.lake.layout import Lake, Manifest, sync_file, write_atomically
+from gpuledger.lake.layout import Lake, Manifest, sync, write_atomically
 from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import lines
 from gpuledger.ledger.daily import fold_days
 
-LEDGER_VERSION = 2
+# 3: lines have NULL for times known that are the time observed (`lines.KNOWN`); older ledgers read the same.
+LEDGER_VERSION = 3
 # Files that were replaced stay for as long as a statement may take to read them.
 GRACE_S = 600
 GROUP_ROWS = 1 << 15
@@ -187,8 +188,8 @@ class DayWriter:
 
     def _flush(self, name: str) -> None:
         tables = self._waiting[name]
-        if self._without and name in ("lines", DAYS):
-            tables = [t.drop_columns([n for n in t.column_names if n in self._without]) for t in tables]
+        if name in ("lines", DAYS):
+            tables = [lines.as_written(t, self._without) for t in tables]
         table = pa.concat_tables(tables).unify_dictionaries()
         if name not in self._writers:
             labels = [f.name for f in table.schema if not pa.types.is_int64(f.type)]
@@ -213,7 +214,7 @@ class DayWriter:
             if kind is None and any(t.num_rows for t in self._waiting[name]):
                 self._flush(name)
             writer.close()
-            sync_file(self._files[name])
+            sync(self._files[name])
 
 
 def part_ids(manifest: Manifest, day: str) -> tuple[int, ...]:

@@ -74,14 +74,16 @@ class KindFacts(msgspec.Struct, frozen=True):
 class RowFacts:
     """The facts of each row's GPU, spread over the rows when they are asked for: most never are.
 
-    `codes`: the kind of each row, None where all rows are of one.
+    `codes`: the kind of each run of rows, None where all rows are of one; `lengths`: how many rows each run has.
     """
 
-    def __init__(self, kinds: Sequence[KindFacts], codes: np.ndarray | None, n: int) -> None:
-        self._kinds, self._codes, self._n = kinds, codes, n
+    def __init__(self, kinds: Sequence[KindFacts], codes: np.ndarray | None, lengths: np.ndarray) -> None:
+        self._kinds, self._codes, self._lengths = kinds, codes, lengths
 
     def _by_row(self, values: Sequence[float]) -> np.ndarray:
-        return np.full(self._n, values[0]) if self._codes is None else np.array(values)[self._codes]
+        if self._codes is None:
+            return np.full(int(self._lengths.sum()), values[0])
+        return np.repeat(np.array(values)[self._codes], self._lengths)
 
     @cached_property
     def board_w(self) -> np.ndarray:

@@ -131,7 +131,16 @@ def _copies(readings: Readings, n: int) -> np.ndarray:
     traffic = [readings[c] for c in ("pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s") if c in readings]
     if not traffic:
         return np.zeros(n, dtype=bool)
-    return np.asarray(np.nansum(traffic, axis=0) >= state_rules().copies.pcie_from_bytes_per_s)
+    both = _or_zero(traffic[0])
+    for more in traffic[1:]:
+        both = both + _or_zero(more)
+    return np.asarray(both >= state_rules().copies.pcie_from_bytes_per_s)
+
+
+def _or_zero(values: np.ndarray) -> np.ndarray:
+    """Values, 0 where they are not known."""
+    blank = np.isnan(values)
+    return np.where(blank, values.dtype.type(0), values) if blank.any() else values
 
 
 def _either(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
@@ -164,7 +173,7 @@ def _working(readings: Readings, facts: RowFacts, n: int) -> np.ndarray:
     known = {p: readings[f"{p}_ratio"] for p in ("tensor", *TENSOR_KINDS, *VECTOR) if f"{p}_ratio" in readings}
     state = np.full(n, State.PLAIN, np.int8)
     if known:
-        matrix, vector = _shares(known, readings, facts, n)
+        matrix, vector = _shares(known, readings, facts)
         _by_share(state, matrix, vector, readings, facts)
     capped = _capped(readings, facts)
     if capped is not None:
@@ -182,9 +191,9 @@ def clock_mhz(readings: Readings, facts: RowFacts) -> np.ndarray:
 
 
 def _shares(
-    known: Mapping[str, np.ndarray], readings: Readings, facts: RowFacts, n: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Share of the peak by tensor and by vector work; NaN where the pipe or its worth is not known."""
+    known: Mapping[str, np.ndarray], readings: Readings, facts: RowFacts
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Share of the peak by tensor and by vector work; NaN where the pipe or its worth is not known, None: nowhere."""
     mhz = clock_mhz(readings, facts)
 
     def share(pipe: str) -> np.ndarray | None:
@@ -196,48 +205,55 @@ def _shares(
         found = share(main)
         for more in map(share, others):
             if found is not None and more is not None:
-                found = found + np.nan_to_num(more)
+                found = found + _or_zero(more)
         return found
 
-    matrix = _either(together("hmma", ("imma", "dfma")), share("tensor"))
-    vector = together("fp32", ("fp16", "fp64"))
-    blank = np.full(n, np.nan)
-    return blank if matrix is None else matrix, blank if vector is None else vector
+    return _either(together("hmma", ("imma", "dfma")), share("tensor")), together("fp32", ("fp16", "fp64"))
 
 
-def _by_share(state: np.ndarray, matrix: np.ndarray, vector: np.ndarray, readings: Readings, facts: RowFacts) -> None:
+def _by_share(
+    state: np.ndarray, matrix: np.ndarray | None, vector: np.ndarray | None, readings: Readings, facts: RowFacts
+) -> None:
     """The larger of compute and memory decides; little of either is light."""
-    no_matrix, no_vector = np.isnan(matrix), np.isnan(vector)
+    nowhere = np.ones(len(state), dtype=bool)
+    no_matrix = nowhere if matrix is None else np.isnan(matrix)
+    no_vector = nowhere if vector is None else np.isnan(vector)
     some = ~(no_matrix & no_vector)
     if not some.any():
         return
     dram = readings.get("dram_ratio")
-    if no_vector.all():  # as most exporters leave it
-        compute = np.nan_to_num(matrix)
-        found = np.full(len(state), State.MATRIX, np.int8)
+    tensor, lanes = (np.zeros(len(state)) if v is None else _or_zero(v) for v in (matrix, vector))
+    if vector is None:  # as most exporters leave it
+        compute, found = tensor, np.full(len(state), State.MATRIX, np.int8)
     else:
-        matrix, vector = np.nan_to_num(matrix), np.nan_to_num(vector)
-        compute = matrix + vector
-        found = np.where(matrix >= vector, np.int8(State.MATRIX), np.int8(State.VECTOR))
+        compute = tensor + lanes
+        found = np.where(tensor >= lanes, np.int8(State.MATRIX), np.int8(State.VECTOR))
     top = compute
     if dram is not None:
-        memory = np.nan_to_num(dram)
+        memory = _or_zero(dram)
         found[memory > compute] = State.MEMORY
         top = np.maximum(compute, memory)
     found[top < state_rules().light.share_below_ratio] = State.LIGHT
+    _mark_hidden(found, no_matrix, no_vector, readings, facts)
+    if some.all():
+        state[:] = found
+    else:
+        state[some] = found[some]
+
+
+def _mark_hidden(
+    found: np.ndarray, no_matrix: np.ndarray, no_vector: np.ndarray, readings: Readings, facts: RowFacts
+) -> None:
+    """Tell apart products of few rows, and samples in which more work may hide."""
+    hidden = no_matrix | no_vector
+    if hidden.any() and (ruled_out := _vector_ruled_out(readings, facts)) is not None:
+        hidden &= no_matrix | ~ruled_out
     thin = _thin(readings, facts)
     if thin is not None:
+        thin &= ~hidden
         found[thin & (found == State.MATRIX)] = State.MATRIX_THIN
         found[thin & (found == State.MEMORY)] = State.MEMORY_THIN
-    hidden = no_matrix | no_vector
-    if hidden.any():
-        ruled_out = _vector_ruled_out(readings, facts)
-        if ruled_out is not None:
-            hidden &= no_matrix | ~ruled_out
-        found[hidden & (found == State.MATRIX_THIN)] = State.MATRIX
-        found[hidden & (found == State.MEMORY_THIN)] = State.MEMORY
-        found[hidden] += UNSEEN
-    state[some] = found[some]
+    found += hidden.view(np.int8) * np.int8(UNSEEN)
 
 
 def _thin(readings: Readings, facts: RowFacts) -> np.ndarray | None:

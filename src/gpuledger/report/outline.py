@@ -1,27 +1,30 @@
-"""In which order does the report tell its story, and what stands at its top?"""
+"""In which order does a document show its figures?
+
+Each document has a file `documents/NAME.toml`: key figures, sections, tables, and what its words mean.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
 from functools import cache
+from typing import Any
 
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.efficiency.health import health_words
-from gpuledger.efficiency.statement import EfficiencyStatement, Range, RoiRow
-from gpuledger.report.tables import field_of
-from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
+from gpuledger.efficiency.statement import Range
+from gpuledger.errors import UnknownName
+from gpuledger.report.charts import chart_names
+from gpuledger.report.document import Block, Chart, KeyFigure, Prose, Section, Terms, tables
+from gpuledger.report.tables import Table, TableKind, build_table, field_of
+from gpuledger.report.written import STYLES, write
 from gpuledger.units import Unknown
 
-Comparison = Sequence[tuple[str, object, object]]
 
-
-class CardKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FigureKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A key figure: where it is in the statement and how it is written.
 
-    `low` and `high`: where its range is. `beside`: where words are that stand in a range's place.
+    `low` and `high`: where its range is. `words`: where words are that take the range's place.
     """
 
     label: str
@@ -30,18 +33,16 @@ class CardKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: str
     low: str = ""
     high: str = ""
-    beside: str = ""
+    words: str = ""
 
 
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One section: its words, charts and tables; `block` names what else its document puts there."""
+class SectionKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One section: its opening words and its tables."""
 
     id: str
     title: str
-    text: str
-    charts: tuple[str, ...] = ()
+    text: str = ""
     tables: tuple[str, ...] = ()
-    block: str = ""
 
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,110 +53,71 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole outline."""
+    """A whole document: its tables by name, its sections in order."""
 
     version: int
-    cards: tuple[CardKind, ...]
-    sections: tuple[Section, ...]
+    figures: tuple[FigureKind, ...]
+    sections: tuple[SectionKind, ...]
     glossary: tuple[Term, ...]
+    tables: dict[str, TableKind]
+
+    def table(self, name: str, statement: object, places: int | None = None) -> Table:
+        """The table called `name`, filled from a statement."""
+        if name not in self.tables:
+            raise UnknownName("table", name, self.tables)
+        return build_table(name, self.tables[name], statement, places)
+
+    def key_figures(self, statement: object) -> list[KeyFigure]:
+        """The key figures, filled from a statement."""
+        return [_key_figure(kind, statement) for kind in self.figures]
+
+    def terms(self) -> Terms:
+        """What the words mean."""
+        return Terms([(t.term, t.meaning) for t in self.glossary])
+
+    def section(
+        self,
+        kind: SectionKind,
+        rows: object,
+        charts: Sequence[Chart] = (),
+        after: Sequence[Block] = (),
+        leave: Container[str] = (),
+        places: int | None = None,
+    ) -> Section:
+        """A section: words, `charts`, tables filled from `rows` except those to `leave`, and what comes after."""
+        lead = [Prose(kind.text, "lead")] if kind.text else []
+        made = tables([self.table(name, rows, places) for name in kind.tables if name not in leave])
+        return Section(kind.id, kind.title, [*lead, *charts, *made, *after])
 
 
-@dataclass(frozen=True)
-class Card:
-    """A key figure ready to be drawn; `range` is empty where the figure is one number."""
-
-    label: str
-    value: str
-    range: str
-    note: str
-    unknown: bool
+def charts_of(document: str, section: str, subject: object) -> list[Chart]:
+    """The charts registered for a section, drawn from the subject."""
+    return [Chart(name, subject) for name in chart_names(document, section)]
 
 
 @cache
-def load_outline(file: str = "outline.toml") -> Outline:
-    """The outline of a report."""
-    return load_toml(data_dir("gpuledger.report", file), Outline)
+def load_outline(document: str) -> Outline:
+    """The outline of a document."""
+    outline = load_toml(data_dir("gpuledger.report", "documents", f"{document}.toml"), Outline)
+    styles = [c.style for kind in outline.tables.values() for c in kind.columns] + [f.style for f in outline.figures]
+    for style in styles:
+        if style not in STYLES:
+            raise UnknownName("style", style, STYLES)
+    return outline
 
 
-def next_target(s: EfficiencyStatement) -> RoiRow | None:
-    """The nearest target that is worth something."""
-    worth = [r for r in s.roi if r.equivalent_gpus > 0]
-    return min(worth, key=lambda r: r.target_rfu_pct) if worth else None
-
-
-def card(kind: CardKind, s: object) -> Card:
-    """A key figure, filled from a statement."""
-    value = field_of(s, kind.field)
-    if kind.beside and not isinstance(value, Unknown):
-        return Card(kind.label, write(value, kind.style), str(field_of(s, kind.beside)), kind.note, False)
-    if kind.low and not isinstance(value, Unknown):
-        low, high = write(field_of(s, kind.low), kind.style), write(field_of(s, kind.high), kind.style)
-        return Card(kind.label, write(value, kind.style), "" if low == high else f"{low} to {high}", kind.note, False)
+def _key_figure(kind: FigureKind, statement: object) -> KeyFigure:
+    value: Any = field_of(statement, kind.field)
+    if isinstance(value, Unknown):
+        return KeyFigure(kind.label, str(value), "", kind.note, unknown=True)
+    low: Any = None
+    high: Any = None
     if isinstance(value, Range):
-        span = "" if value.low == value.high else f"{write(value.low, kind.style)} to {write(value.high, kind.style)}"
-        return Card(kind.label, write(value.middle, kind.style), span, kind.note, False)
-    return Card(kind.label, write(value, kind.style), "", kind.note, isinstance(value, Unknown))
-
-
-def cards(s: EfficiencyStatement) -> list[Card]:
-    """The key figures, the worth of the next target last."""
-    out = [card(kind, s) for kind in load_outline().cards]
-    target = next_target(s)
-    if target:
-        label = f"Worth at {round_percent(target.target_rfu_pct)} RFU"
-        note = f"{amount(tenth(target.gpu_hours_per_day), 'GPU-hour')} a day, by the published method"
-        out.append(Card(label, amount(tenth(target.equivalent_gpus), "GPU"), "", note, False))
-    else:
-        rfu = s.fleet.rfu_power_pct
-        missing = isinstance(rfu, Unknown)
-        value, note = (str(rfu), "in GPUs") if missing else ("None left", "RFU by power is above every target")
-        out.append(Card("Worth at the next RFU target", value, "", note, missing))
-    return out
-
-
-def headline(s: EfficiencyStatement) -> str:
-    """The top finding, as a sentence."""
-    if s.findings:
-        return s.findings[0]
-    share = s.active.bottlenecked_pct_of_active
-    if isinstance(share, Unknown):
-        return f"What this fleet did is {share}."
-    return f"{percent(share)} of active GPU time was busy but drew little power."
-
-
-def facts(s: EfficiencyStatement) -> list[str]:
-    """The size of what was looked at."""
-    sizes = ((s.gpus, "GPU"), (s.clusters, "cluster"), (s.namespaces, "namespace"), (s.samples, "sample"))
-    words = [amount(whole(n), one) for n, one in sizes]
-    return [period(s.start_ms, s.end_ms), *words]
-
-
-def evidence(s: EfficiencyStatement) -> list[str]:
-    """What the figures rest on."""
-    out: list[str] = []
-    found = s.fleet.rfu_counters_pct
-    if isinstance(found, Unknown):
-        out.append(f"RFU by counters: {found}.")
-    else:
-        note = f" ({found.note})" if found.note else ""
-        out.append(f"RFU by counters rests on {found.evidence}{note}: {write(found, 'percent')}.")
-    out.append("RFU by power and PIF rest on board power alone.")
-    sources = sorted({c.achievable_source for c in (s.capacity.fleet, *s.capacity.by_model) if c.achievable_source})
-    out.append(f"Achievable TFLOPS come from: {', '.join(sources) or 'no source'}.")
-    out.append(
-        f"{amount(whole(s.samples), 'sample')} over {amount(write(s.fleet.observed_h, 'tenth'), 'GPU-hour')}; "
-        f"{amount(whole(s.conflicts), 'conflicting sample was', 'conflicting samples were')} set aside."
-    )
-    return out
-
-
-def words_of(name: str, s: EfficiencyStatement) -> str:
-    """What a section says in words of its own; empty where it has none."""
-    return health_words(s.health) if name == "health" else ""
-
-
-def compared(value: object) -> str:
-    """A published figure or ours: words as they are, numbers to four digits."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return str(value)
-    return f"{value:,.4g}"
+        low, high, value = value.low, value.high, value.middle
+    elif kind.low:
+        low, high = field_of(statement, kind.low), field_of(statement, kind.high)
+    ends = "" if low is None else write(low, kind.style), "" if high is None else write(high, kind.style)
+    span = "" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+    if kind.words:
+        span = str(field_of(statement, kind.words))
+    return KeyFigure(kind.label, write(value, kind.style), span, kind.note)

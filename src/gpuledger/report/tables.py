@@ -1,31 +1,30 @@
-"""Which tables does a statement fill, and what stands in each cell?"""
+"""Which tables does a statement fill, and what does each cell show?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.cost.money import ZERO
 from gpuledger.efficiency.statement import Range
-from gpuledger.errors import UnknownName
 from gpuledger.report.adding import add_up_columns, places_for, shares_adding_up
-from gpuledger.report.written import STYLES, WORDS, sort_key, usd, whole, write
+from gpuledger.report.written import WORDS, sort_key, usd, whole, write
 from gpuledger.units import Unknown
 
 SAME_REASON = "not known: same reason"
-OF_EFFICIENCY = "tables.toml"
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One column: a field of the row, its heading, how it is written; `below` gives long words their own line,
-    `middle` leaves out a range's ends, `adds` makes dollars add up to the total: as a part, or as the whole of all
-    parts."""
+    """One column: a field of the row, its heading, how it is written.
+
+    `below` gives long words their own line, `middle` leaves out a range's ends, `wide` shows the column only if there
+    is room, `bar` draws the share as a bar too, `blank` leaves an unknown figure empty where the table says why. `adds`
+    makes dollars add up to the total: as a part, or as the whole of all parts.
+    """
 
     field: str
     head: str
@@ -33,6 +32,9 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     optional: bool = False
     below: bool = False
     middle: bool = False
+    wide: bool = False
+    bar: bool = False
+    blank: bool = False
     adds: Literal["", "part", "whole"] = ""
 
 
@@ -50,25 +52,19 @@ class TableKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: str = ""
 
 
-class TablesFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole data file."""
-
-    version: int
-    tables: dict[str, TableKind]
-
-
 @dataclass(frozen=True)
 class Cell:
-    """What a cell says, what it sorts by (None: last), and whether it is a figure we do not know."""
+    """What a cell shows, what it sorts by (None: last), whether it is an unknown figure; `bar`: a share to draw."""
 
     text: str
-    key: float | str | None
+    key: float | str | None = None
     unknown: bool = False
     full: str = ""
+    bar: float | None = None
 
 
 @dataclass(frozen=True)
-class Pair:
+class NamedShare:
     """One entry of a mapping, as a row."""
 
     name: str
@@ -79,35 +75,64 @@ class Pair:
 class Table:
     """A table ready to be drawn."""
 
+    kind: ClassVar[str] = "table"
     name: str
     caption: str
     heads: tuple[str, ...]
     words: tuple[bool, ...]
-    below: tuple[bool, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    total: tuple[Cell, ...] | None
-    note: str
-    empty: str
+    below: tuple[bool, ...] = ()
+    wide: tuple[bool, ...] = ()
+    total: tuple[Cell, ...] | None = None
+    note: str = ""
+    empty: str = ""
+    screen_rows: int = 12
+
+    def is_below(self, place: int) -> bool:
+        """Whether the words of a column get a line of their own."""
+        return bool(self.below) and self.below[place]
+
+    def is_wide(self, place: int) -> bool:
+        """Whether a column is shown only where there is room."""
+        return bool(self.wide) and self.wide[place]
 
 
-@cache
-def table_kinds(file: str = OF_EFFICIENCY) -> dict[str, TableKind]:
-    """All tables of a data file."""
-    kinds = load_toml(data_dir("gpuledger.report", file), TablesFile).tables
-    for kind in kinds.values():
-        for column in kind.columns:
-            if column.style not in STYLES:
-                raise UnknownName("style", column.style, STYLES)
-    return kinds
+def cell(text: str, key: object = None) -> Cell:
+    """A cell that sorts by its own text, or by a figure; an unknown figure is marked as one."""
+    if isinstance(key, Unknown):
+        return Cell(text, None, unknown=True)
+    return Cell(text, float(key) if isinstance(key, Decimal | float | int) else str(key or text))
+
+
+Row = list[Cell | str]
+
+
+def figure(value: object, form: Callable[[Any], str]) -> Cell:
+    """A cell with a figure in its form, or `unknown`."""
+    return cell("unknown" if isinstance(value, Unknown) else form(value), value)
+
+
+def styled(value: object, style: str) -> Cell:
+    """A cell with a figure in one of the styles; an unknown figure is marked as one."""
+    return _cell(value, style)
+
+
+def make_table(
+    name: str, caption: str, heads: Sequence[str], words: str, rows: Iterable[Sequence[Cell | str]], **more: Any
+) -> Table:
+    """A table from rows; `words` has a w for each column of words, an n for numbers, and capitals for wide columns."""
+    made = tuple(tuple(c if isinstance(c, Cell) else cell(c) for c in row) for row in rows)
+    left, wide = tuple(w in "wW" for w in words), tuple(w.isupper() for w in words)
+    return Table(name, caption, tuple(heads), left, made, wide=wide, **more)
 
 
 def field_of(holder: object, path: str) -> Any:
-    """A field by its dotted name; what is not known has no fields, and stays not known."""
+    """A field by its dotted name, of an object or a mapping; what is unknown has no fields, and stays unknown."""
     value = holder
     for step in path.split("."):
         if isinstance(value, Unknown):
             return value
-        value = getattr(value, step)
+        value = value[step] if isinstance(value, Mapping) else getattr(value, step)
     return value
 
 
@@ -117,7 +142,7 @@ def _rows(statement: object, path: str) -> list[Any]:
         return []
     if isinstance(found, Mapping):
         parts = shares_adding_up(found) if path.endswith("_pct") else found
-        return [Pair(str(name), share) for name, share in parts.items()]
+        return [NamedShare(str(name), share) for name, share in parts.items()]
     return list(found) if isinstance(found, Sequence) else [found]
 
 
@@ -131,10 +156,10 @@ def _sorted(rows: list[Any], sort: str) -> list[Any]:
     return [row for _, row in have] + [row for key, row in keyed if key is None]
 
 
-def _cell(value: object, style: str) -> Cell:
-    text = write(value, style)
+def _cell(value: object, style: str, bar: bool = False) -> Cell:
+    text, key = write(value, style), sort_key(value)
     full = str(value) if style == "device" else ""
-    return Cell(text, sort_key(value), isinstance(value, Unknown), full)
+    return Cell(text, key, isinstance(value, Unknown), full, key if bar and isinstance(key, float) else None)
 
 
 def _once(cells: Iterable[Cell]) -> tuple[Cell, ...]:
@@ -151,7 +176,9 @@ def _once(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 
 def _value(holder: object, column: Column) -> Cell:
     found = field_of(holder, column.field)
-    return _cell(found.middle if column.middle and isinstance(found, Range) else found, column.style)
+    if column.blank and isinstance(found, Unknown):
+        return Cell("")
+    return _cell(found.middle if column.middle and isinstance(found, Range) else found, column.style, column.bar)
 
 
 def _total(kind: TableKind, columns: Sequence[Column], statement: object) -> list[Cell] | None:
@@ -217,15 +244,11 @@ def _rest(columns: Sequence[Column], money: _Dollars, most: int, rows: int) -> t
     return tuple(cells)
 
 
-def build_table(name: str, statement: object, file: str = OF_EFFICIENCY, places: int | None = None) -> Table:
-    """The table called `name`, filled from a statement with the fields its data file names.
+def build_table(name: str, kind: TableKind, statement: object, places: int | None = None) -> Table:
+    """A table filled from a statement with the fields its kind names.
 
     `places` after the point for dollars that add up; without it cents, more for small bills.
     """
-    kinds = table_kinds(file)
-    if name not in kinds:
-        raise UnknownName("table", name, kinds)
-    kind = kinds[name]
     rows = _sorted(_rows(statement, kind.rows), kind.sort)
     columns = [c for c in kind.columns if not c.optional or any(field_of(r, c.field) for r in rows)]
     money = _dollars(columns, rows, places)
@@ -247,6 +270,7 @@ def build_table(name: str, statement: object, file: str = OF_EFFICIENCY, places:
         heads=tuple(c.head for c in columns),
         words=tuple(c.style in WORDS or c.style == "shares" for c in columns),
         below=tuple(c.below for c in columns),
+        wide=tuple(c.wide for c in columns),
         rows=tuple(filled),
         total=None if total is None else _once(total),
         note=note,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gpuledger.cli.options import PATH, Chosen, lake_option, screen_options, statement_options
+from gpuledger.cli.options import PATH, Chosen, full_option, lake_option, screen_options, statement_options
 from gpuledger.cli.screen import Screen
 
 
@@ -20,28 +20,27 @@ from gpuledger.cli.screen import Screen
     "or measured (by gpuledger calibrate, else by the catalog).",
 )  # fmt: skip
 @click.option("--thresholds", "thresholds_file", type=PATH, help="TOML file that replaces the built-in limits.")
+@full_option
 @screen_options
 def command(
-    screen: Screen, chosen: Chosen, lake_dir: Path, out: Path | None, achievable: str, thresholds_file: Path | None
-) -> None:
+    screen: Screen, chosen: Chosen, lake_dir: Path, out: Path | None, achievable: str, thresholds_file: Path | None,
+    full: bool,
+) -> None:  # fmt: skip
     """Report what the GPUs did and what improving it is worth.
 
     New samples are posted to the ledger first.
     """
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post, state, write_files
-    from gpuledger.cli.views.statement import parts
-    from gpuledger.efficiency.statement import to_json
+    from gpuledger.cli.analysis import post, state
+    from gpuledger.cli.showing import show, write_files
     from gpuledger.lake.layout import Lake
+    from gpuledger.report.documents.efficiency import efficiency_document
 
     lake, limits = Lake(lake_dir), load_thresholds(thresholds_file)
     with screen.stages() as stages:
         post(lake, limits, stages)
-        statement = state(lake, limits, chosen, achievable)
-        written = write_files(statement, out, limits, stages) if out else {}
-    files = {name: str(path) for name, path in written.items()}
-    screen.answer({**to_json(statement), "files": files})
-    if screen.talks:
-        screen.show(*parts(statement, screen.console().width))
-        where = files["report.html"] if out else "add --out DIR"
-        screen.say(f"charts, assumptions and evidence are in the report: {where}")
+        document = efficiency_document(state(lake, limits, chosen, achievable), limits)
+        files = write_files(document, out, screen, stages)
+    if screen.as_json:
+        screen.answer({**document.data(), "files": files})
+    show(document, files, screen, full=full)

@@ -12,6 +12,7 @@ from gpuledger.cli.options import (
     PATH,
     Chosen,
     device_option,
+    full_option,
     hz_option,
     label_option,
     labels_of,
@@ -24,10 +25,10 @@ from gpuledger.errors import GpuledgerError, InputError
 from gpuledger.plain_text import visible
 
 if TYPE_CHECKING:
-    from gpuledger.advice.statement import AuditStatement
     from gpuledger.cli.auditing import Wanted
     from gpuledger.recording.command import CommandRun
     from gpuledger.recording.runs import RunNotes
+    from gpuledger.report.document import Document
 
 EVERYTHING = Chosen(None, None, None, (), (), ())
 FAILED = 1
@@ -63,11 +64,12 @@ class Around:
 @hz_option
 @label_option
 @device_option
+@full_option
 @click.argument("argv", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 @screen_options
 def command(
     screen: Screen, chosen: Chosen, lake_dir: Path, out: Path | None, fail_on: str | None, hz: float,
-    labels: tuple[str, ...], device: str, argv: tuple[str, ...], **given: Any,
+    labels: tuple[str, ...], device: str, argv: tuple[str, ...], full: bool, **given: Any,
 ) -> int:  # fmt: skip
     """Price the waste and recommend what to change first.
 
@@ -75,17 +77,20 @@ def command(
     """
     if argv:
         around = Around(argv, hz, labels, device)
-        return _around(screen, around, lake_dir, out, chosen, fail_on, given)
-    from gpuledger.cli.auditing import audit_lake, write_files
+        return _around(screen, around, lake_dir, out, chosen, fail_on, full, given)
+    from gpuledger.cli.auditing import audit_lake
     from gpuledger.cli.fail_on import FailOn
+    from gpuledger.cli.showing import write_files
     from gpuledger.lake.layout import Lake
+    from gpuledger.report.documents.audit import audit_document
 
     asked, judge = _asked(given, lake_dir), FailOn.parse(fail_on) if fail_on else None
     with screen.stages() as stages:
         audit = audit_lake(Lake(lake_dir), chosen, asked, stages)
-        files = write_files(audit, out, stages) if out else {}
+        document = audit_document(audit)
+        files = write_files(document, out, screen, stages)
     failed = judge.verdict(audit.cost) if judge else ""
-    _tell(screen, audit, files, {"failed": failed or None}, err=False)
+    _answer(screen, document, files, {"failed": failed or None}, full=full, err=False)
     if failed:
         click.echo(visible(f"failed: {failed}"), err=True)
     return FAILED if failed else 0
@@ -104,11 +109,11 @@ def _around(
     out: Path | None,
     chosen: Chosen,
     fail_on: str | None,
+    full: bool,
     given: dict[str, Any],
 ) -> int:
-    """Record a command, then audit that run; whatever we find out, its exit code is the answer."""
-    from gpuledger.recording.child import OUR_FAILURE
-    from gpuledger.recording.command import run_command, to_stderr
+    """Record a command, then audit that run; the command's exit code is ours."""
+    from gpuledger.recording.command import OUR_FAILURE, run_command, to_stderr
 
     try:
         _only_the_run(chosen, fail_on, given)
@@ -122,7 +127,7 @@ def _around(
         screen.say("gpuledger: nothing was recorded, so there is nothing to audit", err=True)
         return done.exit_code
     try:
-        _audit_of(screen, done, lake_dir, out, asked)
+        _audit_of(screen, done, lake_dir, out, asked, full)
     except GpuledgerError as error:
         screen.answer({**_run(done), "problem": str(error)})
         to_stderr(f"no audit of this run: {error}")
@@ -142,15 +147,17 @@ def _only_the_run(chosen: Chosen, fail_on: str | None, given: dict[str, Any]) ->
         )
 
 
-def _audit_of(screen: Screen, done: CommandRun, lake_dir: Path, out: Path | None, asked: Wanted) -> None:
-    from gpuledger.cli.auditing import audit_run, write_files
+def _audit_of(screen: Screen, done: CommandRun, lake_dir: Path, out: Path | None, asked: Wanted, full: bool) -> None:
+    from gpuledger.cli.auditing import audit_run
+    from gpuledger.cli.showing import write_files
     from gpuledger.lake.layout import Lake
+    from gpuledger.report.documents.audit import audit_document
 
     assert done.notes is not None
     with screen.stages() as stages:
-        audit = audit_run(Lake(lake_dir), done.notes, asked, stages)
-        files = write_files(audit, out, stages) if out else {}
-    _tell(screen, audit, files, _run(done), err=True)
+        document = audit_document(audit_run(Lake(lake_dir), done.notes, asked, stages))
+        files = write_files(document, out, screen, stages)
+    _answer(screen, document, files, _run(done), full=full, err=True)
 
 
 def _run(done: CommandRun) -> dict[str, Any]:
@@ -174,13 +181,12 @@ def _recording(notes: RunNotes) -> dict[str, Any]:
     return {"seconds": notes.seconds, "devices": found, "notes": notes.words()}
 
 
-def _tell(screen: Screen, audit: AuditStatement, files: dict[str, str], more: dict[str, Any], *, err: bool) -> None:
-    """One JSON object on stdout; or the tables, which leave stdout to a command that has written there."""
-    from gpuledger.advice.statement import to_json
-    from gpuledger.cli.views.audit import parts
+def _answer(
+    screen: Screen, document: Document, files: dict[str, str], more: dict[str, Any], *, full: bool, err: bool
+) -> None:
+    """One JSON object on stdout; or text, which leaves stdout to a command that has written there."""
+    from gpuledger.cli.showing import show
 
-    screen.answer({**to_json(audit), **more, "files": files})
-    if screen.talks:
-        screen.show(*parts(audit, screen.console(err=err).width), err=err)
-        where = files.get("audit.html", "add --out DIR")
-        screen.say(f"every change with its snippet, every GPU and the charts are in the report: {where}", err=err)
+    if screen.as_json:
+        screen.answer({**document.data(), **more, "files": files})
+    show(document, files, screen, full=full, err=err)

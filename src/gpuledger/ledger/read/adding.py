@@ -7,7 +7,7 @@ the very end, so the order of rows cannot change a digit.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -145,13 +145,17 @@ class Accumulator:
         order, starts = runs([key + 1 for key in keys])
         if len(starts) == len(keys[0]) and order is None:
             return [np.array(key) for key in keys], {name: np.array(values) for name, values in columns.items()}
-        out, alone = {}, len(starts) == len(keys[0])
+        out, alone, made = {}, len(starts) == len(keys[0]), dict[tuple[int, np.ufunc], np.ndarray]()
         for name, values in columns.items():
-            if name not in self._ends and not values.any():  # most columns of most fleets are zero
+            how = self._ends.get(name, np.add)
+            same = made.get((id(values), how))
+            if same is not None:  # times known are mostly the time observed: one array under many names
+                out[name] = same.copy()
+            elif name not in self._ends and not values.any():  # most columns of most fleets are zero
                 out[name] = np.zeros(len(starts), values.dtype)
-                continue
-            ordered = values if order is None else values[order]
-            out[name] = ordered if alone else self._ends.get(name, np.add).reduceat(ordered, starts)
+            else:
+                ordered = values if order is None else values[order]
+                out[name] = made[id(values), how] = ordered if alone else how.reduceat(ordered, starts)
         first = starts if order is None else order[starts]
         return [key[first] for key in keys], out
 
@@ -168,6 +172,11 @@ class Accumulator:
             else:
                 out[name] = values.astype(np.float64) if high is None else high.astype(np.float64) * _HALF + values
         return self._keys, out
+
+
+def apart(arrays: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """The arrays, each once."""
+    return list({id(values): values for values in arrays}.values())
 
 
 def _split(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -212,7 +221,9 @@ class Sums:
         held, first, code = _numbered(code, math.prod(sizes))
         most = int(np.bincount(code).max())
         self._keys.append([key[first] for key in keys])
-        self._halves.append({name: _halves(code, values, held, most) for name, values in columns.items()})
+        # Times known are mostly the time observed: one array under many names.
+        made = {id(values): _halves(code, values, held, most) for values in apart(columns.values())}
+        self._halves.append({name: made[id(values)] for name, values in columns.items()})
 
     def total(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """The keys, and each column's sums as floats; no order is promised."""

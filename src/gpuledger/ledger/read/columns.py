@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gpuledger.ledger.lines import BEFORE
+from gpuledger.ledger.lines import BEFORE, KNOWN, OBSERVED
 
 # A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
 Rows = dict[str, np.ndarray]
@@ -90,8 +90,15 @@ class Wanted:
 
     @property
     def columns(self) -> list[str]:
-        """All of them, also by the names they had before."""
-        return [*self.labels, *self.numbers, *self.maybe, *(BEFORE[n] for n in self.maybe if n in BEFORE)]
+        """All of them, also by the names they had before, and what stands in for NULL."""
+        before = [BEFORE[n] for n in self.maybe if n in BEFORE]
+        more = [] if OBSERVED in self.numbers or not self.knows else [OBSERVED]
+        return [*self.labels, *self.numbers, *self.maybe, *before, *more]
+
+    @property
+    def knows(self) -> bool:
+        """Whether a time is among the numbers that NULL makes the time observed."""
+        return any(n in KNOWN for n in self.numbers)
 
 
 def read_files(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
@@ -175,14 +182,29 @@ def _labels(table: pa.Table, wanted: Wanted) -> Rows:
 
 def _numbers(table: pa.Table, wanted: Wanted) -> Rows:
     size, there, rows = table.num_rows, set(table.column_names), Rows()
+    observed = _whole(table[OBSERVED]) if wanted.knows and OBSERVED in there and size else None
     for name in (*wanted.numbers, *wanted.maybe):
         found = name if name in there else BEFORE.get(name, name)
-        if found in there and size:
-            parts = [_plain(chunk) for chunk in table[found].chunks if len(chunk)]
-            rows[name] = np.concatenate(parts) if len(parts) != 1 else parts[0]
-        else:
+        if found not in there or not size:
             rows[name] = np.full(size, np.nan if name in wanted.maybe else 0)
+        elif observed is not None and name in KNOWN and table[found].null_count:
+            rows[name] = _filled(table[found], observed)
+        else:
+            rows[name] = _whole(table[found])
     return rows
+
+
+def _whole(column: pa.ChunkedArray) -> np.ndarray:
+    parts = [_plain(chunk) for chunk in column.chunks if len(chunk)]
+    return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+
+def _filled(column: pa.ChunkedArray, observed: np.ndarray) -> np.ndarray:
+    """A time known: where NULL, all of the time observed. In milliseconds, so it passes a float without rounding."""
+    if column.null_count == len(column):
+        return observed
+    known = _whole(column)
+    return np.where(np.isnan(known), observed, known).astype(np.int64)
 
 
 def _plain(values: pa.Array) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Which charts are there? Each file of this folder draws one and registers it."""
+"""Which charts are there? Each file of this folder draws one and names the document and section it is for."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gpuledger.errors import MissingExtra
 from gpuledger.registry import Registry
 
 if TYPE_CHECKING:
-    from gpuledger.catalog.thresholds import Thresholds
-    from gpuledger.efficiency.statement import EfficiencyStatement
+    import altair as alt
+
     from gpuledger.report.theme import Theme
 
 
@@ -26,13 +26,15 @@ class Drawing:
     body: Any
 
 
-Draw = Callable[["EfficiencyStatement", "Theme", "Thresholds"], Drawing]
+Draw = Callable[[Any, "Theme"], "Drawing | None"]
 
 
 @dataclass(frozen=True)
 class ChartKind:
-    """A chart's place in the document and how it is drawn."""
+    """The document and section a chart is for, its place there, and how it is drawn."""
 
+    document: str
+    section: str
     order: int
     draw: Draw
 
@@ -40,11 +42,11 @@ class ChartKind:
 CHARTS: Registry[ChartKind] = Registry("chart", __name__)
 
 
-def chart_of(name: str, *, order: int) -> Callable[[Draw], Draw]:
-    """Decorator: the function draws the chart called `name`."""
+def chart_of(name: str, *, document: str, section: str, order: int = 0) -> Callable[[Draw], Draw]:
+    """Decorator: the function draws the chart called `name`, or returns None where there is nothing to show."""
 
     def keep(draw: Draw) -> Draw:
-        CHARTS.register(name)(ChartKind(order, draw))
+        CHARTS.register(name)(ChartKind(document, section, order, draw))
         return draw
 
     return keep
@@ -57,25 +59,34 @@ def can_draw() -> bool:
 
 def need_charts() -> None:
     """Fail with the next step where the extra `charts` is not installed."""
-    try:
-        import altair as alt  # noqa: F401
-        import vl_convert  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("charts", "charts") from error
+    if not can_draw():
+        raise MissingExtra("charts", "charts")
 
 
-def chart_names() -> list[str]:
-    """All charts, in the order of the document."""
+def chart_names(document: str, section: str | None = None) -> list[str]:
+    """The charts of a document, or of one of its sections, in their order; none where they cannot be drawn."""
+    if not can_draw():
+        return []
+    found = [
+        (kind.order, name)
+        for name, kind in CHARTS
+        if kind.document == document and section in (None, kind.section)
+    ]  # fmt: skip
+    return [name for _, name in sorted(found)]
+
+
+def drawing(name: str, subject: object, theme: Theme) -> Drawing | None:
+    """The chart called `name`, drawn from its document's subject."""
     need_charts()
-    return [name for name, _ in sorted(CHARTS, key=lambda pair: (pair[1].order, pair[0]))]
+    return CHARTS.get(name).draw(subject, theme)
 
 
-def drawings(statement: EfficiencyStatement, theme: Theme, limits: Thresholds) -> dict[str, Drawing]:
-    """Every chart, in the order of the document: drawn once, for all documents that show it."""
-    return {name: drawing(name, statement, theme, limits) for name in chart_names()}
+def chart(name: str, subject: object, theme: str = "light") -> alt.TopLevelMixin:
+    """The chart called `name` as an Altair chart: a notebook shows it, `save` writes it."""
+    from gpuledger.report.marks import empty
+    from gpuledger.report.render.pictures import compose
+    from gpuledger.report.theme import load_theme
 
-
-def drawing(name: str, statement: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:
-    """The chart called `name`, drawn from the statement."""
-    need_charts()
-    return CHARTS.get(name).draw(statement, theme, limits)
+    look = load_theme(theme)
+    nothing = Drawing("Nothing to show", "", "Nothing to show.", empty(look, "nothing to show"))
+    return compose(drawing(name, subject, look) or nothing, look)

@@ -10,6 +10,7 @@ import altair as alt
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.report.charts import Drawing, chart_of
+from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.marks import Row, clip, empty, layered, plottable, rows_of, spread
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import gpus, plain, round_percent, whole, write
@@ -149,9 +150,10 @@ def _labels(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
     ]
 
 
-@chart_of("bottlenecked_gpus", order=4)
-def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:
+@chart_of("bottlenecked_gpus", document="efficiency", section="bottlenecks", order=4)
+def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     """Each GPU by utilization and RFU, the consistently bottlenecked named."""
+    s, limits = view.statement, view.limits
     title = _title(s)
     rows = [row for g in s.per_gpu if (row := _row(g)) is not None]
     many = len(rows) > SINGLE_LIMIT

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement, HourRow
 from gpuledger.report.charts import Drawing, chart_of
+from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.marks import Row, empty, layered, plottable, rows_of, spread
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, instant, percent, whole, write
@@ -148,9 +148,10 @@ def _tflops(s: EfficiencyStatement, theme: Theme) -> alt.LayerChart:
     )
 
 
-@chart_of("fleet_over_time", order=2)
-def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:  # noqa: ARG001
+@chart_of("fleet_over_time", document="efficiency", section="time", order=2)
+def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     """Utilization and both RFU, PIF, and TFLOPS, hour by hour."""
+    s = view.statement
     title = _title(s)
     subtitle = (
         "Means over all GPUs seen in each hour, UTC; figures at the right are means of the window. RFU by power is "

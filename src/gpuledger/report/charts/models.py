@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import altair as alt
 
-from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
 from gpuledger.report.charts import Drawing, chart_of
+from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.marks import (
     NOT_KNOWN,
     Row,
@@ -94,9 +94,10 @@ def _rows(groups: tuple[GroupRow, ...], field: str, style: str) -> list[Row]:
     return out
 
 
-@chart_of("gpu_models", order=3)
-def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:  # noqa: ARG001
+@chart_of("gpu_models", document="efficiency", section="models", order=3)
+def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     """Utilization, PIF, RFU and the gap of each GPU model."""
+    s = view.statement
     title = _title(s)
     subtitle = (
         "Time-weighted means by GPU model. RFU: the bar is by power, as published (100 × PIF); the diamond is by "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import altair as alt
 
-from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
 from gpuledger.report.charts import Drawing, chart_of
+from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.marks import NOT_KNOWN, Row, clip, empty, layered, plottable, range_of, rows_of, widest_gap
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import percent, points, write
@@ -119,9 +119,10 @@ def _gaps(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
     )
 
 
-@chart_of("namespaces", order=6)
-def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:  # noqa: ARG001
+@chart_of("namespaces", document="efficiency", section="namespaces", order=6)
+def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     """Utilization, both RFU and the target of each namespace, and the gap."""
+    s = view.statement
     title = _title(s)
     more = f" The {MOST} with most time of {len(s.by_namespace)}." if len(s.by_namespace) > MOST else ""
     subtitle = (

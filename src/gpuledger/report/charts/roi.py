@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import altair as alt
 
-from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.report.charts import Drawing, chart_of
+from gpuledger.report.documents.efficiency import EfficiencyView, next_target
 from gpuledger.report.marks import empty, layered, rows_of
-from gpuledger.report.outline import next_target
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, gpus, percent, round_percent, tenth, whole, write
 from gpuledger.units import Unknown
@@ -16,9 +14,10 @@ from gpuledger.units import Unknown
 WIDTH, ROW_HEIGHT = 480, 58
 
 
-@chart_of("roi", order=5)
-def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:  # noqa: ARG001
+@chart_of("roi", document="efficiency", section="roi", order=5)
+def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     """Equivalent GPUs by target."""
+    s = view.statement
     first = next_target(s)
     rfu = s.fleet.rfu_power_pct
     if isinstance(rfu, Unknown):

@@ -6,10 +6,11 @@ from typing import Any
 
 import altair as alt
 
-from gpuledger.catalog.thresholds import Classes, Thresholds
+from gpuledger.catalog.thresholds import Classes
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.charts import Drawing, chart_of
+from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.marks import empty, halo, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, percent, plain, round_percent, tenth
@@ -134,9 +135,10 @@ def _key(s: EfficiencyStatement, theme: Theme) -> alt.LayerChart:
     return layered(heading.encode(x=alt.value(4), y=alt.value(4), text="t:N"), dots, words, width=200, height=HEIGHT)
 
 
-@chart_of("utilization_vs_power", order=1)
-def draw(s: EfficiencyStatement, theme: Theme, limits: Thresholds) -> Drawing:
+@chart_of("utilization_vs_power", document="efficiency", section="active", order=1)
+def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     """Device-hours by utilization and power intensity."""
+    s, limits = view.statement, view.limits
     subtitle = (
         "Each mark counts hours of single GPUs by the hour's mean utilization and power (5 % steps); area: GPU-hours. "
         f"Bottlenecked: over {round_percent(100 * limits.bottleneck.util_above_ratio)} utilization with under "

@@ -1,0 +1,193 @@
+"""How is gpuledger used from Python? Open a lake, take data in, ask for statements.
+
+import gpuledger
+
+lake = gpuledger.open("books")
+lake.ingest("export.parquet")
+lake.analyze(last="7d", namespace="ml").findings
+lake.audit(prices=2.5).save("report")
+"""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from gpuledger.answers import Answer, Rows
+from gpuledger.lake.importing import ImportResult, import_files
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.ledger.read.window import Window, scope_of
+from gpuledger.times import Instant, Length
+
+if TYPE_CHECKING:
+    from gpuledger.advice.statement import AuditStatement
+    from gpuledger.catalog.thresholds import Thresholds
+    from gpuledger.efficiency.statement import EfficiencyStatement
+
+Prices = float | int | str | Decimal | Mapping[str, float | int | str | Decimal] | None
+File = str | Path
+
+
+class OpenLake:
+    """A lake and its ledger; new samples are posted before a statement is made."""
+
+    def __init__(self, root: File) -> None:
+        self.lake = Lake(root)
+
+    def ingest(self, *data: Any, tz: str = "UTC", mapping: str | None = None) -> ImportResult:
+        """Import telemetry: files, globs, lists of files, pandas data frames or Arrow tables."""
+        from gpuledger.telemetry.mapping import load_mapping
+
+        with tempfile.TemporaryDirectory() as folder:
+            files = [file for item in data for file in _files(item, Path(folder))]
+            return import_files(self.lake, files, zone=tz, mapping=load_mapping(mapping) if mapping else None)
+
+    def analyze(
+        self,
+        *,
+        achievable: str = "s0",
+        thresholds: File | None = None,
+        **window: Unpack[Window],
+    ) -> Answer[EfficiencyStatement]:
+        """The efficiency statement: what the hardware did, and what improving it is worth.
+
+        The window: `since`, `until`, `last`; the owners: `cluster`, `namespace`, `owner`.
+        """
+        from gpuledger.efficiency.build import efficiency_statement
+        from gpuledger.efficiency.calibration_files import load_calibration
+
+        limits = self._posted(thresholds)
+        scope = scope_of(self.lake, **window)
+        made = efficiency_statement(
+            self.lake,
+            since_ms=scope.since_ms,
+            until_ms=scope.until_ms,
+            clusters=scope.clusters,
+            namespaces=scope.namespaces,
+            owners=scope.owners,
+            thresholds=limits,
+            achievable=achievable,
+            calibration=load_calibration(self.lake),
+        )
+        return Answer(made, limits=limits)
+
+    def audit(
+        self,
+        *,
+        prices: Prices = None,
+        inventory: File | None = None,
+        instance: str | None = None,
+        region: str | None = None,
+        teams: File | None = None,
+        limits: File | None = None,
+        usd_per_kwh: float | str | Decimal | None = None,
+        previous: bool = False,
+        **window: Unpack[Window],
+    ) -> Answer[AuditStatement]:
+        """The cost audit: what it cost, what of it was wasted, what to change first.
+
+        `prices`: dollars per GPU-hour, for all GPUs or by name; without it the inventory's, else market prices.
+        """
+        from gpuledger.advice.build import audit_statement
+        from gpuledger.advice.limits import load_limits
+        from gpuledger.cost.pricing import load_own
+        from gpuledger.cost.showback import load_config
+        from gpuledger.efficiency.calibration_files import load_calibration
+
+        self._posted(None)
+        scope = scope_of(self.lake, **window)
+        made = audit_statement(
+            self.lake,
+            scope,
+            inventory=inventory,
+            price=_prices(prices),
+            instance=instance,
+            region=region,
+            teams=load_config(Path(teams)) if teams else None,
+            previous=previous,
+            usd_per_kwh=None if usd_per_kwh is None else Decimal(str(usd_per_kwh)),
+            calibration=load_calibration(self.lake),
+            thresholds=load_limits(Path(limits)) if limits else None,
+            own=load_own(self.lake.root),
+        )
+        return Answer(made)
+
+    def record(self, **given: Any) -> Any:
+        """Record this machine's GPUs into the lake while a `with` block runs; see `gpuledger.record`."""
+        from gpuledger.recording.record import record
+
+        return record(lake=self.lake.root, **given)
+
+    def samples(
+        self, *, since: Instant | None = None, until: Instant | None = None, last: Length | None = None
+    ) -> Rows:
+        """The samples of a window, as they were imported."""
+        from gpuledger.lake.parts import samples_table
+
+        self.lake.require()
+        scope = scope_of(self.lake, since=since, until=until, last=last)
+        return Rows("samples", samples_table(self.lake, scope.since_ms, scope.until_ms))
+
+    def lines(self, **window: Unpack[Window]) -> Rows:
+        """The lines of the ledger: one per device, hour, owner and state."""
+        from gpuledger.ledger.read.lines_table import lines_table
+
+        limits = self._posted(None)
+        scope = scope_of(self.lake, **window)
+        return Rows("lines", lines_table(self.lake, scope, limits))
+
+    def _posted(self, thresholds: File | None) -> Thresholds:
+        from gpuledger.catalog.thresholds import load_thresholds
+        from gpuledger.ledger.engine import post_lake
+
+        self.lake.require()
+        limits = load_thresholds(Path(thresholds) if thresholds else None)
+        post_lake(self.lake, limits)
+        return limits
+
+    def __repr__(self) -> str:
+        if not self.lake.exists():
+            return f"<gpuledger lake {str(self.lake.root)!r}: empty; .ingest(file)>"
+        parts = self.lake.manifest().parts
+        days = sorted({p.day for p in parts})
+        span = f"{days[0]} to {days[-1]}" if days else "no samples"
+        return f"<gpuledger lake {str(self.lake.root)!r}: {sum(p.rows for p in parts):,} samples, {span}>"
+
+
+def open_lake(root: File = "gpuledger-data") -> OpenLake:
+    """Open a lake; opening touches nothing, the first import makes it."""
+    return OpenLake(root)
+
+
+def _files(item: Any, folder: Path) -> Iterable[Path]:
+    """The files of one argument; tables in memory are written as Parquet first."""
+    if isinstance(item, str | Path):
+        named = sorted(glob.glob(str(item)))  # noqa: PTH207 - Path.glob takes no absolute pattern
+        return [Path(p) for p in named] or [Path(item)]
+    if hasattr(item, "to_parquet"):
+        target = folder / f"table-{id(item)}.parquet"
+        item.to_parquet(target)
+        return [target]
+    if hasattr(item, "schema") and hasattr(item, "num_rows"):
+        import pyarrow.parquet as pq
+
+        target = folder / f"table-{id(item)}.parquet"
+        pq.write_table(item, target)
+        return [target]
+    return [file for inner in item for file in _files(inner, folder)]
+
+
+def _prices(prices: Prices) -> Any:
+    if prices is None:
+        return None
+    if isinstance(prices, Mapping):
+        return {name: Decimal(str(value)) for name, value in prices.items()}
+    return Decimal(str(prices))
+
+
+__all__ = ["Answer", "OpenLake", "Rows", "Scope", "open_lake"]

@@ -1,0 +1,45 @@
+"""Which window and owners does the user ask for, in any way they may write it?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
+
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.ledger.store import Ledger
+from gpuledger.times import Instant, Length, instant_ms, length_ms
+from gpuledger.units import MS_PER_DAY, day_start_ms
+
+Names = str | Sequence[str] | None
+
+
+class Window(TypedDict, total=False):
+    """A window and owners as keywords; `last` counts back from `until`, else from the newest sample."""
+
+    since: Instant | None
+    until: Instant | None
+    last: Length | None
+    cluster: Names
+    namespace: Names
+    owner: Names
+
+
+def scope_of(lake: Lake, **given: Unpack[Window]) -> Scope:
+    """The scope of a statement."""
+    since, until, last = given.get("since"), given.get("until"), given.get("last")
+    end = None if until is None else instant_ms(until)
+    start = None if since is None else instant_ms(since)
+    if last is not None:
+        start = (newest_ms(lake) if end is None else end) - length_ms(last)
+    return Scope(start, end, _names(given.get("cluster")), _names(given.get("namespace")), _names(given.get("owner")))
+
+
+def newest_ms(lake: Lake) -> int:
+    """The end of the newest sample, or of the newest posted day where no samples are left."""
+    newest = max((p.last_ms + 1 for p in lake.manifest().parts), default=0)
+    return newest or max((day_start_ms(d.day) + MS_PER_DAY for d in Ledger(lake).manifest().days), default=0)
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)

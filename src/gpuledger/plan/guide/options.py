@@ -1,0 +1,203 @@
+"""Which options are there: each instance type, in which counts, on demand and spot, at what price?"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+
+import msgspec
+
+from gpuledger.catalog.files import Fact
+from gpuledger.catalog.gpus import Gpu, find_gpu, load_gpus
+from gpuledger.catalog.prices.offers import facts as price_facts
+from gpuledger.catalog.prices.offers import load_offers
+from gpuledger.plan.guide.config import Config
+from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.placing import sizes, smallest_count
+from gpuledger.plan.guide.schema import Instance
+from gpuledger.plan.guide.statement import Candidate, Job, Purchase
+from gpuledger.plan.offers import MarketOption
+from gpuledger.units import Unknown
+
+PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
+MONTH_H = 720
+SAME_MEMORY_RATIO = 0.05
+NO_SPOT = Unknown("no spot price is given")
+
+
+def gpu_of(instance: Instance) -> Gpu | Unknown:
+    """The GPU of a configured instance: the catalog's, with the configured memory where that differs."""
+    found = load_gpus()[instance.catalog_gpu] if instance.catalog_gpu else find_gpu(instance.gpu_type)
+    memory = Fact(instance.gpu_memory_gb * 1e9, "your configuration", "undated")
+    if not isinstance(found, Unknown):
+        if abs(memory.value / found.memory_bytes.value - 1) <= SAME_MEMORY_RATIO:
+            return found
+        key = f"{found.key}-{instance.gpu_memory_gb:g}gb-configured"
+        return msgspec.structs.replace(found, key=key, memory_bytes=memory)
+    if instance.memory_bandwidth_gb_per_s is None:
+        return Unknown(f"{instance.gpu_type!r} is not in the GPU catalog, and its memory bandwidth is not given")
+    word = "compute_tflops of your configuration, taken for dense 16-bit"
+    peak = Fact(instance.compute_tflops, word, "undated", verified=False)
+    return Gpu(
+        key=f"configured-{instance.gpu_type.casefold().replace(' ', '-')}",
+        name=instance.gpu_type,
+        vendor=instance.gpu_type.partition(" ")[0],
+        architecture="configured",
+        form_factor="configured",
+        board_power_w=Fact(0.0, "not given", "undated", verified=False),
+        memory_bytes=memory,
+        memory_bandwidth_bytes_per_s=Fact(instance.memory_bandwidth_gb_per_s * 1e9, "your configuration", "undated"),
+        peak_tflops={"bf16": peak, "fp16": peak},
+    )
+
+
+def scope_of(instance: Instance) -> str:
+    """Whether its price is of one GPU or of the whole instance; a whole one by default."""
+    return instance.price_scope or "instance"
+
+
+def per_gpu(instance: Instance, purchase: Purchase) -> Decimal | Unknown:
+    """The price of one GPU-hour. A price of an instance is of the GPUs the file counts in it, corrected or not."""
+    price = instance.spot_cost_per_hour if purchase == "spot" else instance.on_demand_cost_per_hour
+    if price is None:
+        return NO_SPOT
+    exact = Decimal(str(price))
+    return exact if scope_of(instance) == "gpu" else exact / instance.gpus_per_instance
+
+
+@dataclass(frozen=True)
+class InstancePrices:
+    """The prices of one configured instance, per GPU and whole; a month is 720 hours."""
+
+    usd_per_gpu_h: Decimal
+    spot_usd_per_gpu_h: Decimal | Unknown
+    usd_per_instance_h: Decimal
+    gpu_monthly_usd: Decimal
+
+
+def prices_of(instance: Instance) -> InstancePrices:
+    """What one GPU and one whole instance cost."""
+    price, spot = per_gpu(instance, "on-demand"), per_gpu(instance, "spot")
+    assert not isinstance(price, Unknown), "an on-demand price is required"
+    return InstancePrices(price, spot, price * instance.gpus, price * MONTH_H)
+
+
+def configured(config: Config, key: str, gpus: int, purchase: Purchase) -> Candidate:
+    """A number of GPUs of one configured instance, at their share of its price."""
+    one = config.instances[key]
+    price = per_gpu(one, purchase)
+    share: Decimal | Unknown = price if isinstance(price, Unknown) else price * gpus
+    whole = share
+    if scope_of(one) == "instance" and not isinstance(price, Unknown):
+        whole = price * one.gpus * -(-gpus // one.gpus)
+    return Candidate(
+        id=f"{key}/{gpus}/{purchase}",
+        instance=key,
+        family=one.family,
+        gpu=gpu_of(one),
+        gpu_name=one.gpu_type.removeprefix("NVIDIA "),
+        gpus=gpus,
+        gpus_per_instance=one.gpus,
+        purchase=purchase,
+        usd_per_gpu_h=price,
+        high_usd_per_gpu_h=price,
+        usd_per_h=share,
+        whole_usd_per_h=whole,
+        price_scope=scope_of(one),
+        price_date="illustrative, undated" if config.illustrative else "as configured",
+        price_source=config.where,
+        zones=zones_listing("aws", one.market_instances, purchase),
+    )
+
+
+def zones_listing(cloud: str, instances: tuple[str, ...], purchase: Purchase) -> int | None:
+    """In how many zones of a cloud the price lists have these instances; None where none is named."""
+    if not instances:
+        return None
+    wanted = "spot" if purchase == "spot" else "on_demand"
+    return len(set().union(*(_listings().get((cloud, name, wanted), set()) for name in instances)))
+
+
+@cache
+def _listings() -> dict[tuple[str, str, str], set[tuple[str, str]]]:
+    """The zones of each cloud, instance type and purchase option."""
+    found: dict[tuple[str, str, str], set[tuple[str, str]]] = {}
+    for offer in load_offers():
+        found.setdefault((offer.cloud, offer.instance, offer.purchase), set()).add((offer.region, offer.zone))
+    return found
+
+
+def counts(job: Job, gpu: Gpu | Unknown, current: int, gpus_per_instance: int) -> list[int]:
+    """The GPU counts to look at: 1, 2, 4, ... within an instance, then whole instances, up to the limit.
+
+    The fewest GPUs the job fits on are among them.
+    """
+    limits = migrate_facts().limits
+    least = None if isinstance(gpu, Unknown) else smallest_count(job, gpu, gpus_per_instance)
+    most = max(limits.counts_times * current, least or 1)
+    steps = {current, *sizes(gpus_per_instance, most)}
+    fitting = {n for n in steps if n <= gpus_per_instance or n % gpus_per_instance == 0} | ({least} if least else set())
+    return sorted(n for n in fitting if n <= min(most, max(limits.most_gpus, current)))
+
+
+def from_config(config: Config, wanted: Iterable[tuple[str, int]]) -> Iterator[Candidate]:
+    """Both purchase options of each instance and count."""
+    for key, gpus in wanted:
+        for purchase in PURCHASES:
+            if purchase == "spot" and config.instances[key].spot_cost_per_hour is None:
+                continue
+            yield configured(config, key, gpus, purchase)
+
+
+def from_market(offer: MarketOption, gpus: int, today: dt.date | None, *, whole: bool = False) -> Candidate:
+    """A number of GPUs of a market offer: at their share of the price, or with `whole` at that of every instance."""
+    price, each = offer.usd_per_gpu_h, offer.usd_per_instance_h
+    all_of_it = each if isinstance(each, Unknown) else each * -(-gpus // offer.gpus)
+    share = price if isinstance(price, Unknown) else price * gpus
+    limit = price_facts().stale_after_days["spot" if offer.purchase == "spot" else "on_demand"]
+    stale = today is not None and offer.age_days(today) > limit
+    return Candidate(
+        id=f"{offer.cloud}/{offer.region}/{offer.instance}/{gpus}/{offer.purchase}",
+        instance=offer.instance or offer.gpu.name,
+        family=family_of(offer.gpu),
+        gpu=offer.gpu,
+        gpu_name=offer.gpu.name,
+        gpus=gpus,
+        gpus_per_instance=offer.gpus,
+        purchase=offer.purchase,
+        usd_per_gpu_h=price,
+        high_usd_per_gpu_h=offer.high_usd_per_gpu_h,
+        usd_per_h=all_of_it if whole else share,
+        whole_usd_per_h=all_of_it,
+        price_scope=str(offer.price_scope),
+        price_date=offer.as_of.isoformat(),
+        price_source="your own rate" if offer.yours else offer.source,
+        cloud=offer.cloud,
+        region=offer.region,
+        zones=zones_listing(offer.cloud, (offer.instance,), offer.purchase) if offer.instance else None,
+        stale=stale,
+        whole=whole,
+    )
+
+
+def family_of(gpu: Gpu) -> str:
+    """P for GPUs that are all linked, G for those on PCIe or in bridged pairs: what the letters mean on AWS."""
+    kind = gpu.link.kind.casefold() if gpu.link is not None else "pcie"
+    return "G" if "pcie" in kind or "bridge" in kind else "P"
+
+
+def cheapest_each(options: Sequence[MarketOption]) -> list[MarketOption]:
+    """The cheapest offer of each instance type and purchase option, over all regions that were asked for."""
+    best: dict[tuple[str, str, str, int], MarketOption] = {}
+    for option in options:
+        price = option.usd_per_gpu_h
+        key = (option.cloud, option.instance, option.purchase, option.gpus)
+        held = best.get(key)
+        if isinstance(price, Unknown):
+            best.setdefault(key, option)
+        elif held is None or isinstance(held.usd_per_gpu_h, Unknown) or price < held.usd_per_gpu_h:
+            best[key] = option
+    return list(best.values())

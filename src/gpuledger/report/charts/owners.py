@@ -1,0 +1,91 @@
+"""Who pays for what: which namespace's dollars did work, and which did not?"""
+
+from __future__ import annotations
+
+import altair as alt
+
+from gpuledger.advice.statement import AuditStatement
+from gpuledger.cost.statement import CostRow, Dollars
+from gpuledger.report.buckets import bucket_kinds
+from gpuledger.report.charts import Drawing, chart_of
+from gpuledger.report.marks import Row, clip, empty, layered, rows_of
+from gpuledger.report.theme import Theme
+from gpuledger.report.written import money, percent
+from gpuledger.units import Unknown
+
+MOST = 15
+WIDTH, ROW_HEIGHT = 560, 44
+ROOM = 1.22
+
+
+def _priced(audit: AuditStatement) -> list[tuple[CostRow, Dollars]]:
+    rows = [(row, row.dollars) for row in audit.cost.by_namespace]
+    return [(row, d) for row, d in rows if not isinstance(d, Unknown) and d.paid_usd]
+
+
+def _title(found: list[tuple[CostRow, Dollars]]) -> str:
+    row, dollars = max(found, key=lambda pair: pair[1].waste_usd)
+    share = percent(dollars.pct(dollars.waste_usd))
+    if len(found) == 1:
+        return f"{clip(row.name)} paid {money(dollars.paid_usd)}; {share} was not put to use"
+    return f"{clip(row.name)} loses most: {money(dollars.waste_usd)}, {share} of what it pays"
+
+
+def _rows(found: list[tuple[CostRow, Dollars]]) -> list[Row]:
+    out: list[Row] = []
+    for row, dollars in found:
+        left = 0.0
+        for place, kind in enumerate(bucket_kinds()):
+            amount = dollars.each()[kind.name]
+            label = f"{row.name}: {kind.title.lower()} {money(amount)}, {percent(dollars.pct(amount))}"
+            out.append(
+                {
+                    "name": clip(row.name),
+                    "bucket": kind.title,
+                    "place": place,
+                    "low": left,
+                    "high": left + float(amount),
+                    "label": label,
+                }
+            )
+            left += float(amount)
+    return out
+
+
+@chart_of("owners", document="audit", section="who", order=3)
+def draw(audit: AuditStatement, theme: Theme) -> Drawing:
+    """Paid dollars of each namespace by bucket."""
+    found = _priced(audit)
+    subtitle = "Dollars paid in the window by namespace and bucket, the most expensive first."
+    if not found:
+        title = "What each namespace paid is not known"
+        return Drawing(title, subtitle, f"{title}.", empty(theme, "not known: no namespace has a price"))
+    more = f" The {MOST} most expensive of {len(found)}." if len(found) > MOST else ""
+    title, shown = _title(found), found[:MOST]
+    order = [clip(row.name) for row, _ in shown]
+    y = alt.Y("name:N", sort=order, title=None, axis=alt.Axis(domain=False, labelPadding=10, labelLimit=190))
+    scale = alt.Scale(domain=[0, float(max(d.paid_usd for _, d in shown)) * ROOM], nice=False)
+    kinds = bucket_kinds()
+    names = [k.title for k in kinds]
+    colour = alt.Color(
+        "bucket:N",
+        scale=alt.Scale(domain=names, range=[theme.colour(k.role) for k in kinds]),
+        legend=alt.Legend(orient="top", symbolType="square", columns=len(names)),
+    )
+    totals = [{"name": clip(row.name), "high": float(d.paid_usd), "words": money(d.paid_usd)} for row, d in shown]
+    x = alt.X("low:Q", axis=None, scale=scale)
+    bars = (
+        alt.Chart(rows_of(_rows(shown)))
+        .mark_bar(stroke=theme.palette.background, strokeWidth=1)
+        .encode(y=y, x=x, x2="high:Q", color=colour, description="label:N", tooltip=[alt.Tooltip("label:N", title=" ")])
+    )
+    words = (
+        alt.Chart(rows_of(totals))
+        .mark_text(align="left", dx=8, fontWeight="bold")
+        .encode(y=y, x=alt.X("high:Q", axis=None, scale=scale), text="words:N")
+    )
+    told = "; ".join(
+        f"{row.name}: {money(d.paid_usd)}, {percent(d.pct(d.waste_usd))} not put to use" for row, d in shown
+    )
+    body = layered(bars, words, width=WIDTH, height=alt.Step(ROW_HEIGHT))
+    return Drawing(title, subtitle + more, f"Stacked bars by namespace. {told}.", body)

@@ -1,0 +1,210 @@
+"""What is a document made of? Headline, key figures, tables, charts and prose, without a word on how they are drawn.
+
+A module of `documents/` turns one statement into a `Document`. The modules of `render/` draw any document: as a page,
+as Markdown, on a terminal. `screen` is the short answer a terminal shows by default; `summary` is the first page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+from gpuledger.report.tables import Table
+
+Tone = Literal["plain", "lead", "strong", "note", "warning", "dim"]
+
+
+@dataclass(frozen=True)
+class KeyFigure:
+    """A figure at the top; `range` is empty where it is one number."""
+
+    label: str
+    value: str
+    range: str = ""
+    note: str = ""
+    unknown: bool = False
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A paragraph."""
+
+    kind: ClassVar[str] = "prose"
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """Sentences, one per line; `empty` where there are none."""
+
+    kind: ClassVar[str] = "bullets"
+    items: Sequence[str]
+    title: str = ""
+    empty: str = "None."
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Words and what they mean."""
+
+    kind: ClassVar[str] = "terms"
+    pairs: Sequence[tuple[str, str]]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text to paste."""
+
+    kind: ClassVar[str] = "code"
+    text: str
+    language: str = ""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Key figures: cards on a page, lines on a terminal."""
+
+    kind: ClassVar[str] = "figures"
+    items: Sequence[KeyFigure]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of the registry, drawn from `subject`; `number` tells several of one name apart."""
+
+    kind: ClassVar[str] = "chart"
+    name: str
+    subject: object
+    number: int = 0
+
+    @property
+    def id(self) -> str:
+        """Its name on the page and as a file."""
+        return f"{self.name}-{self.number}" if self.number else self.name
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading inside a section, with a number before it and a badge after it where they are given."""
+
+    kind: ClassVar[str] = "heading"
+    text: str
+    rank: int | None = None
+    badge: str = ""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Details that a page shows on demand."""
+
+    kind: ClassVar[str] = "fold"
+    summary: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Article:
+    """Blocks that belong together and can be linked to, such as one recommendation."""
+
+    kind: ClassVar[str] = "article"
+    id: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Small tables side by side where there is room."""
+
+    kind: ClassVar[str] = "pair"
+    blocks: Sequence[Block]
+
+
+Block = Prose | Bullets | Terms | Code | Figures | Chart | Heading | Fold | Article | Pair | Table
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section; `part` starts a new part of a joined document with its kind of statement."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole document. `data` is its JSON, `files` are further files it writes, by name.
+
+    `screen_notes`: whether the short answer on a terminal has the notes under its headline.
+    """
+
+    name: str
+    kind: str
+    title: str
+    headline: str
+    facts: Sequence[str] = ()
+    notes: Sequence[Prose] = ()
+    figures: Sequence[KeyFigure] = ()
+    summary: Sequence[Block] = ()
+    sections: Sequence[Section] = ()
+    screen: Sequence[Block] = ()
+    screen_notes: bool = True
+    data: Callable[[], Mapping[str, Any]] = field(default=dict)
+    files: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+
+    @property
+    def json_name(self) -> str:
+        """The file that holds every figure."""
+        return f"{self.name}.json"
+
+    def blocks(self) -> Iterator[Block]:
+        """Every block, also those inside others."""
+        yield from inside(self.summary)
+        for section in self.sections:
+            yield from inside(section.blocks)
+
+    def without_charts(self) -> Document:
+        """The same document as text and tables."""
+        sections = tuple(replace(s, blocks=_no_charts(s.blocks)) for s in self.sections)
+        return replace(self, sections=sections, summary=_no_charts(self.summary))
+
+
+def inside(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Blocks and the blocks within them."""
+    for block in blocks:
+        yield block
+        if isinstance(block, Fold | Article | Pair):
+            yield from inside(block.blocks)
+
+
+def _no_charts(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    return tuple(b for b in blocks if not isinstance(b, Chart))
+
+
+def tables(made: Sequence[Table]) -> list[Block]:
+    """Tables in a section: wide ones by themselves, those of two columns side by side."""
+    wide: list[Block] = [t for t in made if len(t.heads) > 2]
+    small = [t for t in made if len(t.heads) <= 2]
+    if len(small) > 1:
+        return [*wide, Pair(small)]
+    return [*wide, *small]
+
+
+def joined(first: Document, *others: Document, name: str) -> Document:
+    """Several documents in one: the first leads, the others follow as parts of their own."""
+    sections = list(first.sections)
+    for other in others:
+        opening: list[Block] = [Prose(other.headline, "strong"), *other.notes, Figures(other.figures), *other.summary]
+        sections.append(Section(f"part-{other.name}", other.kind, opening, part=other.kind))
+        sections += [replace(s, id=f"{other.name}-{s.id}") for s in other.sections]
+    both = {other.name: other for other in (first, *others)}
+    files = {n: made for other in both.values() for n, made in other.files.items()}
+    return replace(
+        first, name=name, sections=tuple(sections), files=files,
+        data=lambda: {n: other.data() for n, other in both.items()},
+    )  # fmt: skip

@@ -1,0 +1,329 @@
+"""What does the cost audit show? The money first, the first things to do second, then what both rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpuledger.advice.statement import AuditSavings, AuditStatement, Recommendation, RoiPriced, to_json
+from gpuledger.cost.build import FEW_SAMPLES
+from gpuledger.cost.showback import NO_TEAM
+from gpuledger.cost.statement import BUCKETS, NOT_ASKED, CostStatement
+from gpuledger.encode import plain
+from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.plain_text import csv_text
+from gpuledger.report.adding import shares_adding_up
+from gpuledger.report.buckets import bucket_kinds
+from gpuledger.report.document import (
+    Article,
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Fold,
+    Heading,
+    Prose,
+    Section,
+    Terms,
+)
+from gpuledger.report.documents import document_for
+from gpuledger.report.documents.audit_rows import (
+    AdviceRow,
+    BehaviorRow,
+    BillRow,
+    ChangeRow,
+    Over,
+    SavingsRow,
+    advice_row,
+    behavior_row,
+    change_row,
+    devices_named,
+    mark,
+    rests_on,
+    savings_rows,
+    where,
+    worth,
+)
+from gpuledger.report.documents.efficiency import unknown_section
+from gpuledger.report.outline import charts_of, load_outline
+from gpuledger.report.tables import Table
+from gpuledger.report.written import amount, gpus, loose, number, percent, period
+from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown
+
+NAME = "audit"
+FIRST = 3
+# From this bill on, columns of dollars side by side show whole dollars; the JSON has every digit.
+WHOLE_FROM_USD = 1000
+IN_COLUMNS = ("who", "before", "devices")
+# Always named on the first page: a failing GPU cannot wait, and what is unrated may hide the largest saving.
+ALWAYS = ("health", "record-pipes")
+
+
+@dataclass(frozen=True)
+class AuditView:
+    """An audit with the rows its tables show."""
+
+    audit: AuditStatement
+
+    @property
+    def cost(self) -> CostStatement:
+        """What it cost."""
+        return self.audit.cost
+
+    @property
+    def savings(self) -> AuditSavings | Unknown:
+        """All changes together."""
+        return self.audit.savings
+
+    @property
+    def phases_pct(self) -> Mapping[str, float] | Unknown:
+        """The four utilization bands, to the tenth, adding up."""
+        shares = self.audit.phases_pct
+        return shares if isinstance(shares, Unknown) else shares_adding_up(shares)
+
+    @property
+    def roi_priced(self) -> tuple[RoiPriced, ...]:
+        """The published ROI with prices."""
+        return self.audit.roi_priced
+
+    @property
+    def waste_share(self) -> str | Unknown:
+        """The wasted share of the bill."""
+        dollars = self.cost.dollars
+        return dollars if isinstance(dollars, Unknown) else f"{percent(dollars.pct(dollars.waste_usd))} of the bill"
+
+    @property
+    def bill(self) -> tuple[BillRow, ...]:
+        """The seven buckets."""
+        times, dollars = self.cost.times.each(), self.cost.dollars
+        hours = {kind.name: times[kind.name] / MS_PER_HOUR for kind in bucket_kinds()}
+        if isinstance(dollars, Unknown):
+            return tuple(BillRow(k.title, hours[k.name], dollars, dollars, k.meaning) for k in bucket_kinds())
+        paid = dollars.each()
+        shares = shares_adding_up({bucket: dollars.pct(amount) for bucket, amount in paid.items()})
+        return tuple(BillRow(k.title, hours[k.name], shares[k.name], paid[k.name], k.meaning) for k in bucket_kinds())
+
+    @property
+    def bill_total(self) -> BillRow:
+        """The whole bill."""
+        paid = self.cost.paid_usd
+        return BillRow("Paid", self.cost.times.paid_h, paid if isinstance(paid, Unknown) else 100.0, paid)
+
+    @property
+    def projections(self) -> tuple[Over, ...]:
+        """The rate of spending over longer times."""
+        rate = self.cost.projection
+        if isinstance(rate, Unknown):
+            return ()
+        q = rate.quarter
+        quarter = f"Next quarter after {q.as_of}: {q.name} ({q.days} days)"
+        amounts = (rate.hourly_usd, rate.monthly_usd, rate.quarter.usd, rate.yearly_usd)
+        names = ("Per hour", "Per month", quarter, "Per year")
+        return tuple(Over(*pair) for pair in zip(names, amounts, strict=True))
+
+    @property
+    def behaviors(self) -> tuple[BehaviorRow, ...]:
+        """What each owner's GPUs did."""
+        return tuple(behavior_row(b) for b in self.audit.behaviours)
+
+    @property
+    def advice(self) -> tuple[AdviceRow, ...]:
+        """The recommendations by rank."""
+        return tuple(advice_row(rank, r) for rank, r in enumerate(self.audit.recommendations, 1))
+
+    @property
+    def savings_rows(self) -> tuple[SavingsRow, ...]:
+        """The naive sum, what there is to act on, the honest figures."""
+        s = self.audit.savings
+        return () if isinstance(s, Unknown) else savings_rows(s)
+
+    @property
+    def changes(self) -> tuple[ChangeRow, ...]:
+        """Each bucket against the last period."""
+        found = self.cost.previous
+        if isinstance(found, Unknown):
+            return ()
+        effects = {e.bucket: e for e in found.by_bucket}
+        return tuple(change_row(kind.title, effects[kind.name]) for kind in bucket_kinds())
+
+    @property
+    def change_total(self) -> ChangeRow | Unknown:
+        """The whole bill against the last period."""
+        found = self.cost.previous
+        return found if isinstance(found, Unknown) else change_row("Paid", found.total)
+
+    @property
+    def repeated(self) -> frozenset[str]:
+        """Tables that would show the same again, or nothing."""
+        cost = self.cost
+        again = {row.name for row in cost.by_owner} == {row.name for row in cost.by_namespace}
+        no_teams = {row.name for row in cost.by_team} <= {NO_TEAM, UNALLOCATED}
+        return frozenset(name for name, left_out in (("owners", again), ("teams", no_teams)) if left_out)
+
+
+@document_for(AuditStatement)
+def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
+    """The document of an audit."""
+    view, outline = AuditView(audit), load_outline(NAME)
+    money, first = audit.headline
+    return Document(
+        name=name,
+        kind="Cost audit",
+        title=f"Cost audit, {period(audit.cost.start_ms, audit.cost.end_ms)}",
+        headline=money,
+        notes=[Prose(first, "lead"), *_warnings(audit)],
+        facts=_facts(audit.cost),
+        figures=outline.key_figures(view),
+        summary=[_small_bill(view), *first_steps(audit)],
+        sections=_sections(view),
+        screen=_screen(view),
+        screen_notes=False,
+        data=lambda: to_json(audit),
+        files=_files(audit),
+    )
+
+
+def _warnings(audit: AuditStatement) -> list[Prose]:
+    """What cannot be rated, and too few samples to judge by."""
+    c = audit.cost
+    out = [Prose(audit.unrated_note, "warning")] if audit.unrated_note else []
+    if c.samples < FEW_SAMPLES * max(1, len(c.by_gpu)):
+        few = f"Only {amount(number(c.samples), 'sample')} in this window: too few to judge."
+        out.append(Prose(f"{few} Record for longer, or widen the window.", "warning"))
+    return out
+
+
+def _facts(c: CostStatement) -> list[str]:
+    owners = sum(row.name != UNALLOCATED for row in c.by_owner)
+    length = [f"{(c.end_ms - c.start_ms) / MS_PER_S:,.1f} s"] if c.wall_h < 1 else []
+    paid = amount(loose(c.times.paid_h), "paid GPU-hour")
+    samples = amount(number(c.samples), "sample")
+    return [period(c.start_ms, c.end_ms), *length, gpus(c.gpus), paid, amount(str(owners), "owner"), samples]
+
+
+def _small_bill(view: AuditView) -> Table:
+    """The seven buckets without their meanings."""
+    made = load_outline(NAME).table("bill", view)
+    return replace(
+        made, name="bill-summary", heads=made.heads[:4], words=made.words[:4], below=(), wide=made.wide[:4], note="",
+        rows=tuple(row[:4] for row in made.rows), total=made.total and made.total[:4],
+    )  # fmt: skip
+
+
+def _screen(view: AuditView) -> list[Block]:
+    """One screen: the bill without empty buckets, the first three things to do, what cannot wait."""
+    audit, bill = view.audit, _small_bill(view)
+    used = tuple(row for row in bill.rows if row[1].key)
+    out: list[Block] = [replace(bill, rows=used), *first_steps(audit, ())]
+    urgent = [r for r in audit.recommendations if r.id in ALWAYS]
+    lines = [f"{r.title}: {gpus(r.gpus)}." for r in urgent]
+    lines += [note.text for note in _warnings(audit) if note.text != audit.unrated_note]
+    if audit.not_known:
+        lines.append(f"{amount(str(len(audit.not_known)), 'figure')} unknown.")
+    return [*out, Prose(" ".join(lines), "warning")] if lines else out
+
+
+def first_steps(audit: AuditStatement, always: Sequence[str] = ALWAYS) -> list[Block]:
+    """The first three things to do and the GPUs they name; those in `always` whatever they save."""
+    found = audit.recommendations
+    if not found:
+        return [Prose("Nothing to change: no rule finds waste it can act on.")]
+    order = sorted(range(len(found)), key=lambda i: (not mark(found[i], audit), i))
+    shown = [i for at, i in enumerate(order) if at < FIRST or found[i].id in always]
+    rest = len(found) - len(shown)
+    more = f" ({rest} more below, with evidence and text to paste)" if rest > 0 and always else ""
+    steps = [f"{found[i].title}: {worth(found[i])}. {devices_named(found[i], audit)}." for i in shown]
+    return [Heading(f"Do first{more}"), Bullets(steps, strong=True)]
+
+
+def _sections(view: AuditView) -> list[Section]:
+    audit, outline = view.audit, load_outline(NAME)
+    before = audit.cost.previous
+    asked = not (isinstance(before, Unknown) and before.why == NOT_ASKED)
+    after: dict[str, list[Block]] = {
+        "how": [_recommendation(i, r, mark(r, audit), audit) for i, r in enumerate(audit.recommendations, 1)],
+        "savings": [Prose(str(audit.savings))]
+        if isinstance(audit.savings, Unknown)
+        else [Bullets(audit.savings.words, "Which overlap, which add up, which compound")],
+        "before": [Prose(str(before))] if isinstance(before, Unknown) else [Bullets(before.words)],
+    }
+    paid = audit.cost.paid_usd
+    whole = None if isinstance(paid, Unknown) or paid < WHOLE_FROM_USD else 0
+    out = [
+        outline.section(
+            kind, view, charts_of(NAME, kind.id, audit), after.get(kind.id, ()), view.repeated,
+            whole if kind.id in IN_COLUMNS else None,
+        )
+        for kind in outline.sections
+        if asked or kind.id != "before"
+    ]  # fmt: skip
+    buckets = [(f"Bucket: {k.title.lower()}", k.meaning) for k in bucket_kinds()]
+    return [
+        *out,
+        Section("words", "What each number means", [Terms([*buckets, *outline.terms().pairs])]),
+        Section("assumptions", "Assumptions", [Bullets(audit.assumptions)]),
+        unknown_section([(n.figure, n.why) for n in audit.not_known]),
+    ]
+
+
+def _recommendation(rank: int, r: Recommendation, marked: str, audit: AuditStatement) -> Article:
+    """What it saves, for which owners, why, what to paste, what the range rests on."""
+    meta = f"{where(r)}; {gpus(r.gpus)}; effort {r.effort.words}"
+    if r.exclusive:
+        meta += f"; excludes others ({r.exclusive})"
+    blocks: list[Block] = [
+        Heading(r.title, rank, marked),
+        Prose(f"{worth(r)}.", "strong"),
+        Prose(f"{meta}. {devices_named(r, audit)}.", "dim"),
+        Prose(f"Why: {r.why}."),
+        Code(r.change.text.rstrip(), r.change.language),
+    ]
+    if len(r.targets) > 1 or not all(t.counted for t in r.targets):
+        items = [
+            f"{t.owner}, {t.gpu_model or 'no model name'}, {gpus(t.gpus)}, {t.klass}: {t.why}; {t.words}"
+            for t in r.targets
+        ]
+        blocks.append(Fold(f"By group of GPUs ({len(items)}): what was found, and whether it counts", [Bullets(items)]))
+    blocks.append(Prose(f"{rests_on(r)}{_energy(r)}", "note"))
+    return Article(f"advice-{r.id}", blocks)
+
+
+def _energy(r: Recommendation) -> str:
+    if r.energy is None:
+        return ""
+    low, middle, high = (number(v) for v in (r.energy.low_kwh, r.energy.middle_kwh, r.energy.high_kwh))
+    usd = r.energy.middle_usd
+    cost = "" if isinstance(usd, Unknown) else f", likely ${number(usd, 2)}"
+    return f" Energy saved per month: {middle} kWh ({low} to {high}){cost}; not part of the bill."
+
+
+def _files(audit: AuditStatement) -> dict[str, Callable[[], str]]:
+    return {
+        "cost_by_gpu.csv": lambda: csv_text(_gpus(audit)),
+        "recommendations.csv": lambda: csv_text(_advice(audit)),
+    }
+
+
+def _gpus(audit: AuditStatement) -> Iterable[Sequence[Any]]:
+    """Unrounded dollars of every device; a cell is empty where the figure is unknown."""
+    own = ("gpu_uuid", "gpu_instance_id", "gpu_model", "cluster", "region", "usd_per_h")
+    yield [*own, "paid_h", "paid_usd", *(f"{b}_usd" for b in BUCKETS), "price_words"]
+    for row in audit.cost.by_gpu:
+        dollars = row.dollars
+        paid: list[Any] = [None] * (1 + len(BUCKETS))
+        if not isinstance(dollars, Unknown):
+            paid = [plain(v) for v in (dollars.paid_usd, *dollars.parts())]
+        yield [*(plain(getattr(row, name)) for name in own), row.times.paid_h, *paid, row.price_words]
+
+
+def _advice(audit: AuditStatement) -> Iterable[Sequence[Any]]:
+    head = ("rank", "id", "title", "lever", "namespaces", "gpus", "saving_low_pct", "saving_middle_pct")
+    month = ("low_usd_per_month", "middle_usd_per_month", "high_usd_per_month")
+    yield [*head, "saving_high_pct", *month, "effort_hours", "why", "basis", "source"]
+    for rank, r in enumerate(audit.recommendations, 1):
+        unknown = isinstance(r.month, Unknown)
+        usd = [None if unknown else plain(getattr(r.month, f"{end}_usd")) for end in ("low", "middle", "high")]
+        saving = [float(p) for p in (r.saving.low_pct, r.saving.middle_pct, r.saving.high_pct)]
+        who = "; ".join(r.namespaces)
+        yield [rank, r.id, r.title, r.lever, who, r.gpus, *saving, *usd, r.effort.hours, r.why, r.basis, r.source]

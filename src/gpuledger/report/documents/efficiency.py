@@ -1,0 +1,188 @@
+"""What does the efficiency document show? What the hardware did, and what improving it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpuledger.catalog.thresholds import Thresholds, load_thresholds
+from gpuledger.efficiency.health import health_words
+from gpuledger.efficiency.statement import EfficiencyStatement, RoiRow, to_json
+from gpuledger.efficiency.tables import bottlenecked_rows, health_rows, hourly_rows, per_gpu_rows
+from gpuledger.plain_text import csv_text
+from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Prose, Section, Terms
+from gpuledger.report.documents import document_for
+from gpuledger.report.outline import charts_of, load_outline
+from gpuledger.report.tables import Table, make_table
+from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
+from gpuledger.units import Unknown
+
+NAME = "efficiency"
+SCREEN_FINDINGS = 5
+Comparison = Sequence[tuple[str, object, object]]
+
+
+@dataclass(frozen=True)
+class EfficiencyView:
+    """What the charts draw: the statement, and the limits its classes follow."""
+
+    statement: EfficiencyStatement
+    limits: Thresholds
+
+
+@document_for(EfficiencyStatement)
+def efficiency_document(
+    statement: EfficiencyStatement,
+    limits: Thresholds | None = None,
+    comparison: Comparison = (),
+    name: str = "report",
+) -> Document:
+    """The document; `comparison` holds (name, published, ours), shown only where given."""
+    s, outline = statement, load_outline(NAME)
+    view = EfficiencyView(s, limits or load_thresholds())
+    after: dict[str, list[Block]] = {"health": [Prose(health_words(s.health))]}
+    sections = [
+        outline.section(kind, s, charts_of(NAME, kind.id, view), after.get(kind.id, ())) for kind in outline.sections
+    ]
+    return Document(
+        name=name,
+        kind="Efficiency",
+        title=f"Efficiency, {period(s.start_ms, s.end_ms)}",
+        headline=headline(s),
+        facts=facts(s),
+        figures=key_figures(s),
+        summary=_summary(s, comparison),
+        sections=[*sections, *_back(s)],
+        screen=_screen(s),
+        data=lambda: to_json(s),
+        files=_files(s),
+    )
+
+
+def _summary(s: EfficiencyStatement, comparison: Comparison) -> list[Block]:
+    out: list[Block] = [Bullets(s.findings[1:], "Findings", strong=True)] if s.findings[1:] else []
+    return [*out, published_table(comparison)] if comparison else out
+
+
+def _screen(s: EfficiencyStatement) -> list[Block]:
+    """Key figures, the first findings, the worst GPUs, and how much is unknown."""
+    outline = load_outline(NAME)
+    worst = outline.table("bottlenecked", s)
+    out: list[Block] = [Figures(key_figures(s))]
+    out += [Bullets(s.findings[1 : 1 + SCREEN_FINDINGS])] if s.findings[1:] else []
+    out += [_short(worst)] if worst.rows else []
+    if s.health.rows:
+        out.append(Prose(health_words(s.health), "warning"))
+    if s.not_known:
+        out.append(Prose(f"Unknown: {'; '.join(f'{n.figure} ({n.why})' for n in s.not_known[:3])}.", "dim"))
+    return out
+
+
+def _short(table: Table) -> Table:
+    """The first rows of a table, for the short answer."""
+    from dataclasses import replace
+
+    return replace(table, screen_rows=5, note="")
+
+
+def _files(s: EfficiencyStatement) -> dict[str, Callable[[], str]]:
+    makers = {
+        "gpu_summary.csv": per_gpu_rows,
+        "bottlenecked_gpus.csv": bottlenecked_rows,
+        "hourly_fleet.csv": hourly_rows,
+        "gpu_health.csv": health_rows,
+    }
+
+    def write_csv(make: Callable[[EfficiencyStatement], tuple[Sequence[str], Sequence[Sequence[Any]]]]) -> str:
+        head, rows = make(s)
+        return csv_text([head, *rows])
+
+    return {name: (lambda make=make: write_csv(make)) for name, make in makers.items()}  # type: ignore[misc]
+
+
+def next_target(s: EfficiencyStatement) -> RoiRow | None:
+    """The nearest target that is worth something."""
+    worth = [r for r in s.roi if r.equivalent_gpus > 0]
+    return min(worth, key=lambda r: r.target_rfu_pct) if worth else None
+
+
+def key_figures(s: EfficiencyStatement) -> list[KeyFigure]:
+    """The key figures, the worth of the next target last."""
+    out = load_outline(NAME).key_figures(s)
+    if (found := s.fleet.rfu_measured_pct) is not None:
+        ends = f"{percent(found.low)} to {percent(found.high)}"
+        note = "of the TFLOPS measured on these GPUs"
+        out.append(KeyFigure("RFU by counters, measured", percent(found.middle), ends, note))
+    target = next_target(s)
+    if target:
+        label = f"Worth at {round_percent(target.target_rfu_pct)} RFU"
+        note = f"{amount(tenth(target.gpu_hours_per_day), 'GPU-hour')} per day, as GPU Efficiency Analytics counts it"
+        return [*out, KeyFigure(label, amount(tenth(target.equivalent_gpus), "GPU"), "", note)]
+    rfu = s.fleet.rfu_power_pct
+    if isinstance(rfu, Unknown):
+        return [*out, KeyFigure("Worth at the next RFU target", str(rfu), "", "in GPUs", unknown=True)]
+    return [*out, KeyFigure("Worth at the next RFU target", "None left", "", "RFU by power is above every target")]
+
+
+def headline(s: EfficiencyStatement) -> str:
+    """The top finding, as a sentence."""
+    if s.findings:
+        return s.findings[0]
+    share = s.active.bottlenecked_pct_of_active
+    if isinstance(share, Unknown):
+        return f"What this fleet did is {share}."
+    return f"{percent(share)} of active GPU time was busy but drew little power."
+
+
+def facts(s: EfficiencyStatement) -> list[str]:
+    """The size of what was analyzed."""
+    sizes = ((s.gpus, "GPU"), (s.clusters, "cluster"), (s.namespaces, "namespace"), (s.samples, "sample"))
+    return [period(s.start_ms, s.end_ms), *(amount(whole(n), one) for n, one in sizes)]
+
+
+def _evidence(s: EfficiencyStatement) -> list[str]:
+    """What the figures rest on."""
+    found = s.fleet.rfu_counters_pct
+    if isinstance(found, Unknown):
+        counters = f"RFU by counters: {found}."
+    else:
+        note = f" ({found.note})" if found.note else ""
+        counters = f"RFU by counters rests on {found.evidence}{note}: {write(found, 'percent')}."
+    sources = sorted({c.achievable_source for c in (s.capacity.fleet, *s.capacity.by_model) if c.achievable_source})
+    observed = amount(write(s.fleet.observed_h, "tenth"), "GPU-hour")
+    conflicts = amount(whole(s.conflicts), "conflicting sample was", "conflicting samples were")
+    return [
+        counters,
+        "RFU by power and PIF rest on board power alone.",
+        f"Achievable TFLOPS come from: {', '.join(sources) or 'no source'}.",
+        f"{amount(whole(s.samples), 'sample')} over {observed}; {conflicts} set aside.",
+    ]
+
+
+def _back(s: EfficiencyStatement) -> list[Section]:
+    """Glossary, evidence, assumptions, and what is unknown."""
+    return [
+        Section("words", "What each number means", [load_outline(NAME).terms()]),
+        Section("evidence", "Evidence", [Bullets(_evidence(s))]),
+        Section("assumptions", "Assumptions", [Bullets(s.assumptions)]),
+        unknown_section([(n.figure, n.why) for n in s.not_known]),
+    ]
+
+
+def unknown_section(gaps: Sequence[tuple[str, str]]) -> Section:
+    """What could not be calculated, and why."""
+    return Section("unknown", "Unknown", [Terms(gaps) if gaps else Prose("Every figure is known.")])
+
+
+def published_table(rows: Comparison) -> Table:
+    """Figures of a publication next to ours: words as they are, numbers to four digits."""
+
+    def shown(value: object) -> str:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return str(value)
+        return f"{value:,.4g}"
+
+    cells = [[shown(value) for value in row] for row in rows]
+    caption = "Compared with GPU Efficiency Analytics (2026-01)"
+    return make_table("comparison", caption, ("Figure", "Published", "Here"), "wnn", cells)

@@ -1,0 +1,1 @@
+"""How is a document drawn? As a page, as Markdown, on a terminal; charts as pictures."""

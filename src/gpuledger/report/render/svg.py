@@ -1,0 +1,54 @@
+"""How does a chart get into the page, so that it follows the reader's light or dark?"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from gpuledger.report.charts import Drawing
+from gpuledger.report.render.pictures import compose, to_svg
+from gpuledger.report.theme import Theme, load_theme
+
+_PAINT = re.compile(r'\b(fill|stroke)="(#[0-9a-f]{6})"')
+_SHAPE = re.compile(r'\b(d|transform)="([^"]*)"')
+_LONG = re.compile(r"(\d+\.\d{2})\d+")
+_MARK = re.compile(r'\saria-label="([^"]*)"(\srole="graphics-symbol")(\saria-roledescription="([^"]*)")')
+_ROLE = re.compile(r'\s(?:role="graphics-[a-z]+"|aria-roledescription="[^"]*")')
+_ROOT = re.compile(r"<svg[^>]*?viewBox=\"([^\"]*)\"[^>]*>")
+_FONT = re.compile(r'\sfont-family="[^"]*"')
+TOLD = frozenset({"point", "circle", "bar", "rect mark", "rect"})
+
+
+def page_svg(name: str, drawn: Drawing) -> str:
+    """The drawing as inline SVG whose colors are the page's; `name` keeps its ids apart from other charts'."""
+    light = load_theme("light")
+    svg = to_svg(compose(drawn, light, titled=False))
+    svg = _PAINT.sub(lambda m: f'{m[1]}="{_paint(light, m[2])}"', svg)
+    svg = _SHAPE.sub(_shorter, svg)
+    svg = _MARK.sub(lambda m: f' data-tip="{m[1]}"' if m[4] in TOLD else "", svg)
+    svg = _FONT.sub("", _ROLE.sub("", svg))
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+    return _ROOT.sub(lambda m: _root(m[1], drawn.alt, light), svg, count=1)
+
+
+def _shorter(attribute: re.Match[str]) -> str:
+    """A place to a hundredth of a point: enough to draw, and half the length."""
+    kept = _LONG.sub(r"\1", attribute[2])
+    return f'{attribute[1]}="{kept}"'
+
+
+def _paint(theme: Theme, color: str) -> str:
+    """A color of the theme as the page's variable."""
+    for role, own in theme.palette.roles().items():
+        if own == color:
+            return f"var(--{role.replace('_', '-')})"
+    return color
+
+
+def _root(view: str, words: str, theme: Theme) -> str:
+    _, _, width, height = view.split()
+    return (
+        f'<svg role="img" aria-label="{escape(words)}" viewBox="{view}" width="{width}" height="{height}" '
+        f'font-family="{escape(theme.font)}">'
+    )

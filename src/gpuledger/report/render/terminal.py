@@ -1,0 +1,209 @@
+"""How does a document look on a terminal of 80 columns or more?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from rich import box
+from rich.console import RenderableType
+from rich.markup import escape as escape_markup
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from gpuledger.plain_text import visible
+from gpuledger.report.document import (
+    Article,
+    Block,
+    Bullets,
+    Chart,
+    Code,
+    Document,
+    Figures,
+    Fold,
+    Heading,
+    KeyFigure,
+    Pair,
+    Prose,
+    Terms,
+)
+from gpuledger.report.tables import Cell, Table
+
+BETWEEN = 2
+WORDS_WIDTH = 18
+NAME_WIDTH = 12
+BAR_PER_PCT = 5.0
+MORE = "--full or --json"
+TONES = {"strong": "bold", "warning": "yellow", "note": "dim", "dim": "dim", "lead": "dim", "plain": ""}
+
+
+def screen(document: Document, width: int, *, full: bool = False) -> list[RenderableType]:
+    """What a command prints: the short answer, or with `full` the whole document."""
+    short = not full and bool(document.screen)
+    out: list[RenderableType] = [text_of(document.headline, "bold")]
+    if not short or document.screen_notes:
+        out += [text_of(note.text, TONES[note.tone]) for note in document.notes]
+    out += [text_of("; ".join(document.facts), "dim")] if document.facts else []
+    if short:
+        return [*out, "", *_spaced(document.screen, width)]
+    out += ["", figures(document.figures), ""] if document.figures else [""]
+    out += _spaced(_whole(document.summary), width)
+    for section in document.sections:
+        out += [text_of(section.title, "bold underline"), "", *_spaced(_whole(section.blocks), width)]
+    return out
+
+
+def _whole(blocks: Iterable[Block]) -> list[Block]:
+    """Blocks with every row of their tables."""
+    return [replace(b, screen_rows=len(b.rows)) if isinstance(b, Table) else b for b in blocks]
+
+
+def escape(text: str) -> str:
+    """Words as words: neither markup nor a control character in them takes effect."""
+    return escape_markup(visible(text))
+
+
+def text_of(words: str, style: str = "") -> Text:
+    """Words without markup, as a text that wraps."""
+    return Text(visible(words, lines=True), style=style)
+
+
+def plain_table(title: str = "") -> RichTable:
+    """A table with one rule below its header, its title on the left."""
+    return RichTable(
+        title=escape(title) if title else None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
+        header_style="dim", pad_edge=False, show_edge=False, padding=(0, 1, 0, 0),
+    )  # fmt: skip
+
+
+def pairs(rows: Iterable[tuple[str, str]], title: str = "") -> RichTable:
+    """Names and values in two columns, without lines."""
+    made = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0), title=escape(title) or None)
+    made.title_style, made.title_justify = "bold", "left"
+    made.add_column(style="dim", max_width=28)
+    made.add_column()
+    for name, value in rows:
+        made.add_row(escape(name), escape(value))
+    return made
+
+
+def figures(items: Sequence[KeyFigure]) -> RichTable:
+    """Key figures: name, value, range and meaning."""
+    made = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    made.add_column(no_wrap=True)
+    made.add_column(justify="right", style="bold")
+    made.add_column(style="dim")
+    for f in items:
+        note = f"{f.range}; {f.note}" if f.range and f.note else f.range or f.note
+        value, note = ("unknown", f.value.removeprefix("not known: ")) if f.unknown else (f.value, note)
+        made.add_row(escape(f.label), escape(value), escape(note))
+    return made
+
+
+def _spaced(blocks: Iterable[Block], width: int) -> list[RenderableType]:
+    """Blocks with an empty line after each."""
+    out: list[RenderableType] = []
+    for block in blocks:
+        drawn = _block(block, width)
+        out += [*drawn, ""] if drawn and not isinstance(block, Heading) else drawn
+    return out
+
+
+def _block(block: Block, width: int) -> list[RenderableType]:  # noqa: C901, PLR0911 - one case per kind of block
+    match block:
+        case Prose():
+            return [text_of(block.text, TONES[block.tone])] if block.text else []
+        case Bullets():
+            return _bullets(block)
+        case Terms():
+            return [pairs(block.pairs, block.title)] if block.pairs else []
+        case Code():
+            # A plain string is never cut into lines: a snippet must survive being copied.
+            return ["\n".join(f"    [cyan]{escape(line)}[/]" for line in block.text.rstrip().split("\n"))]
+        case Figures():
+            return [figures(block.items)] if block.items else []
+        case Heading():
+            rank = "" if block.rank is None else f"{block.rank}. "
+            return [text_of(f"{rank}{block.text}{f' ({block.badge})' if block.badge else ''}", "bold")]
+        case Fold():
+            return [text_of(block.summary, "dim"), *_inner(block.blocks, width)]
+        case Article() | Pair():
+            return _inner(block.blocks, width)
+        case Table():
+            made = table(block, width)
+            note = [text_of(block.note, "dim")] if block.note and block.rows else []
+            return [] if made is None else [made, *note]
+        case Chart():
+            return []
+
+
+def _inner(blocks: Iterable[Block], width: int) -> list[RenderableType]:
+    return [part for block in blocks for part in _block(block, width)]
+
+
+def _bullets(block: Bullets) -> list[RenderableType]:
+    if not block.items:
+        return []
+    made = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
+    made.title, made.title_style, made.title_justify = escape(block.title) or None, "bold", "left"
+    made.add_column(no_wrap=True)
+    made.add_column()
+    for item in block.items:
+        made.add_row("-", text_of(item))
+    return [made]
+
+
+def table(found: Table, width: int) -> RenderableType | None:
+    """A table cut to the terminal: wide columns and long words only where there is room, the first rows only."""
+    if not found.rows:
+        return text_of(f"{found.caption}: {found.empty}", "dim") if found.empty else None
+    kept = _fitting(found, width)
+    bars = any(row[i].bar is not None for row in found.rows for i in kept)
+    made = plain_table(found.caption)
+    for i in kept:
+        words, head = found.words[i], escape(found.heads[i])
+        # A heading may take several lines; a figure never does.
+        longest = max((len(row[i].text) for row in found.rows if not row[i].unknown), default=0)
+        least = min(longest, NAME_WIDTH) if words and i == 0 else None if words else longest
+        made.add_column(head, justify="left" if words else "right", overflow="fold", min_width=least)
+    if bars:
+        made.add_column("", no_wrap=True)
+    for row in found.rows[: found.screen_rows]:
+        made.add_row(*(_cell(row[i]) for i in kept), *([_bar(row)] if bars else []))
+    if found.total:
+        made.add_section()
+        made.add_row(*(_cell(found.total[i]) for i in kept), *([""] if bars else []), style="bold")
+    more = len(found.rows) - found.screen_rows
+    if more > 0:
+        made.caption, made.caption_justify = f"and {more:,} more: {MORE}", "left"
+    return made
+
+
+def _fitting(found: Table, width: int) -> list[int]:
+    """The columns that fit side by side: left out are columns of zeros first, then those meant for wide screens."""
+    kept = [i for i in range(len(found.heads)) if not found.is_below(i)]
+    rows = found.rows[: found.screen_rows]
+    zeros = [i for i in kept[1:] if not found.words[i] and not any(row[i].key for row in found.rows)]
+    wide = [i for i in reversed(kept) if found.is_wide(i)]
+
+    def needed(place: int) -> int:
+        cells = [row[place] for row in (*rows, *([found.total] if found.total else []))]
+        longest = max(len("unknown" if c.unknown else c.text) for c in cells)
+        if found.words[place]:
+            return min(WORDS_WIDTH, max(longest, min(len(found.heads[place]), WORDS_WIDTH)))
+        return max(longest, *map(len, found.heads[place].split() or [""]))
+
+    for place in dict.fromkeys((*zeros, *wide)):
+        if sum(needed(i) + BETWEEN for i in kept) <= width:
+            break
+        kept.remove(place)
+    return kept
+
+
+def _cell(cell: Cell) -> str:
+    return "[dim]unknown[/]" if cell.unknown else escape(cell.text)
+
+
+def _bar(row: Sequence[Cell]) -> str:
+    share = next((c.bar for c in row if c.bar is not None), 0.0)
+    return f"[cyan]{'█' * round(share / BAR_PER_PCT)}[/]"

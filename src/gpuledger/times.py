@@ -1,0 +1,68 @@
+"""Which instant, or what length of time, did the user write?"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from gpuledger.errors import InputError
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
+
+_UNIT_MS = {"w": 7 * MS_PER_DAY, "d": MS_PER_DAY, "h": MS_PER_HOUR, "m": 60 * MS_PER_S, "s": MS_PER_S}
+MOST_MS = 365_250 * MS_PER_DAY
+_FIRST_YEAR, _LAST_YEAR = 1970, 2199
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms])")
+
+
+Instant = str | int | dt.date | dt.datetime
+Length = str | int | dt.timedelta
+
+
+def instant_ms(given: Instant) -> int:
+    """A day or time as milliseconds since 1970: ISO 8601 text, a date, a datetime, or milliseconds already.
+
+    Without a zone it is UTC.
+    """
+    if isinstance(given, int):
+        return given
+    text = given if isinstance(given, str) else given.isoformat()
+    try:
+        when = dt.datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InputError(
+            f"{text!r} is not a time", hint="write 2026-01-20, 2026-01-20T08:30 or 2026-01-20T08:30+01:00"
+        ) from None
+    when = when if when.tzinfo else when.replace(tzinfo=dt.UTC)
+    if not _FIRST_YEAR <= when.year <= _LAST_YEAR:
+        raise InputError(
+            f"{text!r} is not between {_FIRST_YEAR} and {_LAST_YEAR}",
+            hint="leave it out for all samples, or write a time such as 2026-01-20",
+        )
+    return round(when.timestamp() * MS_PER_S)
+
+
+def length_ms(given: Length) -> int:
+    """A length such as 7d, 12h or 90m in milliseconds; a timedelta, or milliseconds already."""
+    if isinstance(given, int):
+        return given
+    text = given if isinstance(given, str) else f"{given.total_seconds()}s"
+    found = _LENGTH.fullmatch(text.strip().lower())
+    amount = float(found[1]) * _UNIT_MS[found[2]] if found else 0.0
+    if amount > MOST_MS:
+        hint = "give a shorter length, or leave it out"
+        raise InputError(f"{_cut(text)!r} is longer than a thousand years", hint=hint)
+    length = round(amount)
+    if not length:
+        raise InputError(
+            f"{text!r} is not a length of time", hint="write a number and w, d, h, m or s: 7d, 12h, 90m, 60s"
+        )
+    return length
+
+
+def _cut(text: str, most: int = 40) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def today() -> dt.date:
+    """The day it is, in UTC: the age of a price is counted from it."""
+    return dt.datetime.now(tz=dt.UTC).date()

@@ -1,0 +1,116 @@
+"""Does the Python API answer as the command line does, and take what people have at hand?"""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import gpuledger
+from gpuledger.api import OpenLake
+from gpuledger.errors import GpuledgerError, UnknownName
+from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
+
+SPEC = FleetSpec(gpus=4, days=2, step_s=300)
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("export") / "fleet.parquet"
+    write_fleet(SPEC, file, "parquet")
+    return file
+
+
+@pytest.fixture(scope="module")
+def lake(export: Path, tmp_path_factory: pytest.TempPathFactory) -> OpenLake:
+    books = gpuledger.open(tmp_path_factory.mktemp("lake") / "books")
+    books.ingest(export)
+    return books
+
+
+def test_opening_touches_nothing(tmp_path: Path) -> None:
+    lake = gpuledger.open(tmp_path / "none")
+    assert "empty" in repr(lake)
+    assert not (tmp_path / "none").exists()
+    with pytest.raises(GpuledgerError, match="none"):
+        lake.analyze()
+
+
+def test_files_globs_frames_and_tables_are_the_same_samples(export: Path, lake: OpenLake, tmp_path: Path) -> None:
+    table = pq.read_table(export)
+    given = {
+        "glob": str(export.parent / "*.parquet"), "list": [export], "frame": table.to_pandas(), "arrow": table,
+    }  # fmt: skip
+    for name, data in given.items():
+        other = gpuledger.open(str(tmp_path / name))
+        assert other.ingest(data).rows_added == SPEC.rows, name
+    assert gpuledger.open(tmp_path / "frame").analyze().fleet == lake.analyze().fleet
+
+
+def test_the_same_figures_as_the_command_line(lake: OpenLake, capfd: pytest.CaptureFixture[str]) -> None:
+    import json
+    import sys
+
+    from gpuledger.cli import main
+
+    def run(*args: str) -> dict[str, object]:
+        sys.argv = ["gpuledger", *args, "--lake", str(lake.lake.root), "--json"]
+        capfd.readouterr()
+        assert main() == 0
+        return json.loads(capfd.readouterr().out)
+
+    audit = run("audit", "--price", "2.5", "--last", "1d")
+    assert {k: v for k, v in audit.items() if k not in ("files", "failed")} == json.loads(
+        json.dumps(lake.audit(prices=2.5, last="1d").to_dict())
+    )
+    analyzed = run("analyze", "--since", "2026-01-21")
+    assert analyzed["fleet"] == lake.analyze(since=dt.date(2026, 1, 21)).to_dict()["fleet"]
+
+
+def test_times_may_be_written_in_any_way(lake: OpenLake) -> None:
+    ways = ("2026-01-21", dt.date(2026, 1, 21), dt.datetime(2026, 1, 21, tzinfo=dt.UTC), 1768953600000)
+    assert len({lake.analyze(since=way).samples for way in ways}) == 1
+    lengths = ("6h", dt.timedelta(hours=6), 6 * 3_600_000)
+    assert len({lake.audit(prices="1", last=length).cost.samples for length in lengths}) == 1
+
+
+def test_a_statement_shows_itself(lake: OpenLake, tmp_path: Path) -> None:
+    audit = lake.audit(prices={"H100-SXM5-80GB": 3, "A100-SXM4-40GB": 2, "A10G": 1})
+    assert repr(audit).startswith("Cost audit: $")
+    assert "<html" not in audit._repr_html_()
+    assert "Paid in this window" in audit._repr_html_()
+    assert audit.to_html(charts=False).startswith("<!DOCTYPE html>")
+    assert audit.to_markdown().startswith("# ")
+    assert {"audit.html", "audit.json", "cost_by_gpu.csv"} <= set(audit.save(tmp_path, charts=False))
+    assert audit.cost.gpus == SPEC.gpus
+    with pytest.raises(AttributeError):
+        audit.nothing_of_that_name  # noqa: B018
+
+
+def test_tables_of_a_statement(lake: OpenLake) -> None:
+    audit = lake.audit(prices=1)
+    frame = audit.df("by_gpu")
+    assert isinstance(frame, pd.DataFrame)
+    assert len(frame) == SPEC.gpus
+    assert frame["paid_usd"].astype(float).sum() == pytest.approx(float(audit.to_dict()["paid_usd"]))
+    with pytest.raises(UnknownName, match="did you mean by_gpu"):
+        audit.df("by_gpus")
+
+
+def test_samples_and_lines_come_out_as_tables(lake: OpenLake) -> None:
+    assert len(lake.samples()) == SPEC.rows
+    hour = lake.samples(last="1h")
+    assert len(hour) == SPEC.gpus * 12
+    lines = lake.lines()
+    total = lines.relation().aggregate("sum(observed_ms)").fetchall()
+    assert total == [(SPEC.gpus * 2 * 86_400_000,)]
+    con = duckdb.connect()
+    assert lake.lines(namespace="research").relation(con).filter("namespace <> 'research'").fetchall() == []
+    assert "rows x" in repr(lines)
+    assert "<table" in lines._repr_html_()
+    cut = lake.lines(since="2026-01-21T00:30", until="2026-01-21T01:30")
+    assert cut.df()["observed_ms"].sum() == SPEC.gpus * 3_600_000
