@@ -58,6 +58,13 @@ def test_the_users_file_replaces_its_limits_by_name(books, tmp_path: Path):
     assert NAME not in {r.id for r in made.recommendations}
 
 
+def test_so_does_the_settings_file(books, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "gpuledger.toml"
+    file.write_text(f"[advice.rules.{NAME}]\nbusy_from_ratio = 0.7\n")
+    monkeypatch.setenv("GPULEDGER_CONFIG", str(file))
+    assert NAME not in {r.id for r in audit_statement(fleet(books), price=2).recommendations}
+
+
 @pytest.mark.parametrize(
     ("text", "nearest"),
     [("[rules.rack-fan]\nbusy_from_ratio = 0.7\n", NAME), (f"[rules.{NAME}]\nbusy_from = 0.7\n", "busy_from_ratio")],

@@ -6,7 +6,6 @@ from fractions import Fraction
 import pytest
 from case_table import CASES
 from casebook import case
-from gpuledger.report.documents.audit_rows import savings_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from gpuledger.advice.rule import RULES
 from gpuledger.advice.statement import AuditSavings, MonthlyUsd
 from gpuledger.advice.totals import NEXT_TO_MOVES, combine_cases, total
 from gpuledger.cost.statement import Times
+from gpuledger.report.documents.audit_rows import savings_rows
 from gpuledger.units import Unknown
 
 LIMITS = load_limits()
