@@ -12,8 +12,7 @@ import pytest
 
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.counted import with_counted
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import CountedAnalysis, Range
+from gpuledger.efficiency.statement import CountedAnalysis, Range, to_json
 from gpuledger.lake.counted import CountedRun, CountedSpan, write_counted
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope

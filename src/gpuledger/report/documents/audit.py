@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpuledger.advice.encode import to_json
-from gpuledger.advice.statement import AuditSavings, AuditStatement, Recommendation, RoiPriced
+from gpuledger.advice.statement import AuditSavings, AuditStatement, Recommendation, RoiPriced, to_json
+from gpuledger.cost.build import FEW_SAMPLES
 from gpuledger.cost.showback import NO_TEAM
 from gpuledger.cost.statement import BUCKETS, NOT_ASKED, CostStatement
-from gpuledger.cost.words import FEW_SAMPLES
 from gpuledger.encode import plain
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
