@@ -43,7 +43,9 @@ def efficiency_document(
     view = EfficiencyView(s, limits or load_thresholds())
     after: dict[str, list[Block]] = {"health": [Prose(health_words(s.health))]}
     sections = [
-        outline.section(kind, s, charts_of(NAME, kind.id, view), after.get(kind.id, ())) for kind in outline.sections
+        outline.section(kind, s, charts_of(NAME, kind.id, view), after.get(kind.id, ()))
+        for kind in outline.sections
+        if kind.id != "counted" or s.counted
     ]
     return Document(
         name=name,
