@@ -94,7 +94,7 @@ class ImageFiles:
     def __getitem__(self, i: int) -> tuple[torch.Tensor, int]:
         pixels = read_image(self._names[i], self._side)
         # Number i is always augmented the same way, whichever worker does it: the loss stays comparable.
-        dice = random.Random(i)  # noqa: S311 - an augmentation, not a secret
+        dice = random.Random(i)
         edge = self._side // 8
         pixels = np.roll(pixels, (dice.randrange(edge), dice.randrange(edge)), axis=(0, 1))
         if dice.random() < 0.5:

@@ -99,6 +99,10 @@ def __getattr__(name: str) -> object:
         from gpuledger.api import open_lake
 
         return open_lake
+    if name in ("plan", "scaling", "train"):  # rooms with functions of their own
+        import importlib
+
+        return importlib.import_module(f"gpuledger.{name}")
     for home, names in _HOMES.items():
         if name in names:
             import importlib

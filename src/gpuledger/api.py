@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import glob
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpuledger.advice.statement import AuditStatement
     from gpuledger.catalog.thresholds import Thresholds
     from gpuledger.efficiency.statement import EfficiencyStatement
+    from gpuledger.plan.move.statement import LakePlan
 
 Prices = float | int | str | Decimal | Mapping[str, float | int | str | Decimal] | None
 File = str | Path
@@ -115,6 +116,28 @@ class OpenLake:
             thresholds=load_limits(Path(limits)) if limits else None,
             own=load_own(self.lake.root),
         )
+        return Answer(made)
+
+    def moves(
+        self,
+        *,
+        prices: Prices = None,
+        inventory: File | None = None,
+        clouds: Sequence[str] = (),
+        **window: Unpack[Window],
+    ) -> Answer[LakePlan]:
+        """What each namespace should move to, by what its GPUs did; arguments as for `audit`."""
+        import datetime as dt
+
+        from gpuledger.cost.pricing import load_own
+        from gpuledger.plan.move.build import migrate_from_lake
+
+        self._posted(None)
+        scope = scope_of(self.lake, **window)
+        made = migrate_from_lake(
+            self.lake, scope, today=dt.datetime.now(tz=dt.UTC).date(), inventory=inventory, price=_prices(prices),
+            own=load_own(self.lake.root), clouds=clouds,
+        )  # fmt: skip
         return Answer(made)
 
     def record(self, **given: Any) -> Any:

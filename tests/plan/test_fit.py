@@ -15,8 +15,8 @@ from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.models import get_model, load_models
 from gpuledger.encode import encode
 from gpuledger.errors import InputError
-from gpuledger.plan.fit.build import fit, search
-from gpuledger.plan.fit.changes import Case, changes
+from gpuledger.plan.fitting.build import fit, search
+from gpuledger.plan.fitting.changes import Case, changes
 from gpuledger.plan.memory.facts import capacity
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check, with_defaults

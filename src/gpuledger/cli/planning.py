@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from gpuledger.plan.setup import Setup
 
 
-USUAL_TOKENS = 4096
-
-
 @dataclass(frozen=True)
 class Asked:
     """A model on GPUs, run in some way."""
@@ -115,29 +112,15 @@ def _asked(
     *, model_name: str | None, config: Path | None, gpu_name: str, tensor: int | None, precision: str | None,
     sequence: int | None, context: int | None, **how: Any,
 ) -> Asked:  # fmt: skip
-    from gpuledger.catalog.gpus import get_gpu
-    from gpuledger.catalog.models import get_model
-    from gpuledger.plan.setup import Setup, with_defaults
+    from gpuledger.plan import asked
 
     _check_mode(how["mode"])
     if (model_name is None) == (config is None):
         hint = "for example --model llama-3.1-8b, or --config config.json"
         raise InputError("give either --model or --config", hint=hint)
-    model = get_model(model_name) if model_name is not None else _read(config)
-    _check_tokens(model)
-    gpu = get_gpu(gpu_name)
-    usual = min(USUAL_TOKENS, getattr(model.shape, "max_context", USUAL_TOKENS))
-    setup = Setup(
-        precision=precision or gpu.reference_precision(),
-        sequence=usual if sequence is None else sequence,
-        context=usual if context is None else context,
+    found = asked(
+        model_name or config or "", gpu_name, precision=precision, tensor=tensor, sequence=sequence, context=context,
         **how,
-    )
-    return Asked(model, gpu, with_defaults(setup, model, tensor=tensor))
-
-
-def _read(config: Path | None) -> Model:
-    from gpuledger.catalog.models.configs import model_from_config
-
-    assert config is not None
-    return model_from_config(config)
+    )  # fmt: skip
+    _check_tokens(found[0])
+    return Asked(*found)

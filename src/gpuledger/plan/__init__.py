@@ -2,11 +2,87 @@
 
 setup     how a model is run: precision, batch, parallelism, optimizer
 memory/   how much memory it takes, part by part
-fit/      does it fit, and what is the least change that makes it fit
+fitting/  does it fit, and what is the least change that makes it fit
 speed/    how fast it can run, as a range
 offers, packing    what the market offers, and how loads pack on GPUs
 move/     what each namespace should move to, from the ledger
 guide/    which instance to take, from the configuration a user edits (reference/)
 planners/ planners of one file each, also from other packages
 data/     precisions, optimizers, kept tensors, overheads, links, efficiency factors, efforts: each with its source
+
+    gpuledger.plan.fit("llama-3.1-70b", "h100-sxm5-80gb", count=8)
+    gpuledger.plan.throughput("llama-3.1-8b", "l4", mode="serve", batch=8)
+    gpuledger.plan.run("NAME", **options)     # any registered planner
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuledger.answers import Answer
+    from gpuledger.catalog.gpus import Gpu
+    from gpuledger.catalog.models import Model
+    from gpuledger.plan.fitting.build import Fit
+    from gpuledger.plan.setup import Setup
+    from gpuledger.plan.speed.throughput import Throughput
+
+USUAL_TOKENS = 4096
+
+
+def fit(model: str | Path, gpu: str, **setup: Any) -> Answer[Fit]:
+    """Whether a model fits, what takes the memory, and the least change that makes it fit.
+
+    `model`: a name of the catalog, or the path of a Hugging Face config.json. `setup`: count, mode, precision, tensor,
+    pipeline, zero, optimizer, sequence, micro_batch, recompute, lora_rank, context, batch, ...
+    """
+    from gpuledger.answers import Answer
+    from gpuledger.plan.fitting.build import fit as fitted
+
+    return Answer(fitted(*asked(model, gpu, **setup)))
+
+
+def throughput(
+    model: str | Path, gpu: str, *, micro_batches: int | None = None, node_gbps: float | None = None, **setup: Any
+) -> Answer[Throughput]:
+    """Tokens (images) per second as a range; `setup` as for `fit`."""
+    from gpuledger.answers import Answer
+    from gpuledger.plan.speed.throughput import throughput as rated
+
+    return Answer(rated(*asked(model, gpu, **setup), micro_batches=micro_batches, node_gbps=node_gbps))
+
+
+def run(name: str, **options: Any) -> object:
+    """The statement of a registered planner."""
+    from gpuledger.plan.planners import PLANNERS
+
+    return PLANNERS.get(name).state(options)
+
+
+def asked(
+    model: str | Path,
+    gpu: str,
+    *,
+    precision: str | None = None,
+    tensor: int | None = None,
+    sequence: int | None = None,
+    context: int | None = None,
+    **how: Any,
+) -> tuple[Model, Gpu, Setup]:
+    """A model, a GPU and how the one is run on the other, with the usual choices where none was made."""
+    from gpuledger.catalog.gpus import get_gpu
+    from gpuledger.catalog.models import get_model
+    from gpuledger.catalog.models.configs import model_from_config
+    from gpuledger.plan.setup import Setup, with_defaults
+
+    of_file = isinstance(model, Path) or str(model).endswith(".json")
+    found, card = model_from_config(Path(model)) if of_file else get_model(str(model)), get_gpu(gpu)
+    usual = min(USUAL_TOKENS, getattr(found.shape, "max_context", USUAL_TOKENS))
+    setup = Setup(
+        precision=precision or card.reference_precision(),
+        sequence=usual if sequence is None else sequence,
+        context=usual if context is None else context,
+        **how,
+    )
+    return found, card, with_defaults(setup, found, tensor=tensor)

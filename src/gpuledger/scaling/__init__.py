@@ -7,4 +7,47 @@ grades, scorecard      limits as data (data/thresholds.toml), grades, readiness 
 claims/      claims compared with the measurement; one rule file per subject
 causes, gains, public, summary      why, what to change, what others published, the page in short
 trend        against an earlier run; over stored runs
+
+    gpuledger.scaling.judge("results.jsonl", claims="claims.json")
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuledger.answers import Answer
+    from gpuledger.scaling.statement import ScalingStatement
+
+File = str | Path
+
+
+def judge(
+    *results: File,
+    baseline: File | None = None,
+    claims: File | None = None,
+    before: File | None = None,
+    price: float | str | None = None,
+    predict: Sequence[int] = (4, 8),
+    thresholds: File | None = None,
+    seed: int = 1,
+) -> Answer[ScalingStatement]:
+    """Throughput, scaling, latency and claims of a benchmark; the largest of several runs is judged."""
+    from decimal import Decimal
+
+    from gpuledger.answers import Answer
+    from gpuledger.cost.pricing import PriceChoice
+    from gpuledger.scaling.build import gather, scaling_statement
+    from gpuledger.scaling.grades import load_scaling_thresholds
+
+    def path(given: File | None) -> Path | None:
+        return None if given is None else Path(given)
+
+    choice = PriceChoice(None if price is None else Decimal(str(price)))
+    given = gather(
+        [Path(r) for r in results], baseline=path(baseline), claims=path(claims), before=path(before), price=choice,
+        predict=predict,
+    )  # fmt: skip
+    return Answer(scaling_statement(given, load_scaling_thresholds(path(thresholds)), seed=seed))

@@ -17,7 +17,7 @@ def document_for(statement: type) -> Callable[[Make], Make]:
     """Decorator: the function makes the document of this class of statement."""
 
     def keep(make: Make) -> Make:
-        DOCUMENTS.register(_name(statement))(make)
+        DOCUMENTS.register(name_of(statement))(make)
         return make
 
     return keep
@@ -25,11 +25,12 @@ def document_for(statement: type) -> Callable[[Make], Make]:
 
 def document_of(statement: object, **more: Any) -> Document:
     """The document of any statement; `more` is passed on to its maker."""
-    name = _name(type(statement))
+    name = name_of(type(statement))
     if name not in DOCUMENTS.names():
         raise InputError(f"{name} has no document", hint=f"give one of: {', '.join(DOCUMENTS.names())}")
     return DOCUMENTS.get(name)(statement, **more)
 
 
-def _name(statement: type) -> str:
+def name_of(statement: type) -> str:
+    """The name a class of statement is registered by."""
     return f"{statement.__module__}.{statement.__qualname__}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.encode import encode
-from gpuledger.plan.fit.build import Fit
+from gpuledger.plan.fitting.build import Fit
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, make_table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,16 +50,22 @@ class PlanCommandFolder(CommandFolder):
 
 def _command(one: Planner) -> click.Command:
     """The click command of a registered planner."""
-    from gpuledger.cli.options import screen_options
+    from gpuledger.cli.options import PATH, full_option, screen_options
     from gpuledger.cli.screen import Screen
-    from gpuledger.plain_text import json_text
 
     @click.command(one.name, help=one.summary)
+    @click.option("--out", type=PATH, metavar="DIR", help="Folder for the plan as a page, Markdown and JSON.")
+    @full_option
     @screen_options
-    def command(screen: Screen, **given: Any) -> None:
-        figures = one.encoded(one.state(given))
-        screen.answer(figures)
-        screen.say(json_text(figures, indent=1))
+    def command(screen: Screen, out: Path | None, full: bool, **given: Any) -> None:
+        from gpuledger.cli.showing import give, write_files
+        from gpuledger.report.documents.planned import planned_document
+
+        statement = one.state(given)
+        document = planned_document(one.name, one.summary.rstrip("."), statement, one.encoded(statement))
+        with screen.stages() as stages:
+            files = write_files(document, out, screen, stages)
+        give(document, screen, files, full=full)
 
     for option in reversed(one.options):
         flag = option.kind is bool

@@ -24,7 +24,7 @@ def command(screen: Screen, asked: Asked, out: Path | None, full: bool) -> int:
     assumption. Exits 0 even if the model does not fit; 2 for invalid input or a model that fits nowhere.
     """
     from gpuledger.cli.showing import give, write_files
-    from gpuledger.plan.fit.build import fit
+    from gpuledger.plan.fitting.build import fit
     from gpuledger.report.documents.fit import fit_document
 
     answer = fit(asked.model, asked.gpu, asked.setup)

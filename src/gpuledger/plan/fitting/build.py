@@ -10,7 +10,7 @@ from itertools import combinations
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import DiffusionShape, Model, TransformerShape
 from gpuledger.errors import InputError
-from gpuledger.plan.fit.changes import Case, Change, changes
+from gpuledger.plan.fitting.changes import Case, Change, changes
 from gpuledger.plan.memory.facts import capacity, get_optimizer, get_precision, get_scheme, kept, overheads
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check

@@ -1,0 +1,1 @@
+"""An advice rule, a chart, a file source and a planner for gpuledger."""
