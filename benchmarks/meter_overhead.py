@@ -175,8 +175,8 @@ def held_to(meter: Meter, kind: str) -> None:
     steps._adapt = lambda: None  # type: ignore[method-assign]  # noqa: SLF001
     steps.every = {"timed": 1, "untimed": 10**9, "resting": 2}[kind]
     if kind == "resting":
-        steps.turns.rest_steps = lambda _step_s: 10**9  # type: ignore[method-assign]
-        steps.most_rest_ms = 10**12
+        steps.rests.rest_steps = lambda _step_s: 10**9  # type: ignore[method-assign]
+        steps.rests.most_ms = 10**12
     else:
         steps._decide = lambda: None  # type: ignore[method-assign]  # noqa: SLF001
 

@@ -139,7 +139,7 @@ class Clock:
 def untimed_steps() -> int:
     """How many steps the meter lets pass before it times: what loads, compiles and fills caches is in them."""
     from gpuledger.training.meter.meter import WARMUP
-    from gpuledger.training.meter.sync_debug import WINDOW_STEPS
+    from gpuledger.training.meter.sites import WINDOW_STEPS
 
     return WARMUP + (WINDOW_STEPS if CUDA else 0)
 

@@ -24,17 +24,16 @@ import torch
 
 from gpuledger.cost.pricing import PriceChoice, price_for
 from gpuledger.training.job import TrainingJob
-from gpuledger.training.tune import grid
 from gpuledger.training.tune.choices import Plan, load_plan
-from gpuledger.training.tune.encode import figures
-from gpuledger.training.tune.ladder import TrialFailed
 from gpuledger.training.tune.machine import TorchMachine
-from gpuledger.training.tune.tuner import tune
+from gpuledger.training.tune.trials import TrialFailed
+from gpuledger.training.tune.tuner import figures, tune
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 import naive_training  # noqa: E402
 import training_claims  # noqa: E402
+import tuner_grid as grid  # noqa: E402
 import tuning_jobs  # noqa: E402
 from kept_results import Ended, Results, ending  # noqa: E402
 

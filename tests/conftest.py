@@ -6,7 +6,11 @@ time is measured. To look for new counterexamples: pytest --hypothesis-profile=s
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import HealthCheck, settings
+
+os.environ["GPULEDGER_CONFIG"] = ""  # no settings of the machine's user; tests of settings take this away
 
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("same", parent=settings.get_profile("search"), derandomize=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.times import instant_ms, length_ms
 from gpuledger.errors import InputError
+from gpuledger.times import instant_ms, length_ms
 
 
 @pytest.mark.parametrize(

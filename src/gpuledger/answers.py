@@ -103,6 +103,18 @@ class Answer(Generic[S]):
         """One of its tables as a pandas data frame."""
         return self.table(name).df()
 
+    @property
+    def charts(self) -> list[str]:
+        """The names of its charts, for `chart`."""
+        return [block.name for block in self._document().blocks() if block.kind == "chart"]
+
+    def chart(self, name: str, theme: str = "light") -> Any:
+        """One of its charts as an Altair chart, which a notebook shows."""
+        found = {block.name: block for block in self._document().blocks() if block.kind == "chart"}
+        if name not in found:
+            raise UnknownName("chart", name, found)
+        return importlib.import_module("gpuledger.report.charts").chart(name, found[name].subject, theme)
+
     def _document(self) -> Any:
         if self._made is None:
             documents = importlib.import_module("gpuledger.report.documents")

@@ -117,6 +117,12 @@ class OpenLake:
         )
         return Answer(made)
 
+    def record(self, **given: Any) -> Any:
+        """Record this machine's GPUs into the lake while a `with` block runs; see `gpuledger.record`."""
+        from gpuledger.recording.record import record
+
+        return record(lake=self.lake.root, **given)
+
     def samples(
         self, *, since: Instant | None = None, until: Instant | None = None, last: Length | None = None
     ) -> Rows:

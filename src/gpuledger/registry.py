@@ -1,22 +1,42 @@
-"""Who can do this job? Sources, rules, planners and charts register themselves here by name."""
+"""Who can do this job? Sources, devices, rules, planners and charts register themselves here by name.
+
+A thing registers itself by being in a module of the registry's package, or in another installed package through an
+entry point. The entry point names the thing, or a module that registers things itself:
+
+    [project.entry-points."gpuledger.sources"]
+    my-format = "my_package.my_format"
+
+Nothing is imported before a name is asked for. A plugin that cannot be loaded is left out with a warning.
+"""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
+import warnings
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gpuledger.errors import UnknownName
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
 
-class Registry(Generic[T]):
-    """Names to things of one kind; the modules of `package` are imported once, when first asked."""
+class PluginWarning(UserWarning):
+    """A plugin was left out."""
 
-    def __init__(self, kind: str, package: str) -> None:
+
+class Registry(Generic[T]):
+    """Names to things of one kind. `group`: the entry points of other packages, by default `gpuledger.<kind>s`."""
+
+    def __init__(self, kind: str, package: str, group: str = "") -> None:
         self.kind = kind
+        self.group = group or f"gpuledger.{kind.replace(' ', '_')}s"
         self._package = package
         self._things: dict[str, T] = {}
         self._loaded = False
@@ -34,18 +54,39 @@ class Registry(Generic[T]):
 
     def _load(self) -> None:
         if not self._loaded:
+            from importlib.metadata import entry_points  # takes 20 ms
+
             self._loaded = True
             package = importlib.import_module(self._package)
             for module in pkgutil.iter_modules(package.__path__, prefix=f"{self._package}."):
                 importlib.import_module(module.name)
+            for point in sorted(entry_points(group=self.group), key=lambda p: (p.name, p.value)):
+                self._plug_in(point)
+
+    def _plug_in(self, point: EntryPoint) -> None:
+        """Load one plugin; whatever goes wrong in it must not stop the rest."""
+        try:
+            thing = point.load()
+            if not isinstance(thing, ModuleType):
+                self.register(point.name)(thing)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin may raise anything
+            package = point.dist.name if point.dist else point.module
+            problem = f"{self.kind} {point.name!r} of package {package} is left out: {type(error).__name__}: {error}"
+            warnings.warn(problem, PluginWarning, stacklevel=2)
 
     def get(self, name: str) -> T:
         """The thing called `name`, or an error that suggests the nearest names."""
-        self._load()
+        if name not in self._things and not self._loaded:
+            alone = f"{self._package}.{name}"
+            # A module called like the thing is enough; otherwise all of them are asked.
+            if name.isidentifier() and importlib.util.find_spec(alone):
+                importlib.import_module(alone)
+            if name not in self._things:
+                self._load()
         try:
             return self._things[name]
         except KeyError:
-            raise UnknownName(self.kind, name, self._things) from None
+            raise UnknownName(self.kind, name, self.names()) from None
 
     def names(self) -> list[str]:
         """All names, sorted."""

@@ -74,11 +74,11 @@ def test_a_real_trace_is_read():
 @pytest.mark.parametrize(
     ("load", "words"),
     [
-        (Load(requests=0), "--requests is 0"), (Load(concurrency=0), "--concurrency is 0"), (Load(warmup=-1), "warmup"),
-        (Load(rate_per_s=0.0), "--rate is 0"), (Load(trace="t.csv", rate_per_s=1.0), "three kinds of load"),
-        (Load(batches=(2, 0)), "--batches has 0"), (Load(speed=0.0), "--speed"),
-        (Load(rate_per_s=float("nan")), "--rate is nan"), (Load(rate_per_s=float("inf")), "--rate is inf"),
-        (Load(speed=float("nan")), "--speed is nan"), (Load(output_tokens=0), "output"),
+        (Load(requests=0), "requests is 0"), (Load(concurrency=0), "concurrency is 0"), (Load(warmup=-1), "warmup"),
+        (Load(rate_per_s=0.0), "rate is 0"), (Load(trace="t.csv", rate_per_s=1.0), "three kinds of load"),
+        (Load(batches=(2, 0)), "a batch of 0"), (Load(speed=0.0), "speed"),
+        (Load(rate_per_s=float("nan")), "rate is nan"), (Load(rate_per_s=float("inf")), "rate is inf"),
+        (Load(speed=float("nan")), "speed is nan"), (Load(output_tokens=0), "output"),
     ],
 )  # fmt: skip
 def test_a_load_that_cannot_be(load, words):

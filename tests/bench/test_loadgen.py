@@ -71,7 +71,7 @@ def test_without_a_trace_the_next_step_is_said(folder):
 def test_a_folder_of_something_else(tmp_path):
     with pytest.raises(FileFault, match="neither"):
         read_loadgen(tmp_path)
-    with pytest.raises(FileFault, match="no folder"):
+    with pytest.raises(FileFault, match="not a folder"):
         read_loadgen(tmp_path / "nowhere")
 
 

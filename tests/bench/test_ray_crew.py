@@ -32,7 +32,7 @@ def test_no_cluster_there(monkeypatch):
     from gpuledger.bench.ray_crew import connect
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)  # the cluster of another test may be there
-    with pytest.raises(InputError, match=re.escape("--ray 127.0.0.1:1: [Errno 111]")):
+    with pytest.raises(InputError, match=re.escape("Ray at 127.0.0.1:1: [Errno 111]")):
         connect("127.0.0.1:1")
 
 

@@ -15,12 +15,11 @@ from gpuledger.bench.load import Load
 from gpuledger.bench.plan import Bench, Station
 from gpuledger.bench.results import read_run
 from gpuledger.bench.runner import run_bench
+from gpuledger.encode import encode
 from gpuledger.lake.layout import Lake
 from gpuledger.recording.runs import read_runs
 from gpuledger.scaling.analysis.telemetry import telemetry_of
-from gpuledger.scaling.build import scaling_statement
-from gpuledger.scaling.encode import to_json
-from gpuledger.scaling.gather import gather
+from gpuledger.scaling.build import gather, scaling_statement
 from gpuledger.testing.openai_script import ServerScript
 from gpuledger.testing.openai_server import OpenAiServer
 from gpuledger.units import MIB, Unknown
@@ -66,7 +65,7 @@ def observed_s(run):
 
 def test_what_the_gpu_did_is_said_with_the_run(busy):
     busy_run, lasted_s = busy
-    found = to_json(scaling_statement(gather([busy_run.file])))
+    found = encode("scaling", scaling_statement(gather([busy_run.file])))
     assert found["telemetry"]["gpu_util_pct"] == pytest.approx(UTIL_PCT, abs=0.5)
     assert found["telemetry"]["rfu_power_pct"] == pytest.approx(100 * POWER_W / 700, rel=0.01)  # an H200 may draw 700 W
     spread = found["telemetry"]["rfu_counters_pct"]
@@ -83,7 +82,7 @@ def test_what_the_gpu_did_is_said_with_the_run(busy):
 
 
 def test_memory_is_that_of_the_real_card_node_by_node(busy_run):
-    found = to_json(scaling_statement(gather([busy_run.file])))
+    found = encode("scaling", scaling_statement(gather([busy_run.file])))
     (node,) = found["nodes"]
     assert node["memory_used_bytes"] == USED_MIB * MIB
     assert node["memory_pct"] == pytest.approx(100 * USED_MIB * MIB / 141e9)

@@ -13,9 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpuledger.bench.crew import LocalCrew, how_it_ended
+from gpuledger.bench.crew import Done, LocalCrew, Ready, Records, how_it_ended
 from gpuledger.bench.load import Load
-from gpuledger.bench.messages import Done, Ready, Records
 from gpuledger.bench.plan import Bench, Gpus, Station
 from gpuledger.bench.results import read_run
 from gpuledger.bench.runner import Watch, run_bench
@@ -102,7 +101,7 @@ def test_a_worker_that_hangs_is_given_up(tmp_path):
         run = run_bench(made, crew, KillAfter(crew, "hangs", 10, signal.SIGSTOP))
     assert by_node(run, lambda r: r.ok)["a"] == 60
     assert by_node(run, lambda r: r.lost)["hangs"] > 0
-    assert "said nothing for 6 s" in run.problems["hangs"][0]
+    assert "was silent for 6 s" in run.problems["hangs"][0]
     assert by_node(run, lambda _: True) == {"a": 60, "hangs": 60}
 
 
@@ -154,7 +153,7 @@ def test_endpoints_that_are_down_or_stall_still_give_results(tmp_path):
     assert {r.error for r in run.measured if r.node == "down"} == {"cannot connect: connection refused"}
     late = {r.error for r in run.measured if r.node == "stalls" and not r.ok}
     assert late - {"cannot connect within 2 s"} == {"no whole answer within 2 s"}
-    assert "does not say which models" in run.problems["down"][0]
+    assert "does not list its models" in run.problems["down"][0]
     assert run.more["clients"]["down"]["bottleneck"] is False
 
 
@@ -207,7 +206,7 @@ def test_cards_that_are_told_or_cannot_be_known(tmp_path):
         load = Load(requests=3, output_tokens=2)
         run = run_bench(Bench("openai_http", stations, load, tmp_path / "r.jsonl", device=REPLAY))
     assert (run.nodes["a"].gpu, run.nodes["a"].gpus) == ("NVIDIA A30", 2)
-    assert "2 nodes share the 1 cards of this machine" in run.nodes["b"].gpu.why
+    assert "2 nodes share the 1 GPU of this machine" in run.nodes["b"].gpu.why
 
 
 def test_functions_run_in_processes_of_their_own(tmp_path, monkeypatch):
@@ -270,9 +269,9 @@ def test_what_cannot_be_run_is_refused_first(tmp_path):
     twice = Bench("openai_http", (Station("a", {}), Station("a", {})), Load(), tmp_path / "r.jsonl")
     with pytest.raises(InputError, match="two nodes are called 'a'"):
         run_bench(twice)
-    with pytest.raises(InputError, match="--timeout is 0"):
+    with pytest.raises(InputError, match="timeout is 0"):
         run_bench(bench(tmp_path, one, Load(), timeout_s=0.0))
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match="no such file"):
         run_bench(bench(tmp_path, one, Load(), baseline="nowhere.jsonl"))
     (tmp_path / "r.jsonl").write_text("")
     with pytest.raises(InputError, match="exists already"):

@@ -104,7 +104,7 @@ def test_only_a_connection_that_rested_is_replaced_quietly(monkeypatch):
 def test_a_stream_that_is_none():
     with OpenAiServer(ServerScript(faults=(ServerFault("malformed_sse"),))) as server:
         _, (answer,) = answers("openai_http", {"url": server.url})
-    assert answer.error.startswith("malformed event stream: b'this is no event stream'")
+    assert answer.error.startswith("malformed event stream: b'this is not an event stream'")
 
 
 def raw_server(reply):
@@ -131,7 +131,7 @@ def raw_server(reply):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b'data: {"choices": [{"text": "a"}]}\n\n', "the stream ended before its end was said"),
+        (b'data: {"choices": [{"text": "a"}]}\n\n', "the stream ended without an end event"),
         (b'data: {"error": {"message": "out of memory"}}\n\ndata: [DONE]\n\n', "the server said: out of memory"),
         (b': hello\nevent: x\nid: 1\n\ndata: {"choices": [{"text": "a", "finish_reason": "stop"}]}\n\n', ""),
     ],
@@ -182,7 +182,7 @@ def test_functions_of_every_kind(tmp_path, monkeypatch):
     def one(name, **more):
         return answers("python_callable", {"callable": f"made_here:{name}"}, **more)[1][0]
 
-    assert one("nothing").unknown["output_tokens"] == "the function did not say"
+    assert one("nothing").unknown["output_tokens"] == "the function did not report it"
     assert one("count").output_tokens == 5
     told = one("told")
     assert (told.output_tokens, told.input_tokens, told.ttft_s, told.more) == (3, 2, 0.5, {"colour": "red"})
@@ -200,7 +200,7 @@ def test_functions_of_every_kind(tmp_path, monkeypatch):
     assert one("fails").error == "ValueError: no"
     assert one("forever", timeout_s=0.2).error == "no result within 0.2 s"
     for spec, words in (("made_here", "MODULE:FUNCTION"), ("made_here:no", "no attribute"), ("nope_x:f", "No module"),
-                        ("made_here:number", "no function")):  # fmt: skip
+                        ("made_here:number", "not a function")):  # fmt: skip
         with pytest.raises(InputError, match=words):
             load_callable(spec)
     sys.modules.pop("made_here", None)

@@ -7,8 +7,8 @@ import asyncio
 import msgspec
 import numpy as np
 
+from gpuledger.bench.crew import Records, Task
 from gpuledger.bench.load import Order, Phase
-from gpuledger.bench.messages import Records, Task
 from gpuledger.bench.targets import TARGETS
 from gpuledger.bench.worker import Worker
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from gpuledger.advice.build import audit_statement
-from gpuledger.cli.auditing import price_of
 from gpuledger.cli.fail_on import FailOn
+from gpuledger.cli.price_options import price_of
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.devices.replay.clock import QuickClock
 from gpuledger.errors import InputError, UnknownName
@@ -297,7 +297,7 @@ from gpuledger.cli.app import run
 from gpuledger.recording import record
 from gpuledger.devices.replay.clock import QuickClock
 clock = QuickClock(20.0, start_s=time.time() - 60, lasts_s=3.95)
-record.SystemClock = lambda: clock
+record.Clock = lambda: clock
 def tell():
     clock.until(3.95)
     pathlib.Path("recorded").touch()
@@ -377,7 +377,7 @@ def test_bad_wishes_stop_before_the_command_starts(cli, tmp_path, args):
 
 
 def test_a_run_too_short_to_audit_says_so(cli, monkeypatch):
-    monkeypatch.setattr("gpuledger.recording.record.SystemClock", lambda: QuickClock(1.0, lasts_s=0.05))
+    monkeypatch.setattr("gpuledger.recording.record.Clock", lambda: QuickClock(1.0, lasts_s=0.05))
     done = cli("audit", "--lake", "lake", "--device", REPLAY, "--json", "--", "true")
     assert done.code == 0
     problem = done.json()["problem"]

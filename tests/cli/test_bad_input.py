@@ -371,7 +371,7 @@ class TestOddTypes:
     @pytest.mark.parametrize("column", ["UUID", "SCRAPETIME", POWER])
     def test_lists_are_a_fault_of_the_file(self, cli, fleet_parquet, lake_before, tmp_path, column):
         file, _ = self.swap(fleet_parquet, tmp_path, column, lambda values: pa.array([[1]] * len(values)))
-        refused(cli, file, lake_before, f"'{column}'", "list", "one value a row")
+        refused(cli, file, lake_before, f"'{column}'", "list", "one value per row")
 
     def test_bytes_that_are_no_text(self, cli, fleet_parquet, lake_before, tmp_path):
         file, _ = self.swap(fleet_parquet, tmp_path, "UUID", lambda values: pa.array([b"\xff\xfe"] * len(values)))

@@ -36,7 +36,7 @@ def test_endpoints_one_of_them_down(cli):
     assert found["nodes"][1]["latency_median_s"] is None
     assert found["results"] == "r.jsonl"
     assert found["telemetry"] == "r.lake"
-    assert {"figure": "nodes[1].latency_median_s", "why": "no answer says"} in found["not_known"]
+    assert {"figure": "nodes[].latency_median_s", "why": "no answer reports it", "count": 1} in found["not_known"]
     run = read_run("r.jsonl")
     assert found["client"] == run.client  # whether it was the bottleneck is for the machine to say
     assert run.nodes["a"].gpus == 2
@@ -60,11 +60,11 @@ def test_in_words_with_the_next_step(cli):
             "bench", server.url, "--batches", "1,2", "--rounds", 2, "--out", "my results.jsonl", "--device", "none"
         )
     assert ended.code == 0
-    assert "6 of 6 planned, 0 failed, 0 lost" in ended.out
+    assert "6 of 6 planned requests answered, 0 failed, 0 lost" in ended.out
     assert "next: gpuledger scaling 'my results.jsonl'" in ended.out
     assert "Batches" in ended.out
-    assert "not known: telemetry was switched off" in ended.out
-    assert "1 worker to come to the barrier" in ended.err
+    assert "telemetry was switched off" in ended.out
+    assert "waiting for 1 worker" in ended.err
     assert max(map(len, ended.out.splitlines())) <= 100
     assert [r.batch for r in read_run("my results.jsonl").measured].count(2) == 4
 
@@ -88,7 +88,7 @@ def test_a_function_in_this_folder(cli):
         (("http://a:1", "--callable", "a:b"), "several things to benchmark", "endpoints"),
         (("example.com",), "'example.com' is not an endpoint", "http://HOST:PORT"),
         (("http://a:1", "http://a:1"), "two nodes are called 'a:1'", "name them"),
-        (("http://a:1", "--requests", "0"), "--requests is 0", "from 1 up"),
+        (("http://a:1", "--requests", "0"), "requests is 0", "from 1 up"),
         (("http://a:1", "--batches", "1,x"), "--batches '1,x' is not a list", "commas"),
         (("http://a:1", "--batches", "1", "--requests", "5"), "--batches says how many", "--rounds"),
         (("http://a:1", "--rate", "5", "--trace", "t.csv"), "three kinds of load", "one of them"),
@@ -98,15 +98,15 @@ def test_a_function_in_this_folder(cli):
         (("http://a:1", "--api", "images"), "--api 'images' is not known", "completions, chat"),
         (("http://a:1", "--gpu", "b=A30"), "no node is called 'b'", "nodes: a:1"),
         (("http://a:1", "--nodes", "2"), "--nodes is for a cluster", "--ray"),
-        (("http://a:1", "--baseline", "no.jsonl"), "there is no such file", "measure it first"),
+        (("http://a:1", "--baseline", "no.jsonl"), "no such file", "measure it first"),
         (("http://a:1", "--price", "-1"), "-1 is not a price", "2.50"),
-        (("http://a:1", "--rate", "nan"), "--rate is nan", "above 0"),
-        (("http://a:1", "--timeout", "inf"), "--timeout is inf", "60 is usual"),
+        (("http://a:1", "--rate", "nan"), "rate is nan", "above 0"),
+        (("http://a:1", "--timeout", "inf"), "timeout is inf", "60 is usual"),
         (("http://a:1", "--hz", "0"), "cannot sample at 0.0 Hz", "10 is usual"),
         (("http://a:1", "--device", "nvlm"), "no device is called 'nvlm'", "nvml"),
-        (("http://a:1", "--device", "replay:no.csv"), "replay:no.csv: there is no such file", "--device none"),
-        (("--local-model", "vit-b-16"), "is no language model", "llama-3.1-8b"),
-        (("--local-model", "llama-3.1-8b", "--dtype", "fp4"), "--dtype 'fp4' is not known", "bfloat16"),
+        (("http://a:1", "--device", "replay:no.csv"), "replay:no.csv: no such file", "none"),
+        (("--local-model", "vit-b-16"), "is not a language model", "llama-3.1-8b"),
+        (("--local-model", "llama-3.1-8b", "--dtype", "fp4"), "dtype 'fp4' is not known", "bfloat16"),
         (("--callable", "nowhere_x:f"), "No module named 'nowhere_x'", "import"),
         (("--callable", "nowhere_x"), "is not MODULE:FUNCTION", "my_app"),
         (("--local-model", "llama-9"), "no model is called 'llama-9'", "llama"),

@@ -58,7 +58,7 @@ class Driver:
 def boards(monkeypatch):
     """Set which boards are there."""
     found: list[Bench] = []
-    monkeypatch.setattr("gpuledger.training.torch_bench.need_torch", lambda: None)
+    monkeypatch.setattr("gpuledger.training.runtime.need_torch", lambda _what: None)
     monkeypatch.setattr("gpuledger.devices.nvml.NvmlSource", Driver)
     monkeypatch.setattr("gpuledger.training.torch_bench.open_benches", lambda _source, _torch: found)
     return found
@@ -107,7 +107,7 @@ def test_statements_use_it_from_then_on(cli, boards, fleet_parquet):
     assert after["fleet"]["rfu_measured_pct"]["middle"] > 0
     assert after["capacity"]["fleet"]["achievable_tflops"] == pytest.approx(500 * after["gpus"])
     assert Ledger(Lake("lake")).manifest() == books, "a calibration needs no posting"
-    assert "RFU by counters, measured" in cli("analyze", "--lake", "lake").out
+    assert "RFU by counters, measured" in cli("analyze", "--lake", "lake", "--full").out
 
 
 def test_a_broken_calibration_is_said(cli, fleet_parquet):

@@ -50,7 +50,7 @@ def lake(cli, tmp_path):
 
 @pytest.mark.parametrize("command", ["analyze", "audit"])
 def test_labels_change_no_terminal_and_no_document(cli, lake, command):
-    ended = cli(command, "--lake", lake, "--out", "out")
+    ended = cli(command, "--lake", lake, "--out", "out", "--full")
     assert ended.code == 0, ended.err
     assert clean(ended.out)
     assert "\\x1b[31mRED" in ended.out
@@ -133,7 +133,7 @@ def test_a_node_name_changes_no_scaling_report(cli, tmp_path):
     common = {"v": 1, "kind": "request", "input_tokens": 66, "output_tokens": 31, "ok": True, "latency_s": 0.5}
     rows += [{**common, "node": n, "request": i, "start_s": i * 0.5} for n in nodes for i in range(20)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    ended = cli("scaling", "r.jsonl", "--out", "out")
+    ended = cli("scaling", "r.jsonl", "--out", "out", "--full")
     assert ended.code == 0, ended.err
     assert clean(ended.out)
     assert "a\\x1b[31mRED" in ended.out

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gpuledger.cli import analysis
 from gpuledger.cli.app import run
 from gpuledger.cli.published import published_s0
 
@@ -77,7 +76,7 @@ def test_published_figures_are_as_published():
 
 def test_again_on_the_screen(demo, cli, monkeypatch):
     """The second run replaces the first; the money comes first, on one screen."""
-    monkeypatch.setattr(analysis, "can_draw", lambda: False)
+    monkeypatch.setattr("gpuledger.report.charts.can_draw", lambda: False)
     folder, said = demo
     (folder / "left over").touch()
     ended = cli("demo", "--out", folder)

@@ -35,6 +35,7 @@ def test_market_prices_by_default_with_their_date(cli):
 def test_the_reference_by_name_and_every_figure_of_the_screen_in_json(cli):
     args = ("plan", "migrate", *FORM, "--config", "reference")
     screen, (plan,) = cli(*args).out, cli(*args, "--json").json()["plans"]
+    assert "Refused, and what would change that" in cli(*args, "--full").out
     assert plan["illustrative"]
     assert plan["current"]["monthly_usd"] == "4500"
     assert "$4,500" in screen
@@ -175,10 +176,10 @@ def test_a_model_that_fits_nowhere_ends_with_2_after_the_whole_answer(cli, tmp_p
 
 class TestConfig:
     def test_show_says_both_prices(self, cli):
-        ended = cli("config", "show")
+        ended = cli("config", "show", "reference")
         assert ended.code == 0
         assert "6.25" in ended.out
-        assert cli("config", "show", "--json").json()["instances"]["P5"]["usd_per_gpu_h"] == "6.25"
+        assert cli("config", "show", "reference", "--json").json()["instances"]["P5"]["usd_per_gpu_h"] == "6.25"
 
     def test_init_then_check_then_a_fault(self, cli, tmp_path):
         assert cli("config", "init", "mine").code == 0

@@ -33,17 +33,17 @@ def test_what_is_not_sold_on_spot_is_said_so(cli):
     """The list gives 0 for spot on every row of vast, and runpod the on-demand price again: neither is an offer."""
     for cloud in ("vast", "runpod"):
         ended = cli("prices", "--cloud", cloud, "--purchase", "spot")
-        assert "no spot offer: " in ended.out
+        assert "No spot offer: " in ended.out
         assert "next: leave --purchase out" in ended.out
     assert cli("prices", "--cloud", "vast", "--purchase", "spot", "--json").json()["none_why"]
-    assert "no on-demand offer" in cli("prices", "--instance", "p5e.48xlarge", "--purchase", "on-demand").out
+    assert "No on-demand offer" in cli("prices", "--instance", "p5e.48xlarge", "--purchase", "on-demand").out
 
 
 def test_nothing_wider_than_the_terminal(cli):
     for args in (["--limit", "5"], ["--sort", "tflops", "--min-memory", "80"], ["--gpu", "h100-sxm", "--count", "8"]):
-        table = cli("prices", *args).out.split("\n\n")[0]
+        table = cli("prices", *args).out.split("\n\n")[1]
         assert max(map(len, table.splitlines())) <= 100
-        assert "listed" in table
+        assert "Listed" in table
 
 
 @pytest.mark.parametrize("columns", [80, 100])
@@ -51,10 +51,10 @@ def test_nothing_wider_than_the_terminal(cli):
 def test_what_it_is_sorted_by_and_how_old_it_is_are_on_the_screen(cli, monkeypatch, columns, order, head):
     monkeypatch.setenv("COLUMNS", str(columns))
     args = ("prices", "--sort", order, "--limit", "40")
-    table = cli(*args).out.split("\n\n")[0]
+    table = cli(*args).out.split("\n\n")[1]
     assert max(map(len, table.splitlines())) <= columns
     assert head in table
-    assert "listed" in table
+    assert "Listed" in table
     rows = cli(*args, "--json").json()["rows"]
     places = {"gpu": 3}.get(order, 5)
     for row in rows:
@@ -65,7 +65,7 @@ def test_what_it_is_sorted_by_and_how_old_it_is_are_on_the_screen(cli, monkeypat
 def test_prices_without_a_filter_says_what_it_leaves_out(cli):
     ended = cli("prices")
     assert ended.code == 0
-    assert "no GPUs: GAUDI2" in ended.out
+    assert "not GPUs: GAUDI2" in ended.out
     assert len(cli("prices", "--json", "--limit", "7").json()["rows"]) == 7
 
 
@@ -78,7 +78,7 @@ def test_compare_shows_spread_and_what_spot_saves(cli):
     assert f"{one['saving']['p50_pct']:.0f} %" in ended.out
     assert one["on_demand"]["offers"] > 100
     assert "A10G" in cli("prices", "compare").out
-    assert "no price matches" in cli("prices", "compare", "--gpu", "h20-96gb").out
+    assert "No price matches" in cli("prices", "compare", "--gpu", "h20-96gb").out
 
 
 def test_rates_of_your_own_are_stored_used_listed_and_removed(cli, tmp_path):
@@ -88,11 +88,11 @@ def test_rates_of_your_own_are_stored_used_listed_and_removed(cli, tmp_path):
     assert (tmp_path / "gpuledger-data" / "prices" / "yours.json").is_file()
     ended = cli("prices", "--gpu", "h100-sxm", "--count", "8")
     assert "aws (yours)" in ended.out
-    assert "replaced by rates of yours" in ended.out
+    assert "replaced by your own rates" in ended.out
     assert "negotiated" in cli("prices", "update", "--list").out
     assert cli("prices", "update", "--remove", "--json").json()["removed"] is True
     assert "yours" not in cli("prices", "--gpu", "h100-sxm", "--count", "8").out
-    assert "no rates of your own" in cli("prices", "update", "--list").out
+    assert "No rates of your own" in cli("prices", "update", "--list").out
 
 
 def test_a_rate_that_looks_like_the_price_of_an_instance_is_asked_about(cli, tmp_path):

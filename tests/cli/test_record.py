@@ -40,7 +40,7 @@ def test_alone_in_words(cli) -> None:
     assert ended.code == 0
     assert re.search(r"recorded (1 sample|\d+ samples) of 1 device in", ended.out)
     assert "% of a core" in ended.out
-    assert "not known here" in ended.out
+    assert "unknown here" in ended.out
     assert "recording 1 device at 10 Hz for 0.3 s" in ended.err
 
 
@@ -102,5 +102,5 @@ def test_bad_input(cli) -> None:
     gone = cli("record", "--json", "--device", REPLAY, "--", "no-such-command-here")
     assert gone.code == 127
     said = gone.json()
-    assert said.pop("problem").startswith("there is no command 'no-such-command-here'\n  next: check its spelling")
+    assert said.pop("problem").startswith("no command is called 'no-such-command-here'\n  next: check its spelling")
     assert said == {"exit_code": 127, "run_id": None, "recorded": False}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,12 +40,15 @@ def test_the_screen_and_the_documents(cli, tmp_path):
     assert "15 of 20 requests answered" in done.out
     assert "contradicted" in done.out
     assert max(map(len, done.out.splitlines())) <= 100 + len(str(tmp_path))
+    full = cli("scaling", RESULTS, "--claims", CLAIMS, "--full").out
+    assert "Cold start by node" in full
+    assert "Cold start by node" not in done.out
     page = (tmp_path / "report" / "scaling.html").read_text()
     text = (tmp_path / "report" / "scaling.md").read_text()
     for title in (
-        "Executive summary", "Scorecard", "Configuration", "Scaling", "Latency", "Tokens", "Node by node", "Memory",
+        "Scorecard", "Configuration", "Scaling", "Latency", "Tokens", "Node by node", "Memory",
         "Distribution of latency", "Cold start", "Root causes", "Bottlenecks by impact", "Performance factors",
-        "Optimizations and what they would bring", "Beside public figures", "Readiness", "Recommendations",
+        "Optimizations and what they would bring", "Compared with public figures", "Readiness", "Recommendations",
         "Provenance",
     ):  # fmt: skip
         assert f">{title}</h2>" in page
@@ -67,15 +72,16 @@ def test_compare_and_trend(cli, tmp_path):
     assert next(c for c in changes if c["figure"] == "throughput_per_s")["change_pct"]["value"] == pytest.approx(25)
     assert "before, after" not in cli("scaling", new, "--compare", old).out
     done = cli("scaling", old, new, "--trend")
+    assert "2.000 answers per second in the first, 2.500 in the last" in done.out
     assert "throughput_per_s +25.0 %" in " ".join(done.out.split())
     assert len(cli("scaling", old, new, "--trend", "--json").json()["points"]) == 2
 
 
-def test_memory_nobody_knows_takes_no_table(cli, tmp_path):
-    silent = cli("scaling", one_node(tmp_path / "one.jsonl", 0.5)).out
-    assert "Memory in use on each GPU" not in silent
-    assert "Memory in use, of the real card" in silent
-    assert "Memory in use on each GPU" in cli("scaling", RESULTS).out
+def test_the_audit_is_not_loaded():
+    code = f"from gpuledger.cli.app import run; assert run(['scaling', {str(RESULTS)!r}, '-q']) == 0; import sys; "
+    code += "print('gpuledger.cli.auditing' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_fail_on_sets_the_exit_code(cli):
@@ -98,7 +104,7 @@ def test_the_price_and_the_limits_can_be_given(cli, tmp_path):
         (("nowhere.jsonl",), "no such file"),
         ((RESULTS, "--baseline", "nowhere.jsonl"), "no such file"),
         ((RESULTS, "--claims", "nowhere.json"), "no such file"),
-        ((RESULTS, "--trend"), "1 run is no trend"),
+        ((RESULTS, "--trend"), "a trend needs at least two runs"),
         ((RESULTS, RESULTS, "--trend", "--claims", CLAIMS), "judges none"),
         ((RESULTS, "--price", "cheap"), "not a price"),
     ],
@@ -127,6 +133,9 @@ def test_loadgen_logs_lead_to_a_report(cli, tmp_path):
     (folder / "mlperf_log_trace.json").write_text("\n".join(events))
     done = cli("import-loadgen", folder, "--out", tmp_path / "r.jsonl", "--gpu", "NVIDIA A30", "--json")
     assert done.json()["requests"] == 30
+    again = cli("import-loadgen", folder, "--out", tmp_path / "again.jsonl")
+    assert "30 samples in 0.030 s, 0 lost" in again.out
+    assert "next: gpuledger scaling" in again.out
     found = cli("scaling", tmp_path / "r.jsonl", "--json").json()
     assert found["success_pct"] == 100
     assert found["latency_s"]["p50"] == pytest.approx(0.0009)

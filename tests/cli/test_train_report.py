@@ -10,9 +10,8 @@ from gpuledger.catalog.gpus import get_gpu
 from gpuledger.lake.counted import CountedSpan
 from gpuledger.lake.layout import Lake
 from gpuledger.training.findings import find_all
-from gpuledger.training.meter.observed import Identity, LoaderFacts, Observed, Place, Spread, Work
-from gpuledger.training.meter.record import store
-from gpuledger.training.meter.report import make_report, price_of
+from gpuledger.training.meter.observed import Identity, LoaderFacts, Observed, Place, StepSeconds, Work
+from gpuledger.training.meter.report import make_report, price_of, store
 
 
 def stored(lake: Lake, rank: int = 0, ranks: int = 1, forward_s: float = 0.02) -> None:
@@ -22,7 +21,7 @@ def stored(lake: Lake, rank: int = 0, ranks: int = 1, forward_s: float = 0.02) -
     seen = Observed(
         who=Identity("run-7", rank, ranks, f"node{rank}"), place=Place("cuda", "NVIDIA H100 80GB HBM3", gpu, "GPU-a"),
         state="done", steps=50, timed_steps=40, updates=50, start_ms=0, end_ms=5000, phases_s=phases, host_s=phases,
-        step=Spread(total, total, total, total), precision="bf16", work=Work(4e13, 4e13, 1e13, "counted"),
+        step=StepSeconds(total, total, total, total), precision="bf16", work=Work(4e13, 4e13, 1e13, "counted"),
         tokens_per_step=8192.0, samples_per_step=8.0, loader=LoaderFacts("DataLoader", 0, False), cpus=8,
     )  # fmt: skip
     made = make_report(seen, price_of(gpu, 2.0), (), find_all(seen))
@@ -46,7 +45,7 @@ def test_the_table_and_the_json_say_the_same(cli, tmp_path):
     for figure in (f"{report['mfu_pct']:.1f} %", f"{report['tokens_per_s']:,.0f}", "The device waits for its batches"):
         assert figure in shown.out
     assert report["findings"][0]["rule"] == "num-workers"
-    assert "next: record the GPU beside the job" in shown.out + shown.err  # an audit needs telemetry: there is none yet
+    assert "next: record the GPU during the job" in shown.out + shown.err  # an audit needs telemetry: there is none yet
     assert ("torch" in sys.modules) is loaded
 
 

@@ -11,13 +11,12 @@ import pytest
 from gpuledger.devices.amd import AmdSource
 from gpuledger.devices.device import Source, Value
 from gpuledger.devices.nvml import NvmlSource
+from gpuledger.devices.reading import SamplerReport
 from gpuledger.devices.replay.clock import VirtualClock
 from gpuledger.devices.replay.fake_amd import FakeAmd
 from gpuledger.devices.replay.fake_nvml import FakeNvml
 from gpuledger.devices.replay.faults import DriverError, Fault, LostGpu, SlowCall, Unsupported
-from gpuledger.devices.replay.scenario import Ramp, Scenario, Segment, Square
-from gpuledger.devices.replay.script import Board
-from gpuledger.devices.report import SamplerReport
+from gpuledger.devices.replay.script import Board, Ramp, Scenario, Segment, Square
 from gpuledger.devices.sampler import Sampler
 from gpuledger.telemetry import schema
 

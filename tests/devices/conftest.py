@@ -9,11 +9,11 @@ import pytest
 
 from gpuledger.devices.device import Facts, Value
 from gpuledger.devices.nvml import NvmlSource
+from gpuledger.devices.reading import SamplerReport
 from gpuledger.devices.replay.clock import VirtualClock
 from gpuledger.devices.replay.fake_nvml import FakeNvml
 from gpuledger.devices.replay.faults import ClockStep, Fault
 from gpuledger.devices.replay.script import Board
-from gpuledger.devices.report import SamplerReport
 from gpuledger.devices.sampler import Sampler
 
 

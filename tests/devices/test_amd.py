@@ -11,8 +11,7 @@ from gpuledger.devices.amd import AmdSource
 from gpuledger.devices.device import Held
 from gpuledger.devices.replay.clock import VirtualClock
 from gpuledger.devices.replay.fake_amd import FakeAmd
-from gpuledger.devices.replay.scenario import Scenario, Segment
-from gpuledger.devices.replay.script import Board
+from gpuledger.devices.replay.script import Board, Scenario, Segment
 from gpuledger.errors import DeviceError, MissingExtra
 
 MI300 = Scenario(

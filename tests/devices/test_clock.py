@@ -7,7 +7,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.devices.clock import Stamper, SystemClock
+from gpuledger.devices.clock import Clock, Stamper
 from gpuledger.devices.replay.clock import EPOCH_S, QuickClock, VirtualClock
 from gpuledger.devices.replay.faults import ClockStep
 
@@ -46,7 +46,7 @@ def test_time_lived_through_twice_gives_no_stamp_twice(pauses_ms: list[int], bac
 
 
 def test_real_clocks_wait_and_can_be_stopped() -> None:
-    for clock in (SystemClock(), QuickClock(speed=50.0)):
+    for clock in (Clock(), QuickClock(speed=50.0)):
         stop = threading.Event()
         before = clock.monotonic()
         assert not clock.wait(stop, 0.01)

@@ -9,8 +9,7 @@ from gpuledger.devices import gpm
 from gpuledger.devices.replay.clock import VirtualClock
 from gpuledger.devices.replay.fake_nvml import FakeNvml
 from gpuledger.devices.replay.faults import DriverError, Unsupported
-from gpuledger.devices.replay.scenario import Ramp, Scenario, Segment
-from gpuledger.devices.replay.script import Board
+from gpuledger.devices.replay.script import Board, Ramp, Scenario, Segment
 from gpuledger.telemetry import schema
 
 COLUMNS = gpm.columns()

@@ -10,8 +10,7 @@ from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.replay.clock import VirtualClock
 from gpuledger.devices.replay.fake_nvml import FakeNvml
 from gpuledger.devices.replay.faults import LostGpu, Unsupported
-from gpuledger.devices.replay.scenario import Ramp, Scenario, Segment
-from gpuledger.devices.replay.script import Board
+from gpuledger.devices.replay.script import Board, Ramp, Scenario, Segment
 from gpuledger.errors import DeviceError
 from gpuledger.telemetry import schema
 

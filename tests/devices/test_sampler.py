@@ -11,8 +11,7 @@ from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.replay.clock import QuickClock, VirtualClock
 from gpuledger.devices.replay.doors import from_scenario
 from gpuledger.devices.replay.faults import ClockStep, DriverError, LostGpu, Refused, SlowCall, Unsupported
-from gpuledger.devices.replay.scenario import Ramp, Scenario, Segment
-from gpuledger.devices.replay.script import Board
+from gpuledger.devices.replay.script import Board, Ramp, Scenario, Segment
 from gpuledger.devices.sampler import DEVICES_PER_TICK, Sampler, spread_s
 from gpuledger.errors import InputError
 

@@ -172,6 +172,6 @@ def test_conflicting_samples_are_left_out_of_the_books(tmp_path, limits):
 
 
 def test_no_lake_says_what_to_do(tmp_path, limits):
-    with pytest.raises(Exception, match="there is no lake here") as caught:
+    with pytest.raises(Exception, match="no lake was found here") as caught:
         post_lake(Lake(tmp_path / "none"), limits)
     assert "gpuledger import" in str(caught.value)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.lake.batch import Batch
-from gpuledger.lake.steady import steady_of
+from gpuledger.lake.parts import steady_of
 from gpuledger.ledger import lines, posting, spells
 from gpuledger.ledger.posting import post
 from gpuledger.ledger.spans import Clip, Edge

@@ -17,7 +17,7 @@ from gpuledger.plan.guide.market import Market, plan_market
 from gpuledger.plan.guide.sets import plan_set
 from gpuledger.plan.guide.statement import CANNOT_FIT, Misfit
 from gpuledger.plan.offers import market_options
-from gpuledger.report.migrate_html import headline
+from gpuledger.report.documents.migrate import headline
 from gpuledger.units import Unknown
 
 ROOT = Path(__file__).parents[2]

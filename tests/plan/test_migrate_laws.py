@@ -11,7 +11,6 @@ from decimal import Decimal
 
 import msgspec
 import pytest
-from gpuledger.report.migrate_tables import measures_table
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from gpuledger.plan.guide.schema import Priority, Weights, WorkloadType
 from gpuledger.plan.guide.size_shapes import dense_model
 from gpuledger.plan.guide.statement import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.plan.placing import place
+from gpuledger.report.documents.migrate import measures_table
 from gpuledger.units import Unknown
 
 WEIGHTS = {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,7 +18,7 @@ from gpuledger.devices.device import Facts
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import merge_day, open_part
 from gpuledger.ledger.engine import post_lake
-from gpuledger.recording.live_parts import FAN_IN, Batch, LiveParts, live_table
+from gpuledger.recording.live_parts import FAN_IN, Batch, LiveParts, labels, live_table, numbers, positions, spread
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
 
@@ -149,3 +152,57 @@ def test_whatever_comes_in_is_in_the_lake_once_and_sorted(tmp_path_factory, poin
         assert keys == sorted(keys)
         assert (part.first_ms, part.last_ms) == (min(t for _, t in keys), max(t for _, t in keys))
     assert sorted((r["gpu_uuid"][-1], r["at_ms"] - START, r["workload"]) for r in rows(lake)) == sorted(points)
+
+
+WHOLE = st.lists(st.none() | st.integers(-(2**53), 2**53), max_size=70)
+REAL = st.lists(st.none() | st.floats(allow_nan=False, width=32), max_size=70)
+
+
+@settings(deadline=None)
+@given(WHOLE)
+def test_whole_numbers(values: list[int | None]) -> None:
+    made = numbers(values, pa.int64())
+    made.validate(full=True)
+    assert made.equals(pa.array(values, pa.int64()))
+
+
+@settings(deadline=None)
+@given(REAL, st.sampled_from([pa.float32(), pa.float64()]))
+def test_real_numbers(values: list[float | None], kind: pa.DataType) -> None:
+    made = numbers(values, kind)
+    made.validate(full=True)
+    assert made.equals(pa.array(values, kind))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.none() | st.text(max_size=5), st.integers(0, 5)), max_size=8))
+def test_labels(pairs: list[tuple[str | None, int]]) -> None:
+    values, counts = tuple(v for v, _ in pairs), tuple(n for _, n in pairs)
+    made = labels(values, counts)
+    made.validate(full=True)
+    assert made.type == pa.dictionary(pa.int32(), pa.string())
+    assert made.to_pylist() == spread(values, counts)
+
+
+def test_positions() -> None:
+    assert positions(np.array([2, 0, 1], dtype=np.int32)).to_pylist() == [2, 0, 1]
+
+
+def test_recording_does_not_load_pandas() -> None:
+    pytest.importorskip("pandas")
+    code = """
+import sys, tempfile
+from gpuledger.lake.layout import Lake
+from gpuledger.recording.writer import Recorder
+from gpuledger.devices.device import Facts
+recorder = Recorder(Lake(tempfile.mkdtemp()), lambda facts: [{"host": "h"}])
+for k in range(3):
+    recorder.take(Facts(0, "GPU-a", "m"), ("at_ms", "power_w"), [(1768867200000 + 100 * k, 99.5)])
+    recorder.flush()
+recorder.close()
+assert recorder.rows == 3
+assert "pandas" not in sys.modules, "pandas was loaded"
+assert "duckdb" not in sys.modules, "duckdb was loaded"
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

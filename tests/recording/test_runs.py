@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuledger.devices.clock import ClockStep
 from gpuledger.errors import GpuledgerError, LakeError
 from gpuledger.lake.layout import Lake
-from gpuledger.recording.runs import DeviceNotes, RunNotes, Step, claim, read_runs, write_notes
+from gpuledger.recording.runs import DeviceNotes, RunNotes, claim, read_runs, write_notes
 
 
 def notes(run_id: str, started_ms: int = 1000, **more: object) -> RunNotes:
@@ -18,7 +19,7 @@ def notes(run_id: str, started_ms: int = 1000, **more: object) -> RunNotes:
 
 def test_notes_come_back_oldest_first(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
-    late, early = notes("b", 5000, ended_ms=9000), notes("a/b c", 1000, clock_steps=(Step(5, -2.0),))
+    late, early = notes("b", 5000, ended_ms=9000), notes("a/b c", 1000, clock_steps=(ClockStep(5, -2.0),))
     for n in (late, early):
         write_notes(claim(lake, n.run_id), n)
     assert read_runs(lake) == [early, late]
@@ -53,7 +54,7 @@ def test_a_lake_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 def test_what_the_user_should_hear() -> None:
     device = DeviceNotes("GPU-a", "GPU-a", None, None, None, owned=False, lost_at_ms=5, lost_why="NVML: GPU is lost")
     said = notes(
-        "x", devices=(device,), skipped_ticks=3, ticks=97, clock_steps=(Step(1, 3600.0),), rows_dropped=2
+        "x", devices=(device,), skipped_ticks=3, ticks=97, clock_steps=(ClockStep(1, 3600.0),), rows_dropped=2
     ).words()
     text = "\n".join(said)
     for words in ("GPU is lost", "no owner", "3 of 100 ticks", "+3600 s", "2 rows were lost"):

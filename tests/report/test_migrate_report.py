@@ -1,4 +1,4 @@
-"""Do the migration page and its twin tell the same story, safely and offline?"""
+"""Do the migration page and its Markdown show every plan, option and refusal, safely and offline?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from gpuledger.report.migrate_tables import options_table, shown
 
 from gpuledger.plan.guide.asking import plan_configured
 from gpuledger.plan.guide.config import reference
@@ -17,10 +16,11 @@ from gpuledger.plan.guide.encode import set_json
 from gpuledger.plan.guide.form import form_of
 from gpuledger.plan.guide.sets import plan_set, together
 from gpuledger.plan.guide.words import dollars
-from gpuledger.report.migrate_html import cards, render_migrate_html
-from gpuledger.report.migrate_markdown import render_migrate_markdown
+from gpuledger.report.documents.migrate import key_figures, migrate_document, options_table, shown
+from gpuledger.report.render.html import render_html
+from gpuledger.report.render.markdown import render_markdown
 from gpuledger.report.theme import load_theme
-from gpuledger.report.write_migrate import write_migrate
+from gpuledger.report.write import write_document
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +30,12 @@ def found():
 
 
 def test_page_and_twin_hold_every_plan_option_and_refusal(found):
-    page, text = render_migrate_html(found), render_migrate_markdown(found)
+    document = migrate_document(found)
+    page, text = render_html(document), render_markdown(document)
     for plan in found.plans:
-        for said in (page, text):
-            assert plan.job.expected_outcome in said
-            assert plan.verdict != "nothing fits"
+        assert plan.verdict != "nothing fits"
+        for shape in (page, text):
+            assert plan.job.expected_outcome in shape
         for option in shown(plan):
             assert option.candidate.name in page
         for group in plan.refused_groups:
@@ -43,14 +44,14 @@ def test_page_and_twin_hold_every_plan_option_and_refusal(found):
 
 
 def test_the_page_opens_offline(found):
-    page = render_migrate_html(found)
+    page = render_html(migrate_document(found))
     assert not re.findall(r'(?:src|href)="(?!#)[^"]*"', page.replace('href="migrate.json"', ""))
 
 
 def test_a_name_is_words_not_markup(found):
     plan = found.plans[0]
     wicked = replace(plan, job=replace(plan.job, name="<script>alert(1)</script>|**x**"))
-    page, text = (render(together([wicked])) for render in (render_migrate_html, render_migrate_markdown))
+    page, text = (render(migrate_document(together([wicked]))) for render in (render_html, render_markdown))
     assert "<script>alert" not in page
     assert "<script>alert" not in text
     assert "|**x**" not in text
@@ -58,53 +59,52 @@ def test_a_name_is_words_not_markup(found):
 
 def test_every_figure_of_the_tables_is_in_the_json(found):
     data = set_json(found)
-    for plan, told in zip(found.plans, data["plans"], strict=True):
-        by_id = {o["id"]: o for o in told["options"]}
+    for plan, written in zip(found.plans, data["plans"], strict=True):
+        by_id = {o["id"]: o for o in written["options"]}
         for option, row in zip(shown(plan), options_table(plan).rows, strict=True):
             same = by_id[option.candidate.id]
             assert float(same["monthly_usd"]) == float(option.monthly_usd)
-            assert row[10].text == f"{same['score']:.3f}"
-        assert len(told["refused"]) == len(plan.refused)
+            assert row[-1].text == f"{same['score']:.3f}"
+        assert len(written["refused"]) == len(plan.refused)
         assert len(by_id) == len(plan.options)
 
 
 def test_what_is_not_known_says_why(found):
-    told = set_json(found)["plans"][0]["chosen"]
-    assert told["speed_ratio"] is None
-    assert "cannot run it" in told["not_known"]["speed_ratio"]
+    chosen = set_json(found)["plans"][0]["chosen"]
+    assert chosen["speed_ratio"] is None
+    assert "cannot run it" in chosen["not_known"]["speed_ratio"]
 
 
 def test_files_are_whole_and_json_is_strict(found, tmp_path):
-    files = write_migrate(found, tmp_path)
+    files = write_document(migrate_document(found), tmp_path, charts=False)
     assert set(files) == {"migrate.html", "migrate.md", "migrate.json"}
     data = json.loads(files["migrate.json"].read_text(), parse_constant=pytest.fail)
-    assert [c.label for c in cards(found)] == ["Now", "As proposed", "Saving"]
+    assert [f.label for f in key_figures(found)] == ["Now", "As proposed", "Saving"]
     assert data["now_usd"] == "12400"
 
 
 class TestChart:
     def test_each_plan_has_its_own_and_every_point_is_a_row_of_the_table(self, found):
         pytest.importorskip("vl_convert")
-        page = render_migrate_html(found)
+        page = render_html(migrate_document(found))
         for number, plan in enumerate(found.plans, 1):
             (chart,) = re.findall(rf'<figure id="chart-options-{number}">.*?</figure>', page, re.DOTALL)
             for option in shown(plan):
-                told = f"{option.candidate.name}: {dollars(option.monthly_usd)} a month, "
-                assert told in chart
+                assert f"{option.candidate.name}: {dollars(option.monthly_usd)} per month, " in chart
             assert "chosen: " in chart
 
     def test_names_do_not_cover_each_other(self):
         pytest.importorskip("altair")
-        from gpuledger.report.migrate_chart import HEIGHT, LABEL_PX, heights
+        from gpuledger.report.charts.options import HEIGHT, LABEL_PX, heights
 
         places = heights([0.1, 0.1, 0.11, 0.9, 0.0])
         assert all(b - a >= LABEL_PX - 0.01 for a, b in itertools.pairwise(sorted(places)))
         assert 0 < min(places) < max(places) < HEIGHT
         assert places[3] == pytest.approx(0.1 * HEIGHT)
 
-    def test_one_option_alone_is_no_chart(self, found):
+    def test_one_option_alone_draws_no_chart(self, found):
         pytest.importorskip("altair")
-        from gpuledger.report.migrate_chart import draw
+        from gpuledger.report.charts.options import draw
 
         plan = found.plans[1]
         alone = replace(plan, options=(plan.chosen,), runners_up=(), cheapest=plan.chosen, fastest=plan.chosen)
@@ -113,4 +113,4 @@ class TestChart:
 
 def test_dollars_below_zero_have_their_sign_in_front(found):
     assert dollars(Decimal(-33200)) == "-$33,200"
-    assert "$-" not in render_migrate_html(found)
+    assert "$-" not in render_html(migrate_document(found))

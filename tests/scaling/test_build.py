@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_runs import lines, run_of, write
 
+from gpuledger.encode import encode
 from gpuledger.errors import FactError, FileFault
 from gpuledger.scaling.analysis.baseline import Baseline
 from gpuledger.scaling.analysis.counting import counts_of, throughput_of, wall_of
-from gpuledger.scaling.build import Given, scaling_statement
-from gpuledger.scaling.encode import to_json
-from gpuledger.scaling.gather import gather
+from gpuledger.scaling.build import Given, gather, scaling_statement
 from gpuledger.units import Unknown
 
 RNG = np.random.default_rng(4)
@@ -30,7 +29,7 @@ def sizes(n: int, each: float = 0.1, count: int = 150):
 
 
 def figures(made):
-    return json.loads(json.dumps(to_json(made), allow_nan=False))
+    return json.loads(json.dumps(encode("scaling", made), allow_nan=False))
 
 
 def test_efficiency_against_a_measured_baseline(tmp_path):
@@ -99,10 +98,10 @@ EIGHT = {"kind": "closed", "concurrency": 8}
 @pytest.mark.parametrize(
     ("ours", "theirs", "words"),
     [
-        ({"load": EIGHT}, {"load": {"kind": "closed", "concurrency": 1}}, "had 1 requests under way at each node"),
-        ({"load": EIGHT}, {"load": {"kind": "sweep", "batches": [1]}}, "of another kind: sweep there"),
+        ({"load": EIGHT}, {"load": {"kind": "closed", "concurrency": 1}}, "had 1 requests in flight at each node"),
+        ({"load": EIGHT}, {"load": {"kind": "sweep", "batches": [1]}}, "another kind of load: sweep there"),
         ({"load": {"kind": "sweep", "batches": [1, 8]}}, {"load": {"kind": "sweep", "batches": [1]}}, "other batches"),
-        ({"nodes": {"n0": H100, "n1": H100}}, {"nodes": {"n0": A30}}, "other cards: A30 there"),
+        ({"nodes": {"n0": H100, "n1": H100}}, {"nodes": {"n0": A30}}, "other GPUs: A30 there"),
         ({"model": "llama-3.1-8b"}, {"model": "llama-3.1-70b"}, "another model"),
     ],
 )
@@ -284,7 +283,7 @@ def test_success_and_throughput_stay_within_what_is_possible(requests, planned, 
     if not isinstance(counts.success_pct, Unknown):
         assert 0 <= counts.success_pct.low <= counts.success_pct.value <= counts.success_pct.high <= 100
     assert counts.ok + counts.failed + counts.lost == counts.planned
-    rate = throughput_of(run.measured, clock, 1)
+    rate = throughput_of(run, 1)
     if not isinstance(rate, Unknown):
         assert rate.low <= rate.value <= rate.high
         assert rate.value <= len(run.requests) / clock + 1e-9
@@ -295,7 +294,7 @@ def test_success_and_throughput_stay_within_what_is_possible(requests, planned, 
     [
         ("{}", "list"),
         ('[{"claim": "success_pct"}]', "value"),
-        ('[{"claim": "success_pct", "value": "all"}]', "success_pct wants a number"),
+        ('[{"claim": "success_pct", "value": "all"}]', "success_pct expects a number"),
         ('[{"claim": "ready_for_production", "value": 1}]', "true or false"),
         ('[{"value": 1}]', "claim"),
         ("[1]", "object"),

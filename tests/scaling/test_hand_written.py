@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from gpuledger.scaling.build import scaling_statement
-from gpuledger.scaling.encode import to_json
-from gpuledger.scaling.gather import gather
+from gpuledger.encode import encode
+from gpuledger.scaling.build import gather, scaling_statement
 
 
 def made(tmp_path, header, requests, claims=(), more=()):
@@ -18,7 +17,7 @@ def made(tmp_path, header, requests, claims=(), more=()):
     file.write_text("".join(json.dumps(r) + "\n" for r in rows))
     asked = tmp_path / "claims.json"
     asked.write_text(json.dumps([{"claim": c, "value": v} for c, v in claims]))
-    found = to_json(scaling_statement(gather([file, *more], claims=asked)))
+    found = encode("scaling", scaling_statement(gather([file, *more], claims=asked)))
     return found, {c["claim"]: (c["verdict"], c["why"]) for c in found["claims"]}
 
 
@@ -109,6 +108,6 @@ def test_a_share_of_memory_is_held_to_its_own_bytes_and_the_real_card(tmp_path):
     made(tmp_path, header, [{"request": 0, "ok": True, "latency_s": 1.0}])
     claims = [{"claim": "memory_pct", "value": v, "memory_used_gb": 15.83} for v in (49.8, 66)]
     (tmp_path / "c.json").write_text(json.dumps(claims))
-    found = to_json(scaling_statement(gather([tmp_path / "r.jsonl"], claims=tmp_path / "c.json")))["claims"]
+    found = encode("scaling", scaling_statement(gather([tmp_path / "r.jsonl"], claims=tmp_path / "c.json")))["claims"]
     assert [c["verdict"] for c in found] == ["contradicted", "cannot tell"]  # nobody measured the 15.83 GB
     assert "66 %" in found[0]["why"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from made_runs import lines, run_of
 
-from gpuledger.scaling.analysis.memory import memory_of
-from gpuledger.scaling.analysis.telemetry import no_telemetry
+from gpuledger.scaling.analysis.telemetry import memory_of, no_telemetry
 from gpuledger.scaling.figures import GpuPeak, Telemetry
 from gpuledger.units import Unknown
 
@@ -47,14 +46,14 @@ def test_nodes_on_one_machine_are_told_apart_by_their_gpu():
 
 def test_nodes_that_share_a_machine_are_not_guessed_at():
     found = used({"a": A30, "b": A30}, sampled(("h", "GPU-1", 10), ("h", "GPU-2", 20)))
-    assert "whose GPU is whose" in found["a"][0].why
+    assert "do not name the GPU of each" in found["a"][0].why
 
 
 def test_each_machine_of_a_cluster_has_its_own():
     nodes = {name: {**A30, "machine": {"host": f"host-{name}"}} for name in "abc"}
     found = used(nodes, sampled(("host-a", "GPU-1", 10), ("host-a", "GPU-2", 30), ("host-b", "GPU-3", 20)))
     assert (found["a"][0], found["b"][0]) == (30, 20)
-    assert "no samples of host-c" in found["c"][0].why
+    assert "GPUs of host-c were not sampled" in found["c"][0].why
 
 
 def test_a_card_nobody_knows_is_not_assumed():

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from made_runs import lines, run_of
 
 from gpuledger.bench.records import NO_END, NOT_GIVEN, Node, Request
-from gpuledger.bench.results import parse_results, read_results, read_run
-from gpuledger.bench.writing import ResultWriter
+from gpuledger.bench.results import ResultWriter, parse_results, read_results, read_run
 from gpuledger.errors import FileFault
 from gpuledger.units import Unknown
 
@@ -175,7 +174,7 @@ def test_files_that_are_no_results(tmp_path):
 KILLED = """
 import os, signal, sys
 from gpuledger.bench.records import Request
-from gpuledger.bench.writing import ResultWriter
+from gpuledger.bench.results import ResultWriter
 out = ResultWriter(sys.argv[1], {"planned": {"a": 9}, "nodes": {}, "baseline": None})
 for i in range(5):
     out.write(Request("a", i, True, latency_s=1.0))

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.scaling.build import scaling_statement
-from gpuledger.scaling.encode import to_json
-from gpuledger.scaling.gather import gather
+from gpuledger.encode import encode
+from gpuledger.scaling.build import gather, scaling_statement
 
 S2 = Path(__file__).parents[1] / "data" / "s2"
 
@@ -22,7 +21,7 @@ def made():
 
 @pytest.fixture(scope="module")
 def figures(made):
-    return json.loads(json.dumps(to_json(made), allow_nan=False))
+    return json.loads(json.dumps(encode("scaling", made), allow_nan=False))
 
 
 def verdict(figures, claim, node=None):

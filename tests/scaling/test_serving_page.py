@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpuledger.cost.pricing import PriceChoice
-from gpuledger.scaling.build import scaling_statement
-from gpuledger.scaling.encode import to_json
-from gpuledger.scaling.gather import gather
+from gpuledger.encode import encode
+from gpuledger.scaling.build import gather, scaling_statement
 
 FOLDER = Path(__file__).parents[2] / "docs" / "results"
 
@@ -24,7 +23,7 @@ def page():
 @pytest.fixture(scope="module")
 def found(page):
     price = Decimal(re.search(r"\$(\S+) a GPU-hour", page)[1])  # as of the page: the market moves on
-    return to_json(scaling_statement(gather([FOLDER / "serving_h200.jsonl"], price=PriceChoice(price=price))))
+    return encode("scaling", scaling_statement(gather([FOLDER / "serving_h200.jsonl"], price=PriceChoice(price=price))))
 
 
 def test_every_row_of_the_table(found, page):

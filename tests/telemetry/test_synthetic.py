@@ -14,7 +14,7 @@ from gpuledger.catalog.gpus import get_gpu
 from gpuledger.errors import FileFault, GpuledgerError, InputError
 from gpuledger.telemetry.fleet import demo_fleet, largest_remainder, makeup, plan_fleet
 from gpuledger.telemetry.fleet_values import BLOCK_ROWS, block_scrapes
-from gpuledger.telemetry.synthetic import FleetSpec, batches, s0_schema, write_fleet
+from gpuledger.telemetry.synthetic import FleetSpec, batches, export_schema, write_fleet
 from gpuledger.units import MIB
 
 DEV, PROF = "DCGM_FI_DEV_", "DCGM_FI_PROF_"
@@ -117,7 +117,7 @@ def test_largest_remainder_adds_up_and_is_off_by_less_than_one(weights, total):
 
 
 def test_columns_and_types():
-    schema = s0_schema()
+    schema = export_schema()
     assert len(schema) == 36
     assert schema.names == PUBLISHED.split()
     assert schema.field("SCRAPETIME").type == pa.timestamp("ms", "UTC")
@@ -245,7 +245,7 @@ def test_laws_of_every_fleet(spec):
     table = table_of(spec)
     rows = -(-round(spec.days * 86_400_000) // round(spec.step_s * 1000)) * spec.gpus
     assert table.num_rows == spec.rows == rows
-    assert table.schema == s0_schema()
+    assert table.schema == export_schema()
     table.validate(full=True)
     fleet = plan_fleet(spec)
     memory_mib = np.array([int(get_gpu(a.model).memory_bytes.value) // MIB for a in fleet])
@@ -325,11 +325,11 @@ def test_csv_text(tmp_path, step_s, first, last):
     assert '"' not in text
     rows = list(csv.DictReader(text.splitlines()))
     assert len(rows) == spec.rows
-    assert list(rows[0]) == s0_schema().names
+    assert list(rows[0]) == export_schema().names
     assert (rows[0]["SCRAPETIME"], rows[-1]["SCRAPETIME"]) == (first, last)
     assert (rows[0]["ACTIVITYDATE"], rows[-1]["ACTIVITYHOUR"]) == ("01/20/26", "11")
     table = table_of(spec)
-    for name in s0_schema().names:
+    for name in export_schema().names:
         made = table.column(name)
         if pa.types.is_dictionary(made.type):
             assert [r[name] for r in rows] == made.to_pylist()

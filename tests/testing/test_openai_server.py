@@ -87,7 +87,7 @@ def test_answers_that_break_off_or_cannot_be_read():
         said("refuse")
     with pytest.raises(json.JSONDecodeError):
         [json.loads(e) for e in events(said("malformed_json")) if e != "[DONE]"]
-    assert b"this is no event stream" in said("malformed_sse")
+    assert b"this is not an event stream" in said("malformed_sse")
     with OpenAiServer(ServerScript(faults=(ServerFault("stall"),))) as server:
         at = urlsplit(server.url)
         with socket.create_connection((at.hostname, at.port), timeout=HUNG_S) as line:

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.training.meter.events import PHASES
-from gpuledger.training.meter.observed import Identity, LoaderFacts, MemoryFacts, Observed, Place, Spread, Work
+from gpuledger.training.meter.observed import Identity, LoaderFacts, MemoryFacts, Observed, Place, StepSeconds, Work
 from gpuledger.units import GIB
 
 H100 = "h100-sxm5-80gb"
@@ -28,7 +28,7 @@ def observed(gpu: str | None = H100, ms: dict[str, float] | None = None, **given
     plain: dict[str, Any] = {
         "who": Identity("run-1"), "place": place(gpu) if gpu else Place("cpu", "cpu", get_unknown()), "state": "done",
         "steps": 50, "timed_steps": 40, "updates": 50, "start_ms": 0, "end_ms": 5000, "phases_s": phases,
-        "host_s": phases, "step": Spread(total, total, total, total), "precision": "bf16",
+        "host_s": phases, "step": StepSeconds(total, total, total, total), "precision": "bf16",
         # Half the peak of an H100 over a step of 100 ms.
         "work": Work(989.5e12 * 0.05, 989.5e12 * 0.05, 989.5e12 * 0.05 / 3, "counted", kernels=1000),
         "tokens_per_step": 8192.0, "samples_per_step": 8.0, "fused_optimizer": True, "optimizer": "AdamW", "cpus": 8,
@@ -41,3 +41,8 @@ def get_unknown() -> Any:
     from gpuledger.units import Unknown
 
     return Unknown("the loop runs on cpu, not on a GPU")
+
+
+def why_not(statement: dict[str, Any], figure: str) -> str:
+    """Why a figure of a statement is unknown."""
+    return next(missing["why"] for missing in statement["not_known"] if missing["figure"] == figure)

@@ -8,14 +8,25 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from gpuledger.catalog.models import CnnShape, MlaShape, TransformerShape, VitShape, get_model  # noqa: E402
-from gpuledger.errors import InputError  # noqa: E402
-from gpuledger.training.counting import count, count_forward, count_training  # noqa: E402
-from gpuledger.training.flops import forward_flop, forward_flop_by_part, training_flop  # noqa: E402
+from gpuledger.training.flops import count, forward_flop, forward_flop_by_part, training_flop  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
 WITHIN = 0.02
 BATCH, SEQUENCE, VOCAB = 2, 64, 512
+
+
+def count_forward(module, *args, **kwargs):
+    with torch.no_grad():
+        return count(lambda: module(*args, **kwargs))
+
+
+def count_training(module, **kwargs):
+    def run():
+        out = module(**kwargs)
+        (out.logits.float().sum() if out.loss is None else out.loss).backward()
+
+    return count(run)
 
 
 def decoder(**shape):
@@ -81,11 +92,9 @@ def test_decoders(build):
     module, shape = build()
     tokens = torch.randint(0, VOCAB, (BATCH, SEQUENCE))
     forward = count_forward(module, input_ids=tokens)
-    assert forward_flop(shape, BATCH, SEQUENCE) == pytest.approx(forward.flop, rel=WITHIN)
+    assert forward_flop(shape, BATCH, SEQUENCE) == pytest.approx(forward, rel=WITHIN)
     trained = count_training(module, input_ids=tokens, labels=tokens)
-    assert training_flop(shape, BATCH, SEQUENCE) == pytest.approx(trained.flop, rel=WITHIN)
-    assert sum(trained.by_operator.values()) == trained.flop
-    assert all(p.grad is None for p in module.parameters())
+    assert training_flop(shape, BATCH, SEQUENCE) == pytest.approx(trained, rel=WITHIN)
 
 
 def test_vit():
@@ -95,9 +104,9 @@ def test_vit():
     )  # fmt: skip
     shape = VitShape(layers=4, hidden=128, heads=4, mlp_hidden=512, image=64, patch=8, classes=10)
     module, images = transformers.ViTForImageClassification(config), torch.randn(BATCH, 3, 64, 64)
-    assert forward_flop(shape, BATCH) == pytest.approx(count_forward(module, pixel_values=images).flop, rel=WITHIN)
+    assert forward_flop(shape, BATCH) == pytest.approx(count_forward(module, pixel_values=images), rel=WITHIN)
     trained = count_training(module, pixel_values=images)
-    assert training_flop(shape, BATCH) == pytest.approx(trained.flop, rel=WITHIN)
+    assert training_flop(shape, BATCH) == pytest.approx(trained, rel=WITHIN)
 
 
 @pytest.mark.parametrize("kind", ["basic", "bottleneck"])
@@ -108,13 +117,13 @@ def test_resnet(kind):
     )
     shape = CnnShape(block=kind, depths=(2, 2, 2, 2), widths=widths, stem=64, image=65, classes=10)
     module, images = transformers.ResNetForImageClassification(config), torch.randn(BATCH, 3, 65, 65)
-    assert forward_flop(shape, BATCH) == pytest.approx(count_forward(module, pixel_values=images).flop, rel=WITHIN)
+    assert forward_flop(shape, BATCH) == pytest.approx(count_forward(module, pixel_values=images), rel=WITHIN)
     trained = count_training(module, pixel_values=images)
     # The image itself needs no gradient: three times the forward pass is one product of the stem too many, no more.
     stem = forward_flop_by_part(shape, BATCH)["conv_stem"]
-    assert training_flop(shape, BATCH) - stem == pytest.approx(trained.flop, rel=0.001)
+    assert training_flop(shape, BATCH) - stem == pytest.approx(trained, rel=0.001)
     whole = count_training(module, pixel_values=images.requires_grad_())
-    assert training_flop(shape, BATCH) == pytest.approx(whole.flop, rel=WITHIN)
+    assert training_flop(shape, BATCH) == pytest.approx(whole, rel=WITHIN)
 
 
 def test_a_model_of_the_catalog_at_full_size_without_memory_for_it():
@@ -127,7 +136,7 @@ def test_a_model_of_the_catalog_at_full_size_without_memory_for_it():
         tokens = torch.zeros((1, 128), dtype=torch.long)
     model = get_model("llama-3.1-8b")
     assert sum(p.numel() for p in module.parameters()) == model.params_total
-    assert count_forward(module, input_ids=tokens).flop == forward_flop(model.shape, 1, 128)
+    assert count_forward(module, input_ids=tokens) == forward_flop(model.shape, 1, 128)
 
 
 def test_recomputed_scores_are_the_hardwares_work():
@@ -137,14 +146,12 @@ def test_recomputed_scores_are_the_hardwares_work():
         torch.nn.functional.scaled_dot_product_attention(q, q, q).sum().backward()
 
     products = 2 * 2 * 8 * 8 * 4
-    assert count(attend).flop == 6 * products
-    assert count(attend, hardware=True).flop == 7 * products
+    assert count(attend) == 6 * products
+    assert count(attend, hardware=True) == 7 * products
 
 
-def test_a_loss_of_ones_own_and_a_loss_that_leads_nowhere():
+def test_one_layer_by_pencil():
     layer = torch.nn.Linear(8, 4, bias=False)
     given = torch.randn(3, 8)
-    assert count_forward(layer, given).flop == 2 * 3 * 8 * 4
-    assert count_training(layer, given, loss=lambda out: out.square().mean()).flop == 2 * 2 * 3 * 8 * 4
-    with pytest.raises(InputError):
-        count_training(layer, given, loss=lambda out: out.detach().sum())
+    assert count_forward(layer, given) == 2 * 3 * 8 * 4
+    assert count(lambda: layer(given).square().mean().backward()) == 2 * 2 * 3 * 8 * 4

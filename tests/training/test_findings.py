@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from loops import V100, observed
 
 from gpuledger.advice.rule import RULES
-from gpuledger.training.findings import find_all
-from gpuledger.training.findings.finding import TOPICS
+from gpuledger.training.findings import TOPICS, find_all
 from gpuledger.training.meter.events import PHASES
-from gpuledger.training.meter.observed import LoaderFacts, MemoryFacts, Work
-from gpuledger.training.meter.sites import Site
+from gpuledger.training.meter.observed import LoaderFacts, MemoryFacts, Site, Work
 from gpuledger.units import GIB, Unknown
 
 SITE = Site("train.py", 17, ".item()", 50, 0.5)
@@ -29,7 +27,7 @@ SHOWS = {
     "fusion": observed(work=replace(SLOW, kernels=20_000)),
     "optimizer": observed(ms={"forward": 30, "backward": 40, "optimizer": 30}, fused_optimizer=False),
     "batch": observed(work=SLOW, memory=MemoryFacts(9 * GIB, 10 * GIB, 80 * GIB)),
-    "out_of_memory": observed(state="ran out of memory: CUDA out of memory"),
+    "out_of_memory": observed(state="ran out of memory: CUDA out of memory", ended="out_of_memory"),
     "fragmentation": observed(memory=MemoryFacts(30 * GIB, 70 * GIB, 80 * GIB)),
     "recomputation": observed(
         work=Work(3e13, 4e13, 1e13, "counted", recompute_ratio=1.0), memory=MemoryFacts(30 * GIB, 32 * GIB, 80 * GIB)
@@ -82,7 +80,7 @@ def test_more_workers_are_advised_than_there_are():
 
 def test_sync_points_name_file_and_line():
     found = by_topic(SHOWS["sync_points"])["sync_points"]
-    assert "train.py:17 .item() 1.0 a step, 10.00 ms" in found.why
+    assert "train.py:17 .item() 1.0 per step, 10.00 ms" in found.why
     assert found.middle == pytest.approx(0.02)
 
 

@@ -96,7 +96,7 @@ def test_the_shape_of_the_catalog_has_the_published_size():
 def test_what_it_cannot_run_is_refused():
     with pytest.raises(InputError, match="experts"):
         open_model("mixtral-8x7b", device="cpu")
-    with pytest.raises(InputError, match="no language model"):
+    with pytest.raises(InputError, match="not a language model"):
         open_model("resnet-50", device="cpu")
     with pytest.raises(InputError, match="dtype"):
         open_shape("small", SMALL, device="cpu", dtype="int3")

@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from gpuledger.lake.counted import read_counted  # noqa: E402
 from gpuledger.lake.layout import Lake  # noqa: E402
-from gpuledger.training.findings.finding import facts  # noqa: E402
+from gpuledger.training.findings import facts  # noqa: E402
 from gpuledger.training.meter.meter import Meter, metered  # noqa: E402
 from gpuledger.units import Unknown  # noqa: E402
 
@@ -178,7 +178,7 @@ def test_one_line_keeps_one_meter_over_epochs(tmp_path, capsys):
         train(model, optimizer, metered(loader, model, lake=tmp_path))
     (run,) = read_counted(Lake(tmp_path))
     assert run.report["seen"]["steps"] == 40
-    assert "samples a second" in capsys.readouterr().err
+    assert "samples per second" in capsys.readouterr().err
 
 
 def test_a_step_without_a_loader():

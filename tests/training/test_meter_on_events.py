@@ -11,9 +11,9 @@ torch = pytest.importorskip("torch")
 from test_meter_events import FakeCuda  # noqa: E402
 from torch import nn  # noqa: E402
 
+from gpuledger.training.meter.batch import SizeCache  # noqa: E402
 from gpuledger.training.meter.device import Energy  # noqa: E402
 from gpuledger.training.meter.steps import Steps  # noqa: E402
-from gpuledger.training.meter.units import SizeCache  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -66,6 +66,6 @@ def test_a_loop_on_events():
     assert means == {
         "data_wait": 2, "h2d": 1, "forward": 3, "backward": 0, "optimizer": 0, "sync": 0, "other": 4,
     }  # fmt: skip
-    assert steps.work.forward_flop == 2 * 8 * 8 * 8
+    assert steps.counted.work.forward_flop == 2 * 8 * 8 * 8
     assert steps.losses.last is not None
     assert steps.debug.done

@@ -11,10 +11,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from gpuledger.cli.views.training import as_data, by_run
 from gpuledger.devices.replay.clock import HUNG_S
 from gpuledger.lake.counted import read_counted
 from gpuledger.lake.layout import Lake
+from gpuledger.report.documents.training import by_run
+from gpuledger.report.documents.training import run_data as as_data
 
 pytestmark = pytest.mark.torch
 DISK_S = 0.06

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product
 from gpuledger.efficiency.calibration_files import Spread as MeasuredSpread
-from gpuledger.training.meter.observed import Spread, Work
+from gpuledger.training.meter.observed import StepSeconds, Work
 from gpuledger.training.meter.report import make_report, price_of, to_json
 from gpuledger.training.meter.table import parts
 from gpuledger.units import Unknown
@@ -90,12 +90,12 @@ def test_json_is_plain_and_names_what_is_missing():
     made = to_json(report(observed(step=Unknown("no step was timed yet"))))
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     assert made["mfu_pct"] is None
-    assert {"figure": "mfu_pct", "why": "no step was timed yet"} in made["not_known"]
+    assert {"figure": "mfu_pct", "why": "no step was timed yet", "count": 1} in made["not_known"]
     assert made["seen"]["place"]["gpu"] == "h100-sxm5-80gb"
 
 
 def test_a_step_of_no_time_is_not_divided_by():
-    assert isinstance(report(observed(step=Spread(0, 0, 0, 0))).tokens_per_s, Unknown)
+    assert isinstance(report(observed(step=StepSeconds(0, 0, 0, 0))).tokens_per_s, Unknown)
 
 
 def test_the_share_of_the_precision_in_use_needs_the_precision():
@@ -152,7 +152,7 @@ def test_no_share_above_all_is_printed_not_even_of_a_stored_report():
     stored["seen"] = {k: v for k, v in stored["seen"].items() if k != "precision_ratios"}
     text = shown(stored)
     assert "MFU in use" not in text
-    assert "not known: mfu_of_precision_pct: 116.6 % cannot be" in " ".join(text.split())
+    assert "not known: mfu_of_precision_pct: 116.6 % is impossible" in " ".join(text.split())
 
 
 def test_the_precision_and_its_shares_are_shown():

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.training.meter.rest import FROM_RATIO, MOST_STEPS, ROW_STEPS, TURNS_RATIO, Own, Turns
+from gpuledger.training.meter.rest import FROM_RATIO, MOST_STEPS, RESTS_RATIO, ROW_STEPS, Own, Rests
 
 US = 1e-6
 
 
-def turns(plain_us: float, timed_us: float) -> Turns:
-    made = Turns()
+def turns(plain_us: float, timed_us: float) -> Rests:
+    made = Rests()
     for _ in range(3):
         made.took(plain_us * US, timed=False)
         made.took(timed_us * US, timed=True)
@@ -36,7 +36,7 @@ def test_a_loop_of_long_steps_is_always_watched():
 
 
 def test_nothing_is_decided_before_both_kinds_of_steps_were_seen():
-    made = Turns()
+    made = Rests()
     assert made.rest_steps(0.001) == 0
     made.took(1.0, timed=True)
     assert not made.known
@@ -63,7 +63,7 @@ def test_what_it_takes_stays_within_what_is_allowed(plain_us, timed_us, step_s):
     own_s = 100 * ((ROW_STEPS - 1) * plain_us + timed_us) * US
     ratio = own_s / (step_s * (sum(lengths) + 100 * ROW_STEPS))
     # Where a step is so short that the longest rest is not enough, a thing that appears later is still seen soon.
-    assert ratio <= 1.2 * TURNS_RATIO or sum(lengths) / 100 > 0.9 * MOST_STEPS / 1.5 or max(lengths) <= 4
+    assert ratio <= 1.2 * RESTS_RATIO or sum(lengths) / 100 > 0.9 * MOST_STEPS / 1.5 or max(lengths) <= 4
 
 
 def test_a_step_of_no_time_at_all():

@@ -15,11 +15,11 @@ from test_meter_on_events import OnEvents  # noqa: E402
 from torch import nn  # noqa: E402
 
 from gpuledger.training.meter import steps as meter_steps  # noqa: E402
+from gpuledger.training.meter.batch import SizeCache, batch_size  # noqa: E402
 from gpuledger.training.meter.device import Energy  # noqa: E402
 from gpuledger.training.meter.meter import Meter  # noqa: E402
-from gpuledger.training.meter.rest import MOST_MS, Own, Turns  # noqa: E402
+from gpuledger.training.meter.rest import MOST_MS, Own, Rests  # noqa: E402
 from gpuledger.training.meter.steps import Steps  # noqa: E402
-from gpuledger.training.meter.units import SizeCache, batch_size  # noqa: E402
 
 pytestmark = pytest.mark.torch
 torch.set_num_threads(1)
@@ -41,12 +41,12 @@ def rests(monkeypatch, clock):
     """After four steps, every row of four is followed by seven that are left alone, however fast the machine is."""
     monkeypatch.setattr(meter_steps, "FIRST_STEPS", 4)
     monkeypatch.setattr(meter_steps, "LEAST_TIMED", 1)
-    monkeypatch.setattr(Turns, "rest_steps", lambda _turns, _step_s: REST)
+    monkeypatch.setattr(Rests, "rest_steps", lambda _rests, _step_s: REST)
 
 
 @pytest.fixture
 def never(monkeypatch, clock):
-    monkeypatch.setattr(Turns, "rest_steps", lambda _turns, _step_s: 0)
+    monkeypatch.setattr(Rests, "rest_steps", lambda _rests, _step_s: 0)
 
 
 def job():
@@ -126,7 +126,7 @@ def test_steps_updates_tokens_and_samples_are_the_same(kind, shapes, alike, each
         patch.setattr(meter_steps, "LEAST_TIMED", 1)
         found = []
         for rest in (0, REST):
-            patch.setattr(Turns, "rest_steps", lambda _turns, _step_s, rest=rest: rest)
+            patch.setattr(Rests, "rest_steps", lambda _rests, _step_s, rest=rest: rest)
             found.append(counted(shapes, each_update, kind))
     (*plain, all_watched), (*rested, watched) = found
     assert plain == rested
@@ -277,7 +277,7 @@ def test_short_steps_are_left_alone_until_they_are_long_again(clock):
     assert steps.watched == before + 100
     steps.detach()
     steps.watch.close()
-    steps.tell()
+    steps.add_up()
     assert steps.totals.steps == steps.index == steps.hooks.updates == 4600
 
 
@@ -355,6 +355,19 @@ def test_a_job_that_raises_in_a_step_that_is_left_alone(rests, updated, steps):
     assert (seen.steps, span.samples) == (steps, 30 + (3 if updated else 0))
     assert seen.state == "raised ValueError: boom"
     assert traces(model) == before
+
+
+@pytest.mark.parametrize("odd_at", range(8, 40))
+def test_a_rest_that_ends_early_counts_only_the_steps_it_left_alone(rests, odd_at):
+    """A batch that does not show its size ends a rest: the model's input has to show it."""
+    model, optimizer = job()
+    meter, rested = Meter(model, count=False), 0
+    for batch in meter([None if index == odd_at else torch.ones(2, 4) for index in range(40)]):
+        model(torch.ones(2, 4) if batch is None else batch).sum().backward()
+        optimizer.step()
+        rested += meter.steps.resting
+    assert meter.steps.rests._alone_steps == rested > 0
+    meter.finish()
 
 
 def test_a_loader_that_ends_once_is_not_asked_again(rests):

@@ -28,8 +28,7 @@ def watch(phase="forward", told=None):
 
 def held():
     """What torch holds of its own: names that a class of torch's above torch.Tensor holds are not among them."""
-    names = [c.name for c in waiting_calls() if c.on == "tensor"]
-    return {n: vars(torch.Tensor).get(n) for n in names} | {"synchronize": torch.cuda.synchronize}
+    return {n: vars(torch.Tensor).get(n) for n in waiting_calls().tensor} | {"synchronize": torch.cuda.synchronize}
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from gpuledger.training.meter.sync_debug import WINDOW_STEPS, SyncDebug
+from gpuledger.training.meter.sites import WINDOW_STEPS, SyncDebug
 
 
 class FakeCuda:

@@ -12,9 +12,8 @@ from gpuledger.catalog.gpus import find_gpu, get_gpu, load_gpus
 from gpuledger.catalog.models import get_model
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product, Spread
 from gpuledger.errors import InputError
-from gpuledger.training.mfu import AboveAll, measured_achievable, mfu_pct, training_utilization, utilization
-from gpuledger.training.mfu_encode import as_data
-from gpuledger.training.rates import rate_for, sequence_for
+from gpuledger.training.mfu import AboveAll, measured_achievable, mfu_pct, utilization
+from gpuledger.training.mfu_of_log import as_data, rate_for, sequence_for, training_utilization
 from gpuledger.units import Unknown
 
 H100, A100, V100, H200 = (get_gpu(n) for n in ("h100-sxm", "A100-SXM4-80GB", "V100-SXM2-16GB", "h200-sxm-141gb"))
@@ -129,11 +128,12 @@ def test_plain_data_say_what_is_not_known_and_what_cannot_be():
     data = as_data(found, LLAMA, H100, 60_000, 4096, ["as given"])
     shares = {"mfu_pct", "mfu_in_use_pct", "mfu_achievable_pct", "hfu_pct", "mfu_causal_pct"}
     assert all(data[name] is None for name in shares), "nothing above 100 % is a figure"
-    assert "% of the dense bf16 peak" in data["not_known"]["mfu_pct"]
-    assert "check the rate" in data["not_known"]["mfu_pct"]
-    assert data["warnings"] == [data["not_known"]["mfu_in_use_pct"]]
+    why = {missing["figure"]: missing["why"] for missing in data["not_known"]}
+    assert "% of the dense bf16 peak" in why["mfu_pct"]
+    assert "check the rate" in why["mfu_pct"]
+    assert data["warnings"] == [why["mfu_in_use_pct"]]
     assert data["achievable_tflops"] is None
-    assert set(data["not_known"]) == {"achievable_tflops", *shares}
+    assert set(why) == {"achievable_tflops", *shares}
     assert data["assumptions"][0] == "as given"
     gemma = get_model("gemma-3-4b")
     beside = as_data(training_utilization(gemma, H100, 1, sequence=64), gemma, H100, 1, 64, [])
@@ -155,11 +155,11 @@ def test_what_the_log_says_must_fit_the_model():
     ):
         with pytest.raises(InputError) as caught:
             rate_for(model, tokens, images)
-        assert "per-s" in caught.value.hint or "a second" in caught.value.hint
+        assert "per_s" in caught.value.hint or "per second" in caught.value.hint
     assert sequence_for(LLAMA, None, 4096)[0] == 4096
     assert sequence_for(get_model("gpt-2"), None, 4096) == (
         1024,
-        ["sequences of 1,024 tokens, as none was given (--sequence)"],
+        ["sequences of 1,024 tokens, as none was given"],
     )
     assert sequence_for(LLAMA, 2048, 4096) == (2048, [])
     assert "at most 1,024" in sequence_for(get_model("gpt-2"), 4096, 4096)[1][0]

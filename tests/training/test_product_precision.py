@@ -13,8 +13,8 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from gpuledger.training.findings import find_all  # noqa: E402
+from gpuledger.training.meter.count import Precisions, name_of, tf32_allowed  # noqa: E402
 from gpuledger.training.meter.meter import Meter  # noqa: E402
-from gpuledger.training.meter.product_precision import Precisions, name_of, tf32_allowed  # noqa: E402
 from gpuledger.units import Unknown  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # the trainers' own
@@ -168,7 +168,7 @@ def test_what_was_not_observed_is_unknown_with_the_reason():
     assert isinstance(before.precision, Unknown), "weights do not tell what products run in"
     assert "second step" in before.precision.why
     off = seen_of(plain(), count=False)
-    assert "told not to count" in off.precision.why
+    assert "count=False" in off.precision.why
     nothing = Meter(None)
     with nothing.step():
         pass

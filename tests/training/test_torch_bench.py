@@ -9,11 +9,12 @@ import pytest
 
 from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.replay.doors import from_scenario
-from gpuledger.devices.replay.scenario import Scenario, Segment
+from gpuledger.devices.replay.script import Scenario, Segment
 from gpuledger.errors import DeviceError, MissingExtra
-from gpuledger.training import torch_bench
+from gpuledger.training import runtime, torch_bench
 from gpuledger.training.calibrate import Job, Precision
-from gpuledger.training.torch_bench import TorchBench, need_torch, open_benches
+from gpuledger.training.runtime import need_torch
+from gpuledger.training.torch_bench import TorchBench, open_benches
 from gpuledger.units import Unknown
 
 IDLE = Scenario([Segment(60.0, power_w=76.0, gpu_util_ratio=0.0)])
@@ -72,9 +73,9 @@ def test_no_torch_names_the_next_step(monkeypatch):
     def absent(_name):
         raise ImportError("No module named 'torch'")
 
-    monkeypatch.setattr(torch_bench.importlib, "import_module", absent)
+    monkeypatch.setattr(runtime.importlib, "import_module", absent)
     with pytest.raises(MissingExtra) as caught:
-        need_torch()
+        need_torch("timing")
     assert "pip install torch" in caught.value.hint
 
 

@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from gpuledger.training.job import load_job  # noqa: E402
+from gpuledger.training.tune.duel import finite  # noqa: E402
 from gpuledger.training.tune.machine import TorchMachine  # noqa: E402
-from gpuledger.training.tune.parity import finite  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = pytest.mark.torch

@@ -14,12 +14,13 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tuner_grid import combinations, measure
 
 from gpuledger.errors import InputError
 from gpuledger.training.tune.choices import Means, load_plan
-from gpuledger.training.tune.grid import combinations, measure
-from gpuledger.training.tune.ladder import Ladder, TrialFailed
+from gpuledger.training.tune.ladder import Ladder
 from gpuledger.training.tune.settings import Settings
+from gpuledger.training.tune.trials import TrialFailed
 from gpuledger.units import GIB, Unknown
 
 PLAN = load_plan()

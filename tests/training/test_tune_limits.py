@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
+from tuner_grid import combinations, measure
 
 from gpuledger.errors import InputError
 from gpuledger.training.tune.choices import Means, load_plan
-from gpuledger.training.tune.grid import combinations, measure
-from gpuledger.training.tune.ladder import Ladder, TrialFailed
+from gpuledger.training.tune.duel import LEAST_PAIRS, PAIRS
+from gpuledger.training.tune.ladder import Ladder
 from gpuledger.training.tune.settings import Settings
-from gpuledger.training.tune.total import LEAST_PAIRS, PAIRS
+from gpuledger.training.tune.trials import TrialFailed
 from gpuledger.units import Unknown
 
 PLAN = load_plan().only(["precision", "loader", "batch", "fused"])
@@ -94,7 +95,7 @@ def test_a_comparison_the_budget_ends_is_no_gain_and_says_so():
     machine = Slow(stalls_s=4.0)
     # After the start (6 s) there is time for an opening and three pairs as they were; now each takes five times that.
     found = Ladder(machine, PLAN, machine.clock, 40).climb(START)
-    cut = [s for s in found.steps if "the budget ended before it was plain" in s.why]
+    cut = [s for s in found.steps if "the budget ended before it was clear" in s.why]
     assert len(cut) == 1
     assert cut[0].outcome == "no gain"
     assert cut[0].gain.pairs < PLAN.looks[0]
@@ -124,7 +125,7 @@ def test_an_end_that_breaks_off_keeps_the_pairs_it_had():
     found = Ladder(machine, PLAN, machine.clock).climb(START)
     assert found.winner == whole.winner
     assert found.total.pairs == PAIRS[0] - 2
-    assert "start against winner broke off: the loader broke" in found.notes
+    assert "start against winner ended early: the loader broke" in found.notes
     assert not machine.open_now
 
 

@@ -8,15 +8,15 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loops import why_not
 
 from gpuledger.errors import FactError, InputError, MissingExtra, UnknownName
 from gpuledger.training.job import TrainingJob, load_job
 from gpuledger.training.tune.choices import Means, candidates, load_plan
-from gpuledger.training.tune.encode import figures
-from gpuledger.training.tune.feed import EndlessBatches
 from gpuledger.training.tune.settings import Settings, in_words
-from gpuledger.training.tune.statement import Climb, Reading, Step, payback, usd
-from gpuledger.training.tune.tuner import state
+from gpuledger.training.tune.torch_trial import EndlessBatches
+from gpuledger.training.tune.trials import Climb, Reading, Step
+from gpuledger.training.tune.tuner import figures, payback, state, usd
 from gpuledger.units import Unknown
 
 
@@ -86,8 +86,8 @@ def test_a_choice_names_what_it_lacks():
     ("old", "new", "said"),
     [
         ('precision = "bf16"', 'precison = "bf16"', "sets precison"),
-        ("looks = [3, 5, 8]", "looks = [1, 5]", "no numbers of pairs"),
-        ("looks = [3, 5, 8]", "looks = [5, 3]", "no numbers of pairs"),
+        ("looks = [3, 5, 8]", "looks = [1, 5]", "not numbers of pairs"),
+        ("looks = [3, 5, 8]", "looks = [5, 3]", "not numbers of pairs"),
         ("parts = [", "choices = []\nother = [", "unknown field"),
         ("p = 0.05", 'p = "low"', "Expected `float`"),
     ],
@@ -183,6 +183,6 @@ def test_a_share_above_all_is_refused_on_every_rung():
     for rung in told["ladder"]:
         assert rung["mfu_pct"] == pytest.approx(50)
         assert rung["mfu_in_use_pct"] is None
-    assert "% of the dense fp32 peak" in told["not_known"]["mfu_in_use_pct"]
+    assert "% of the dense fp32 peak" in why_not(told, "ladder[].mfu_in_use_pct")
     assert told["side_by_side"]["start_mfu_pct"] == pytest.approx(50)
     assert told["side_by_side"]["winner_mfu_pct"] is None, "150 % cannot be"

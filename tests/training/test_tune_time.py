@@ -15,10 +15,10 @@ import msgspec
 import pytest
 
 from gpuledger.training.tune.choices import Means, load_plan
+from gpuledger.training.tune.duel import LEAST_PAIRS, PAIRS
 from gpuledger.training.tune.ladder import Ladder
 from gpuledger.training.tune.settings import Settings
-from gpuledger.training.tune.total import LEAST_PAIRS, PAIRS
-from gpuledger.training.tune.trial import BATCHES_PER_WORKER, LONGEST_WINDOWS
+from gpuledger.training.tune.torch_trial import BATCHES_PER_WORKER, LONGEST_WINDOWS
 from gpuledger.units import Unknown
 
 AXES = ("precision", "loader", "batch", "logging", "compile", "fused")

@@ -15,18 +15,17 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*fork.*:Dep
 
 sys.path.insert(0, str(Path(__file__).parent))
 import tiny_jobs  # noqa: E402
+from loops import why_not  # noqa: E402
 
 from gpuledger.cli.app import run  # noqa: E402
 from gpuledger.errors import InputError  # noqa: E402
 from gpuledger.training.tune.choices import load_plan  # noqa: E402
-from gpuledger.training.tune.encode import figures  # noqa: E402
-from gpuledger.training.tune.feed import mover  # noqa: E402
-from gpuledger.training.tune.ladder import TrialFailed  # noqa: E402
+from gpuledger.training.tune.duel import compare_curves  # noqa: E402
 from gpuledger.training.tune.machine import TorchMachine  # noqa: E402
-from gpuledger.training.tune.parity import compare  # noqa: E402
 from gpuledger.training.tune.settings import Settings  # noqa: E402
-from gpuledger.training.tune.snippet import write  # noqa: E402
-from gpuledger.training.tune.tuner import tune  # noqa: E402
+from gpuledger.training.tune.torch_trial import mover  # noqa: E402
+from gpuledger.training.tune.trials import TrialFailed  # noqa: E402
+from gpuledger.training.tune.tuner import figures, tune  # noqa: E402
 from gpuledger.units import Unknown  # noqa: E402
 
 
@@ -53,7 +52,7 @@ def curve(settings, job=tiny_jobs.line, updates=5):
 def test_the_loss_does_not_depend_on_the_batch_of_a_pass(batch):
     """The same samples in the same order, the same number between optimizer steps: accumulation keeps the training."""
     start = tiny_jobs.SETTINGS
-    assert compare(curve(start), curve(start.having({"batch": batch})), 1e-5).kept
+    assert compare_curves(curve(start), curve(start.having({"batch": batch})), 1e-5).kept
 
 
 def test_the_loss_does_not_depend_on_who_loads():
@@ -64,11 +63,11 @@ def test_the_loss_does_not_depend_on_who_loads():
 
 def test_bf16_strays_a_little_and_another_seed_a_lot():
     start = tiny_jobs.SETTINGS
-    stray = compare(curve(start), curve(start.having({"precision": "bf16"})), 0.02)
+    stray = compare_curves(curve(start), curve(start.having({"precision": "bf16"})), 0.02)
     assert stray.kept
     assert 0 < stray.deviation_ratio < 0.02
     other = curve(start, tiny_jobs.make("other", seed=1))
-    assert not compare(curve(start), other, 0.02).kept
+    assert not compare_curves(curve(start), other, 0.02).kept
 
 
 def test_switches_of_torch_are_put_back():
@@ -80,7 +79,7 @@ def test_switches_of_torch_are_put_back():
 
 def test_fp16_with_a_scaler_trains_too():
     start = tiny_jobs.SETTINGS
-    assert compare(curve(start), curve(start.having({"precision": "fp16"})), 0.05).kept
+    assert compare_curves(curve(start), curve(start.having({"precision": "fp16"})), 0.05).kept
 
 
 def test_flop_are_counted():
@@ -121,7 +120,7 @@ def test_figures_say_what_is_not_known_on_a_cpu():
     found = figures(tune(tiny_jobs.line, QUICK.only(["batch"]), device="cpu"))
     assert json.loads(json.dumps(found)) == found
     assert found["ladder"][0]["mfu_pct"] is None
-    assert "'CPU' is not in the catalog" in found["not_known"]["mfu_pct"]
+    assert "'CPU' is not in the catalog" in why_not(found, "ladder[].mfu_pct")
     assert found["denominator"].startswith("not known")
     assert found["effective_batch"] == 32
     assert found["tuning_s"] > 0
@@ -152,7 +151,7 @@ def test_more_passes_than_needed_are_found_out():
 def test_the_snippet_runs_and_trains_as_the_trial_did(settings):
     job = tiny_jobs.convolutions
     done = tune(job, msgspec.structs.replace(QUICK, axes=()), device="cpu")
-    text = write(msgspec_replace(done, settings))
+    text = msgspec_replace(done, settings).snippet()
     if settings.precision == "fp16":
         text = text.replace('GradScaler("cuda")', 'GradScaler("cpu")')
     names: dict[str, object] = {}
@@ -188,7 +187,7 @@ def test_batches_of_any_make_reach_the_device():
     """What the tuner can move, the code it writes can move too."""
     done = tune(tiny_jobs.convolutions, msgspec.structs.replace(QUICK, axes=()), device="cpu")
     names: dict[str, object] = {}
-    exec(compile(write(done), "snippet.py", "exec"), names)
+    exec(compile(done.snippet(), "snippet.py", "exec"), names)
     settings = Settings()
     for move in (mover(torch, "meta", settings), lambda value: names["to_device"](value, "meta")):
         x, own = torch.ones(2, 3), Own()
@@ -209,7 +208,7 @@ def msgspec_replace(done, winner):
 
 def ordered(settings):
     """The batches of a trial, in its order."""
-    from gpuledger.training.tune.feed import open_loader
+    from gpuledger.training.tune.torch_trial import open_loader
 
     return open_loader(torch, tiny_jobs.Points(), settings.having({"workers": 0}), 0, 0, None)
 
@@ -227,7 +226,7 @@ def test_the_command_prints_the_ladder_and_writes_the_settings(tmp_path, capsys)
     assert "MICRO_BATCH" in out.read_text()
     assert run([*shared, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["usd_per_h"] == "3.50"
+    assert told["usd_per_h"] == "3.5"
     assert float(told["tuning_usd"]) == pytest.approx(3.5 * told["tuning_s"] / 3600, rel=1e-3)
 
 
@@ -235,7 +234,7 @@ def test_an_unknown_price_is_said_for_a_cpu(capsys):
     assert run(["train", "tune", f"{TINY}:line", "--only", "fused", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["tuning_usd"] is None
-    assert "no price" in told["not_known"]["tuning_usd"]
+    assert "no price" in why_not(told, "tuning_usd")
     assert told["gained"] is False
 
 

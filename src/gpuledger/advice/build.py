@@ -33,6 +33,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.behavior import NOT_KNOWN
 from gpuledger.physics.calibration import Calibration
+from gpuledger.settings import changed
 from gpuledger.units import Unknown
 
 
@@ -77,11 +78,11 @@ def audit_statement(
     per_kwh = None if usd_per_kwh is None else Decimal(str(usd_per_kwh))
     made = make_cases(stretches, bill, stock, limits, per_kwh)
     cases = with_measured(_with_hours(books, wanted, made, limits), read_counted(books), wanted)
-    return _advised(cost, cases, limits, roi_priced(stretches, cost, rules.targets))
+    return _advised(cost, cases, limits, roi_priced(stretches, cost, rules.targets), rules.origin)
 
 
 def _advised(
-    cost: CostStatement, cases: tuple[Case, ...], limits: Limits, roi: tuple[RoiPriced, ...]
+    cost: CostStatement, cases: tuple[Case, ...], limits: Limits, roi: tuple[RoiPriced, ...], origin: str
 ) -> AuditStatement:
     """The cases with what to change about them, and what that saves."""
     findings = find_all(cases, limits)
@@ -102,7 +103,7 @@ def _advised(
         headline=headline(cost, savings, recommendations, limits.unrated.sizable_from_ratio),
         unrated_note=unrated_note(cost, recommendations, limits.unrated.sizable_from_ratio),
         not_known=tuple(_not_known(cost, cases)),
-        assumptions=tuple(_assumptions(cost, limits)),
+        assumptions=(*_assumptions(cost, limits), *changed(efficiency_classes=origin, advice=limits.origin)),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from gpuledger.advice.statement import AuditSavings, AuditStatement, GroupBehaviour, Recommendation, RoiPriced, Target
 from gpuledger.cost.encode import plain
 from gpuledger.cost.encode import to_json as cost_json
+from gpuledger.encode import plain as plain_json
 from gpuledger.units import Unknown
 
 Json = dict[str, Any]
@@ -28,6 +29,7 @@ def to_json(audit: AuditStatement) -> Json:
     out["savings"] = None if isinstance(audit.savings, Unknown) else _savings(audit.savings)
     out["behaviours"] = [_behaviour(b) for b in audit.behaviours]
     out["roi_priced"] = [_roi(r) for r in audit.roi_priced]
+    out["budgets"] = plain_json(audit.budgets)
     out["assumptions"] = list(audit.assumptions)
     found = [{"figure": n.figure, "why": n.why} for n in audit.not_known]
     out["not_known"] = list({(n["figure"], n["why"]): n for n in (*named, *found)}.values())

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
-from gpuledger.catalog.files import convert, data_dir, load_toml
 from gpuledger.errors import FactError
+from gpuledger.settings import Layer
 
-VERSION = 1
 Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Above = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -115,7 +113,7 @@ class Names(_Section, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All limits of the rules."""
+    """All limits of the rules. `origin`: the file of the user's own, if any."""
 
     version: int
     idle: Idle
@@ -130,34 +128,20 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     power: Power
     unrated: Unrated
     names: Names
+    origin: str = ""
 
 
-@cache
-def _shipped() -> dict[str, Any]:
-    return load_toml(data_dir("gpuledger.advice", "data", "limits.toml"), dict[str, Any])
+LAYER = Layer("advice", Limits, "gpuledger.advice", "limits.toml")
 
 
 def load_limits(path: Path | None = None) -> Limits:
-    """The shipped limits, with those of the user's file in place of them where it gives any."""
-    sections = {name: dict(part) if isinstance(part, dict) else part for name, part in _shipped().items()}
-    if path:
-        for name, own in load_toml(path, dict[str, Any]).items():
-            shipped = sections.get(name, {})
-            if isinstance(own, dict) and isinstance(shipped, dict):
-                # A changed limit is no longer the published one, so the file itself is the source.
-                sections[name] = shipped | {"source": path.name} | own
-            else:
-                sections[name] = own
-    where = str(path or "limits.toml")
-    limits = convert(sections, Limits, where)
-    _check(limits, where)
+    """The limits in force: the shipped ones with the user's own where there are any, of `path` where it is given."""
+    limits = LAYER.load(path)
+    _check(limits, limits.origin or LAYER.file)
     return limits
 
 
 def _check(limits: Limits, path: str) -> None:
-    if limits.version > VERSION:
-        problem = f"{limits.version} is newer than this gpuledger reads"
-        raise FactError(path, "version", problem, hint="upgrade gpuledger")
     pipes, fill, hours = limits.pipes, limits.fill, limits.schedule
     rising: dict[str, tuple[float, ...]] = {
         "pipes.tensor_used_from_ratio": (

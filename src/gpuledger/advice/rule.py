@@ -87,7 +87,7 @@ class Rule:
     exclusive: str = ""
 
 
-RULES: Registry[Rule] = Registry("advice rule", "gpuledger.advice.rules")
+RULES: Registry[Rule] = Registry("advice rule", "gpuledger.advice.rules", group="gpuledger.rules")
 
 
 def advise(

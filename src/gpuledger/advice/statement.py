@@ -13,6 +13,7 @@ from gpuledger.advice.case import Case
 from gpuledger.advice.rule import Effort, Snippet
 from gpuledger.cost.savings import Kind, Spread
 from gpuledger.cost.statement import CostStatement
+from gpuledger.cost.user_settings import Budget
 from gpuledger.efficiency.statement import NotKnown, RoiRow
 from gpuledger.units import Unknown
 
@@ -154,3 +155,4 @@ class AuditStatement:
     not_known: tuple[NotKnown, ...]
     assumptions: tuple[str, ...]
     unrated_note: str = ""
+    budgets: tuple[Budget, ...] = ()

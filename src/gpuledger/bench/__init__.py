@@ -1,8 +1,8 @@
 """How is a service put under load?
 
-plan        what is asked, how often, by how many; load: the shape of requests
-runner      workers that start together, on one host (crew) or through Ray (ray_crew); worker, messages: their side
-targets     what is asked: an endpoint, a function, a local model
-records     what a request leaves; results, writing: the file of them; loadgen: that of another tool
-summary     the first figures of a run; telemetry, machine: what ran it
+plan        what is sent, how often, by how many nodes; load: the shape of requests
+runner      workers that start together; crew: on one host, ray_crew: on a cluster; worker, client: their side
+targets/    what is benchmarked: an endpoint, a function, a local model; http_stream: the connection
+records     what a request leaves; record_fields, results: the file of them; loadgen: logs of MLPerf LoadGen
+summary     the main figures of a run; telemetry: a recording of its GPUs
 """

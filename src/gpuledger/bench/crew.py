@@ -1,4 +1,4 @@
-"""How are workers started, let go together, and watched: as processes of this machine?"""
+"""What do the runner and its workers say to each other, and how are workers of this machine started and watched?"""
 
 from __future__ import annotations
 
@@ -12,24 +12,114 @@ import time
 from collections.abc import Sequence
 from queue import SimpleQueue
 from threading import Thread
-from typing import Protocol
+from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
-from gpuledger.bench.messages import Gone, Message, Task, read_message
+from gpuledger.bench.load import Phase
 
+_LENGTH = struct.Struct(">I")
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What one worker does: what it asks, of which target, and how long an answer may take.
+
+    `device`: the telemetry source on a worker's own machine; empty: none. `run` is the same for all workers of a run
+    and a secret of theirs.
+    """
+
+    node: str
+    target: str
+    settings: dict[str, Any]
+    phases: tuple[Phase, ...]
+    timeout_s: float
+    seed: str
+    run: str = ""
+    device: str = ""
+    hz: float = 10.0
+
+
+class Ready(msgspec.Struct, tag=True):
+    """The worker waits at the barrier."""
+
+    node: str
+    facts: dict[str, Any]
+    machine: dict[str, Any]
+    problem: str = ""
+    unreachable: str = ""
+
+
+class Records(msgspec.Struct, tag=True):
+    """Requests that ended: their names, and their lines for the file."""
+
+    node: str
+    requests: tuple[int | str, ...]
+    lines: bytes
+    last_end_s: float
+
+
+class Beat(msgspec.Struct, tag=True):
+    """The worker is alive."""
+
+    node: str
+
+
+class Done(msgspec.Struct, tag=True):
+    """All orders were carried out."""
+
+    node: str
+    client: dict[str, Any]
+    facts: dict[str, Any] = {}
+    telemetry: tuple[tuple[str, bytes], ...] = ()
+
+
+class Failed(msgspec.Struct, tag=True):
+    """The worker cannot go on."""
+
+    node: str
+    why: str
+
+
+class Gone(msgspec.Struct, tag=True):
+    """Nothing more will come from this worker; sent by its crew. `why`: how it ended."""
+
+    node: str
+    why: str
+
+
+Message = Ready | Records | Beat | Done | Failed | Gone
 Inbox = SimpleQueue[Message]
+pack = msgspec.msgpack.Encoder().encode
+unpack_message = msgspec.msgpack.Decoder(Message).decode
+unpack_task = msgspec.msgpack.Decoder(Task).decode
+
+
+def write_frame(out: BinaryIO, what: Message | Task) -> None:
+    """One message or task, whole."""
+    raw = pack(what)
+    out.write(_LENGTH.pack(len(raw)) + raw)
+    out.flush()
+
+
+def read_frame(source: BinaryIO) -> bytes | None:
+    """The next message or task, or None where the other side is gone."""
+    head = source.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    size = _LENGTH.unpack(head)[0]
+    raw = source.read(size)
+    return raw if len(raw) == size else None
 
 
 class Crew(Protocol):
-    """Workers, one for each task. What they say is put into the inbox; after the last word of each comes a Gone."""
+    """Workers, one per task. Their messages are put into the inbox; the last of each is a Gone."""
 
     def start(self, tasks: Sequence[Task], inbox: Inbox) -> None:
-        """Begin; the workers open their targets and come to the barrier."""
+        """Start; the workers open their targets and come to the barrier."""
         ...
 
     def go(self, nodes: Sequence[str]) -> float:
-        """Let these start at once; the seconds between the first and the last being told."""
+        """Let these start at once; the seconds between the first and the last signal."""
         ...
 
     def kill(self, node: str) -> None:
@@ -42,10 +132,9 @@ class Crew(Protocol):
 
 
 class LocalCrew:
-    """One process a worker, plain pipes in between."""
+    """One process per worker, connected by pipes."""
 
-    def __init__(self, environ: dict[str, str] | None = None) -> None:
-        self._environ = environ
+    def __init__(self) -> None:
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
         self._threads: list[Thread] = []
 
@@ -55,25 +144,22 @@ class LocalCrew:
             # Not in our group: Ctrl-C reaches us alone, and we end them once their answers are safe.
             worker = subprocess.Popen(
                 [sys.executable, "-m", "gpuledger.bench.worker"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environ, start_new_session=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
             self._workers[task.node] = worker
-            raw = msgspec.msgpack.encode(task)
-            thread = Thread(target=self._listen, args=(task.node, worker, raw, inbox), daemon=True)
+            thread = Thread(target=self._listen, args=(task, worker, inbox), daemon=True)
             self._threads.append(thread)
             thread.start()
 
     @staticmethod
-    def _listen(node: str, worker: subprocess.Popen[bytes], task: bytes, inbox: Inbox) -> None:
+    def _listen(task: Task, worker: subprocess.Popen[bytes], inbox: Inbox) -> None:
         assert worker.stdin is not None
         assert worker.stdout is not None
         with contextlib.suppress(OSError):
-            worker.stdin.write(struct.pack(">I", len(task)) + task)
-            worker.stdin.flush()
-        while (message := read_message(worker.stdout)) is not None:  # type: ignore[arg-type]
-            inbox.put(message)
-        code = worker.wait()
-        inbox.put(Gone(node, how_it_ended(code)))
+            write_frame(worker.stdin, task)  # type: ignore[arg-type]
+        while (raw := read_frame(worker.stdout)) is not None:  # type: ignore[arg-type]
+            inbox.put(unpack_message(raw))
+        inbox.put(Gone(task.node, how_it_ended(worker.wait())))
 
     @property
     def pids(self) -> dict[str, int]:
@@ -86,7 +172,7 @@ class LocalCrew:
         for node in nodes:
             pipe = self._workers[node].stdin
             assert pipe is not None
-            with contextlib.suppress(OSError):  # it died at the barrier: its reader will say so
+            with contextlib.suppress(OSError):  # it died at the barrier: its reader will report it
                 pipe.write(b"g")
                 pipe.flush()
         return time.monotonic() - begun
@@ -103,7 +189,7 @@ class LocalCrew:
             worker.wait()
         for worker, thread in zip(self._workers.values(), self._threads, strict=True):
             thread.join(5)
-            # A pipe that somebody still reads cannot be closed: that would wait for the reader.
+            # Closing a pipe that is still being read would wait for the reader.
             for pipe in (worker.stdin, worker.stdout) if not thread.is_alive() else (worker.stdin,):
                 if pipe is not None:
                     with contextlib.suppress(OSError):

@@ -1,13 +1,12 @@
-"""How is one HTTP/1.1 answer read as it comes, at the least cost a piece?
+"""How is one HTTP/1.1 answer read as it comes, at the least cost per piece?
 
 A protocol, not streams: each piece of an answer is handled in the call that received it, with no task to wake and no
-copy into a reader's buffer. That is what lets one core follow tens of thousands of tokens a second.
+copy into a reader's buffer. That is what lets one core follow tens of thousands of tokens per second.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
 
 HEAD_LIMIT = 1 << 16
 END = b"\r\n"
@@ -16,24 +15,37 @@ LARGE = 4096
 SHORT = 4
 
 
-class Exchange(Protocol):
-    """One request and its answer. Exactly one of `finished` and `broken` is called, last."""
+class Body:
+    """One answer, kept as it is. `why`: what went wrong, empty where nothing did.
+
+    Exactly one of `finished` and `broken` is called, last.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.done: asyncio.Future[None] = loop.create_future()
+        self.code, self.raw, self.why = 0, b"", ""
 
     def status(self, code: int) -> None:
         """The first line came."""
-        ...
+        self.code = code
 
     def piece(self, data: bytes) -> None:
         """More of the body."""
-        ...
+        self.raw += data
+
+    def fail(self, why: str) -> None:
+        """Keep the first thing that went wrong."""
+        self.why = self.why or why
 
     def finished(self) -> None:
         """The whole answer came."""
-        ...
+        if not self.done.done():
+            self.done.set_result(None)
 
     def broken(self, why: str) -> None:
         """The answer will not come, or not to its end."""
-        ...
+        self.fail(why)
+        Body.finished(self)
 
 
 class Connection(asyncio.Protocol):
@@ -41,7 +53,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
-        self._exchange: Exchange | None = None
+        self._exchange: Body | None = None
         self._reset()
         self.usable = False
         self.silent = True  # nothing of the current answer came yet
@@ -54,16 +66,16 @@ class Connection(asyncio.Protocol):
         self._chunked = self._stays = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ready to ask."""
+        """The connection is ready."""
         assert isinstance(transport, asyncio.Transport)
         self._transport, self.usable = transport, True
 
     @property
     def free(self) -> bool:
-        """Whether no answer is under way."""
+        """Whether no answer is pending."""
         return self._exchange is None
 
-    def ask(self, raw: bytes, exchange: Exchange) -> None:
+    def ask(self, raw: bytes, exchange: Body) -> None:
         """Send a whole request; its answer goes to `exchange`."""
         assert self._transport is not None
         self._reset()
@@ -72,7 +84,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(raw)
 
     def close(self) -> None:
-        """Break off, whatever is under way."""
+        """Break off, whatever is pending."""
         self.usable = False
         self._exchange = None
         if self._transport is not None:
@@ -93,7 +105,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """More bytes."""
         if self._exchange is None:
-            self.close()  # nobody asked: the server is out of step
+            self.close()  # bytes without a request: the server is out of step
             return
         self.silent = False
         if self._buffer:
@@ -140,7 +152,7 @@ class Connection(asyncio.Protocol):
                 self._finish()
 
     def _chunks(self, data: bytes) -> None:
-        """The chunks that are there whole go on as one piece: what arrived together has one instant."""
+        """Pass on all complete chunks as one piece: what arrived together has one instant."""
         if self._alone(data):
             return
         at, left, size, found, last = 0, self._left, len(data), [], False
@@ -153,7 +165,7 @@ class Connection(asyncio.Protocol):
                 left = _length(head if b";" not in head else head.partition(b";")[0])
                 at = end + 2
             if size - at < left + 2:
-                # What is there of a large chunk is not held back; its end must come whole.
+                # The part of a large chunk is not held back; its end must come whole.
                 if LARGE < size - at <= left:
                     found.append(data[at:])
                     left -= size - at
@@ -171,7 +183,7 @@ class Connection(asyncio.Protocol):
             self._finish()
 
     def _alone(self, data: bytes) -> bool:
-        """The usual case, a token by itself: one whole chunk, nothing before or behind it."""
+        """The usual case, one token: a single whole chunk with nothing before or after it."""
         if self._left is not None or self._exchange is None:
             return False
         end = data.find(END)
@@ -199,7 +211,7 @@ class Connection(asyncio.Protocol):
 
 
 def _length(digits: bytes) -> int:
-    """Of a chunk; one below zero would have the same bytes read again for ever."""
+    """The length of a chunk; a negative one would have the same bytes read again forever."""
     if (found := int(digits, 16)) < 0:
         raise ValueError(digits)
     return found

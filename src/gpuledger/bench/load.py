@@ -1,4 +1,4 @@
-"""When is which request sent: as fast as answers come, at random instants, as a trace says, or in growing batches?"""
+"""When is each request sent: as fast as answers come, at random times, as in a trace, or in growing batches?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpuledger.errors import FileFault, InputError, map_os_error
 
 
 class Order(msgspec.Struct, frozen=True):
-    """One request to send. `due_s`: so long after the common start; without it as soon as there is room."""
+    """One request to send. `due_s`: seconds after the common start; None: as soon as there is room."""
 
     request: int | str
     input_tokens: int
@@ -30,7 +30,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Phase(msgspec.Struct, frozen=True):
-    """Orders sent one way. `concurrency` None: each when it is due, however many are under way."""
+    """Orders sent one way. `concurrency` None: each when it is due, however many are in flight."""
 
     concurrency: int | None
     orders: tuple[Order, ...]
@@ -39,10 +39,10 @@ class Phase(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Load:
-    """What each node is asked for. A rate or a trace makes an open loop, batches a sweep, else it is a closed loop.
+    """What each node is asked for. A rate or a trace makes an open loop, batches a sweep; otherwise a closed loop.
 
-    `requests`, `concurrency`, `rate_per_s` and `warmup` are of each node; the requests of a trace are dealt out in
-    turn. A sweep sends `rounds` times each batch.
+    `requests`, `concurrency`, `rate_per_s` and `warmup` are per node; the requests of a trace are dealt out to the
+    nodes one by one. A sweep sends each batch `rounds` times.
     """
 
     requests: int = 100
@@ -79,19 +79,19 @@ class _Layouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_load(load: Load) -> None:
-    """Refuse figures no load can have, by name."""
+    """Refuse impossible figures, by name."""
     least = {"requests": 1, "concurrency": 1, "rounds": 1, "input_tokens": 1, "output_tokens": 1, "warmup": 0}
     for name, low in least.items():
         if (value := getattr(load, name)) < low:
-            raise InputError(f"--{name.replace('_', '-')} is {value}", hint=f"give a whole number from {low} up")
+            raise InputError(f"{name} is {value}", hint=f"give a whole number from {low} up")
     if load.rate_per_s is not None and not 0 < load.rate_per_s < math.inf:
-        raise InputError(f"--rate is {load.rate_per_s:g}", hint="give requests a second above 0")
+        raise InputError(f"the rate is {load.rate_per_s:g}", hint="give requests per second above 0")
     if not 0 < load.speed < math.inf:
-        raise InputError(f"--speed is {load.speed:g}", hint="give a factor above 0; 2 plays a trace twice as fast")
+        raise InputError(f"the speed is {load.speed:g}", hint="give a factor above 0; 2 plays a trace twice as fast")
     if any(b < 1 for b in load.batches):
-        raise InputError(f"--batches has {min(load.batches)}", hint="give whole numbers from 1 up: --batches 1,2,4,8")
+        raise InputError(f"a batch of {min(load.batches)} was given", hint="give whole numbers from 1 up: 1,2,4,8")
     if sum((load.rate_per_s is not None, load.trace is not None, bool(load.batches))) > 1:
-        raise InputError("--rate, --trace and --batches are three kinds of load", hint="give one of them")
+        raise InputError("a rate, a trace and batches are three kinds of load", hint="give one of them")
 
 
 def plan(load: Load, nodes: int) -> list[tuple[Phase, ...]]:
@@ -103,18 +103,16 @@ def plan(load: Load, nodes: int) -> list[tuple[Phase, ...]]:
 
 
 def _of_node(load: Load, node: int) -> tuple[Phase, ...]:
-    def orders(count: int, first: int = 0, batch: int | None = None) -> Iterator[Order]:
-        for i in range(first, first + count):
-            yield Order(i, load.input_tokens, load.output_tokens, batch=batch)
+    def orders(names: range, batch: int | None = None) -> tuple[Order, ...]:
+        return tuple(Order(i, load.input_tokens, load.output_tokens, batch=batch) for i in names)
 
     if load.batches:
-        phases, first = [], 0
-        for batch in load.batches:
-            made = tuple(orders(batch * load.rounds, first, batch))
-            first += len(made)
-            phases.append(Phase(batch, made, _warmup(load, load.warmup * batch, batch)))
-        return tuple(phases)
-    made = tuple(orders(load.requests))
+        ends = list(itertools.accumulate((b * load.rounds for b in load.batches), initial=0))
+        return tuple(
+            Phase(batch, orders(range(first, end), batch), _warmup(load, load.warmup * batch, batch))
+            for batch, (first, end) in zip(load.batches, itertools.pairwise(ends), strict=True)
+        )
+    made = orders(range(load.requests))
     if load.rate_per_s is None:
         return (Phase(load.concurrency, made, _warmup(load, load.warmup)),)
     dice = random.Random(f"{load.seed}/{node}")  # noqa: S311 - arrivals, not secrets
@@ -131,7 +129,7 @@ def _warmup(load: Load, count: int, batch: int | None = None) -> tuple[Order, ..
 
 
 def _from_trace(load: Load, nodes: int) -> list[tuple[Phase, ...]]:
-    """The first requests of the trace, dealt out in turn, at the instants the trace has."""
+    """The first requests of the trace, dealt out to the nodes, at the instants of the trace."""
     dealt: list[list[Order]] = [[] for _ in range(nodes)]
     begun: float | None = None
     for i, (at_s, tokens_in, tokens_out) in enumerate(itertools.islice(read_trace(load.trace), load.requests * nodes)):
@@ -142,7 +140,7 @@ def _from_trace(load: Load, nodes: int) -> list[tuple[Phase, ...]]:
 
 
 def read_trace(path: str | Path | None) -> Iterator[tuple[float, int, int]]:
-    """Arrival in seconds, tokens in and tokens out of each request of a trace, in order of the file."""
+    """Arrival in seconds, tokens in and tokens out of each request of a trace, in file order."""
     assert path is not None
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
@@ -162,12 +160,12 @@ def read_trace(path: str | Path | None) -> Iterator[tuple[float, int, int]]:
 
 
 def _layout(path: str | Path, columns: Sequence[str]) -> _Layout:
-    known = load_toml(data_dir("gpuledger.scaling", "data", "traces.toml"), _Layouts).layouts
+    known = load_toml(data_dir("gpuledger.bench", "data", "traces.toml"), _Layouts).layouts
     for layout in known:
         if {layout.at, layout.input_tokens, layout.output_tokens} <= set(columns):
             return layout
     wanted = " or ".join(f"{k.at}, {k.input_tokens}, {k.output_tokens}" for k in known)
-    raise FileFault(path, f"no trace: it has the columns {', '.join(columns) or 'none'}", hint=f"name them {wanted}")
+    raise FileFault(path, f"not a trace: it has the columns {', '.join(columns) or 'none'}", hint=f"name them {wanted}")
 
 
 def _seconds(text: str) -> float:

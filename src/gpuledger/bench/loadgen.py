@@ -1,4 +1,4 @@
-"""What does an MLPerf LoadGen log say, as results of ours?
+"""How do the logs of an MLPerf LoadGen run become results?
 
     mlperf_log_detail.txt    lines ":::MLLOG {json}": scenario, mode, sample counts, validity, errors
     mlperf_log_trace.json    one event "Sample" (ph b, then e) for each sample, in microseconds, with tracing on;
@@ -7,8 +7,8 @@
                              kept; the last two where tokens are counted (LogAccuracy in LoadGen's logging.cc)
     mlperf_log_summary.txt   figures in words; read where the detail is missing
 
-Only the trace says how long each sample took: without it there is nothing to analyze, and quantiles printed by LoadGen
-are kept in the header as reported, not as samples. The trace is not always valid JSON, so it is read line by line.
+Only the trace has the time of each sample: without it there is nothing to analyze, and quantiles printed by LoadGen are
+kept in the header as reported, not as samples. The trace is not always valid JSON, so it is read line by line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.bench.records import Request
-from gpuledger.bench.writing import ResultWriter
+from gpuledger.bench.results import ResultWriter
 from gpuledger.errors import FileFault, InputError, map_os_error
 from gpuledger.units import Unknown
 
@@ -38,7 +38,7 @@ _PAIR = re.compile(r"^\s*([A-Za-z0-9 /.()%_]+?)\s*:\s*(.+?)\s*$")
 KEPT = ("loadgen_version", "test_datetime", "sut_name", "qsl_name", "effective_scenario", "effective_test_mode")
 OPEN = {"Server": "poisson"}
 NO_TTFT = Unknown("the trace has no event of the first token")
-NO_TOKENS = Unknown("the accuracy log has no token count of it")
+NO_TOKENS = Unknown("the accuracy log has no token count for it")
 HINT = "set log_settings.enable_trace = True in the run's settings and run LoadGen again"
 
 
@@ -53,10 +53,10 @@ class LoadgenLog:
 
 
 def read_loadgen(folder: Path | str, *, node: str = "", gpu: str | None = None, gpus: int | None = None) -> LoadgenLog:
-    """The logs of one run, from their folder. `node`, `gpu`, `gpus`: what LoadGen does not know of the machine."""
+    """The logs of one run, from their folder. `node`, `gpu`, `gpus`: what LoadGen does not know about the machine."""
     where = Path(folder)
     if not where.is_dir():
-        raise FileFault(where, "is no folder", hint=f"name the folder that holds {DETAIL} and {TRACE}")
+        raise FileFault(where, "is not a folder", hint=f"name the folder that holds {DETAIL} and {TRACE}")
     detail, errors = _detail(where / DETAIL)
     summary = _summary(where / SUMMARY)
     if not detail and not summary:
@@ -65,7 +65,7 @@ def read_loadgen(folder: Path | str, *, node: str = "", gpu: str | None = None, 
         )
     spans, firsts, open_samples = _spans(where / TRACE)
     if not spans:
-        raise InputError(f"{where / TRACE}: no sample has its time in it: only the trace has that", hint=HINT)
+        raise InputError(f"{where / TRACE}: no sample has its time, which only the trace can give", hint=HINT)
     name = node or str(detail.get("sut_name") or summary.get("SUT name") or "sut")
     first = min(start for start, _ in spans.values())
     tokens = _tokens(where / ACCURACY)
@@ -112,7 +112,7 @@ def _text(path: Path) -> str:
 
 
 def _detail(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """Keys and values of the detail log, and what it calls errors."""
+    """Keys and values of the detail log, and its errors."""
     found: dict[str, Any] = {}
     errors = []
     for line in _text(path).splitlines():
@@ -155,7 +155,7 @@ def _spans(path: Path) -> tuple[dict[int, tuple[float, float]], dict[int, float]
 
 
 def _tokens(path: Path) -> dict[int, int]:
-    """How many tokens each kept answer has; answers may hold megabytes, so only their numbers are read."""
+    """How many tokens each kept answer has; answers may hold megabytes, so only the counts are read."""
     found = (_KEPT_ANSWER.search(line) for line in _text(path).splitlines())
     return {int(m[1]): int(m[2]) for m in found if m}
 
@@ -180,7 +180,7 @@ def _header(
     reported = {k: v for k, v in detail.items() if k.startswith("result_")} or {
         k: v for k, v in summary.items() if "latency" in k or "per second" in k
     }
-    unknown = "LoadGen does not say; give it with --gpu"
+    unknown = "LoadGen does not record it; name the GPU"
     own: dict[str, Any] = {"gpu": gpu, "gpus": gpus if gpus is not None else (1 if gpu else None)}
     if gpu is None:
         own["unknown"] = {"gpu": unknown, "gpus": unknown}

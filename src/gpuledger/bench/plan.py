@@ -1,4 +1,4 @@
-"""What is to be benchmarked, and what is said of it in the first line of its results?"""
+"""What is to be benchmarked, and what does the first line of its results report?"""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from gpuledger.bench.client import machine_facts
 from gpuledger.bench.load import Load, Phase
-from gpuledger.bench.machine import machine_facts
+from gpuledger.bench.records import LOOPBACK
+from gpuledger.bench.results import EXISTS
+from gpuledger.devices.device import find_driver
 from gpuledger.devices.sampler import check_rates
-from gpuledger.errors import InputError, UnknownName
-from gpuledger.recording.record import DEVICES
+from gpuledger.errors import InputError
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# Settings that a kind of load does not use.
+UNUSED = {"closed": (), "poisson": ("concurrency",), "trace": ("concurrency",), "sweep": ("concurrency", "requests")}
 
 
 @dataclass(frozen=True)
 class Gpus:
-    """Cards of a node, as the user told them."""
+    """The GPUs of a node, as the user gave them."""
 
     gpu: str
     gpus: int
@@ -29,18 +32,18 @@ class Gpus:
 
 @dataclass(frozen=True)
 class Station:
-    """One node or replica: its name, what is asked there, and its cards where the user told them."""
+    """One node or replica: its name, the settings of its target, and its GPUs where the user gave them."""
 
     name: str
     settings: Mapping[str, Any]
-    told: Gpus | None = None
+    gpus: Gpus | None = None
 
 
 @dataclass(frozen=True)
 class Bench:
-    """One benchmark. `device`: whom to ask for telemetry, empty for nobody. `elsewhere`: workers run on a cluster.
+    """One benchmark. `device`: the telemetry source; empty: none. `elsewhere`: workers run on a cluster.
 
-    A worker that is not at the barrier within `open_s`, or says nothing for `silent_s`, is given up.
+    A worker that is not at the barrier within `open_s`, or silent for `silent_s`, is given up.
     """
 
     target: str
@@ -58,7 +61,7 @@ class Bench:
 
     @property
     def lake(self) -> Path:
-        """Where the telemetry of the run rests: beside its results."""
+        """The lake for the telemetry of the run, next to its results."""
         return self.out.with_name(f"{self.out.name.removesuffix('.jsonl')}.lake")
 
 
@@ -66,31 +69,25 @@ def check_bench(bench: Bench) -> None:
     """Refuse what cannot be run, by name."""
     names = [s.name for s in bench.stations]
     if not names:
-        raise InputError(
-            "nothing to benchmark was named", hint="gpuledger bench http://HOST:PORT, or --callable MOD:FUN"
-        )
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
+        raise InputError("nothing to benchmark was named", hint="name an endpoint (http://HOST:PORT) or a function")
+    if twice := next((n for n in names if names.count(n) > 1), None):
         raise InputError(f"two nodes are called {twice!r}", hint="name them: a=http://HOST:PORT b=http://HOST:PORT")
     if not 0 < bench.timeout_s < math.inf:
-        raise InputError(f"--timeout is {bench.timeout_s:g}", hint="give a number of seconds above 0; 60 is usual")
+        raise InputError(f"the timeout is {bench.timeout_s:g} s", hint="give seconds above 0; 60 is usual")
     if bench.device:
         _check_sampling(bench)
     if bench.out.exists():
-        hint = "name another file with --out, or move this one away: results are never overwritten"
-        raise InputError(f"{bench.out} exists already", hint=hint)
+        raise InputError(f"{bench.out} exists already", hint=EXISTS)
     if bench.baseline and not Path(bench.baseline).is_file():
-        raise InputError(f"--baseline {bench.baseline}: there is no such file", hint="measure it first, with one node")
+        raise InputError(f"baseline {bench.baseline}: no such file", hint="measure it first, with one node")
 
 
 def _check_sampling(bench: Bench) -> None:
-    """Who is to be asked and how often: a machine without a GPU is no reason to stop, a name nobody knows is."""
+    """A machine without a GPU does not stop the run; an unknown telemetry source does."""
     check_rates(bench.hz, 1.0)
-    kind, _, path = bench.device.partition(":")
-    if bench.device not in ("nvml", "amd") and not (kind == "replay" and path):
-        raise UnknownName("device", bench.device, DEVICES)
-    if kind == "replay" and not bench.elsewhere and not Path(path).is_file():
-        raise InputError(f"--device {bench.device}: there is no such file", hint="check the path, or --device none")
+    driver, path = find_driver(bench.device)
+    if driver.takes == "FILE" and not bench.elsewhere and not Path(path).is_file():
+        raise InputError(f"device {bench.device}: no such file", hint="check the path, or record no telemetry (none)")
 
 
 def header(
@@ -101,11 +98,10 @@ def header(
     started: str,
     run: str,
 ) -> dict[str, Any]:
-    """The first line. `ready`: what each node's target and machine said; `here`: driver and cards of this machine."""
-    apart = {"closed": (), "poisson": ("concurrency",), "trace": ("concurrency",), "sweep": ("concurrency", "requests")}
-    silent = {*apart[bench.load.kind], *(() if bench.load.trace else ("speed",))}
-    silent |= set() if bench.load.batches else {"rounds", "batches"}
-    load = {k: v for k, v in dataclasses.asdict(bench.load).items() if k not in silent and v is not None}
+    """The first line. `ready`: facts of each node's target and machine; `here`: driver and GPUs of this machine."""
+    unused = {*UNUSED[bench.load.kind], *(() if bench.load.trace else ("speed",))}
+    unused |= set() if bench.load.batches else {"rounds", "batches"}
+    load = {k: v for k, v in dataclasses.asdict(bench.load).items() if k not in unused and v is not None}
     return {
         "planned": {node: sum(len(p.orders) for p in phases) for node, phases in plans.items()},
         "nodes": {s.name: _node(bench, s, *ready.get(s.name, ({}, {})), here) for s in bench.stations},
@@ -125,28 +121,29 @@ def header(
 def _node(
     bench: Bench, station: Station, facts: Mapping[str, Any], machine: Mapping[str, Any], here: Mapping[str, Any]
 ) -> dict[str, Any]:
-    rest = {k: v for k, v in facts.items() if k not in ("gpu", "gpus")}
-    host = {"machine": dict(machine)} if bench.elsewhere and machine else {}
-    if station.told is not None:
-        return {"gpu": station.told.gpu, "gpus": station.told.gpus, "gpu_from": "told", **rest, **host}
-    if facts.get("gpu"):
-        return {"gpu": facts["gpu"], "gpus": facts.get("gpus", 1), "gpu_from": "torch", **rest, **host}
     cards: list[str] = list((machine if bench.elsewhere else here).get("gpus") or ())
-    why = _why_unknown(bench, station, cards)
-    if why:
-        return {"gpu": None, "gpus": None, "unknown": {"gpu": why, "gpus": why}, **rest, **host}
-    return {"gpu": cards[0], "gpus": len(cards), "gpu_from": "driver", **rest, **host}
+    if station.gpus is not None:
+        found = {"gpu": station.gpus.gpu, "gpus": station.gpus.gpus, "gpu_from": "user"}
+    elif facts.get("gpu"):
+        found = {"gpu": facts["gpu"], "gpus": facts.get("gpus", 1), "gpu_from": "torch"}
+    elif why := _why_unknown(bench, station, cards):
+        found = {"gpu": None, "gpus": None, "unknown": {"gpu": why, "gpus": why}}
+    else:
+        found = {"gpu": cards[0], "gpus": len(cards), "gpu_from": "driver"}
+    rest = {k: v for k, v in facts.items() if k not in ("gpu", "gpus")}
+    return {**found, **rest, **({"machine": dict(machine)} if bench.elsewhere and machine else {})}
 
 
 def _why_unknown(bench: Bench, station: Station, cards: Sequence[str]) -> str:
-    """Why the cards of a node are not simply those of the machine; empty where they are."""
+    """Why the GPUs of a node are not simply those of the machine; empty where they are."""
     url = station.settings.get("url")
     if url and urlsplit(str(url)).hostname not in LOOPBACK:
-        return "the endpoint is on another machine; tell its cards with --gpu"
+        return "the endpoint is on another machine; name its GPUs"
     if not cards:
-        return "no driver told its cards on this machine; tell them with --gpu"
+        return "no driver reported GPUs on this machine; name them"
     if len(set(cards)) > 1:
-        return "the machine has cards of several kinds; tell them with --gpu"
+        return "the machine has GPUs of several kinds; name those of the node"
     if len(bench.stations) > 1 and not bench.elsewhere:
-        return f"{len(bench.stations)} nodes share the {len(cards)} cards of this machine; tell them with --gpu"
+        shared = f"the {len(cards)} GPUs" if len(cards) > 1 else "the 1 GPU"
+        return f"{len(bench.stations)} nodes share {shared} of this machine; name those of each node"
     return ""

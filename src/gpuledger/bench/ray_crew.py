@@ -11,24 +11,19 @@ from collections.abc import Sequence
 from threading import Event, Thread
 from typing import Any
 
-import msgspec
-
-from gpuledger.bench.crew import Inbox
-from gpuledger.bench.messages import Gone, Message, Task
+from gpuledger.bench.crew import Gone, Inbox, Message, Task, pack, unpack_message, unpack_task
 from gpuledger.bench.worker import Worker
 from gpuledger.errors import InputError, MissingExtra
 
 POLL_S = 0.2
-NO_CLUSTER = "give the address of a running cluster (ray status shows it), or --ray local"
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Message).decode
+NO_CLUSTER = "give the address of a running cluster (ray status shows it), or local to start one here"
 
 
 class Outpost:
-    """A worker inside an actor: what it says waits here until it is fetched."""
+    """A worker inside an actor: its messages wait here until they are fetched."""
 
     def __init__(self, task: bytes) -> None:
-        self._task = msgspec.msgpack.decode(task, type=Task)
+        self._task = unpack_task(task)
         self._said: list[bytes] = []
         self._go = asyncio.Event()
         self._news = asyncio.Event()
@@ -36,7 +31,7 @@ class Outpost:
 
     def say(self, message: Message) -> None:
         """Keep it for the next fetch."""
-        self._said.append(_encode(message))
+        self._said.append(pack(message))
         self._news.set()
 
     async def go(self) -> None:
@@ -50,11 +45,11 @@ class Outpost:
         self._news.set()
 
     async def let_go(self) -> None:
-        """The common start."""
+        """Open the barrier."""
         self._go.set()
 
     async def fetch(self) -> tuple[list[bytes], bool]:
-        """What was said since the last time, and whether that was all; waits a little for news."""
+        """The messages since the last fetch, and whether that was all; waits briefly for news."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._news.wait(), POLL_S)
         self._news.clear()
@@ -67,7 +62,7 @@ def connect(address: str) -> Any:
     try:
         ray = importlib.import_module("ray")
     except ImportError as error:
-        raise MissingExtra("gpuledger bench --ray", "ray") from error
+        raise MissingExtra("a benchmark on Ray", "ray") from error
     if not ray.is_initialized():
         _knock(address)
         try:
@@ -75,23 +70,23 @@ def connect(address: str) -> Any:
             ray.init(address=address, log_to_driver=False, logging_level="error", **settings)
         except (ConnectionError, ValueError, RuntimeError) as error:
             first = (str(error) or type(error).__name__).splitlines()[0]
-            raise InputError(f"--ray {address}: {first}", hint=NO_CLUSTER) from error
+            raise InputError(f"Ray at {address}: {first}", hint=NO_CLUSTER) from error
     return ray
 
 
 def _knock(address: str) -> None:
-    """Whether anybody listens there: Ray itself would try for minutes."""
+    """Refuse an address where nothing listens: Ray itself would try for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         return
     try:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, OverflowError) as error:
-        raise InputError(f"--ray {address}: {error}", hint=NO_CLUSTER) from error
+        raise InputError(f"Ray at {address}: {error}", hint=NO_CLUSTER) from error
 
 
 class RayCrew:
-    """One actor a worker, spread over the machines of the cluster."""
+    """One actor per worker, spread over the machines of the cluster."""
 
     def __init__(self, ray: Any, *, gpus: float = 0.0) -> None:
         self._ray, self._gpus = ray, gpus
@@ -105,7 +100,7 @@ class RayCrew:
         for task in tasks:
             actor = outpost.options(
                 scheduling_strategy="SPREAD", max_concurrency=4, num_cpus=1, num_gpus=self._gpus
-            ).remote(msgspec.msgpack.encode(task))
+            ).remote(pack(task))
             self._actors[task.node] = actor
             actor.work.remote()
             thread = Thread(target=self._listen, args=(task.node, actor, inbox), daemon=True)
@@ -119,16 +114,16 @@ class RayCrew:
             while not over and not self._stop.is_set():
                 said, over = self._ray.get(actor.fetch.remote())
                 for raw in said:
-                    inbox.put(_decode(raw))
+                    inbox.put(unpack_message(raw))
         except Exception as error:  # noqa: BLE001 - Ray's errors are many; each means that the actor is gone
             why = f"its worker on the cluster died: {(str(error) or type(error).__name__).splitlines()[0]}"
         inbox.put(Gone(node, why))
 
     def go(self, nodes: Sequence[str]) -> float:
-        """Tell each, and wait until all have heard."""
+        """Signal each, and wait until all have received it."""
         begun = time.monotonic()
-        told = [self._actors[node].let_go.remote() for node in nodes]
-        self._ray.wait(told, num_returns=len(told), timeout=30)
+        signals = [self._actors[node].let_go.remote() for node in nodes]
+        self._ray.wait(signals, num_returns=len(signals), timeout=30)
         return time.monotonic() - begun
 
     def kill(self, node: str) -> None:
@@ -136,7 +131,7 @@ class RayCrew:
         self._ray.kill(self._actors[node], no_restart=True)
 
     def close(self) -> None:
-        """Let all actors go."""
+        """End all actors."""
         self._stop.set()
         for node in self._actors:
             self.kill(node)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gpuledger.units import Unknown
 
+T = TypeVar("T")
 VERSION = 1
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 NOT_GIVEN = "the results do not say"
 NO_END = "the run has no end: it was killed, or its file is cut short"
+SOME_TOKENS = "some answers do not report their tokens"
+NO_TOKEN = "no token came out"  # noqa: S105 - a reason, not a secret
 _SILENT = Unknown(NOT_GIVEN)
+
+
+def present(values: Iterable[T | Unknown]) -> list[T]:
+    """The known ones."""
+    return [v for v in values if not isinstance(v, Unknown)]
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,7 @@ class LineFault:
 
 @dataclass(frozen=True)
 class Node:
-    """What served: the driver's name of its GPUs and how many; `more` has all else the runner found."""
+    """What served: the driver's name of its GPUs and how many; `more` has everything else the runner found."""
 
     gpu: str | Unknown = _SILENT
     gpus: int | Unknown = _SILENT
@@ -35,10 +44,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Request:
-    """One request. Seconds of start are from the common start of all nodes; warm-up is before it or marked.
+    """One request. `start_s` counts from the common start of all nodes; warm-up is before it or marked.
 
-    `lost`: it was planned and never came to an answer (`ok` is false, the error says why). `batch`: how many were in
-    flight together where that was swept.
+    `lost`: it was planned and never answered (`ok` is false, the error says why). `batch`: how many were in flight
+    together where that was swept.
     """
 
     node: str
@@ -56,11 +65,17 @@ class Request:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def end_s(self) -> float | Unknown:
-        """When it ended, from the common start."""
+    def span_s(self) -> tuple[float, float] | Unknown:
+        """When it started and ended, from the common start."""
         if isinstance(self.start_s, Unknown) or isinstance(self.latency_s, Unknown):
             return Unknown("start or latency is not known")
-        return self.start_s + self.latency_s
+        return self.start_s, self.start_s + self.latency_s
+
+    @property
+    def end_s(self) -> float | Unknown:
+        """When it ended, from the common start."""
+        span = self.span_s
+        return span if isinstance(span, Unknown) else span[1]
 
     @property
     def per_token_s(self) -> float | Unknown:
@@ -76,8 +91,8 @@ class Request:
 class Run:
     """One run: its header, its requests, how it ended.
 
-    `planned` counts requests that were to be measured, warm-up not among them; a run without a header has none.
-    `client`: cpu_s, wall_s, max_lag_s, bottleneck, why. `problems`: by node, what went wrong beside its requests.
+    `planned` counts the requests to measure, without warm-up; a run without a header has none. `client`: cpu_s,
+    wall_s, max_lag_s, bottleneck, why. `problems`: by node, what went wrong apart from its requests.
     """
 
     file: str
@@ -99,14 +114,17 @@ class Run:
         return tuple(r for r in self.requests if not r.warmup)
 
     @property
+    def answered(self) -> tuple[Request, ...]:
+        """The measured requests that were answered."""
+        return tuple(r for r in self.measured if r.ok)
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """Every node the header plans or names, or a request came from, in order of first mention."""
+        """Every node that the header plans or names, or that sent a request, in order of first mention."""
         planned = {} if isinstance(self.planned, Unknown) else self.planned
         return tuple(dict.fromkeys((*planned, *self.nodes, *(r.node for r in self.requests))))
 
     @property
     def telemetry_dir(self) -> Path | Unknown:
-        """The lake with the run's telemetry, beside the results file."""
-        if isinstance(self.telemetry, Unknown):
-            return self.telemetry
-        return Path(self.file).parent / self.telemetry
+        """The lake with the run's telemetry, next to the results file."""
+        return self.telemetry if isinstance(self.telemetry, Unknown) else Path(self.file).parent / self.telemetry

@@ -9,18 +9,15 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from gpuledger.bench.crew import Crew, LocalCrew
+from gpuledger.bench.crew import Crew, Done, Failed, Gone, LocalCrew, Message, Ready, Records, Task
 from gpuledger.bench.load import Phase, plan
-from gpuledger.bench.messages import Beat, Done, Failed, Gone, Message, Ready, Records, Task
 from gpuledger.bench.plan import Bench, check_bench, header
 from gpuledger.bench.records import Request, Run
-from gpuledger.bench.results import read_run
-from gpuledger.bench.telemetry import Beside, unpack
-from gpuledger.bench.writing import ResultWriter
+from gpuledger.bench.results import ResultWriter, read_run
+from gpuledger.bench.telemetry import RunRecording, unpack
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.units import Unknown
@@ -30,37 +27,13 @@ SAID = 3
 
 
 class Watch:
-    """Whoever wants to see a run go on; each call does nothing unless it is told otherwise."""
-
-    def waiting(self, ready: int, workers: int) -> None:
-        """So many of the workers stand at the barrier."""
+    """Progress of a run; each call does nothing unless it is overridden."""
 
     def started(self) -> None:
-        """All were let go."""
+        """The barrier opened."""
 
     def answered(self, requests: int) -> None:
-        """So many more requests came to an end."""
-
-
-@dataclass
-class _State:
-    """What is known while it runs."""
-
-    missing: dict[str, dict[int | str, None]]
-    opened: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = field(default_factory=dict)
-    problems: dict[str, list[str]] = field(default_factory=dict)
-    clients: dict[str, dict[str, Any]] = field(default_factory=dict)
-    found: dict[str, dict[str, Any]] = field(default_factory=dict)
-    over: dict[str, str] = field(default_factory=dict)
-    heard_s: dict[str, float] = field(default_factory=dict)
-    parts: list[tuple[str, bytes]] = field(default_factory=list)
-    last_end_s: float = 0.0
-    death_s: float = 0.0
-    unreachable: dict[str, str] = field(default_factory=dict)
-
-    def problem(self, node: str, words: str) -> None:
-        if words not in self.problems.setdefault(node, []):
-            self.problems[node].append(words)
+        """This many more requests ended."""
 
 
 class _Running:
@@ -70,15 +43,24 @@ class _Running:
         self._bench, self._crew, self._watch = bench, crew, watch
         phases = plan(bench.load, len(bench.stations))
         self.plans: dict[str, tuple[Phase, ...]] = dict(zip((s.name for s in bench.stations), phases, strict=True))
-        self.state = _State({n: {o.request: None for p in ps for o in p.orders} for n, ps in self.plans.items()})
+        self._missing = {n: {o.request: None for p in ps for o in p.orders} for n, ps in self.plans.items()}
+        self.opened: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        self.problems: dict[str, list[str]] = {}
+        self.clients: dict[str, dict[str, Any]] = {}
+        self.found: dict[str, dict[str, Any]] = {}
+        self.parts: list[tuple[str, bytes]] = []
+        self._over: dict[str, str] = {}
+        self._heard_s: dict[str, float] = {}
+        self._unreachable: dict[str, str] = {}
+        self.last_end_s = self.death_s = 0.0
         self._inbox: SimpleQueue[Message] = SimpleQueue()
         self._begun_s: float | None = None
         self.run_id = f"{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
     def open(self) -> None:
-        """Start the workers and bring them to the barrier; who does not come in time is left out."""
+        """Start the workers and bring them to the barrier; those that are late are left out."""
         bench = self._bench
-        shared = secrets.token_hex(16)  # names what workers share on their machine: nobody else may guess it
+        shared = secrets.token_hex(16)  # names a file that workers share on their machine: it must not be guessable
         tasks = [
             Task(
                 node=s.name, target=bench.target, settings=dict(s.settings), phases=self.plans[s.name],
@@ -89,9 +71,7 @@ class _Running:
         ]  # fmt: skip
         self._crew.start(tasks, self._inbox)
         deadline = time.monotonic() + bench.open_s
-        state = self.state
-        while waiting := [n for n in self.plans if n not in state.opened and n not in state.over]:
-            self._watch.waiting(len(state.opened), len(self.plans))
+        while waiting := [n for n in self.plans if n not in self.opened and n not in self._over]:
             for message in self._messages():
                 self._take(message, None)
             if time.monotonic() > deadline:
@@ -100,8 +80,8 @@ class _Running:
                 return
 
     def check_reached(self) -> None:
-        """Refuse to measure where no node can be reached: there would be nothing but failures."""
-        found = self.state.unreachable
+        """Refuse to measure where no node can be reached: every request would fail."""
+        found = self._unreachable
         if len(found) == len(self.plans):
             said = "; ".join(f"{node}: {found[node]}" for node in list(self.plans)[:SAID])
             more = f"; and {len(found) - SAID} more" if len(found) > SAID else ""
@@ -110,24 +90,24 @@ class _Running:
             raise InputError(f"cannot reach {what}: {said}{more}", hint=hint)
 
     def carry_out(self, out: ResultWriter) -> float:
-        """Let all start together, keep every answer; how far apart they were told to start."""
-        state, ready = self.state, [n for n in self.plans if n in self.state.opened and n not in self.state.over]
+        """Let all start together and keep every answer; the seconds between the first and the last start signal."""
+        ready = [n for n in self.plans if n in self.opened and n not in self._over]
         self._watch.started()
         self._begun_s = time.monotonic()
         spread_s = self._crew.go(ready)
         now = time.monotonic()
-        state.heard_s = dict.fromkeys(ready, now)
-        while any(n not in state.over for n in ready):
+        self._heard_s = dict.fromkeys(ready, now)
+        while any(n not in self._over for n in ready):
             looked = time.monotonic()
             for message in self._messages():
                 self._take(message, out)
             now = time.monotonic()
-            # Where this process stood still or wrote to a slow disk, nobody listened: that is not a worker's silence.
+            # While this process stood still or wrote to a slow disk it read no messages: the worker was not silent.
             deaf_s = max(0.0, now - looked - LOOK_S)
             for node in ready:
-                state.heard_s[node] = min(now, state.heard_s[node] + deaf_s)
-                if node not in state.over and now - state.heard_s[node] > self._bench.silent_s:
-                    self._give_up(node, f"its worker said nothing for {self._bench.silent_s:g} s and was ended")
+                self._heard_s[node] = min(now, self._heard_s[node] + deaf_s)
+                if node not in self._over and now - self._heard_s[node] > self._bench.silent_s:
+                    self._give_up(node, f"its worker was silent for {self._bench.silent_s:g} s and was ended")
         return spread_s
 
     def _messages(self) -> Iterator[Message]:
@@ -137,47 +117,51 @@ class _Running:
                 yield self._inbox.get_nowait()
 
     def _take(self, message: Message, out: ResultWriter | None) -> None:
-        state, node = self.state, message.node
-        state.heard_s[node] = time.monotonic()
+        node = message.node
+        self._heard_s[node] = time.monotonic()
         if isinstance(message, Records) and out is not None:
             out.append(message.lines)
             for name in message.requests:
-                state.missing[node].pop(name, None)
-            state.last_end_s = max(state.last_end_s, message.last_end_s)
+                self._missing[node].pop(name, None)
+            self.last_end_s = max(self.last_end_s, message.last_end_s)
             self._watch.answered(len(message.requests))
         elif isinstance(message, Ready):
-            state.opened[node] = (message.facts, message.machine)
+            self.opened[node] = (message.facts, message.machine)
             if message.problem:
-                state.problem(node, message.problem)
+                self.problem(node, message.problem)
             if message.unreachable:
-                state.unreachable[node] = message.unreachable
+                self._unreachable[node] = message.unreachable
         elif isinstance(message, Done):
-            state.clients[node], state.found[node] = message.client, message.facts
-            state.parts += message.telemetry
-            state.over[node] = ""
-        elif isinstance(message, Failed) or (isinstance(message, Gone) and node not in state.over):
+            self.clients[node], self.found[node] = message.client, message.facts
+            self.parts += message.telemetry
+            self._over[node] = ""
+        elif isinstance(message, Failed) or (isinstance(message, Gone) and node not in self._over):
             self._end(node, message.why)
-        assert not isinstance(message, Beat) or node in self.plans
+
+    def problem(self, node: str, words: str) -> None:
+        """Keep a problem of a node, once."""
+        if words not in self.problems.setdefault(node, []):
+            self.problems[node].append(words)
 
     def _end(self, node: str, why: str) -> None:
-        self.state.problem(node, why)
-        self.state.over[node] = why
+        self.problem(node, why)
+        self._over[node] = why
         self.broken_off()
 
     def broken_off(self) -> None:
-        """Something ended early: the run lasted until now, not just until the last answer."""
+        """Something ended early: the run lasted until now, not only until the last answer."""
         if self._begun_s is not None:
-            self.state.death_s = time.monotonic() - self._begun_s
+            self.death_s = time.monotonic() - self._begun_s
 
     def _give_up(self, node: str, why: str) -> None:
         self._end(node, why)
         self._crew.kill(node)
 
     def close(self, out: ResultWriter, interrupted: bool) -> None:
-        """A line for every planned request that has none."""
-        for node, names in self.state.missing.items():
-            why = self.state.over.get(node) or ("the run was interrupted" if interrupted else "its worker ended early")
-            nothing = Unknown("it never came to an answer")
+        """Write a line for every planned request that has none."""
+        for node, names in self._missing.items():
+            why = self._over.get(node) or ("the run was interrupted" if interrupted else "its worker ended early")
+            nothing = Unknown("it was never answered")
             for name in names:
                 out.write(
                     Request(
@@ -188,16 +172,15 @@ class _Running:
 
 
 def run_bench(bench: Bench, crew: Crew | None = None, watch: Watch | None = None) -> Run:
-    """Run it, write its results and read them back. An interrupt or SIGTERM ends it early with what there is."""
+    """Run it, write its results and read them back. An interrupt or SIGTERM ends it early and keeps its results."""
     check_bench(bench)
-    crew = crew or LocalCrew()
     with _asked_to_end():
-        return _run(bench, crew, watch)
+        return _run(bench, crew or LocalCrew(), watch or Watch())
 
 
 @contextlib.contextmanager
 def _asked_to_end() -> Iterator[None]:
-    """Whoever ends the run from outside (a cluster that takes its pod away) gets its results too, as by Ctrl-C."""
+    """Treat SIGTERM as Ctrl-C: a run that its cluster ends keeps its results too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -212,8 +195,8 @@ def _asked_to_end() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(bench: Bench, crew: Crew, watch: Watch | None) -> Run:
-    running, interrupted, spread_s = _Running(bench, crew, watch or Watch()), False, 0.0
+def _run(bench: Bench, crew: Crew, watch: Watch) -> Run:
+    running, interrupted, spread_s = _Running(bench, crew, watch), False, 0.0
     with contextlib.ExitStack() as ending:
         ending.callback(crew.close)
         try:
@@ -222,13 +205,14 @@ def _run(bench: Bench, crew: Crew, watch: Watch | None) -> Run:
             interrupted = True
         if not interrupted:
             running.check_reached()
-        # Loading and warming up are over: from here on the samples are those of the run.
+        # Loading and warm-up are over: from here on the samples belong to the run.
         local = bench.target == "local_model"
         labels = {"workload": "bench"} if local else {}
-        beside = Beside(bench.lake, "" if bench.elsewhere else bench.device, bench.hz, labels, of_job=local)
-        ending.callback(beside.stop)
+        device = "" if bench.elsewhere else bench.device
+        recording = RunRecording(bench.lake, device, bench.hz, labels, of_job=local)
+        ending.callback(recording.stop)
         started = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-        first = header(bench, running.plans, running.state.opened, beside.facts, started, running.run_id)
+        first = header(bench, running.plans, running.opened, recording.facts, started, running.run_id)
         with ResultWriter(bench.out, first) as out:
             try:
                 if not interrupted:
@@ -237,37 +221,37 @@ def _run(bench: Bench, crew: Crew, watch: Watch | None) -> Run:
                 interrupted = True
                 running.broken_off()
             running.close(out, interrupted)
-            beside.stop()
-            _finish(bench, running, out, beside, spread_s, interrupted)
+            recording.stop()
+            _finish(bench, running, out, recording, spread_s, interrupted)
     return read_run(bench.out)
 
 
 def _finish(
-    bench: Bench, running: _Running, out: ResultWriter, beside: Beside, spread_s: float, interrupted: bool
+    bench: Bench, running: _Running, out: ResultWriter, recording: RunRecording, spread_s: float, interrupted: bool
 ) -> None:
-    state, lake = running.state, beside.lake
-    if state.parts:
-        unpack(Lake(bench.lake), state.parts)
+    lake = recording.lake
+    if running.parts:
+        unpack(Lake(bench.lake), running.parts)
         lake = bench.lake
     elif bench.elsewhere and bench.device:
         lake = Unknown("no samples came back from the machines of the cluster")
-    if beside.problem:
-        state.problem("telemetry", beside.problem)
-    told = {"telemetry": lake.name} if not isinstance(lake, Unknown) else {"unknown": {"telemetry": lake.why}}
+    if recording.problem:
+        running.problem("telemetry", recording.problem)
+    where = {"telemetry": lake.name} if not isinstance(lake, Unknown) else {"unknown": {"telemetry": lake.why}}
     out.finish(
-        round(max(state.last_end_s, state.death_s), 6),
-        client=_client(state.clients),
-        clients=state.clients,
-        problems=state.problems,
-        found=state.found,
+        round(max(running.last_end_s, running.death_s), 6),
+        client=_client(running.clients),
+        clients=running.clients,
+        problems=running.problems,
+        found=running.found,
         start_spread_s=round(spread_s, 6),
         interrupted=interrupted,
-        **told,
+        **where,
     )
 
 
 def _client(clients: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-    """All workers as one: the sum of their processors, the worst of their lags, the first complaint."""
+    """All workers as one: the sum of their processor time, the worst lag, every complaint."""
     if not clients:
         return None
     limited = {n: c["why"] for n, c in clients.items() if c["bottleneck"]}

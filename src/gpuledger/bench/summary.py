@@ -1,4 +1,4 @@
-"""What came of a benchmark, in a few figures: by node, and by batch where batches were swept?"""
+"""What are the main figures of a benchmark: by node, and by batch where batches were swept?"""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from statistics import median
-from typing import Any
+from typing import TypeVar
 
-from gpuledger.bench.records import Node, Request, Run
+from gpuledger.bench.records import NO_TOKEN, SOME_TOKENS, Node, Request, Run, present
 from gpuledger.cost.pricing import PriceChoice, price_for
-from gpuledger.units import Unknown, known
+from gpuledger.units import Unknown
 
 MILLION = 1_000_000
 Figure = float | Unknown
+M = TypeVar("M", float, Decimal)
 
 
 @dataclass(frozen=True)
 class NodeSummary:
-    """One node, warm-up left out. `failed` came to an answer that is none, `lost` to no answer at all."""
+    """One node, without warm-up. `failed` ended with an error, `lost` were never answered."""
 
     node: str
     planned: int | Unknown
@@ -32,7 +33,7 @@ class NodeSummary:
 
 @dataclass(frozen=True)
 class Level:
-    """One batch size of a sweep, by the wall clock of its own requests, reading the prompts included."""
+    """One batch size of a sweep, by the wall clock of its own requests, prompt processing included."""
 
     batch: int
     requests: int
@@ -64,55 +65,82 @@ class Summary:
     price_words: str
 
 
+@dataclass(frozen=True)
+class HourlyPrice:
+    """Dollars per hour for all GPUs of a run, with their range and what the price rests on."""
+
+    gpus: int
+    usd_per_h: Decimal
+    low_usd: Decimal
+    high_usd: Decimal
+    words: str
+
+
 def summary_of(run: Run, choice: PriceChoice) -> Summary:
-    """The few figures; dollars by the price chosen, or the market's for the card of the first node."""
-    measured = run.measured
-    ok = [r for r in measured if r.ok]
+    """The main figures; dollars by the price chosen, else the market price of each node's GPU."""
     nodes = tuple(_node(run, name) for name in run.names)
-    tokens = _sum(r.output_tokens for r in ok)
-    price, words = _usd_per_s(run, choice)
-    wall = run.wall_s
-    batches = sorted({r.batch for r in measured if not isinstance(r.batch, Unknown)})
+    tokens = total_tokens(run.answered)
+    price = hourly_price(run, choice)
     return Summary(
-        wall_s=wall,
+        wall_s=run.wall_s,
         planned=run.planned if isinstance(run.planned, Unknown) else sum(run.planned.values()),
-        ok=len(ok),
+        ok=len(run.answered),
         failed=sum(n.failed for n in nodes),
         lost=sum(n.lost for n in nodes),
-        ok_per_s=_over(len(ok), wall),
-        output_tokens_per_s=_over(tokens, wall),
+        ok_per_s=_over(len(run.answered), run.wall_s),
+        output_tokens_per_s=_over(tokens, run.wall_s),
         nodes=nodes,
-        levels=tuple(_level(run, b, [r for r in measured if r.batch == b], price) for b in batches),
-        price_words=words,
+        levels=levels_of(run, price),
+        price_words="" if isinstance(price, Unknown) else price.words,
     )
+
+
+def hourly_price(run: Run, choice: PriceChoice) -> HourlyPrice | Unknown:
+    """The price of all GPUs of the run."""
+    usd = low = high = Decimal(0)
+    gpus, words = 0, []
+    for name in run.names:
+        node = run.nodes.get(name, Node())
+        if isinstance(node.gpus, Unknown):
+            return Unknown(f"the number of GPUs of node {name} is not known: {node.gpus.why}")
+        price = price_for(None if isinstance(node.gpu, Unknown) else node.gpu, choice)
+        if isinstance(price, Unknown):
+            return price
+        usd += node.gpus * price.usd_per_h
+        low += node.gpus * price.low_usd
+        high += node.gpus * price.high_usd
+        gpus += node.gpus
+        words.append(price.words)
+    return HourlyPrice(gpus, usd, low, high, "; ".join(dict.fromkeys(words)))
+
+
+def levels_of(run: Run, price: HourlyPrice | Unknown) -> tuple[Level, ...]:
+    """Every batch size of a sweep, smallest first; none where batches were not swept."""
+    batches = sorted(set(present(r.batch for r in run.measured)))
+    return tuple(_level(run, b, [r for r in run.measured if r.batch == b], price) for b in batches)
 
 
 def _node(run: Run, name: str) -> NodeSummary:
     own = [r for r in run.measured if r.node == name]
     ok = [r for r in own if r.ok]
-    errors = [r.error for r in own if not r.ok and r.error]
-    planned = run.planned if isinstance(run.planned, Unknown) else run.planned.get(name, 0)
     return NodeSummary(
         node=name,
-        planned=planned,
+        planned=run.planned if isinstance(run.planned, Unknown) else run.planned.get(name, 0),
         ok=len(ok),
         failed=sum(not r.ok and not r.lost for r in own),
         lost=sum(r.lost for r in own),
         ttft_median_s=_median(r.ttft_s for r in ok),
         latency_median_s=_median(r.latency_s for r in ok),
-        first_error=errors[0] if errors else "",
+        first_error=next((r.error for r in own if not r.ok and r.error), ""),
     )
 
 
-def _level(run: Run, batch: int, own: Sequence[Request], usd_per_s: Decimal | Unknown) -> Level:
+def _level(run: Run, batch: int, own: Sequence[Request], price: HourlyPrice | Unknown) -> Level:
     ok = [r for r in own if r.ok]
-    starts = [s for r in own if (s := known(r.start_s)) is not None]
-    ends = [e for r in own if (e := known(r.end_s)) is not None]
+    starts, ends = present(r.start_s for r in own), present(r.end_s for r in own)
     wall = max(ends) - min(starts) if starts and ends else 0.0
-    tokens = _sum(r.output_tokens for r in ok)
-    spent = [r.more.get("energy_j") for r in ok]
-    silent = Unknown("the driver told no energy")
-    energy: Figure = sum(float(e) for e in spent if e is not None) if spent and None not in spent else silent
+    tokens, energy, per_token = total_tokens(ok), metered_j(ok), _median(r.per_token_s for r in ok)
+    usd = price if isinstance(price, Unknown) else price.usd_per_h / 3600 * Decimal(repr(wall))
     return Level(
         batch=batch,
         requests=len(own),
@@ -121,67 +149,49 @@ def _level(run: Run, batch: int, own: Sequence[Request], usd_per_s: Decimal | Un
         output_tokens=tokens,
         tokens_per_s=_over(tokens, wall),
         ttft_median_s=_median(r.ttft_s for r in ok),
-        per_token_median_s=_median(r.per_token_s for r in ok),
-        weights_read_bytes_per_s=_over(_read_bytes(run.nodes, own), _median(r.per_token_s for r in ok)),
+        per_token_median_s=per_token,
+        weights_read_bytes_per_s=_over(_read_bytes(run, own), per_token),
         energy_j=energy,
-        joules_per_million_tokens=_each_million(energy, tokens),
-        usd_per_million_tokens=_dollars(usd_per_s, wall, tokens),
+        joules_per_million_tokens=per_million(energy, tokens),
+        usd_per_million_tokens=per_million(usd, tokens),
     )
 
 
-def _each_million(amount: Figure, tokens: int | Unknown) -> Figure:
+def total_tokens(answered: Sequence[Request]) -> int | Unknown:
+    """The output tokens of all answers."""
+    found = present(r.output_tokens for r in answered)
+    return sum(found) if len(found) == len(answered) else Unknown(SOME_TOKENS)
+
+
+def metered_j(answered: Sequence[Request]) -> Figure:
+    """The energy that the driver counted around each request, where a local model read its counter."""
+    spent = [r.more.get("energy_j") for r in answered]
+    known = [float(e) for e in spent if isinstance(e, int | float) and not isinstance(e, bool)]
+    return sum(known) if spent and len(known) == len(spent) else Unknown("the driver did not report energy")
+
+
+def per_million(amount: M | Unknown, tokens: int | Unknown) -> M | Unknown:
+    """An amount of joules or dollars per million tokens."""
     if isinstance(amount, Unknown):
         return amount
     if isinstance(tokens, Unknown):
         return tokens
-    return amount / tokens * MILLION if tokens else Unknown("no token came out")
+    return amount / tokens * MILLION if tokens else Unknown(NO_TOKEN)
 
 
-def _dollars(usd_per_s: Decimal | Unknown, wall_s: float, tokens: int | Unknown) -> Decimal | Unknown:
-    if isinstance(usd_per_s, Unknown):
-        return usd_per_s
-    if isinstance(tokens, Unknown):
-        return tokens
-    return usd_per_s * Decimal(repr(wall_s)) / tokens * MILLION if tokens else Unknown("no token came out")
-
-
-def _read_bytes(nodes: Any, own: Sequence[Request]) -> int | Unknown:
-    """What a step reads of the weights, where the node is a local model."""
-    node: Node | None = nodes.get(own[0].node) if own else None
+def _read_bytes(run: Run, own: Sequence[Request]) -> int | Unknown:
+    """The bytes of weights that one step reads, where the node is a local model."""
+    node = run.nodes.get(own[0].node) if own else None
     read = node.more.get("weights_bytes_read_per_step") if node is not None else None
-    return int(read) if read else Unknown("the weights are not ours to count")
-
-
-def _usd_per_s(run: Run, choice: PriceChoice) -> tuple[Decimal | Unknown, str]:
-    """Dollars a second for all cards of the run, and what the price rests on."""
-    total, words = Decimal(0), []
-    for name in run.names:
-        node = run.nodes.get(name, Node())
-        if isinstance(node.gpus, Unknown):
-            return Unknown(f"node {name}: {node.gpus.why}"), ""
-        price = price_for(None if isinstance(node.gpu, Unknown) else node.gpu, choice)
-        if isinstance(price, Unknown):
-            return price, ""
-        total += node.gpus * price.usd_per_h
-        words.append(price.words)
-    return total / 3600, "; ".join(dict.fromkeys(words))
+    return int(read) if read else Unknown("the weights of a remote model cannot be counted")
 
 
 def _median(values: Iterable[float | Unknown]) -> Figure:
-    found = [v for v in values if not isinstance(v, Unknown)]
-    return median(found) if found else Unknown("no answer says")
-
-
-def _sum(values: Iterable[int | Unknown]) -> int | Unknown:
-    found = list(values)
-    if any(isinstance(v, Unknown) for v in found):
-        return Unknown("some answers do not say how many tokens they have")
-    return sum(v for v in found if not isinstance(v, Unknown))
+    found = present(values)
+    return median(found) if found else Unknown("no answer reports it")
 
 
 def _over(amount: float | Unknown, seconds: Figure) -> Figure:
-    if isinstance(amount, Unknown):
-        return amount
-    if isinstance(seconds, Unknown):
-        return seconds
+    if isinstance(amount, Unknown) or isinstance(seconds, Unknown):
+        return amount if isinstance(amount, Unknown) else seconds
     return amount / seconds if seconds else Unknown("no time passed")

@@ -1,4 +1,4 @@
-"""How is the hardware recorded beside a run, on this machine or where a worker is?"""
+"""How is the hardware recorded during a run, on this machine or where a worker is?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from gpuledger.bench.machine import facts_of
 from gpuledger.errors import GpuledgerError
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.recording.record import Recording
@@ -19,8 +18,8 @@ from gpuledger.units import Unknown
 Packed = tuple[tuple[str, bytes], ...]
 
 
-class Beside:
-    """A recording beside a run. Where there is no GPU or no driver, the run goes on and `lake` says why not."""
+class RunRecording:
+    """A recording of the GPUs during a run. Without a GPU or a driver the run goes on and `lake` says why."""
 
     def __init__(self, lake: Path, device: str, hz: float, labels: Mapping[str, str], *, of_job: bool) -> None:
         self.lake: Path | Unknown = Unknown("telemetry was switched off")
@@ -30,8 +29,9 @@ class Beside:
         if not device:
             return
         try:
-            self._recording = Recording(lake, hz=hz, labels=labels, device=device, of_job=of_job).start()
-            self.facts = facts_of(self._recording.notes().driver, self._recording.devices)
+            self._recording = found = Recording(lake, hz=hz, labels=labels, device=device, of_job=of_job).start()
+            names = [d.facts.gpu_model or "no model name" for d in found.devices]
+            self.facts = {"driver": found.notes().driver, "gpus": names}
         except GpuledgerError as error:
             self.lake = Unknown(error.message)
         else:
@@ -48,14 +48,8 @@ class Beside:
         self.problem = "; ".join(words)
 
 
-def pack(lake: Lake) -> Packed:
-    """The parts of a small lake, to be sent elsewhere."""
-    manifest = lake.manifest()
-    return tuple((msgspec.json.encode(p).decode(), lake.path(p).read_bytes()) for p in manifest.parts)
-
-
 def unpack(lake: Lake, parts: Iterable[tuple[str, bytes]]) -> int:
-    """Add parts that were recorded elsewhere; how many rows they have."""
+    """Add parts that were recorded on another machine; how many rows they have."""
     with lake.locked(), lake.staging() as folder:
         staged = []
         for number, (facts, raw) in enumerate(parts):
@@ -67,25 +61,29 @@ def unpack(lake: Lake, parts: Iterable[tuple[str, bytes]]) -> int:
     return sum(part.rows for _, part in staged)
 
 
-class Elsewhere:
-    """A recording on the machine of a worker, fetched when it ends. Of several workers there, the first one records."""
+class WorkerRecording:
+    """A recording on the machine of a worker, fetched when it ends. Of several workers there, the first records."""
 
     def __init__(self, run: str, device: str, hz: float, labels: Mapping[str, str]) -> None:
         self._file = Path(tempfile.gettempdir()) / f"gpuledger-bench-{run}.lock"
-        # The temporary folder is everybody's: a link somebody put there is not followed, and `run` cannot be guessed.
+        # The temporary folder is shared: links in it are not followed, and `run` cannot be guessed.
         self._lock = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             device = ""
         self._folder = tempfile.TemporaryDirectory(prefix="gpuledger-bench-")
-        self._beside = Beside(Path(self._folder.name) / "lake", device, hz, labels, of_job=False)
-        self.facts = self._beside.facts
+        self._recording = RunRecording(Path(self._folder.name) / "lake", device, hz, labels, of_job=False)
+        self.facts = self._recording.facts
 
     def stop(self) -> Packed:
-        """The samples; nothing where there is no GPU, or another worker records it."""
-        self._beside.stop()
-        found = () if isinstance(self._beside.lake, Unknown) else pack(Lake(self._beside.lake))
+        """The samples to send home; none without a GPU, or where another worker records it."""
+        self._recording.stop()
+        found: Packed = ()
+        if not isinstance(self._recording.lake, Unknown):
+            lake = Lake(self._recording.lake)
+            parts = lake.manifest().parts
+            found = tuple((msgspec.json.encode(p).decode(), lake.path(p).read_bytes()) for p in parts)
         self._folder.cleanup()
         self._file.unlink(missing_ok=True)
         os.close(self._lock)

@@ -1,7 +1,7 @@
 """How does one worker carry out its orders and account for each of them?
 
 The same code runs in a local process (`python -m gpuledger.bench.worker`) and in a Ray actor. It opens its target,
-warms it up, waits at the barrier, sends its orders and reports every answer, at most a tenth of a second late.
+warms it up, waits at the barrier, sends its orders and reports every answer within a tenth of a second.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import struct
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -17,10 +16,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import msgspec
 
-from gpuledger.bench.client_load import ClientWatch
+from gpuledger.bench import crew
+from gpuledger.bench.client import ClientWatch, machine_facts
+from gpuledger.bench.crew import Message, Task, read_frame, unpack_task, write_frame
 from gpuledger.bench.load import Order, Phase
-from gpuledger.bench.machine import machine_facts
-from gpuledger.bench.messages import Beat, Done, Failed, Message, Ready, Records, Task, write_message
 from gpuledger.bench.record_fields import line_of
 from gpuledger.bench.records import NOT_GIVEN, Request
 from gpuledger.bench.targets import TARGETS, Answer, Target
@@ -28,12 +27,12 @@ from gpuledger.errors import GpuledgerError
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    from gpuledger.bench.telemetry import Elsewhere
+    from gpuledger.bench.telemetry import WorkerRecording
 
 FLUSH_S = 0.1
 TOGETHER_S = 0.02
 BEAT_S = 1.0
-# Where requests come when they are due, warm-up still needs a number.
+# Where requests are sent when they are due, warm-up still needs a number.
 WARM_CONCURRENCY = 8
 
 
@@ -41,7 +40,7 @@ class Talk(Protocol):
     """The worker's line to the runner."""
 
     def say(self, message: Message) -> None:
-        """Tell the runner."""
+        """Send a message to the runner."""
         ...
 
     async def go(self) -> None:
@@ -54,7 +53,7 @@ def request_line(node: str, order: Order, start_s: float, answer: Answer) -> Req
 
     def either(name: str, value: Any) -> Any:
         if value is None:
-            return Unknown(answer.unknown.get(name, "it did not come so far"))
+            return Unknown(answer.unknown.get(name, "the request did not get that far"))
         return round(value, 6) if isinstance(value, float) else value
 
     return Request(
@@ -79,7 +78,7 @@ def request_line(node: str, order: Order, start_s: float, answer: Answer) -> Req
 
 
 class Worker:
-    """One worker at its task."""
+    """One worker and its task."""
 
     def __init__(self, task: Task, talk: Talk) -> None:
         self._task, self._talk = task, talk
@@ -93,15 +92,15 @@ class Worker:
         self._late: list[float] = []
 
     async def work(self) -> None:
-        """From opening to the last answer; whatever goes wrong is said."""
+        """From opening to the last answer; whatever goes wrong is reported."""
         loop = asyncio.get_running_loop()
         beat = loop.create_task(self._beat())
         try:
             await self._carry_out(loop)
         except GpuledgerError as error:
-            self._talk.say(Failed(self._task.node, str(error)))
+            self._talk.say(crew.Failed(self._task.node, str(error)))
         except Exception as error:  # noqa: BLE001 - the runner must hear of it, whatever it is
-            self._talk.say(Failed(self._task.node, f"{type(error).__name__}: {error}"))
+            self._talk.say(crew.Failed(self._task.node, f"{type(error).__name__}: {error}"))
         finally:
             beat.cancel()
 
@@ -111,10 +110,10 @@ class Worker:
         opened = await target.open()
         first = task.phases[0]
         await self._closed(target, first.warmup, first.concurrency or WARM_CONCURRENCY)
-        beside = _beside(task) if task.device else None
-        machine = machine_facts() | (beside.facts if beside else {})
+        recording = _recording(task) if task.device else None
+        machine = machine_facts() | (recording.facts if recording else {})
         self._talk.say(
-            Ready(task.node, {**opened.facts, **target.found()}, machine, opened.problem, opened.unreachable)
+            crew.Ready(task.node, {**opened.facts, **target.found()}, machine, opened.problem, opened.unreachable)
         )
         await self._talk.go()
         self._zero = loop.time()
@@ -128,8 +127,8 @@ class Worker:
         client = await watch.stop(self._latencies, self._late, remote=target.remote)
         self._flush()
         await target.close()
-        telemetry = beside.stop() if beside else ()
-        self._talk.say(Done(task.node, client, dict(target.found()), telemetry))
+        telemetry = recording.stop() if recording else ()
+        self._talk.say(crew.Done(task.node, client, dict(target.found()), telemetry))
 
     async def _phase(self, target: Target, phase: Phase) -> None:
         if phase.concurrency is None:
@@ -138,7 +137,7 @@ class Worker:
             await self._closed(target, phase.orders, phase.concurrency)
 
     async def _closed(self, target: Target, orders: Sequence[Order], concurrency: int) -> None:
-        """So many at once, the next as soon as one is answered."""
+        """At most `concurrency` at once, the next as soon as one is answered."""
         waiting = iter(orders)
 
         async def slot() -> None:
@@ -148,7 +147,7 @@ class Worker:
         await asyncio.gather(*(slot() for _ in range(min(concurrency, len(orders)))))
 
     async def _open_loop(self, target: Target, orders: Sequence[Order]) -> None:
-        """Each when it is due, whether or not the ones before were answered."""
+        """Each when it is due, whether or not earlier ones were answered."""
         loop, under_way = asyncio.get_running_loop(), set()
         assert self._zero is not None
         for order in orders:
@@ -177,14 +176,14 @@ class Worker:
             self._last_end_s = max(self._last_end_s, start_s + (answer.latency_s or 0.0))
             if answer.ok and answer.latency_s is not None:
                 self._latencies.append(answer.latency_s)
-        # Many in a short time travel together; a single one goes at once, so that a crash costs as little as can be.
+        # Many in a short time travel together; a single one goes at once, so that a crash costs as little as possible.
         if asyncio.get_running_loop().time() - self._flushed_s > TOGETHER_S:
             self._flush()
 
     def _flush(self) -> None:
         self._flushed_s = asyncio.get_running_loop().time()
         if self._names:
-            self._talk.say(Records(self._task.node, tuple(self._names), b"".join(self._lines), self._last_end_s))
+            self._talk.say(crew.Records(self._task.node, tuple(self._names), b"".join(self._lines), self._last_end_s))
             self._names, self._lines = [], []
 
     async def _beat(self) -> None:
@@ -195,34 +194,34 @@ class Worker:
             if self._names or since_s < BEAT_S:
                 self._flush()
             else:
-                self._talk.say(Beat(self._task.node))
+                self._talk.say(crew.Beat(self._task.node))
                 since_s = 0.0
 
 
 def _plain(value: Any) -> Any:
-    """What a function gave that JSON does not know: a number of numpy or torch as a number, else its words."""
+    """A value that JSON does not know: a number of numpy or torch as a number, anything else as text."""
     try:
         return value.item()
     except (AttributeError, ValueError, RuntimeError, TypeError):
         return str(value)
 
 
-def _beside(task: Task) -> Elsewhere:
+def _recording(task: Task) -> WorkerRecording:
     """The recording on this machine; its libraries are heavy, and most workers have none."""
-    from gpuledger.bench.telemetry import Elsewhere
+    from gpuledger.bench.telemetry import WorkerRecording
 
-    return Elsewhere(task.run, task.device, task.hz, {"workload": "bench"})
+    return WorkerRecording(task.run, task.device, task.hz, {"workload": "bench"})
 
 
 class _Pipes:
-    """The line of a local process: frames on what was its output, one byte on its input for the start."""
+    """The line of a local process: frames on its original output, one byte on its input for the start."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
         self._started = asyncio.Event()
 
     def listen(self, source: BinaryIO) -> None:
-        """In a thread: the start, then the end of the runner, which is ours too."""
+        """In a thread: wait for the start, then for the end of the runner, which ends the worker too."""
         loop = asyncio.get_running_loop()
 
         def wait(end: Callable[[int], object] = os._exit) -> None:
@@ -234,33 +233,32 @@ class _Pipes:
         threading.Thread(target=wait, daemon=True).start()
 
     def say(self, message: Message) -> None:
-        """Write a frame; without a reader there is no use in going on."""
+        """Write a frame; without a reader the worker ends."""
         try:
-            write_message(self._out, message)
+            write_frame(self._out, message)
         except OSError:
             os._exit(1)
 
     async def go(self) -> None:
-        """Until the byte comes."""
+        """Wait for the byte."""
         await self._started.wait()
 
 
 async def _main(source: BinaryIO, out: BinaryIO) -> None:
-    size = struct.unpack(">I", source.read(4))[0]
-    task = msgspec.msgpack.decode(source.read(size), type=Task)
-    pipes = _Pipes(out)
-    pipes.listen(source)
-    await Worker(task, pipes).work()
+    if (raw := read_frame(source)) is not None:
+        pipes = _Pipes(out)
+        pipes.listen(source)
+        await Worker(unpack_task(raw), pipes).work()
 
 
 def main() -> None:
-    """A task on the input, messages on the output; what the target prints goes to stderr."""
+    """Read a task from the input and write messages to the output; what the target prints goes to stderr."""
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_main(sys.stdin.buffer, out))
     out.flush()
-    # Threads of a user's function may never end: they must not keep the process.
+    # Threads of a user's function may never end: they must not keep the process alive.
     os._exit(0)
 
 

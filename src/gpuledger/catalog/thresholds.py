@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
-from gpuledger.catalog.files import convert, data_dir, load_toml
 from gpuledger.errors import FactError
+from gpuledger.settings import Layer
 
 Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -78,7 +77,7 @@ class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All limits; every share is a ratio, 0 to 1."""
+    """All limits; every share is a ratio, 0 to 1. `origin`: the file of the user's own, if any."""
 
     activity: Activity
     classes: Classes
@@ -86,6 +85,7 @@ class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     phases: Phases
     idle: Idle
     targets: Targets
+    origin: str = ""
 
     def fingerprint(self) -> str:
         """16 hex digits that change when a limit used in posting changes.
@@ -93,27 +93,19 @@ class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Targets and the words of a source are left out: they are read after posting, so lines stay good.
         """
         content = msgspec.to_builtins(self)
-        del content["targets"]
+        del content["targets"], content["origin"]
         for section in content.values():
             del section["source"]
         return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]
 
 
-@cache
-def _shipped() -> dict[str, dict[str, Any]]:
-    return load_toml(data_dir("gpuledger.catalog", "data", "thresholds.toml"), dict[str, dict[str, Any]])
+LAYER = Layer("classes", Thresholds, "gpuledger.catalog", "thresholds.toml", home="classes")
 
 
 def load_thresholds(path: Path | None = None) -> Thresholds:
-    """The shipped limits, with those of the user's file in place of them where it gives any."""
-    sections = {name: dict(section) for name, section in _shipped().items()}
-    if path:
-        for name, own in load_toml(path, dict[str, dict[str, Any]]).items():
-            # A changed limit is no longer the published one, so the file itself is the source.
-            sections[name] = sections.get(name, {}) | {"source": path.name} | own
-    where = str(path or "thresholds.toml")
-    limits = convert(sections, Thresholds, where)
-    _check(limits, where)
+    """The limits in force: the shipped ones with the user's own where there are any, of `path` where it is given."""
+    limits = LAYER.load(path)
+    _check(limits, limits.origin or LAYER.file)
     return limits
 
 

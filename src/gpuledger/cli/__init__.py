@@ -19,6 +19,18 @@ __all__ = ["main"]
 
 def main() -> int:
     """Run the command named on the command line; returns the exit code."""
+    import warnings
+
     from gpuledger.cli.app import run
 
+    warnings.showwarning = _warn
     return run()
+
+
+def _warn(message: Warning | str, *_where: object, **_more: object) -> None:
+    """A warning as one line on stderr, without the place in the code."""
+    import sys
+
+    from gpuledger.plain_text import visible
+
+    sys.stderr.write(f"warning: {visible(str(message))}\n")

@@ -1,21 +1,52 @@
-"""How does the guide's analyzer, by its own names, ask for plans and print them?"""
+"""How does GPU Fleet Optimizer's analyzer, by its own names, ask for plans and print them?"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from gpuledger.cli.analyzer_report import MigrationReport
 from gpuledger.cli.failures import explain
 from gpuledger.errors import GpuledgerError
 from gpuledger.plain_text import visible
 from gpuledger.plan.guide.asking import plan_configured
 from gpuledger.plan.guide.config import load_config
 from gpuledger.plan.guide.config_faults import pick
+from gpuledger.plan.guide.encode import plan_json
 from gpuledger.plan.guide.form import Form, form_of, size_key
 from gpuledger.plan.guide.schema import ModelSize, Workload, WorkloadType
-from gpuledger.plan.guide.sets import members, plan_set, workload_named
+from gpuledger.plan.guide.sets import MigrationSet, members, plan_set, together, workload_named
+from gpuledger.plan.guide.statement import MigrationPlan
+
+WIDTH = 100
+
+
+class MigrationReport(str):
+    """The report as text; `plan` holds every figure, `as_dict` the same as JSON holds it."""
+
+    plan: MigrationPlan
+    __slots__ = ("plan",)
+
+    @classmethod
+    def of(cls, plan: MigrationPlan) -> MigrationReport:
+        """The report of a plan."""
+        title = f"GPU migration analysis: {plan.job.name or plan.job.model.name}"
+        report = cls(f"{title}\n{'=' * len(title)}\n{_text(together([plan]), full=True)}")
+        report.plan = plan
+        return report
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every figure by name."""
+        return plan_json(self.plan)
+
+
+def _text(found: MigrationSet, *, full: bool) -> str:
+    from gpuledger.cli.terminal import as_text
+    from gpuledger.report.documents.migrate import migrate_document
+    from gpuledger.report.render.terminal import screen
+
+    return as_text(screen(migrate_document(found), WIDTH, full=full), WIDTH)
 
 
 class AWSGPUMigrationAnalyzer:
@@ -77,12 +108,10 @@ class AWSGPUMigrationAnalyzer:
 
     def run_workload_set(self, set_name: str) -> dict[str, MigrationReport]:
         """Print and return the reports of a set, by the id of the workload; the sum is printed last."""
-        from gpuledger.cli.views.migrate import as_text, summary
-
         reports = {id_: self._report(id_) for id_ in members(self.config, set_name)}
         for report in reports.values():
             _say(report)
-        _say(as_text(summary(plan_set(self.config, set_name, lambda id_: reports[id_].plan), 100)))
+        _say(_text(plan_set(self.config, set_name, lambda id_: reports[id_].plan), full=False))
         return reports
 
     def _report(self, workload_id: str) -> MigrationReport:

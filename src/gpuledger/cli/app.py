@@ -94,6 +94,16 @@ def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
         ctx.exit()
 
 
+def _use_settings(_ctx: click.Context, _param: click.Parameter, file: str | None) -> None:
+    # The help does not load the settings.
+    if file or "gpuledger.settings" in sys.modules:
+        from pathlib import Path
+
+        from gpuledger.settings import use
+
+        use(Path(file) if file else None)
+
+
 root = CommandFolder(
     "gpuledger.cli.commands",
     name="gpuledger",
@@ -108,7 +118,14 @@ root = CommandFolder(
             expose_value=False,
             callback=_show_version,
             help="Show the version and exit.",
-        )
+        ),
+        click.Option(
+            ["--settings"],
+            metavar="FILE",
+            expose_value=False,
+            callback=_use_settings,
+            help="Read settings from this file instead of the nearest gpuledger.toml.",
+        ),
     ],
 )
 

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, plausible_usd_per_h
+from gpuledger.catalog.prices.offers import Offer
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.analysis import post, since_ms
 from gpuledger.cli.figures import count
 from gpuledger.cli.options import Chosen
+from gpuledger.cli.price_options import price_of, usd_of
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.inventory import Inventory, read_inventory
 from gpuledger.cost.own_prices import load_own
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.cost.showback import Config, load_config
+from gpuledger.cost.user_settings import Price, budgets_of, set_teams, with_set_prices
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.recording.runs import RunNotes
+from gpuledger.settings import changed, in_force
 
 LEAST_SAMPLES = 2
-Price = Decimal | Mapping[str, Decimal] | None
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Wanted:
     usd_per_kwh: Decimal | None
     previous: bool
     own: tuple[Offer, ...] = ()
+    price_from: str = "--price"
 
 
 def wanted(
@@ -61,46 +64,21 @@ def wanted(
     price = price_of(prices)
     if price is not None and instance:
         raise InputError("--price and --instance both say what a GPU-hour costs", hint="give one of them")
-    own = load_own(lake)
+    own, typed = load_own(lake), price is not None
+    price = price if instance else with_set_prices(price)
     PriceChoice(price, instance, region, own)  # an unknown GPU, instance or region fails here, before a job has run
     return Wanted(
         read_inventory(inventory) if inventory else None,
         price,
         instance,
         region,
-        load_config(teams) if teams else None,
+        load_config(teams) if teams else set_teams(),
         load_limits(limits),
-        None if usd_per_kwh is None else _usd(usd_per_kwh, "--usd-per-kwh"),
+        None if usd_per_kwh is None else usd_of(usd_per_kwh, "--usd-per-kwh"),
         previous,
         own,
+        "--price" if typed else "[prices]",
     )
-
-
-def price_of(given: Sequence[str]) -> Price:
-    """--price 2.50, or --price GPU=2.50 once a GPU."""
-    plain = [text for text in given if "=" not in text]
-    if plain and len(given) > 1:
-        raise InputError(
-            f"--price {plain[0]} is for every GPU, so no other can be given", hint="name the GPU of each: H100=2.50"
-        )
-    if plain:
-        return _usd(plain[0], "--price")
-    named = [text.rpartition("=") for text in given]
-    names = [name.strip() for name, _, _ in named]
-    if twice := next((n for n in names if names.count(n) > 1), None):
-        raise InputError(f"--price gives two prices for {twice}", hint="give one")
-    return {name: _usd(value, f"--price {name}") for name, (_, _, value) in zip(names, named, strict=True)} or None
-
-
-def _usd(text: str, option: str) -> Decimal:
-    try:
-        value = Decimal(text.strip().removeprefix("$"))
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if value != 0 and not plausible_usd_per_h(value):
-        hint = f"give dollars {PRICE_RANGE.removesuffix(' per hour')} as a plain number, for example 2.50"
-        raise InputError(f"{option} {text!r} is not a price", hint=hint)
-    return value
 
 
 def audit_lake(lake: Lake, chosen: Chosen, asked: Wanted, stages: Stages) -> AuditStatement:
@@ -147,13 +125,25 @@ def _audit(lake: Lake, scope: Scope, asked: Wanted) -> AuditStatement:
         thresholds=asked.limits,
         own=asked.own,
     )
-    note = _price_note(made, asked)
-    return replace(made, assumptions=(*made.assumptions, note)) if note else made
+    budgets, note = budgets_of(made.cost), _price_note(made, asked)
+    notes = (*([note] if note else []), *(b.words for b in budgets), *_settings(asked))
+    return replace(made, assumptions=(*made.assumptions, *notes), budgets=budgets)
+
+
+def _settings(asked: Wanted) -> Iterator[str]:
+    """Which teams, prices and budgets come from the settings file."""
+    settings = in_force()
+    used = {
+        "teams": asked.teams is not None and asked.teams == set_teams(settings),
+        "prices": bool(settings.section("prices")) and isinstance(asked.price, Mapping),
+        "budgets": bool(settings.section("budgets")),
+    }
+    return changed(**{name: str(settings.file) if of_file else "" for name, of_file in used.items()})
 
 
 def _price_note(made: AuditStatement, asked: Wanted) -> str:
     """What became of a price on the command line beside an inventory, which comes first; empty without the two."""
-    option, basis = ("--price", "given") if asked.price is not None else ("--instance", "instance")
+    option, basis = (asked.price_from, "given") if asked.price is not None else ("--instance", "instance")
     if asked.inventory is None or (asked.price is None and asked.instance is None):
         return ""
     listed = asked.inventory.by_device

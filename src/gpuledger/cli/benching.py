@@ -1,8 +1,7 @@
-"""What did the user ask to have benchmarked, and with which workers?"""
+"""Which benchmark do the options describe, and with which workers?"""
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import re
 from dataclasses import dataclass
@@ -16,8 +15,6 @@ from gpuledger.errors import InputError
 if TYPE_CHECKING:
     from gpuledger.bench.crew import Crew
     from gpuledger.bench.plan import Bench, Gpus, Station
-    from gpuledger.bench.records import Run
-    from gpuledger.bench.summary import Summary
     from gpuledger.cli.screen import Screen
 
 _CARDS = re.compile(r"^(?:(?P<node>[^=]+)=)?(?P<gpu>.+?)(?:\s*[x*]\s*(?P<count>\d+))?$")
@@ -70,10 +67,9 @@ def bench_of(asked: Asked) -> Bench:
 
     chosen = [bool(asked.endpoints), asked.function is not None, asked.local_model is not None]
     if sum(chosen) != 1:
-        said = "nothing to benchmark was named" if not any(chosen) else "several things to benchmark were named"
-        raise InputError(
-            said, hint="give endpoints (http://HOST:PORT), --callable MODULE:FUNCTION or --local-model NAME"
-        )
+        fault = "nothing to benchmark was named" if not any(chosen) else "several things to benchmark were named"
+        hint = "give endpoints (http://HOST:PORT), --callable MODULE:FUNCTION or --local-model NAME"
+        raise InputError(fault, hint=hint)
     if asked.nodes is not None and asked.ray is None:
         raise InputError("--nodes is for a cluster", hint="add --ray ADDRESS, or use --replicas N on this machine")
     target, stations = _stations(asked)
@@ -130,8 +126,8 @@ def _stations(asked: Asked) -> tuple[str, tuple[Station, ...]]:
     from gpuledger.bench.plan import Station
 
     named = _named(asked)
-    told = _cards(asked.gpus, [name for name, _ in named[1]])
-    return named[0], tuple(Station(name, settings, told.get(name)) for name, settings in named[1])
+    cards = _cards(asked.gpus, [name for name, _ in named[1]])
+    return named[0], tuple(Station(name, settings, cards.get(name)) for name, settings in named[1])
 
 
 def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
@@ -145,12 +141,13 @@ def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
         load_callable(asked.function)
         return "python_callable", [(f"worker-{i}", {"callable": asked.function}) for i in range(workers)]
     if asked.local_model is not None:
-        from gpuledger.training.local_model import check_model, torch_or_refuse
+        from gpuledger.training.local_model import check_model
+        from gpuledger.training.runtime import need_torch
 
         model, _ = check_model(asked.local_model, asked.dtype)
         # Looked for, not loaded: that takes seconds, and the workers do it.
         if asked.ray is None and find_spec("torch") is None:
-            torch_or_refuse()
+            need_torch("gpuledger bench --local-model")
         how = {"model": model, "dtype": asked.dtype, "compiled": asked.compiled}
         # On a cluster each worker sees its own first GPU; on one machine replica i takes GPU i.
         places = [asked.torch_device or f"cuda:{0 if asked.ray else i}" for i in range(workers)]
@@ -161,8 +158,7 @@ def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
 def _endpoint(asked: Asked, text: str) -> tuple[str, dict[str, Any]]:
     import json
 
-    from gpuledger.bench.targets.address import address_of, authorization
-    from gpuledger.bench.targets.openai_http import APIS
+    from gpuledger.bench.targets.openai_http import APIS, address_of, authorization
 
     name, equals, url = text.partition("=")
     if not equals or "/" in name:
@@ -181,12 +177,12 @@ def _endpoint(asked: Asked, text: str) -> tuple[str, dict[str, Any]]:
     return name or at.host, settings | {"key_env": asked.key_env}
 
 
-def _cards(told: tuple[str, ...], names: list[str]) -> dict[str, Gpus]:
-    """Which cards the user says each node has; without a node's name, all of them."""
+def _cards(given: tuple[str, ...], names: list[str]) -> dict[str, Gpus]:
+    """The cards of each node by --gpu; one without a node's name is for all nodes."""
     from gpuledger.bench.plan import Gpus
 
     found: dict[str, Gpus] = {}
-    for text in told:
+    for text in given:
         match = _CARDS.match(text.strip())
         if match is None or not match["gpu"].strip():
             raise InputError(f"--gpu {text!r} is not [NODE=]CARD[xCOUNT]", hint='for example --gpu "a=NVIDIA A30 x2"')
@@ -223,22 +219,5 @@ def watch_of(screen: Screen, stages: Any, bench: Bench) -> Any:
             self._tick(requests)
 
     if screen.talks:
-        screen.say(f"{count(len(bench.stations), 'worker')} to come to the barrier", err=True)
+        screen.say(f"waiting for {count(len(bench.stations), 'worker')} to be ready", err=True)
     return Bars()
-
-
-def figures(run: Run, short: Summary) -> dict[str, Any]:
-    """The run in short as JSON holds it."""
-    from gpuledger.scaling.encode import plain
-
-    missing: dict[str, str] = {}
-    found = {f.name: plain(getattr(short, f.name), f.name, missing) for f in dataclasses.fields(short)}
-    return {
-        "results": run.file,
-        "telemetry": plain(run.telemetry, "telemetry", missing),
-        **found,
-        "client": plain(run.client, "client", missing),
-        "problems": {k: list(v) for k, v in run.problems.items()},
-        "interrupted": bool(run.more.get("interrupted")),
-        "not_known": [{"figure": k, "why": v} for k, v in missing.items()],
-    }

@@ -1,4 +1,4 @@
-"""How does the guide's viewer show a configuration and what can be done with it?"""
+"""How does config_viewer show a migration planner configuration?"""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuledger.cli.failures import explain
+from gpuledger.cli.terminal import as_text
 from gpuledger.cli.views.config import parts
-from gpuledger.cli.views.migrate import as_text
 from gpuledger.errors import GpuledgerError
 from gpuledger.plan.guide.config import load_config
 

@@ -36,8 +36,3 @@ def size(value: int) -> str:
     while amount >= 1000 and len(units) > 1:
         amount, _ = amount / 1000, units.pop()
     return f"{amount:,.{0 if units[-1] == 'B' else 1}f} {units[-1]}"
-
-
-def parameters(value: int) -> str:
-    """So many parameters, in thousand millions or in millions."""
-    return f"{value / 1e9:,.1f} B" if value >= 1e9 else f"{value / 1e6:,.1f} M"

@@ -22,14 +22,14 @@ from gpuledger.plan.guide.statement import Job, MigrationPlan
 from gpuledger.plan.offers import market_options
 
 ANY = "any"
-LAKE = Path("gpuledger-data")  # where rates of the user's own rest by default
+LAKE = Path("gpuledger-data")  # where the user's own rates are by default
 HOME_REGION = {"aws": "us-east-1"}
 REFERENCE = "reference"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What the command line says; None is not said."""
+    """What the command line gives; None: not given."""
 
     instance: str | None
     gpu: str | None
@@ -79,13 +79,13 @@ def _check(asked: Asked) -> None:
 
 
 def _check_used(asked: Asked, jobs: list[Job]) -> None:
-    """An option that changes none of the jobs would be passed over in silence."""
+    """An option that changes none of the jobs would be ignored silently."""
     kinds = ", ".join(sorted({job.use_case.replace("_", " ") for job in jobs}))
     if asked.method is not None and not any(job.workload is WorkloadType.FINE_TUNING for job in jobs):
-        problem = f"--method {asked.method} is of fine-tuning, and this is {kinds}"
+        problem = f"--method {asked.method} is for fine-tuning, and this is {kinds}"
         raise InputError(problem, hint="leave --method out, or ask with --workload fine-tuning")
     if asked.busy_pct is not None and not any(job.serves for job in jobs):
-        problem = f"--busy {asked.busy_pct:g} is of a server, and this is {kinds}: its amount of work stays"
+        problem = f"--busy {asked.busy_pct:g} is for a server, and this is {kinds}: its amount of work stays"
         raise InputError(problem, hint="leave --busy out, or ask with --workload inference")
 
 
@@ -119,7 +119,7 @@ def _planner(asked: Asked, config: Config, today: dt.date) -> Callable[[Form, st
 
 
 def _changes(asked: Asked) -> dict[str, object]:
-    """What the command line says of a setup."""
+    """What the command line gives of a setup."""
     said = {
         "gpus": asked.gpus,
         "workload": asked.workload,
@@ -159,8 +159,8 @@ def _filled_in(asked: Asked) -> Form:
     return Form(instance=asked.instance or asked.gpu or "", **said)  # type: ignore[arg-type]
 
 
-def told_what_fits_nowhere(found: MigrationSet) -> int:
-    """The exit code: 2 where a model fits on no option, said on stderr with what would help."""
+def report_what_fits_nowhere(found: MigrationSet) -> int:
+    """The exit code: 2 where a model fits on no option, reported on stderr with what would help."""
     lost = [plan for plan in found.plans if plan.chosen is None]
     for plan in lost:
         first = next((r for r in plan.refused if r.remedies), None)

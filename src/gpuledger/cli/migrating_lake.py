@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from gpuledger.plan.move.statement import LakePlan
 
 ANY = "any"
-# What a form asks and the ledger knows; these may be given beside --lake.
+# Options of the form that may be given along with --lake.
 SHARED = ("clouds", "regions", "instance")
-ONLY_LAKE = ("inventory", "prices")
 
 
 def lake_mode(command: Command) -> Command:
@@ -32,14 +31,20 @@ def lake_mode(command: Command) -> Command:
     @statement_options
     @functools.wraps(command)
     def inner(
-        *, screen: Screen, out: Path | None, lake_dir: Path | None, inventory: Path | None, prices: tuple[str, ...],
-        chosen: Chosen, **given: Any,
+        *, screen: Screen, out: Path | None, full: bool, lake_dir: Path | None, inventory: Path | None,
+        prices: tuple[str, ...], chosen: Chosen, **given: Any,
     ) -> Any:  # fmt: skip
         if lake_dir is None:
             _needs_lake(inventory, prices, chosen)
-            return command(screen=screen, out=out, **given)
+            return command(screen=screen, out=out, full=full, **given)
         _no_form(given)
-        return _answer(screen, out, lake_dir, inventory, prices, chosen, given)
+        from gpuledger.cli.showing import give, write_files
+        from gpuledger.report.documents.move import move_document
+
+        with screen.stages() as stages:
+            document = move_document(_plan(lake_dir, inventory, prices, chosen, given, stages))
+            files = write_files(document, out, screen, stages)
+        return give(document, screen, files, full=full)
 
     return inner
 
@@ -47,46 +52,20 @@ def lake_mode(command: Command) -> Command:
 def _needs_lake(inventory: Path | None, prices: tuple[str, ...], chosen: Chosen) -> None:
     if inventory or prices or chosen != Chosen(None, None, None, (), (), ()):
         raise InputError(
-            "--inventory, --price, the window and the filters are of a lake", hint="add --lake DIR, or leave them out"
+            "--inventory, --price, the window and the filters need a lake", hint="add --lake DIR, or leave them out"
         )
 
 
 def _no_form(given: dict[str, Any]) -> None:
-    # Told apart from False by identity: a 0 is said.
+    # False by identity: a 0 is given.
     heard = {name: v for name, v in given.items() if not (v is None or v is False or v == ())}
     said = [name for name in heard if name not in SHARED]
     if said:
         spelled = {one.name: one.opts[0] for one in click.get_current_context().command.params}
         raise InputError(
             f"--lake knows what runs; it needs no {spelled[said[0]]}",
-            hint="leave the form's options out: only --cloud, --region, --instance and --out go with --lake",
+            hint="leave the form's options out: only --cloud, --region, --instance, --full and --out go with --lake",
         )
-
-
-def _answer(
-    screen: Screen,
-    out: Path | None,
-    lake_dir: Path,
-    inventory: Path | None,
-    prices: tuple[str, ...],
-    chosen: Chosen,
-    given: dict[str, Any],
-) -> None:
-    from gpuledger.cli.views.lake_plan import parts
-    from gpuledger.plan.move.encode import lake_plan_json
-
-    with screen.stages() as stages:
-        plan = _plan(lake_dir, inventory, prices, chosen, given, stages)
-    files = {}
-    if out is not None:
-        from gpuledger.report.write_lake_plan import write_lake_plan
-
-        files = {name: str(path) for name, path in write_lake_plan(plan, out).items()}
-    screen.answer({**lake_plan_json(plan), "files": files})
-    if screen.talks:
-        screen.show(*parts(plan, screen.console().width))
-        where = files.get("migrate.html", "add --out DIR")
-        screen.say("", f"what was measured, every refusal and every assumption are in the report: {where}")
 
 
 def _plan(
@@ -94,15 +73,17 @@ def _plan(
 ) -> LakePlan:
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.analysis import post, since_ms
-    from gpuledger.cli.auditing import price_of
-    from gpuledger.times import today
+    from gpuledger.cli.price_options import price_of
     from gpuledger.cost.inventory import read_inventory
     from gpuledger.cost.own_prices import load_own
+    from gpuledger.cost.user_settings import with_set_prices
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.scope import Scope
     from gpuledger.plan.move.build import migrate_from_lake
+    from gpuledger.times import today
 
     stock, price, own = read_inventory(inventory) if inventory else None, price_of(prices), load_own(lake_dir)
+    price = price if given["instance"] else with_set_prices(price)
     clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")
     lake = Lake(lake_dir)
     post(lake, load_thresholds(), stages)
@@ -125,7 +106,7 @@ def _plan(
 
 
 def _places(names: tuple[str, ...], kind: str) -> tuple[str, ...]:
-    """The clouds or regions to look in, each of them one that somebody offers; `any` is all of them."""
+    """The clouds or regions to look in, each with an offer; `any` is all of them."""
     if ANY in names:
         return ()
     from gpuledger.catalog.prices import find_offers

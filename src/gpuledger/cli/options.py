@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from gpuledger.cli.screen import Screen
-from gpuledger.times import instant_ms, length_ms
 from gpuledger.errors import InputError
+from gpuledger.times import instant_ms, length_ms
 
 Command = Callable[..., Any]
 PATH = click.Path(path_type=Path)

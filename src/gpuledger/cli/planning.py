@@ -79,7 +79,7 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-# Said of a run of the other mode, an option would be passed over in silence.
+# Given for a run of the other mode, an option would be ignored silently.
 _ONLY = {
     "train": ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels",
               "lora_rank", "frozen_precision", "sequence_parallel", "micro_batches", "node_gbps"),
@@ -108,7 +108,7 @@ def _check_mode(mode: str) -> None:
 
 def _check_tokens(model: Model) -> None:
     for option in () if hasattr(model.shape, "max_context") else _said(_OF_TOKENS):
-        raise InputError(f"{option} is for models of text, and {model.name} is none", hint=f"leave {option} out")
+        raise InputError(f"{option} is for text models, and {model.name} is not one", hint=f"leave {option} out")
 
 
 def _asked(

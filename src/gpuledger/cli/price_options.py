@@ -1,9 +1,10 @@
-"""How do the options of a command line say which prices are wanted?"""
+"""Which prices do the options of a command line give or ask for?"""
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
     from gpuledger.catalog.prices.rows import Wanted
+
+Price = Decimal | Mapping[str, Decimal] | None
 
 
 def price_filters(command: Command) -> Command:
@@ -62,3 +65,33 @@ def wanted_of(filters: dict[str, Any]) -> Wanted:
         usd_per_gpu_h_max=most,
         memory_gb_min=least,
     )
+
+
+def price_of(given: Sequence[str]) -> Price:
+    """--price 2.50, or --price GPU=2.50 for each GPU."""
+    plain = [text for text in given if "=" not in text]
+    if plain and len(given) > 1:
+        raise InputError(
+            f"--price {plain[0]} is for every GPU, so no other can be given", hint="name the GPU of each: H100=2.50"
+        )
+    if plain:
+        return usd_of(plain[0], "--price")
+    named = [text.rpartition("=") for text in given]
+    names = [name.strip() for name, _, _ in named]
+    if twice := next((n for n in names if names.count(n) > 1), None):
+        raise InputError(f"--price gives two prices for {twice}", hint="give one")
+    return {name: usd_of(value, f"--price {name}") for name, (_, _, value) in zip(names, named, strict=True)} or None
+
+
+def usd_of(text: str, option: str) -> Decimal:
+    """Dollars of an option, checked."""
+    from gpuledger.catalog.prices.offers import PRICE_RANGE, plausible_usd_per_h
+
+    try:
+        value = Decimal(text.strip().removeprefix("$"))
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if value != 0 and not plausible_usd_per_h(value):
+        hint = f"give dollars {PRICE_RANGE.removesuffix(' per hour')} as a plain number, for example 2.50"
+        raise InputError(f"{option} {text!r} is not a price", hint=hint)
+    return value

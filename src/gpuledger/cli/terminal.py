@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,11 +13,11 @@ from rich.text import Text
 from gpuledger.plain_text import visible
 from gpuledger.report.render.terminal import escape, text_of
 
-__all__ = ["Terminal", "escape", "text_of"]
+__all__ = ["Terminal", "as_text", "escape", "text_of"]
 
 
 class Terminal(Console):
-    """A console that writes control characters out, also those in text that nobody escaped."""
+    """A console that writes control characters out, also in text that was not escaped."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(highlight=False, emoji=False, **settings)
@@ -35,3 +36,12 @@ class Terminal(Console):
             shown = visible(renderable.plain, lines=True)
             renderable = renderable if shown == renderable.plain else renderable.blank_copy(shown)
         return super().render(renderable, options)
+
+
+def as_text(parts: Iterable[RenderableType], width: int = 100) -> str:
+    """What a terminal of that width shows, as plain text for a caller in Python."""
+    out = io.StringIO()
+    console = Terminal(file=out, width=width, color_system=None, force_terminal=False)
+    for part in parts:
+        console.print(part)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"

@@ -61,16 +61,17 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_config(path: Path) -> Config:
     """The user's file, checked whole."""
-    return _checked(load_toml(path, Config), str(path))
+    return checked(load_toml(path, Config), str(path))
 
 
 def demo_config() -> Config:
     """The demo fleet's teams, as shipped."""
     file = data_dir("gpuledger.cost", "data", "demo_config.toml")
-    return _checked(load_toml(file, Config), str(file))
+    return checked(load_toml(file, Config), str(file))
 
 
-def _checked(config: Config, path: str) -> Config:
+def checked(config: Config, path: str) -> Config:
+    """The same, where its version and the names of its teams can be used."""
     if config.version > CONFIG_VERSION:
         raise FactError(
             path, "version", f"{config.version} is newer than this gpuledger reads", hint="upgrade gpuledger"

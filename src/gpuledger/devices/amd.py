@@ -1,4 +1,4 @@
-"""What do AMD GPUs (MI200, MI300 and later) say through amdsmi?
+"""What do AMD GPUs (MI200, MI300 and later) report through amdsmi?
 
 Only readings that mean the same as on NVIDIA fill a column: how long any kernel ran (gfx activity), how long memory
 was read or written (umc activity), power, energy, clocks, memory, temperatures. amdsmi has no activity of single pipes.
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuledger.devices import gpm
-from gpuledger.devices.device import Facts, Field, Held, Value, Verdict
+from gpuledger.devices.device import DEVICES, Device, Driver, Facts, Field, Held, Value, Verdict
 from gpuledger.errors import DeviceError, MissingExtra
 from gpuledger.units import MIB
 
@@ -31,7 +31,7 @@ class NotSaid(Exception):
     """The driver answered that it has no such reading."""
 
 
-class AmdDevice:
+class AmdDevice(Device):
     """One AMD GPU, or one partition of it."""
 
     def __init__(self, api: Any, facts: Facts, handle: Any, files: tuple[str, ...] = ()) -> None:
@@ -105,7 +105,6 @@ class AmdDevice:
         return (int(ticks * tick_uj / 1000),)
 
     def judge(self, error: Exception) -> Verdict:
-        """What an error of amdsmi means for the field and the device."""
         if isinstance(error, NotSaid):
             return Verdict("unsupported", "the AMD driver answers N/A")
         code = getattr(error, "err_code", None)
@@ -117,13 +116,8 @@ class AmdDevice:
         return Verdict("passing", f"{type(error).__name__}: {said}")
 
     def holders(self) -> list[Held]:
-        """The processes that hold the device now."""
         found = self._api.amdsmi_get_gpu_process_list(self._handle)
         return [Held(int(p["pid"]), _vram(p)) for p in found if isinstance(p, dict) and "pid" in p]
-
-    def processes(self) -> list[int]:
-        """Their numbers alone."""
-        return [h.pid for h in self.holders()]
 
 
 class AmdSource:
@@ -191,3 +185,6 @@ def _load() -> Any:
     except Exception as error:
         hint = f"install ROCm with amd-smi-lib; {_TRY_REPLAY}"
         raise DeviceError(f"amdsmi is installed but does not load: {error}", hint=hint) from error
+
+
+DEVICES.register("amd")(Driver(lambda _rest, _clock: AmdSource()))

@@ -1,8 +1,8 @@
-"""What time is it, on a clock that cannot jump, and what does the calendar say?
+"""What time is it, on a clock that cannot jump, and what does the calendar show?
 
 Ticks are laid out on the monotonic clock. A sample's stamp is the monotonic time plus an offset taken once from the
 wall clock, so small corrections of the wall clock do not bend the series. A step of the wall clock is noticed, noted,
-and the offset taken anew.
+and the offset taken again.
 """
 
 from __future__ import annotations
@@ -10,45 +10,24 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import Protocol
 
-# Slewing never shows (both clocks are slewed alike); anything beyond this is somebody setting the clock.
+# Slewing never shows (both clocks are slewed alike); a larger difference means that the clock was set.
 STEP_S = 0.05
 
 
-class Clock(Protocol):
-    """Time as the sampler needs it."""
-
-    def monotonic(self) -> float:
-        """Seconds that only grow."""
-        ...
-
-    def wall(self) -> float:
-        """Seconds since 1970 as the machine believes."""
-        ...
-
-    def wait(self, stop: threading.Event, seconds: float) -> bool:
-        """Wait, but not longer than until `stop` is set; whether it is."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        ...
-
-
-class SystemClock:
-    """The machine's own clocks."""
+class Clock:
+    """The machine's own clocks; subclasses play time for tests."""
 
     def monotonic(self) -> float:
         """Seconds that only grow."""
         return time.monotonic()
 
     def wall(self) -> float:
-        """Seconds since 1970."""
+        """Seconds since 1970, as the machine has it."""
         return time.time()
 
     def wait(self, stop: threading.Event, seconds: float) -> bool:
-        """Wait for `stop`, at most so long."""
+        """Wait until `stop` is set, at most this long; returns whether it is set."""
         return stop.wait(seconds)
 
     def sleep(self, seconds: float) -> None:
@@ -79,13 +58,13 @@ class Stamper:
     def stamp(self, monotonic_s: float) -> int:
         """Milliseconds since 1970, on even milliseconds, on odd ones after the clock was set back.
 
-        Where time is lived through twice, the rows of the second pass must not collide with those of the first.
+        Where an hour comes twice, the rows of the second pass must not collide with those of the first.
         """
         at_ms = int((monotonic_s + self._offset) * 1000)
         return at_ms - (at_ms & 1) + self._odd
 
     def check(self) -> ClockStep | None:
-        """Whether the wall clock was set since the last look; if so, follow it."""
+        """Follow the wall clock if it was set since the last look; returns the step."""
         offset = self._offset_now()
         step = offset - self._offset
         if abs(step) <= STEP_S:

@@ -1,4 +1,7 @@
-"""What must a GPU answer so that the sampler can record it?
+"""What must a GPU answer so that the sampler can record it, and which drivers are there?
+
+A driver is one module of this room (or an entry point of another package, see registry.py) that registers itself in
+DEVICES. A user names it by its name, with what it opens after a colon: nvml, amd, replay:FILE.
 
 A device offers fields. Reading a field is one call of the driver that fills one or more columns of the schema.
 `fast` fields are cheap and read on every tick; `slow` ones once a second; `rare` ones every ten seconds.
@@ -7,11 +10,16 @@ A `level` holds from its reading on, a `counter` grows, a `mean` covers the time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from gpuledger.devices.clock import Clock
+from gpuledger.errors import InputError
+from gpuledger.registry import Registry
+
 Value = float | int | None
+Row = tuple[Value, ...]
 Rate = Literal["fast", "slow", "rare"]
 Kind = Literal["level", "counter", "mean"]
 Judgement = Literal["unsupported", "lost", "passing"]
@@ -63,60 +71,74 @@ class Held:
     memory_bytes: int | None = None
 
 
-class Device(Protocol):
-    """One GPU or MIG instance."""
+class Device:
+    """One GPU or MIG instance.
 
-    @property
-    def facts(self) -> Facts:
-        """Who it is."""
-        ...
+    `fields`: what it may be asked. `absent`: columns it is known not to fill, and why; a field that fills columns one
+    by one may add to it. `files`: how the paths of the files begin that every process on the device has open; empty
+    where that is unknown.
+    """
 
-    @property
-    def fields(self) -> Sequence[Field]:
-        """What it may be asked."""
-        ...
-
-    @property
-    def absent(self) -> Mapping[str, str]:
-        """Columns it is known not to fill, and why; a field that fills columns one by one may add to it."""
-        ...
+    facts: Facts
+    fields: Sequence[Field]
+    absent: dict[str, str]
+    files: Sequence[str] = ()
 
     def judge(self, error: Exception) -> Verdict:
-        """What an error raised by a reading means."""
-        ...
-
-    @property
-    def files(self) -> Sequence[str]:
-        """How the paths of the files begin that every process on the device has open; empty where not known."""
-        ...
+        """What an error raised by a reading means for the field and the device."""
+        raise NotImplementedError
 
     def holders(self) -> Sequence[Held]:
         """The processes that hold the device now."""
-        ...
+        raise NotImplementedError
 
-    def processes(self) -> Sequence[int]:
-        """Their numbers alone."""
-        ...
+    def processes(self) -> list[int]:
+        """The numbers of these processes."""
+        return [h.pid for h in self.holders()]
+
+    def close(self) -> None:
+        """Give back what the driver lent."""
 
 
 class Source(Protocol):
-    """A driver and its devices."""
+    """A driver: its name and version in words, all devices of the host in its order, and what the user should know."""
 
     @property
-    def driver(self) -> str:
-        """The driver and its version, in words."""
-        ...
+    def driver(self) -> str: ...
 
     @property
-    def devices(self) -> Sequence[Device]:
-        """All devices of the host, in the driver's order."""
-        ...
+    def devices(self) -> Sequence[Device]: ...
 
     @property
-    def notes(self) -> Sequence[str]:
-        """What was found on the way that the user should hear."""
-        ...
+    def notes(self) -> Sequence[str]: ...
 
     def close(self) -> None:
         """Let the driver go."""
         ...
+
+
+@dataclass(frozen=True)
+class Driver:
+    """How a kind of device is opened. `takes`: what follows the name after a colon, in capitals; empty for nothing."""
+
+    open: Callable[[str, Clock | None], Source]
+    takes: str = ""
+
+
+DEVICES: Registry[Driver] = Registry("device", "gpuledger.devices")
+
+
+def find_driver(spec: str) -> tuple[Driver, str]:
+    """The driver a user named, and what it is to open; nothing is opened."""
+    name, _, rest = spec.partition(":")
+    driver = DEVICES.get(name)
+    if bool(rest) != bool(driver.takes):
+        hint = f"write {name}:{driver.takes}" if driver.takes else f"write {name} alone"
+        raise InputError(f"device {spec!r} cannot be opened", hint=hint)
+    return driver, rest
+
+
+def open_device(spec: str, clock: Clock | None = None) -> Source:
+    """The source of devices a user named, such as nvml, amd or replay:FILE."""
+    driver, rest = find_driver(spec)
+    return driver.open(rest, clock)

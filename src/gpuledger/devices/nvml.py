@@ -1,6 +1,6 @@
-"""What do NVIDIA GPUs say through NVML?
+"""What do NVIDIA GPUs report through NVML?
 
-Costs on an H200: utilization, power and clocks 2 us each; memory 0.2 ms; activity 0.05 ms a sample and 1.8 ms for its
+Costs on an H200: utilization, power and clocks 2 us each; memory 0.2 ms; activity 0.05 ms per sample and 1.8 ms for its
 metrics; energy 4.4 ms. The PCIe counter of its own takes 21 ms and is not asked: the activity counters have PCIe too.
 """
 
@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gpuledger.devices import gpm
-from gpuledger.devices.device import Facts, Field, Held, Value, Verdict
+from gpuledger.devices.device import DEVICES, Device, Driver, Facts, Field, Held, Value, Verdict
 from gpuledger.errors import DeviceError
 
 TRY_REPLAY = "to try gpuledger without a GPU: --device replay:FILE"
 
 
-class NvmlDevice:
+class NvmlDevice(Device):
     """One NVIDIA board, or one MIG instance of it (then `mig` is its own handle)."""
 
     def __init__(self, api: Any, facts: Facts, handle: Any, mig: Any = None, files: tuple[str, ...] = ()) -> None:
         self._api, self._handle, self._mig = api, handle, mig
         self.files = files
         self.facts = facts
-        self.absent: dict[str, str] = {"xid": "NVML tells driver errors as events only; see dmesg"}
+        self.absent: dict[str, str] = {"xid": "NVML reports driver errors as events only; see dmesg"}
         self._gpm: gpm.GpmReader | None = None
         self.fields = tuple(self._fields())
 
@@ -112,7 +112,6 @@ class NvmlDevice:
             return older(*args)
 
     def judge(self, error: Exception) -> Verdict:
-        """What an error of NVML means for the field and the device."""
         api, code = self._api, getattr(error, "value", None)
         if code in (api.NVML_ERROR_GPU_IS_LOST, api.NVML_ERROR_RESET_REQUIRED, api.NVML_ERROR_UNINITIALIZED):
             return Verdict("lost", f"NVML: {error}")
@@ -128,12 +127,7 @@ class NvmlDevice:
         found = self._api.nvmlDeviceGetComputeRunningProcesses(handle)
         return [Held(int(p.pid), None if p.usedGpuMemory is None else int(p.usedGpuMemory)) for p in found]
 
-    def processes(self) -> list[int]:
-        """Their numbers alone."""
-        return [h.pid for h in self.holders()]
-
     def close(self) -> None:
-        """Give back what the driver lent."""
         if self._gpm is not None:
             self._gpm.close()
 
@@ -255,7 +249,7 @@ def _no_driver(api: Any, error: Exception) -> DeviceError:
     code = getattr(error, "value", None)
     if code == api.NVML_ERROR_LIBRARY_NOT_FOUND:
         hint = f"install the NVIDIA driver, or start the container with GPUs (docker run --gpus all); {TRY_REPLAY}"
-        return DeviceError("there is no NVIDIA driver here (libnvidia-ml.so.1 is not found)", hint=hint)
+        return DeviceError("no NVIDIA driver was found here (libnvidia-ml.so.1 is missing)", hint=hint)
     if code == api.NVML_ERROR_DRIVER_NOT_LOADED:
         hint = f"load it (sudo modprobe nvidia; nvidia-smi shows the state); {TRY_REPLAY}"
         return DeviceError("the NVIDIA driver is installed but not loaded", hint=hint)
@@ -266,3 +260,6 @@ def _no_driver(api: Any, error: Exception) -> DeviceError:
         hint = f"the driver was upgraded under a running kernel module: reboot or reload it; {TRY_REPLAY}"
         return DeviceError("the NVIDIA driver and its library have different versions", hint=hint)
     return DeviceError(f"the NVIDIA driver does not answer: {error}", hint=f"see what nvidia-smi says; {TRY_REPLAY}")
+
+
+DEVICES.register("nvml")(Driver(lambda _rest, _clock: NvmlSource()))

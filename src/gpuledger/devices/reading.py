@@ -1,11 +1,21 @@
-"""What did this call of the driver say, and if it failed, is the field missing, the device lost, or was it bad luck?"""
+"""What did a call of the driver return, how often does a value change, and what happened over a whole run?
+
+A call that failed means that the field is missing, that the device is lost, or bad luck.
+
+A driver refreshes utilization only every so often (on an H200 each 0.2 s, elsewhere up to a second): readings in
+between repeat. The period follows from the gaps between changes. A value may stay the same over several refreshes, so
+the short gaps count; but a gap seen through ticks is off by up to one tick either way, so the gaps within a tick of the
+shortest are averaged.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from gpuledger.devices.device import Device, Field, Value
+from gpuledger.devices.clock import ClockStep
+from gpuledger.devices.device import Device, Facts, Field, Value
 
 
 class Lost(Exception):
@@ -65,10 +75,7 @@ class Reader:
 
     def read_all(self, probes: Iterable[Probe]) -> list[Value]:
         """The values of several fields in a row."""
-        out: list[Value] = []
-        for probe in probes:
-            out.extend(self.read(probe))
-        return out
+        return [value for probe in probes for value in self.read(probe)]
 
     def read_timed(self, probes: Iterable[Probe]) -> list[Value]:
         """The same, remembering how long the slowest call took."""
@@ -84,3 +91,84 @@ class Reader:
         probes = [Probe(f) for f in fields]
         self.read_timed(probes)
         return [p for p in probes if not p.gone]
+
+
+MIN_GAPS = 5
+KEPT_GAPS = 256
+
+
+class Period:
+    """Watches one value and estimates how often it is refreshed."""
+
+    def __init__(self, tick_s: float) -> None:
+        self._tick_s = tick_s
+        self._value: Value = None
+        self._changed_s: float | None = None
+        self._gaps: deque[float] = deque(maxlen=KEPT_GAPS)
+        self._estimate: float | None = None
+        self.changes = 0
+
+    def see(self, at_s: float, value: Value) -> bool:
+        """Take a reading; whether it differs from the one before."""
+        if value == self._value:
+            return False
+        # The first reading does not count as a change, nor a hole in the readings as a gap between changes.
+        if self._value is not None and value is not None:
+            self.changes += 1
+            if self._changed_s is not None:
+                self._gaps.append(at_s - self._changed_s)
+                self._estimate = None
+            self._changed_s = at_s
+        else:
+            self._changed_s = None
+        self._value = value
+        return True
+
+    def seconds(self) -> float | None:
+        """The period, or None while too few changes were seen."""
+        if len(self._gaps) < MIN_GAPS:
+            return None
+        if self._estimate is None:
+            gaps = sorted(self._gaps)
+            shortest = gaps[len(gaps) // 10]
+            near = [g for g in gaps if shortest - self._tick_s / 2 <= g <= shortest + 1.05 * self._tick_s]
+            self._estimate = sum(near) / len(near)
+        return self._estimate
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """One device: what it gave, what it lacks and why, what failed.
+
+    `repeats_left_out`: readings without news, which became no row. Periods are None where none was seen.
+    """
+
+    facts: Facts
+    rows: int
+    repeats_left_out: int
+    silent_ticks: int
+    util_period_s: float | None
+    power_period_s: float | None
+    util_changes: int
+    missing: dict[str, str]
+    failures: dict[str, int]
+    last_errors: dict[str, str]
+    slowest_call_ms: dict[str, float]
+    lost_at_ms: int | None
+    lost_why: str
+
+
+@dataclass(frozen=True)
+class SamplerReport:
+    """One run of the sampler over all devices."""
+
+    hz: float
+    slow_s: float
+    started_ms: int
+    ended_ms: int
+    ticks: int
+    skipped_ticks: int
+    cpu_s: float
+    clock_steps: tuple[ClockStep, ...]
+    faults: tuple[str, ...]
+    devices: tuple[DeviceReport, ...]

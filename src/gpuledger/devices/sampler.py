@@ -2,7 +2,7 @@
 
 One thread reads every device. Ticks lie on a grid of the monotonic clock, so delays do not add up; where a call of
 the driver takes longer than a tick, the missed grid points are skipped and counted. Cheap fields are read first on
-every tick; what costs more follows once a second, a few devices at a time so that no tick is long. An error costs one
+every tick; what costs more follows once per second, a few devices at a time so that no tick is long. An error costs one
 reading, a lost GPU costs that GPU, and nothing ends the thread but `stop`.
 """
 
@@ -11,13 +11,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ParamSpec
 
-from gpuledger.devices.clock import Clock, Stamper, SystemClock
-from gpuledger.devices.device import Device, Facts
-from gpuledger.devices.reading import Lost
-from gpuledger.devices.report import SamplerReport
-from gpuledger.devices.window import Row, Track
+from gpuledger.devices.clock import Clock, Stamper
+from gpuledger.devices.device import Device, Facts, Row
+from gpuledger.devices.reading import Lost, SamplerReport
+from gpuledger.devices.window import Track
 from gpuledger.errors import InputError
 
 P = ParamSpec("P")
@@ -30,7 +30,7 @@ KEPT_FAULTS = 20
 
 
 def check_rates(hz: float, slow_s: float) -> None:
-    """Refuse a pace nobody can keep."""
+    """Refuse a pace that cannot be kept."""
     if not 0 < hz <= MAX_HZ:
         raise InputError(f"cannot sample at {hz} Hz", hint=f"give a rate above 0 and up to {MAX_HZ:g}; 10 is usual")
     if not 0 < slow_s <= 60:
@@ -62,7 +62,7 @@ class Sampler:
     ) -> None:
         check_rates(hz, slow_s)
         self.hz, self.slow_s = hz, slow_s
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._devices, self._sink, self._on_release, self._on_tick = devices, sink, on_release, on_tick
         self._tick_s = 1.0 / hz
         self._slow_every = max(1, round(slow_s * hz))
@@ -94,7 +94,7 @@ class Sampler:
         return self.report()
 
     def run(self, seconds: float | None = None) -> SamplerReport:
-        """Sample in this thread until stopped, or for so long."""
+        """Sample in this thread until stopped, or for this many seconds."""
         cpu = time.thread_time()
         self._open()
         start, index = self._clock.monotonic(), 0
@@ -146,7 +146,7 @@ class Sampler:
         released = False
         for track in turning:
             release = index >= track.next_release
-            self._with(track, self._release if release else self._turn)
+            self._with(track, partial(self._turn, release=release))
             track.next_slow = _next_turn(index, track.phase, self._slow_every)
             if release:
                 track.next_release = _next_turn(index, track.phase, self._release_every)
@@ -159,12 +159,9 @@ class Sampler:
         now = self._clock.monotonic()
         track.tick(now, self._stamper.stamp(now), whole=whole)
 
-    def _turn(self, track: Track, *, release: bool = False) -> None:
+    def _turn(self, track: Track, *, release: bool) -> None:
         self._give(track, track.close_second(self._clock.monotonic(), release=release))
         self._read(track, whole=True)
-
-    def _release(self, track: Track) -> None:
-        self._turn(track, release=True)
 
     def _end(self, track: Track) -> None:
         self._give(track, track.close_second(self._clock.monotonic(), release=True))

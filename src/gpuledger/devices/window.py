@@ -1,11 +1,11 @@
 """How do readings at two rates become whole rows?
 
-Cheap readings make a row on every tick. What is read once a second is laid over the rows of that second: a level
+Cheap readings make a row on every tick. What is read once per second is laid over the rows of that second: a level
 holds from its reading on, and a mean covers the very second it was taken over. The energy counter costs most and is
 read when rows are released, every other second; its gain is spread evenly over the rows in between. So a row waits
 until it is released, and sums over rows are as exact as the counters.
 
-A reading that repeats the one before within the counter's own period is no observation and becomes no row; the row
+A reading that repeats the one before within the counter's own period is not an observation and makes no row; the row
 before it stands for that time.
 """
 
@@ -14,12 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuledger.devices.clock import Clock
-from gpuledger.devices.device import WATCHED, Device, Value
-from gpuledger.devices.periods import Period
-from gpuledger.devices.reading import Probe, Reader
-from gpuledger.devices.report import DeviceReport
-
-Row = tuple[Value, ...]
+from gpuledger.devices.device import WATCHED, Device, Row, Value
+from gpuledger.devices.reading import DeviceReport, Period, Probe, Reader
 
 # Activity counters are refreshed each 0.1 s: two samples closer than that make no mean.
 MIN_MEAN_S = 0.1
@@ -65,7 +61,7 @@ class Track:
 
     @property
     def slow_only(self) -> bool:
-        """Whether nothing it says on a tick could make an observation: then it is read once a second only."""
+        """Whether no field read on a tick could make an observation: then it is read once per second only."""
         return not self._watched
 
     def missing(self) -> dict[str, str]:
@@ -147,10 +143,10 @@ class Track:
         return DeviceReport(
             facts=self.facts,
             rows=self.rows,
-            repeats=self.repeats,
+            repeats_left_out=self.repeats,
             silent_ticks=self.silent,
-            util_period_s=self._told(periods.get("gpu_util_ratio")),
-            power_period_s=self._told(periods.get("power_w")),
+            util_period_s=self._shown(periods.get("gpu_util_ratio")),
+            power_period_s=self._shown(periods.get("power_w")),
             util_changes=util.changes if util else 0,
             missing=self.missing(),
             failures={p.field.columns[0]: p.failures for p in probes if p.failures},
@@ -160,7 +156,7 @@ class Track:
             lost_why=self.lost_why,
         )
 
-    def _told(self, seconds: float | None) -> float | None:
+    def _shown(self, seconds: float | None) -> float | None:
         """A period; None where the load kept the value still for longer than any driver does."""
         return None if seconds is None or seconds > SLOWEST_REFRESH_S + self._tick_s else round(seconds, 4)
 

@@ -11,6 +11,7 @@ from gpuledger.efficiency.statement import CapacityAnalysis, NotKnown, Range
 from gpuledger.ledger import lines
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.calibration import Calibration
+from gpuledger.settings import changed
 from gpuledger.units import Unknown
 
 _SOURCES = {
@@ -60,6 +61,7 @@ def assumptions(
         f"Quantiles come from histograms of {lines.bins()} bins: off by at most {100 / lines.bins():.0f} points.",
         "ROI scales from rfu_power_pct: GPUs x (target / current - 1); a month is 30 days. No prices are used.",
     ]
+    said += changed(efficiency_classes=limits.origin)
     counted = fleet.counters_pct[0]
     if isinstance(counted, Range) and counted.note:
         said.append(f"Counters: {counted.note}.")

@@ -1,6 +1,6 @@
 """What did a job count itself while it ran: FLOPs, tokens and steps, and what its own loop measured?
 
-DIR/counted/<run>-r<rank>.json: one file a run and rank, versioned. Writing it again replaces it, whole or not at all,
+DIR/counted/<run>-r<rank>.json: one file per run and rank, versioned. Writing it again replaces it, whole or not at all,
 so a meter may write as often as it likes and a job that was killed leaves what it wrote last.
 """
 

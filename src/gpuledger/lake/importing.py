@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake import rejects as why
+from gpuledger.lake.batch import as_dictionary
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.parts import PartWriter, read_devices
 from gpuledger.lake.rejects import Rejects, explained_conflicts
@@ -24,9 +25,8 @@ from gpuledger.lake.sorting import DaySorter, device_codes, device_names
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
 from gpuledger.telemetry.mapping import Mapping, bind
-from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.sources import open_source
-from gpuledger.telemetry.stamps import StampReader
+from gpuledger.telemetry.stamps import StampReader, passes_of
 from gpuledger.units import Unknown, day_start_ms, utc
 
 POWER_FACTOR = 2.0
@@ -94,19 +94,18 @@ class _Import:
     def take(self, path: Path) -> None:
         """Read one file into the sorter."""
         opened = open_source(path)
-        bound = bind(path, opened.names, self.mapping)
+        bound = bind(path, opened.names, self.mapping or opened.mapping)
         stamps = StampReader(bound.mapping.time.formats, self.zone)
         stamps.resolve = lambda: passes_of(path, bound, stamps)
         self.starts.append((self.rows_before, str(path)))
         rows, usable, before = 0, 0, self.rejects.counts.copy()
-        labels = (*bound.labels.values(), *((bound.time,) if path.suffix != ".parquet" else ()))
+        labels = (*bound.labels.values(), *((bound.time,) if opened.text else ()))
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)
             self._note(path, converted.notes)
-            faults = converted.faults
-            faults.row = [int(numbers[row]) - 1 for row in faults.row]
-            self.rejects.add_faults(str(path), 0, faults)
+            for fault in converted.faults:
+                self.rejects.add(str(path), int(numbers[fault.row]), fault.reason, fault.column, fault.value)
             table, numbers = self._check(str(path), numbers[converted.kept], converted.table)
             if table.num_rows:
                 self.sorter.add(table, numbers + self.rows_before)
@@ -164,8 +163,7 @@ class _Import:
         return (table.filter(pa.array(~bad)), numbers[~bad]) if bad.any() else (table, numbers)
 
     def _power_limits(self, models: pa.ChunkedArray) -> np.ndarray:
-        coded = models.combine_chunks()
-        coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+        coded = as_dictionary(models)
         limits = [self._limit(m) for m in coded.dictionary.to_pylist()]
         table = np.array([*limits, np.inf])
         return table[coded.indices.fill_null(len(limits)).to_numpy(zero_copy_only=False)]

@@ -14,24 +14,16 @@ import fcntl
 import os
 import stat
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from gpuledger.errors import LakeError, map_os_error
-from gpuledger.lake.manifest import (
-    MANIFEST_VERSION,
-    Manifest,
-    Part,
-    decode_manifest,
-    is_place,
-    part_name,
-    part_number,
-)
+from gpuledger.lake.manifest import MANIFEST_VERSION, Manifest, Part, decode_manifest, is_place, part_name, part_number
 from gpuledger.lake.staging import clear_abandoned, forget_moving, moving_into, note_moving, work_folder
 
-__all__ = ["MANIFEST_VERSION", "Lake", "Manifest", "Part", "sync_file", "sync_folder", "write_atomically"]
+__all__ = ["MANIFEST_VERSION", "Lake", "Manifest", "Part", "sync", "write_atomically"]
 
 
 class Lake:
@@ -51,11 +43,11 @@ class Lake:
         return (self.root / "manifest.json").is_file()
 
     def require(self) -> None:
-        """Fail with the next step where there is no lake."""
+        """Fail with the next step where no lake exists."""
         if not self.exists():
             self._refuse_remains()
             raise LakeError(
-                f"{self.root}: there is no lake here",
+                f"{self.root}: no lake was found here",
                 hint=f"import telemetry first: gpuledger import FILE --lake {self.root} (or try gpuledger demo)",
             )
 
@@ -124,7 +116,7 @@ class Lake:
     ) -> Manifest:
         """Make the staged files part of the lake, all or none. Call inside `locked()`.
 
-        The files move first, under names nobody reads yet; the manifest that names them is replaced last.
+        The files move first, under names that are not read yet; the manifest that names them is replaced last.
         """
         before = self.manifest()
         parts = [p for p in before.parts if p.id not in replaces]
@@ -145,14 +137,14 @@ class Lake:
             for folder in {file.parent for file, _ in staged}:
                 noted = note_moving(folder, [p.place for p in named])
                 if not self.exists():  # after a power cut the note tells a first commit from a lost manifest
-                    sync_file(noted)
-                    sync_folder(folder)
+                    sync(noted)
+                    sync(folder)
             for (file, _), part in zip(staged, named, strict=True):
                 target = self.path(part)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                sync_file(file)
+                sync(file)
                 file.replace(target)
-                sync_folder(target.parent)
+                sync(target.parent)
             self._write(after)
             for folder in {file.parent for file, _ in staged}:
                 forget_moving(folder)
@@ -164,6 +156,11 @@ class Lake:
             raise
         self._next_id = after.next_id
         return after
+
+    def replace(self, parts: Sequence[Part], file: Path, merged: Part) -> Manifest:
+        """Put a file that holds the rows of several parts in their place. Call inside `locked()`."""
+        made_of = tuple(sorted({i for p in parts for i in (p.made_of or (p.id,))}))
+        return self.commit([(file, msgspec.structs.replace(merged, made_of=made_of))], tuple(p.id for p in parts))
 
     def _first_free(self, manifest: Manifest) -> int:
         """The next id: above those of all files there are, named by the manifest or not."""
@@ -202,18 +199,9 @@ class Lake:
                     file.parent.rmdir()
 
 
-def sync_file(file: Path) -> None:
-    """Force a file's bytes to disk."""
-    handle = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def sync_folder(folder: Path) -> None:
-    """Force a folder's entries to disk."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync(path: Path) -> None:
+    """Force a file's bytes, or a folder's entries, to disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -234,4 +222,4 @@ def write_atomically(target: Path, content: bytes) -> None:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    sync_folder(target.parent)
+    sync(target.parent)

@@ -1,8 +1,12 @@
-"""How is a day of samples written as one part, read back by device, and merged from several?"""
+"""How is a day of samples written as one part, read back by device, and merged from several?
+
+Owners, hosts and models seldom change within a day. A part notes for each of its row groups the labels that no device
+changes there; a reader makes these columns from the note, in a quarter of the time that decoding them takes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,11 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
-from gpuledger.lake.batch import Batch
+from gpuledger.lake.batch import CODED, Batch, as_dictionary
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.rows import drop_repeats, without_conflicts
 from gpuledger.lake.sorting import DaySorter, device_codes
-from gpuledger.lake.steady import STEADY, SteadyGroup, steady_of
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, utc_day
 
@@ -174,10 +177,7 @@ def merge_day(lake: Lake, day: str) -> Part:
         writer = PartWriter(folder / "merged.parquet", number, sorter.never_null())
         for chunk in sorter.chunks(number):
             writer.add(drop_repeats(chunk))
-        made_of = tuple(sorted({i for p in parts for i in (p.made_of or (p.id,))}))
-        merged = writer.close()
-        staged = Part(**{**{f: getattr(merged, f) for f in merged.__struct_fields__}, "made_of": made_of})
-        after = lake.commit([(writer.file, staged)], replaces=tuple(p.id for p in parts))
+        after = lake.replace(parts, writer.file, writer.close())
     lake.sweep()
     return after.of_day(day)[0]
 
@@ -191,3 +191,55 @@ def samples_table(lake: Lake, since_ms: int | None = None, until_ms: int | None 
         at = [(schema.TIME, ">=", first), (schema.TIME, "<", last)]
         tables.append(with_all_columns(pq.read_table(lake.path(part), filters=at, partitioning=None)))
     return pa.concat_tables(tables, promote_options="permissive") if tables else schema.arrow_schema().empty_table()
+
+
+STEADY = "gpuledger.steady"
+
+
+class SteadyGroup(msgspec.Struct, frozen=True):
+    """How many rows each device has, and by label its values and which of them each device has (-1: NULL)."""
+
+    rows: list[int]
+    values: dict[str, list[str]]
+    places: dict[str, list[int]]
+
+    def column(self, name: str) -> pa.DictionaryArray:
+        """One label of all rows."""
+        places = np.repeat(np.array(self.places[name], dtype=np.int32), self.rows)
+        known = pa.array(places, mask=places < 0 if min(self.places[name]) < 0 else None)
+        return pa.DictionaryArray.from_arrays(known, pa.array(self.values[name], pa.string()))
+
+
+def steady_of(table: pa.Table) -> SteadyGroup:
+    """The note of rows in order of device. A label without any value is left out: its column says so itself."""
+    batch = Batch(table)
+    starts = batch.device_starts
+    values, places = {}, {}
+    for name in schema.labels():
+        codes = batch.codes(name)
+        if codes is None or not set(np.flatnonzero(batch.changes((name,))).tolist()) <= set(starts.tolist()):
+            continue
+        distinct, place = np.unique(codes[starts], return_inverse=True)
+        texts = as_dictionary(batch.column(name)).dictionary.to_pylist()
+        known = distinct[distinct >= 0]
+        values[name] = [texts[code] for code in known]
+        places[name] = (place - (len(distinct) - len(known))).tolist()
+    return SteadyGroup(np.diff(starts, append=batch.n).tolist(), values, places)
+
+
+def steady_groups(file: pq.ParquetFile) -> list[SteadyGroup]:
+    """What a part notes of its row groups; empty where it notes nothing."""
+    noted = (file.metadata.metadata or {}).get(STEADY.encode())
+    return [] if noted is None else msgspec.json.decode(noted, type=list[SteadyGroup])
+
+
+def read_group(
+    file: pq.ParquetFile, group: int, columns: Sequence[str], noted: SteadyGroup | None
+) -> tuple[pa.Table, frozenset[str]]:
+    """Some columns of a row group, and which of them no device changes."""
+    steady = frozenset(noted.values).intersection(columns) if noted is not None else frozenset()
+    read = file.read_row_group(group, columns=[c for c in columns if c not in steady], use_threads=False)
+    if noted is None or not steady:
+        return read, frozenset()
+    arrays = [noted.column(c).cast(CODED) if c in steady else read[c] for c in columns]
+    return pa.table(arrays, names=list(columns)), steady

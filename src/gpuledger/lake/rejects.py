@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from gpuledger.lake.rows import groups
 from gpuledger.lake.sorting import ARRIVAL, device_codes, series_codes
 from gpuledger.plain_text import csv_cell
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.convert import Faults
 from gpuledger.units import utc
 
 FIELDS = ("file", "row", "reason", "column", "value")
@@ -49,11 +49,6 @@ class Rejects:
         if len(self._rows) >= 10_000:
             self.flush()
 
-    def add_faults(self, source: str, offset: int, faults: Faults) -> None:
-        """Note the faults of one batch whose first row is number `offset`."""
-        for row, reason, column, value in zip(faults.row, faults.reason, faults.column, faults.value, strict=True):
-            self.add(source, offset + row + 1, reason, column, value)
-
     def flush(self) -> None:
         """Write what is waiting."""
         if not self._rows:
@@ -81,11 +76,8 @@ def explained_conflicts(
     if not conflicts.num_rows:
         return
     went_back = _turned_back_at(chunk)
-    codes, _ = device_codes(conflicts)
-    series = series_codes(conflicts)
     at = conflicts[schema.TIME].to_numpy()
-    same = (np.diff(codes) == 0) & (np.diff(at) == 0) & (True if series is None else np.diff(series) == 0)
-    edges = [0, *(np.flatnonzero(~same) + 1).tolist(), conflicts.num_rows]
+    edges = [0, *(np.flatnonzero(np.diff(groups(conflicts))) + 1).tolist(), conflicts.num_rows]
     arrivals, devices = conflicts[ARRIVAL].to_numpy(), conflicts["gpu_uuid"]
     for first, last in pairwise(edges):
         group = sorted(arrivals[first:last].tolist())

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from gpuledger.lake.batch import Batch
-from gpuledger.lake.identity import repeated, row_hashes
+from gpuledger.lake.batch import Batch, repeated, row_hashes
 from gpuledger.lake.sorting import ARRIVAL, device_codes, in_order, series_codes
 from gpuledger.telemetry import schema
 
@@ -25,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 _TICKS_MS = (60_000, 1_000)
-# A clock counts as coarse where stamps with several rows are no accident: at least two of them, and one stamp in 20.
+# A clock counts as coarse where stamps with several rows are common: at least two of them, and one stamp in 20.
 _COARSE_STAMPS = 2
 _COARSE_ONE_IN = 20
 

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc
 
-from gpuledger.lake.batch import as_dictionary, board_of
-from gpuledger.lake.identity import content_keys, repeated
+from gpuledger.lake.batch import as_dictionary, board_of, content_keys, repeated
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
 

@@ -32,7 +32,7 @@ def work_folder(staging: Path) -> Iterator[Path]:
     folder = _new_folder(staging)
     handle = -1
     try:
-        # Locked before it gets its name: nobody ever sees the file unlocked while its process lives.
+        # Locked before it gets its name: the file is never seen unlocked while its process lives.
         unnamed = folder / f".{_LOCK}"
         handle = os.open(unnamed, os.O_RDWR | os.O_CREAT, 0o644)
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -71,7 +71,7 @@ def forget_moving(folder: Path) -> None:
 
 
 def clear_abandoned(staging: Path) -> list[str]:
-    """Delete work folders nobody uses any more; return the files they were moving into the samples."""
+    """Delete work folders that are unused; return the files they were moving into the samples."""
     moved: list[str] = []
     if staging.is_symlink() or not staging.is_dir():
         return moved

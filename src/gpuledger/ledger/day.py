@@ -13,10 +13,9 @@ from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.errors import LakeError
 from gpuledger.lake.batch import board_of
 from gpuledger.lake.layout import Lake
-from gpuledger.lake.parts import FIRST, Firsts, first_of, open_part
+from gpuledger.lake.parts import FIRST, Firsts, SteadyGroup, first_of, open_part, read_group, steady_groups
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting import device_names
-from gpuledger.lake.steady import SteadyGroup, read_group, steady_groups
 from gpuledger.ledger.changes import ERRORS
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
-from gpuledger.lake.layout import Lake, Manifest, sync_file, write_atomically
+from gpuledger.lake.layout import Lake, Manifest, sync, write_atomically
 from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import lines
 from gpuledger.ledger.daily import fold_days
@@ -214,7 +214,7 @@ class DayWriter:
             if kind is None and any(t.num_rows for t in self._waiting[name]):
                 self._flush(name)
             writer.close()
-            sync_file(self._files[name])
+            sync(self._files[name])
 
 
 def part_ids(manifest: Manifest, day: str) -> tuple[int, ...]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from gpuledger.devices.attribution import ProcessTree, program, status, user, uses_file
 from gpuledger.devices.device import Held
-from gpuledger.devices.process_tree import ProcessTree, program, status, user, uses_file
 from gpuledger.recording.runs import Holder
 
 NAMED_AGAIN_S = 5.0

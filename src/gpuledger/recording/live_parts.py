@@ -2,29 +2,33 @@
 
 Whenever there are 32 parts of one size they are replaced by one of the next size. The rows of the smallest are still
 at hand; larger ones are read back. Posting may have merged some of them in between: those are left alone.
+
+Arrays are made from buffers: `pa.array` imports pandas wherever it is installed, to see whether it was given one of its
+things, which takes half a second of CPU, more than a minute of sampling costs.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gpuledger.devices.device import Facts, Value
+from gpuledger.devices.device import Facts, Row
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.parts import PartWriter, open_part
 from gpuledger.lake.sorting import in_order
-from gpuledger.recording.arrays import blanks, labels, numbers, spread
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, utc_day
 
 Labels = Mapping[str, str]
-Row = tuple[Value, ...]
 
 FAN_IN = 32
 
@@ -125,9 +129,7 @@ class LiveParts:
 
     def _replace(self, parts: list[Part], file: Path, part: Part) -> int:
         self._forget_replaced()
-        made_of = tuple(sorted({i for p in parts for i in (p.made_of or (p.id,))}))
-        whole = msgspec.structs.replace(part, made_of=made_of)
-        after = self._lake.commit([(file, whole)], replaces=tuple(p.id for p in parts))
+        after = self._lake.replace(parts, file, part)
         self._replaced = [self._lake.path(p) for p in parts]
         return after.parts[-1].id
 
@@ -187,3 +189,54 @@ def write_part(batches: list[Batch], file: Path, day: int, compression: str = "n
     pq.write_table(table, file, compression=compression, use_dictionary=names)
     ends = (devices[0], devices[-1])
     return file, Part(0, utc_day(day * MS_PER_DAY), "", len(at_ms), min(at_ms), max(at_ms), *ends)
+
+
+T = TypeVar("T")
+
+
+def numbers(values: Sequence[float | int | None], kind: pa.DataType) -> pa.Array:
+    """Numbers of a fixed width, NULL where None."""
+    width = _width(kind)
+    if None not in values:
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.array(values, dtype=width))])
+    known = np.array([v is not None for v in values])
+    filled: np.ndarray = np.array([0 if v is None else v for v in values], dtype=width)
+    bits = pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(filled)])
+
+
+def positions(order: np.ndarray) -> pa.Array:
+    """Row numbers, for taking rows in another order."""
+    whole = np.ascontiguousarray(order, dtype=np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)])
+
+
+@cache
+def _width(kind: pa.DataType) -> type:
+    # Not `to_pandas_dtype`: that asks for pandas.
+    found: type = {"float": np.float32, "double": np.float64}.get(str(kind)) or getattr(np, str(kind))
+    return found
+
+
+@lru_cache(maxsize=256)
+def labels(values: tuple[str | None, ...], counts: tuple[int, ...]) -> pa.Array:
+    """Each text as often as said, coded by a dictionary; NULL where None. Owners change seldom: worth remembering."""
+    words = sorted({v for v in values if v is not None})
+    if not words:
+        return pa.nulls(sum(counts), pa.dictionary(pa.int32(), pa.string()))
+    codes = [None if v is None else words.index(v) for v in values]
+    coded = [w.encode() for w in words]
+    ends = np.array([0, *accumulate(len(c) for c in coded)], dtype=np.int32)
+    texts = pa.Array.from_buffers(pa.string(), len(words), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(coded))])
+    return pa.DictionaryArray.from_arrays(numbers(spread(codes, counts), pa.int32()), texts)
+
+
+@lru_cache(maxsize=64)
+def blanks(count: int, kind: pa.DataType) -> pa.Array:
+    """Nothing but NULL."""
+    return pa.nulls(count, kind)
+
+
+def spread(values: Sequence[T], counts: Sequence[int]) -> list[T]:
+    """Each value as often as said."""
+    return [v for v, n in zip(values, counts, strict=True) for _ in range(n)]

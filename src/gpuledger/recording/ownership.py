@@ -1,9 +1,9 @@
 """Whose time is the time of a device under recording?
 
-Who holds the devices is looked at while the work runs. Around a job (`of_job`) a device is the job's while one of its
-processes holds it, while nobody does, and where the job was given it by name; whoever else holds it shares its time,
-and has it alone where the job does not. Watching a whole host, a device belongs to the processes that hold it, each
-named by its own surroundings; several of them share its time.
+Who holds the devices is checked while the work runs. Around a job (`of_job`) a device is the job's while one of its
+processes holds it, while no process does, and where the job was given it by name. Other processes that hold it share
+its time, and have it alone where the job does not hold it. Watching a whole host, a device belongs to the processes
+that hold it, each named by its own surroundings; several of them share its time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from gpuledger.devices.attribution import attribute, visible_devices
-from gpuledger.devices.device import Device, Facts, Held, Value
-from gpuledger.devices.process_tree import ProcessTree, environment
+from gpuledger.devices.attribution import ProcessTree, attribute, environment, visible_devices
+from gpuledger.devices.device import Device, Facts, Held, Row
 from gpuledger.recording.holders import Attendance, Belongs, Labels, Process, Processes
 from gpuledger.recording.runs import Holder
-
-Row = tuple[Value, ...]
 
 LOOK_EVERY_S = 1.0
 # The first looks follow each other closely, so that a short command is seen as well.
@@ -29,7 +26,7 @@ FIRST_LOOK_S = 0.1
 LOOKS_PER_AGE = 4
 # Looking may take a twentieth of the time, no more.
 LONGEST_SHARE = 20
-# Labels that stay on a device nobody owns: they say where it stands, not whom it serves.
+# Labels that stay on a device without an owner: they name its place, not its user.
 _OF_THE_PLACE = ("host", "region", "node_group", "cluster")
 
 

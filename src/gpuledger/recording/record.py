@@ -25,39 +25,19 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, overload
 
 from gpuledger.devices.attribution import attribute, command_name, own_rank_only
-from gpuledger.devices.clock import Clock, SystemClock
-from gpuledger.devices.device import Facts, Source
+from gpuledger.devices.clock import Clock
+from gpuledger.devices.device import Facts, Row, Source, open_device
 from gpuledger.devices.sampler import Sampler, check_rates, spread_s
 from gpuledger.errors import GpuledgerError, InputError, UnknownName
 from gpuledger.lake.layout import Lake
-from gpuledger.recording.live_parts import Row
 from gpuledger.recording.ownership import Ownership
-from gpuledger.recording.runs import NOTES_EVERY_S, RunNotes, claim, device_notes, labels_of_run, steps_of, write_notes
+from gpuledger.recording.runs import NOTES_EVERY_S, RunNotes, claim, device_notes, labels_of_run, write_notes
 from gpuledger.recording.writer import Recorder
 from gpuledger.telemetry import schema
 
 DEFAULT_LAKE = "gpuledger-data"
-DEVICES = ("nvml", "amd", "replay:FILE")
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def open_device(spec: str, clock: Clock | None = None) -> Source:
-    """The source of devices a user named: nvml, amd, or replay:FILE."""
-    if spec == "nvml":
-        from gpuledger.devices.nvml import NvmlSource
-
-        return NvmlSource()
-    if spec == "amd":
-        from gpuledger.devices.amd import AmdSource
-
-        return AmdSource()
-    kind, _, path = spec.partition(":")
-    if kind == "replay" and path:
-        from gpuledger.devices.replay.doors import open_replay
-
-        return open_replay(path, clock)
-    raise UnknownName("device", spec, DEVICES)
 
 
 class Recording:
@@ -85,7 +65,7 @@ class Recording:
         clock: Clock | None = None,
     ) -> None:
         self.lake = lake if isinstance(lake, Lake) else Lake(lake)
-        self._clock = clock or SystemClock()
+        self._clock = clock or Clock()
         self._environ = os.environ if environ is None else environ
         self._program = program or command_name(sys.orig_argv)
         check_rates(hz, slow_s)
@@ -183,8 +163,7 @@ class Recording:
 
     def notes(self) -> RunNotes:
         """What is known about the recording so far."""
-        report = self.sampler.report()
-        own = self.ownership
+        report, own = self.sampler.report(), self.ownership
         found = [
             device_notes(d, owned=own.owned(d.facts), held_by=own.holders(d.facts), times=own.times(d.facts))
             for d in report.devices
@@ -209,7 +188,7 @@ class Recording:
             rows_dropped=self.recorder.rows_dropped,
             ticks=report.ticks,
             skipped_ticks=report.skipped_ticks,
-            clock_steps=steps_of(report),
+            clock_steps=report.clock_steps,
             sampler_cpu_s=round(report.cpu_s, 4),
             writer_cpu_s=round(self.recorder.cpu_s, 4),
             faults=(*self._source.notes, *report.faults),

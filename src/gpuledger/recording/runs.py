@@ -14,8 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from gpuledger.devices.process_tree import RUN_VARIABLE, environment, lineage
-from gpuledger.devices.report import DeviceReport, SamplerReport
+from gpuledger.devices.attribution import RUN_VARIABLE, environment, lineage
+from gpuledger.devices.clock import ClockStep
+from gpuledger.devices.reading import DeviceReport
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.layout import Lake, write_atomically
 
@@ -89,7 +90,7 @@ class DeviceNotes(msgspec.Struct, frozen=True):
         return f"GPU {self.index}" + (f" instance {self.gpu_instance_id}" if self.gpu_instance_id else "")
 
     def who_held_it(self, seconds: float) -> list[str]:
-        """With whom the run shared the device, and what could not be found out."""
+        """Who shared the device with the run, and what could not be found out."""
         others = sorted((h for h in self.held_by if h.matched and not h.ours), key=lambda h: -h.shared_s)
         if not self.owned:
             if not others:
@@ -111,13 +112,6 @@ class DeviceNotes(msgspec.Struct, frozen=True):
         if self.holders_unknown:
             out.append(f"{self.name}: it is not known which processes held it ({self.holders_unknown})")
         return out
-
-
-class Step(msgspec.Struct, frozen=True):
-    """The wall clock was set."""
-
-    at_ms: int
-    step_s: float
 
 
 class RunNotes(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +137,7 @@ class RunNotes(msgspec.Struct, frozen=True, kw_only=True):
     rows_dropped: int = 0
     ticks: int = 0
     skipped_ticks: int = 0
-    clock_steps: tuple[Step, ...] = ()
+    clock_steps: tuple[ClockStep, ...] = ()
     sampler_cpu_s: float = 0.0
     writer_cpu_s: float = 0.0
     faults: tuple[str, ...] = ()
@@ -156,7 +150,7 @@ class RunNotes(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, (self.ended_ms or self.started_ms) - self.started_ms) / 1000
 
     def words(self) -> list[str]:
-        """What the user should hear about it."""
+        """What the user should know about it."""
         out = [f"{d.device} was lost: {d.lost_why}" for d in self.devices if d.lost_at_ms is not None]
         out += [words for d in self.devices for words in d.who_held_it(self.seconds)]
         if self.skipped_ticks:
@@ -168,7 +162,7 @@ class RunNotes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _listed(names: list[str]) -> str:
-    """Names as a reader takes them in: three, and how many more."""
+    """Three names, and how many more there are."""
     more = len(names) - 3
     return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
 
@@ -181,38 +175,21 @@ def device_notes(
     report: DeviceReport, *, owned: bool, held_by: tuple[Holder, ...], times: tuple[float, float, str]
 ) -> DeviceNotes:
     """The sampler's report of a device as notes; `times` as Ownership gives them."""
-    facts = report.facts
-    run_s, shared_s, holders_unknown = times
+    facts, (run_s, shared_s, holders_unknown) = report.facts, times
     return DeviceNotes(
         device=facts.name,
         gpu_uuid=facts.gpu_uuid,
         gpu_instance_id=facts.gpu_instance_id,
         gpu_model=facts.gpu_model,
         slice_ratio=facts.slice_ratio,
-        owned=owned,
-        rows=report.rows,
-        repeats_left_out=report.repeats,
-        silent_ticks=report.silent_ticks,
-        util_period_s=report.util_period_s,
-        power_period_s=report.power_period_s,
-        util_changes=report.util_changes,
-        missing=report.missing,
-        failures=report.failures,
-        last_errors=report.last_errors,
-        slowest_call_ms=report.slowest_call_ms,
-        lost_at_ms=report.lost_at_ms,
-        lost_why=report.lost_why,
-        held_by=held_by,
         index=facts.index,
+        owned=owned,
+        held_by=held_by,
         run_s=run_s,
         shared_s=shared_s,
         holders_unknown=holders_unknown,
+        **{name: value for name, value in vars(report).items() if name != "facts"},
     )
-
-
-def steps_of(report: SamplerReport) -> tuple[Step, ...]:
-    """The steps of the wall clock a sampler saw."""
-    return tuple(Step(s.at_ms, s.step_s) for s in report.clock_steps)
 
 
 def claim(lake: Lake, run_id: str) -> Path:
@@ -247,7 +224,7 @@ def labels_of_run(lake: Lake, pid: int, host: str, besides: str) -> dict[str, st
     newest = time.time() - 3 * NOTES_EVERY_S
     ancestors, marked = {s.pid for s in lineage(pid)}, environment(pid).get(RUN_VARIABLE)
     for file in (lake.root / "runs").glob("*.json"):
-        # Notes that are gone or still empty are of no recording that goes on.
+        # Notes that are gone or still empty do not belong to a recording in progress.
         with contextlib.suppress(OSError, msgspec.DecodeError):
             if file.stat().st_mtime < newest:
                 continue

@@ -1,8 +1,7 @@
 """How do live samples get into the lake while they are made, and stay there whatever happens to us?
 
-Rows wait in memory until the sampler has released them, every two seconds, and the writer thread makes a small part of
-them. A part is in the lake whole
-or not at all, so a recorder that is killed loses what it had not written yet and nothing else.
+Rows wait in memory until the sampler has released them, every two seconds; then the writer thread makes a small part
+of them. A part is in the lake whole or not at all, so a recorder that is killed loses only what it had not written.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from gpuledger.devices.device import Facts
+from gpuledger.devices.device import Facts, Row
 from gpuledger.errors import GpuledgerError, map_os_error
 from gpuledger.lake.layout import Lake
-from gpuledger.recording.live_parts import Batch, Labels, LiveParts, Row
+from gpuledger.recording.live_parts import Batch, Labels, LiveParts
 
 MAX_HELD_ROWS = 1_000_000
 

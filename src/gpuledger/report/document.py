@@ -138,7 +138,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole document. `data` is its JSON, `files` are further files it writes, by name."""
+    """A whole document. `data` is its JSON, `files` are further files it writes, by name.
+
+    `screen_notes`: whether the short answer on a terminal has the notes under its headline.
+    """
 
     name: str
     kind: str
@@ -150,6 +153,7 @@ class Document:
     summary: Sequence[Block] = ()
     sections: Sequence[Section] = ()
     screen: Sequence[Block] = ()
+    screen_notes: bool = True
     data: Callable[[], Mapping[str, Any]] = field(default=dict)
     files: Mapping[str, Callable[[], str]] = field(default_factory=dict)
 

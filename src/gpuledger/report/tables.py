@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
@@ -21,9 +21,9 @@ SAME_REASON = "not known: same reason"
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One column: a field of the row, its heading, how it is written.
 
-    `below` gives long words their own line, `middle` leaves out a range's ends, `wide` shows the column only where
-    there is room, `bar` draws the share as a bar too. `adds` makes dollars add up to the total: as a part, or as the whole of
-    all parts.
+    `below` gives long words their own line, `middle` leaves out a range's ends, `wide` shows the column only if there
+    is room, `bar` draws the share as a bar too, `blank` leaves an unknown figure empty where the table says why. `adds`
+    makes dollars add up to the total: as a part, or as the whole of all parts.
     """
 
     field: str
@@ -34,6 +34,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     middle: bool = False
     wide: bool = False
     bar: bool = False
+    blank: bool = False
     adds: Literal["", "part", "whole"] = ""
 
 
@@ -103,6 +104,19 @@ def cell(text: str, key: object = None) -> Cell:
     return Cell(text, float(key) if isinstance(key, Decimal | float | int) else str(key or text))
 
 
+Row = list[Cell | str]
+
+
+def figure(value: object, form: Callable[[Any], str]) -> Cell:
+    """A cell with a figure in its form, or `unknown`."""
+    return cell("unknown" if isinstance(value, Unknown) else form(value), value)
+
+
+def styled(value: object, style: str) -> Cell:
+    """A cell with a figure in one of the styles; an unknown figure is marked as one."""
+    return _cell(value, style)
+
+
 def make_table(
     name: str, caption: str, heads: Sequence[str], words: str, rows: Iterable[Sequence[Cell | str]], **more: Any
 ) -> Table:
@@ -113,12 +127,12 @@ def make_table(
 
 
 def field_of(holder: object, path: str) -> Any:
-    """A field by its dotted name; what is not known has no fields, and stays not known."""
+    """A field by its dotted name, of an object or a mapping; what is unknown has no fields, and stays unknown."""
     value = holder
     for step in path.split("."):
         if isinstance(value, Unknown):
             return value
-        value = getattr(value, step)
+        value = value[step] if isinstance(value, Mapping) else getattr(value, step)
     return value
 
 
@@ -162,6 +176,8 @@ def _once(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 
 def _value(holder: object, column: Column) -> Cell:
     found = field_of(holder, column.field)
+    if column.blank and isinstance(found, Unknown):
+        return Cell("")
     return _cell(found.middle if column.middle and isinstance(found, Range) else found, column.style, column.bar)
 
 

@@ -1,11 +1,10 @@
 """How do N GPUs do as one?
 
-gather       files to runs: which one is judged, which is its baseline
-analysis/    what one run says, figure by figure
-statistics, coldstart, symmetry, usl      intervals, change point, outliers, the scalability law
-build        the one way in to the report: `scaling_statement(given)`; statement: what it says; encode: as JSON
-grades, scorecard, readiness      limits as data (data/thresholds.toml), grades, the verdict on production
-claims/      what was claimed against what was measured; one rule per file
-causes, bottlenecks, optimizations, public, summary      why, how much, what to do, what others published
-compare, trend      against an earlier run; over stored runs
+build        the entry point: `gather` files into runs, `scaling_statement` makes the report
+statement    the report as data and JSON; figures: what is measured before it is judged
+analysis/    what one run shows, figure by figure; statistics: intervals and exact tests
+grades, scorecard      limits as data (data/thresholds.toml), grades, readiness for production
+claims/      claims compared with the measurement; one rule file per subject
+causes, gains, public, summary      why, what to change, what others published, the page in short
+trend        against an earlier run; over stored runs
 """

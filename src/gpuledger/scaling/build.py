@@ -1,49 +1,52 @@
-"""How does the scaling report come about: from runs to figures, from figures to grades and verdicts?"""
+"""How does the scaling report come about: from files to runs, from runs to figures, grades and verdicts?"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from gpuledger.bench.records import Run
+from gpuledger.bench.records import Run, present
+from gpuledger.bench.results import read_results
 from gpuledger.cost.pricing import PriceChoice
-from gpuledger.scaling.analysis.baseline import Baseline, gpus_of, scaling_of
-from gpuledger.scaling.analysis.batches import batches_of
-from gpuledger.scaling.analysis.counting import counts_of, in_flight, throughput_of, wall_of
-from gpuledger.scaling.analysis.factors import factors_of
+from gpuledger.errors import InputError
+from gpuledger.scaling.analysis.baseline import Baseline, scaling_of, size_of, unit_of
+from gpuledger.scaling.analysis.cost import batches_of, cost_of
+from gpuledger.scaling.analysis.counting import (
+    counts_of,
+    gpus_of,
+    in_flight,
+    model_of,
+    throughput_of,
+    tokens_of,
+    wall_of,
+)
 from gpuledger.scaling.analysis.latency import latency_of, samples_of
-from gpuledger.scaling.analysis.memory import memory_pct
-from gpuledger.scaling.analysis.money import cost_of
 from gpuledger.scaling.analysis.nodes import node_figures
-from gpuledger.scaling.analysis.settings import model_of
-from gpuledger.scaling.analysis.telemetry import no_telemetry
-from gpuledger.scaling.analysis.tokens import tokens_of
-from gpuledger.scaling.bottlenecks import bottlenecks_of
-from gpuledger.scaling.causes import causes_of
-from gpuledger.scaling.claims.judging import checks, verdicts
+from gpuledger.scaling.analysis.telemetry import memory_pct, no_telemetry, telemetry_of
+from gpuledger.scaling.causes import causes_of, factors_of
+from gpuledger.scaling.claims.judging import checks, read_claims, verdicts
 from gpuledger.scaling.claims.rule import Case, Claim
-from gpuledger.scaling.compare import compare_runs
-from gpuledger.scaling.figures import Facts, Figure, NodeFigures, Source, Telemetry
+from gpuledger.scaling.figures import Facts, Source, Telemetry
+from gpuledger.scaling.gains import bottlenecks_of, optimizations_of
 from gpuledger.scaling.grades import Thresholds, load_scaling_thresholds, overall
-from gpuledger.scaling.optimizations import optimizations_of
 from gpuledger.scaling.public import public_figures
-from gpuledger.scaling.readiness import readiness_of
-from gpuledger.scaling.scorecard import scorecard
+from gpuledger.scaling.scorecard import readiness_of, scorecard
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.scaling.statistics import LEVEL
 from gpuledger.scaling.summary import headline, recommendations, summary
+from gpuledger.scaling.trend import compare_runs
+from gpuledger.settings import changed
 from gpuledger.units import Unknown
 
 PREDICT = (4, 8)
 SEED = 1
-NOT_ASKED = "no earlier run was given"
 
 
 @dataclass(frozen=True)
 class Given:
-    """Everything a report is made from, read already. `others`: runs of other sizes; `before`: an earlier run."""
+    """Everything a report is made from. `others`: runs of other sizes; `before`: an earlier run."""
 
     run: Run
     others: tuple[Run, ...] = ()
@@ -56,6 +59,70 @@ class Given:
     digests: Mapping[str, str] = field(default_factory=dict)
 
 
+def read_runs(files: Sequence[Path]) -> list[Run]:
+    """Every run of every file, in order."""
+    return [run for file in files for run in read_results(file)]
+
+
+def gather(
+    files: Sequence[Path],
+    *,
+    baseline: Path | None = None,
+    claims: Path | None = None,
+    before: Path | None = None,
+    price: PriceChoice | None = None,
+    predict: Sequence[int] = PREDICT,
+) -> Given:
+    """Read everything. The largest run is judged; of equal ones the last."""
+    if not files:
+        raise InputError("no results were given", hint="name one or more files of gpuledger bench")
+    runs = read_runs(files)
+    run = _largest(runs)
+    others = [r for r in runs if r is not run]
+    base = _baseline(run, others, baseline)
+    used = {r.file for r in (*runs, *([base.run] if base.run else []))}
+    return Given(
+        run=run,
+        others=tuple(others),
+        baseline=base,
+        before=None if before is None else _largest(read_results(before)),
+        telemetry=telemetry_of(run),
+        claims=() if claims is None else read_claims(claims),
+        price=price or PriceChoice(),
+        predict=tuple(predict),
+        digests={file: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in sorted(used)},
+    )
+
+
+def _largest(runs: Sequence[Run]) -> Run:
+    unit = unit_of(runs)
+    return max(enumerate(runs), key=lambda pair: (size_of(pair[1], unit), pair[0]))[1]
+
+
+def _smallest(runs: Sequence[Run]) -> Baseline:
+    unit = unit_of(runs)
+    return Baseline(min(runs, key=lambda r: size_of(r, unit)), "")
+
+
+def _baseline(run: Run, others: Sequence[Run], given: Path | None) -> Baseline:
+    """The file given, else the one the header names, else the smallest of the other runs."""
+    if given is not None:
+        return _smallest(read_results(given))
+    if run.baseline is not None:
+        for path in (Path(run.file).parent / run.baseline, Path(run.baseline)):
+            if path.is_file():
+                return _smallest(read_results(path))
+        return Baseline(None, f"the header names {run.baseline} as baseline: no such file")
+    unit, why = unit_of([run, *others]), "no measured baseline: no file of results was given or named in the header"
+    if smaller := [r for r in others if size_of(r, unit) < size_of(run, unit)]:
+        return _smallest(smaller)
+    if len(run.names) < 2 and not others:
+        why = "one node only: scaling needs a larger run, and this one as its baseline"
+    elif (typed := run.more.get("baseline_typed_in")) is not None:
+        why = f"no measured baseline: {typed!r} in the header is typed in, not a file of results"
+    return Baseline(None, why)
+
+
 def scaling_statement(given: Given, limits: Thresholds | None = None, *, seed: int = SEED) -> ScalingStatement:
     """The whole report of one run. The same input and seed give the same figures."""
     limits = limits or load_scaling_thresholds()
@@ -64,11 +131,10 @@ def scaling_statement(given: Given, limits: Thresholds | None = None, *, seed: i
     case = Case(facts, given.run, given.baseline.run, ready, limits, given.claims)
     grades = scorecard(facts, limits)
     letter, words = overall(grades)
-    holds, changes = bottlenecks_of(facts), optimizations_of(facts)
+    holds, changes, found = bottlenecks_of(facts), optimizations_of(facts), checks(case)
     public, public_words = public_figures(facts)
-    found, judged = checks(case), verdicts(case)
     first, second = headline(facts, ready, holds)
-    before: Any = Unknown(NOT_ASKED)
+    before = given.before
     return ScalingStatement(
         headline=first,
         second=second,
@@ -77,7 +143,7 @@ def scaling_statement(given: Given, limits: Thresholds | None = None, *, seed: i
         overall=letter,
         overall_words=words,
         checks=found,
-        claims=judged,
+        claims=verdicts(case),
         causes=causes_of(facts, given.run),
         bottlenecks=holds,
         optimizations=changes,
@@ -86,33 +152,33 @@ def scaling_statement(given: Given, limits: Thresholds | None = None, *, seed: i
         readiness=ready,
         summary=summary(facts, ready, holds, found),
         recommendations=recommendations(facts, changes, limits),
-        comparison=before if given.before is None else compare_runs(given.before, given.run, seed),
+        comparison=Unknown("no earlier run was given") if before is None else compare_runs(before, given.run, seed),
     )
 
 
 def facts_of(given: Given, limits: Thresholds, seed: int) -> Facts:
     """The figures of a run, before they are judged."""
-    run = given.run
+    run, base = given.run, given.baseline.run
+    runs = (run, *given.others, *([base] if base else []))
     wall, wall_words = wall_of(run)
-    rate, gpus = throughput_of(run.measured, wall, seed), gpus_of(run)
+    rate = throughput_of(run, seed)
     nodes = node_figures(run, wall, limits, seed, given.telemetry)
-    tokens = tokens_of(run, wall, rate, gpus)
-    files = (run.file, *(o.file for o in given.others))
-    base = given.baseline.run
+    tokens = tokens_of(run, rate)
+    inverse = present(n.inverse_latency_per_s for n in nodes)
     samples, samples_note = samples_of(run)
     return Facts(
         file=run.file,
-        files=tuple(dict.fromkeys((*files, *([base.file] if base else [])))),
+        files=tuple(dict.fromkeys(r.file for r in runs)),
         config=dict(run.more),
         model=model_of(run),
         nodes_n=len(run.names),
-        gpus=gpus,
+        gpus=gpus_of(run),
         wall_s=wall,
         wall_words=wall_words,
         counts=counts_of(run),
         throughput_per_s=rate,
-        inverse_latency_per_s=_inverse(nodes),
-        in_flight=in_flight(run.measured),
+        inverse_latency_per_s=sum(inverse) if inverse else Unknown("no node answered"),
+        in_flight=in_flight(run),
         latency=latency_of(run, seed),
         nodes=nodes,
         tokens=tokens,
@@ -125,9 +191,9 @@ def facts_of(given: Given, limits: Thresholds, seed: int) -> Facts:
         factors=factors_of(run, tokens, nodes),
         samples=samples,
         samples_note=samples_note,
-        sources=tuple(_source(r, given.digests) for r in (run, *given.others, *([base] if base else []))),
-        faults=_faults([run, *given.others, *([base] if base else [])]),
-        assumptions=_assumptions(run, wall_words, seed),
+        sources=tuple(_source(r, given.digests) for r in runs),
+        faults=_faults(runs),
+        assumptions=(*_assumptions(run, wall_words, seed), *changed(grades=limits.origin)),
         seed=seed,
     )
 
@@ -137,37 +203,31 @@ def _source(run: Run, digests: Mapping[str, str]) -> Source:
     return Source(run.file, digests.get(run.file, ""), len(run.requests), None if started is None else str(started))
 
 
-def _inverse(nodes: Sequence[NodeFigures]) -> Figure:
-    """What somebody would claim who adds up 1 / mean latency over the nodes."""
-    known = [n.inverse_latency_per_s for n in nodes if not isinstance(n.inverse_latency_per_s, Unknown)]
-    return sum(known) if known else Unknown("no node answered")
-
-
 def _client(run: Run) -> str | None:
     if isinstance(run.client, Unknown) or not run.client.get("bottleneck"):
         return None
-    return str(run.client.get("why") or "the client says it was the limit")
+    return str(run.client.get("why") or "the client reports that it was the bottleneck")
 
 
 def _faults(runs: Sequence[Run]) -> tuple[str, ...]:
-    said = []
+    found = []
     for run in runs:
         name = Path(run.file).name
-        said += [f"{name}, line {f.line}{f' ({f.node})' if f.node else ''}: {f.why}" for f in run.faults]
+        found += [f"{name}, line {f.line}{f' ({f.node})' if f.node else ''}: {f.why}" for f in run.faults]
         if not run.ended:
-            said.append(f"{name}: the run did not come to its end")
-        said += [f"{name}: {node}: {problem}" for node, problems in run.problems.items() for problem in problems]
-    return tuple(dict.fromkeys(said))
+            found.append(f"{name}: the run did not come to its end")
+        found += [f"{name}: {node}: {problem}" for node, problems in run.problems.items() for problem in problems]
+    return tuple(dict.fromkeys(found))
 
 
 def _assumptions(run: Run, wall_words: str, seed: int) -> tuple[str, ...]:
-    said = [
+    made = [
         f"Wall clock: {wall_words}.",
-        f"Intervals hold {100 * LEVEL:.0f} % of figures resampled from this run (seed {seed}): not another day's.",
-        "Throughput is answers over the whole wall clock; its interval draws the gaps between answers anew.",
-        "Requests marked as warm-up count nowhere but in their own line.",
-        "Cold requests that were not marked count in success and throughput, and stand apart in latency.",
+        f"Intervals hold {100 * LEVEL:.0f} % of figures resampled from this run (seed {seed}); another day may differ.",
+        "Throughput is answers over the whole wall clock; its interval resamples the gaps between answers.",
+        "Requests marked as warm-up count only in their own line.",
+        "Cold requests that were not marked count in success and throughput, and are separate in latency.",
     ]
     if isinstance(run.planned, Unknown):
-        said.append("The header does not say what was planned: requests without a line cannot be counted as lost.")
-    return tuple(said)
+        made.append("The header does not report the plan: requests without a line cannot be counted as lost.")
+    return tuple(made)

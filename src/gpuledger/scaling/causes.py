@@ -1,21 +1,31 @@
-"""Which causes does the run speak to, and what does it say?"""
+"""What shapes the result, and which causes does the run support or rule out?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 
 import msgspec
+import numpy as np
 
 from gpuledger.bench.records import Run
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.scaling.analysis.factors import WITHIN_CHANCE
-from gpuledger.scaling.coldstart import ColdStart
-from gpuledger.scaling.figures import Facts
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.catalog.models import find_model
+from gpuledger.efficiency.student import two_sided_p
+from gpuledger.scaling.analysis.counting import model_of
+from gpuledger.scaling.analysis.latency import warm_requests
+from gpuledger.scaling.figures import ColdStart, Factor, Facts, NodeFigures, Tokens
 from gpuledger.scaling.statement import Cause
 from gpuledger.units import Unknown
 
+BYTES_PER_PARAMETER = 2  # fp16 and bf16, the usual formats of serving
+LEAST_PAIRS = 8
+SURE_P = 0.05
 TALKING = ("tensor_parallel", "pipeline_parallel", "parallelism")
+Nodes = tuple[NodeFigures, ...]
+Found = tuple[bool | Unknown, str]
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,7 +42,82 @@ class CauseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     causes: dict[str, Known]
 
 
-Said = tuple[bool | Unknown, str]
+@dataclass(frozen=True)
+class LengthEffect:
+    """The share of the variance of warm latency that goes with the length of the answer."""
+
+    variance_pct: float
+    beyond_chance: bool
+
+    def __str__(self) -> str:
+        chance = "" if self.beyond_chance else ", which is within chance"
+        return f"{self.variance_pct:.0f} % of the variance of warm latency goes with the length of the answer{chance}"
+
+
+def length_effect(run: Run) -> LengthEffect | Unknown:
+    """By the correlation of output tokens and latency over warm requests."""
+    pairs = [
+        (r.output_tokens, r.latency_s)
+        for r in warm_requests(run)
+        if not isinstance(r.output_tokens, Unknown) and not isinstance(r.latency_s, Unknown)
+    ]
+    made, took = np.array([p[0] for p in pairs], float), np.array([p[1] for p in pairs], float)
+    if len(pairs) < LEAST_PAIRS or not made.std() or not took.std():
+        return Unknown("too few answers of different lengths")
+    r = float(np.corrcoef(made, took)[0, 1])
+    t = abs(r) * float(np.sqrt((len(pairs) - 2) / max(1 - r * r, 1e-12)))
+    return LengthEffect(100 * r * r, two_sided_p(t, len(pairs) - 2) < SURE_P)
+
+
+def factors_of(run: Run, tokens: Tokens, nodes: Nodes) -> tuple[Factor, ...]:
+    """Lengths of answers, the weights that must be read, how requests were sent; each with its figure."""
+    lengths = [("Input length", tokens.input_range), ("Output length", tokens.output_range)]
+    return (
+        *(Factor(name, str(span) if isinstance(span, Unknown) else _width(*span)) for name, span in lengths),
+        Factor("Length against latency", str(length_effect(run))),
+        Factor("Reading the weights", _weights(run, tokens, nodes)),
+        *_sending(run, nodes),
+    )
+
+
+def _width(least: int, most: int) -> str:
+    return "all alike" if least == most else f"from {least} to {most} tokens"
+
+
+def _weights(run: Run, tokens: Tokens, nodes: Nodes) -> str:
+    """One stream reads all weights for every token: bandwidth over bytes is the most it can reach."""
+    name = model_of(run)
+    model = name if isinstance(name, Unknown) else find_model(name)
+    if isinstance(model, Unknown):
+        return str(model)
+    cards = {n.gpu for n in nodes if isinstance(n.gpu, str)}
+    gpu = find_gpu(cards.pop()) if len(cards) == 1 else Unknown("the nodes have different GPUs or name none")
+    if isinstance(gpu, Unknown):
+        return str(gpu)
+    params, bandwidth = float(model.params_active), gpu.memory_bandwidth_bytes_per_s.value
+    size = params * BYTES_PER_PARAMETER
+    most = bandwidth / size
+    words = (
+        f"{params / 1e9:.1f} billion parameters are {size / 1e9:.1f} GB at 2 bytes each; {gpu.name} reads "
+        f"{bandwidth / 1e9:,.0f} GB/s, so one stream makes at most {most:.0f} tokens per second; only a larger batch "
+        "shares one reading of the weights"
+    )
+    one = tokens.single_stream_per_s
+    if isinstance(one, Unknown):
+        return words
+    return f"{words}. Measured one at a time: {one:.1f} ({100 * one / most:.0f} %)"
+
+
+def _sending(run: Run, nodes: Nodes) -> Iterator[Factor]:
+    wall = run.wall_s
+    if not isinstance(wall, Unknown) and wall > 0:
+        shares = [
+            f"{n.node} {100 * n.busy_s / wall:.0f} % of the wall clock"
+            for n in nodes
+            if not isinstance(n.busy_s, Unknown)
+        ]
+        if shares:
+            yield Factor("Time on requests", ", ".join(shares))
 
 
 @cache
@@ -41,85 +126,80 @@ def _known() -> dict[str, Known]:
 
 
 def causes_of(facts: Facts, run: Run) -> tuple[Cause, ...]:
-    """Every cause of the data file with what the run says to it."""
-    out = []
-    for name, known in _known().items():
-        found, evidence = _LOOKS[name](facts, run)
-        out.append(Cause(known.name, found, evidence, known.words))
-    return tuple(out)
+    """Every cause of the data file with the evidence of the run."""
+    return tuple(Cause(known.name, *_LOOKS[name](facts, run), known.words) for name, known in _known().items())
 
 
-def _cold_start(facts: Facts, _run: Run) -> Said:
+def _cold_start(facts: Facts, _run: Run) -> Found:
     cold = [(n.node, c) for n in facts.nodes if isinstance(c := n.cold_start, ColdStart)]
     unseen = [c for n in facts.nodes if isinstance(c := n.cold_start, Unknown)]
     if not cold and unseen:
-        return unseen[0], f"it cannot be told on {len(unseen)} of {len(facts.nodes)} nodes: {unseen[0].why}"
+        return unseen[0], f"it is not known on {len(unseen)} of {len(facts.nodes)} nodes: {unseen[0].why}"
     if not cold:
         return False, "no node's first requests were slower than the rest"
-    said = ", ".join(f"{node} +{c.over_warm_pct:.0f} % over its warm requests" for node, c in cold)
-    return True, f"first requests are slower: {said}"
+    slower = ", ".join(f"{node} +{c.over_warm_pct:.0f} % over its warm requests" for node, c in cold)
+    return True, f"first requests are slower: {slower}"
 
 
-def _network(_facts: Facts, run: Run) -> Said:
+def _network(_facts: Facts, run: Run) -> Found:
     talk = [f"{k} = {run.more[k]}" for k in TALKING if run.more.get(k) not in (None, 1, "none", "replicas", {})]
     if talk:
         return Unknown("the results hold no measure of traffic between nodes"), f"the nodes work together ({talk[0]})"
     return False, "each request was answered whole by one node: replicas that do not talk have no traffic to wait for"
 
 
-def _imbalance(facts: Facts, _run: Run) -> Said:
-    planned = {n.counts.planned for n in facts.nodes}
+def _outliers(facts: Facts) -> str:
+    return ", ".join(n.node for n in facts.nodes if n.outlier is True)
+
+
+def _imbalance(facts: Facts, _run: Run) -> Found:
     if len(facts.nodes) < 2:
-        return Unknown("one node only"), "there is no other node"
-    if len(planned) > 1:
+        return Unknown("one node only"), "the run has one node"
+    if len({n.counts.planned for n in facts.nodes}) > 1:
         return True, f"planned requests differ: {', '.join(f'{n.node} {n.counts.planned}' for n in facts.nodes)}"
-    apart = [n.node for n in facts.nodes if n.outlier is True]
-    if apart:
-        return True, f"the same number for each, though {', '.join(apart)} is apart from the others"
-    return False, "each node was to do the same number, and warm no node is apart from the others"
+    if apart := _outliers(facts):
+        return True, f"every node got the same number, but {apart} differs from the others"
+    return False, "every node got the same number, and when warm none differs from the others"
 
 
-def _hardware(facts: Facts, _run: Run) -> Said:
-    cards = {str(n.card if isinstance(n.gpu, Unknown) else n.gpu) for n in facts.nodes}
+def _hardware(facts: Facts, _run: Run) -> Found:
+    cards = sorted({n.gpu for n in facts.nodes if isinstance(n.gpu, str)})
     if any(isinstance(n.gpu, Unknown) for n in facts.nodes):
-        return Unknown("some node does not name its GPU"), "the cards are not all known"
+        return Unknown("some node does not name its GPU"), "not all GPUs are known"
     if len(cards) > 1:
-        return True, f"the nodes have different cards: {', '.join(sorted(cards))}"
-    apart = [n.node for n in facts.nodes if n.outlier is True]
-    if apart:
-        return Unknown("the results do not say more of the machines"), f"{', '.join(apart)} is apart on the same card"
-    return False, f"all nodes have {next(iter(cards), 'the same card')}, and warm none is apart from the others"
+        return True, f"the nodes have different GPUs: {', '.join(cards)}"
+    if apart := _outliers(facts):
+        return Unknown("the results do not describe the machines further"), f"{apart} differs with the same GPU"
+    return False, f"all nodes have {next(iter(cards), 'the same GPU')}, and when warm none differs from the others"
 
 
-def _lost(facts: Facts, _run: Run) -> Said:
+def _lost(facts: Facts, _run: Run) -> Found:
     gone = facts.counts.planned - facts.counts.ok
     if not gone:
         return False, "every planned request was answered"
     where = ", ".join(
         f"{n.node} {n.counts.planned - n.counts.ok}" for n in facts.nodes if n.counts.ok < n.counts.planned
     )
-    reasons = [p for n in facts.nodes for p in n.problems]
-    why = f"; {reasons[0]}" if reasons else "; the results do not say why"
-    return True, f"{gone} of {facts.counts.planned} were not answered ({where}){why}"
+    why = next((p for n in facts.nodes for p in n.problems), "the results do not say why")
+    return True, f"{gone} of {facts.counts.planned} were not answered ({where}); {why}"
 
 
-def _client(facts: Facts, run: Run) -> Said:
+def _client(facts: Facts, run: Run) -> Found:
     if facts.client_bottleneck:
         return True, facts.client_bottleneck
     if isinstance(run.client, Unknown):
-        return Unknown(run.client.why), "whether the client was the limit was not recorded"
-    return False, "the client says that it was not the limit"
+        return Unknown(run.client.why), "whether the client was the bottleneck was not recorded"
+    return False, "the client reports that it was not the bottleneck"
 
 
-def _length(facts: Facts, _run: Run) -> Said:
-    found = next((f.finding for f in facts.factors if f.name == "Length against latency"), "")
-    span = facts.tokens.output_range
-    if isinstance(span, Unknown) or not found or found.startswith("not known"):
-        return Unknown("too few answers of different lengths"), "lengths and latencies are too few"
-    return not found.endswith(WITHIN_CHANCE), found
+def _length(_facts: Facts, run: Run) -> Found:
+    found = length_effect(run)
+    if isinstance(found, Unknown):
+        return found, "lengths and latencies are too few"
+    return found.beyond_chance, str(found)
 
 
-_LOOKS: dict[str, Callable[[Facts, Run], Said]] = {
+_LOOKS: dict[str, Callable[[Facts, Run], Found]] = {
     "cold_start": _cold_start, "network": _network, "imbalance": _imbalance, "hardware": _hardware, "lost": _lost,
     "client": _client, "length": _length,
 }  # fmt: skip

@@ -8,9 +8,8 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from gpuledger.efficiency.statement import Range
-from gpuledger.scaling.coldstart import ColdStart
 from gpuledger.scaling.statistics import Interval
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, known
 
 Figure = float | Unknown
 Ranged = Interval | Unknown
@@ -32,7 +31,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Latencies of answered requests. `consistency_pct`: the share within 15 % of the median, and nothing else."""
+    """Latencies of answered requests. `consistency_pct`: the share within 15 % of the median."""
 
     n: int
     min_s: Figure
@@ -45,10 +44,32 @@ class Distribution:
     p99_s: Ranged
     consistency_pct: Figure
 
+    def as_json(self) -> dict[str, Any]:
+        """Names without their unit; each point figure with its interval in `interval`."""
+        plain = {name: getattr(self, f"{name}_s") for name in ("min", "max", "sd")}
+        ranged = {name: getattr(self, f"{name}_s") for name in ("mean", "p50", "p90", "p95", "p99")}
+        intervals = {k: None if isinstance(v, Unknown) else [v.low, v.high] for k, v in ranged.items()}
+        points = {k: v if isinstance(v, Unknown) else v.value for k, v in ranged.items()}
+        figures = {**plain, **points, "interval": intervals, "consistency_pct": self.consistency_pct}
+        # Without requests of this kind its figures are not a gap in what is known.
+        return {"n": self.n, **(figures if self.n else {k: known(v) for k, v in figures.items()})}
+
+
+@dataclass(frozen=True)
+class ColdStart:
+    """The first `requests` latencies of a node; percentages show how far their mean is above the others."""
+
+    requests: int
+    mean_s: float
+    warm_mean_s: float
+    over_mean_pct: float
+    over_min_pct: float
+    over_warm_pct: float
+
 
 @dataclass(frozen=True)
 class Latency:
-    """All answers; the warm ones and the cold ones apart; the requests marked as warm-up, which count nowhere else."""
+    """All answers; warm and cold ones apart; requests marked as warm-up, which count nowhere else."""
 
     all: Distribution
     warm: Distribution
@@ -60,7 +81,10 @@ class Latency:
 
 @dataclass(frozen=True)
 class NodeFigures:
-    """One node. `inverse_latency_per_s` is what 1 / mean latency would claim; it is no throughput."""
+    """One node. `inverse_latency_per_s` is 1 / mean latency, which is not throughput.
+
+    `cold_start` is None where it was looked for and not found.
+    """
 
     node: str
     gpu: str | Unknown
@@ -71,7 +95,7 @@ class NodeFigures:
     tokens_per_s: Figure
     latency: Distribution
     warm: Distribution
-    cold_start: ColdStart | Unknown | None  # None: looked for, and there was none
+    cold_start: ColdStart | Unknown | None
     slower_pct: Ranged
     outlier: bool | Unknown
     loses_more: bool | Unknown
@@ -88,7 +112,7 @@ class NodeFigures:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Tokens by wall clock. `single_stream_per_s`: the mean over requests of tokens over latency, one at a time."""
+    """Tokens by wall clock. `single_stream_per_s`: the mean over single requests of tokens over latency."""
 
     input_tokens: int | Unknown
     output_tokens: int | Unknown
@@ -110,7 +134,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the law says a size does; beyond the largest size measured it is a guess, and says so."""
+    """The throughput of a size by the law; beyond the largest size measured it is extrapolated."""
 
     size: int
     throughput_per_s: Interval
@@ -134,7 +158,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Throughput against a measured baseline; `refused` says why there is none."""
+    """Throughput against a measured baseline; `refused`: why there is none."""
 
     unit: Unit
     size: int
@@ -152,7 +176,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class BatchPoint:
-    """One batch size of a sweep, by the wall clock of its own requests; the GPUs are paid for that time."""
+    """One batch size of a sweep, by the wall clock of its own requests, for which the GPUs are paid."""
 
     batch: int
     requests: int
@@ -167,7 +191,7 @@ class BatchPoint:
 
 @dataclass(frozen=True)
 class Batches:
-    """Throughput by batch size, and the batch beyond which more of it buys little."""
+    """Throughput by batch size, and the batch beyond which a larger one adds little."""
 
     points: tuple[BatchPoint, ...]
     knee: int | Unknown
@@ -185,7 +209,7 @@ class GpuPeak:
 
 @dataclass(frozen=True)
 class Telemetry:
-    """What the GPUs did meanwhile, from the samples beside the run; `gpus`: each one's memory."""
+    """What the GPUs did during the run, from its samples; `gpus`: the memory of each."""
 
     gpu_util_pct: Figure
     rfu_power_pct: Figure
@@ -197,7 +221,7 @@ class Telemetry:
 
 @dataclass(frozen=True)
 class Cost:
-    """Dollars and joules for a million output tokens; all GPUs of the run are paid for its whole wall clock."""
+    """Dollars and joules per million output tokens; all GPUs of the run are paid for its whole wall clock."""
 
     usd_per_gpu_h: Decimal | Unknown
     price_words: str
@@ -210,7 +234,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Factor:
-    """Something that shapes the result, with the figure that says so."""
+    """Something that shapes the result, with its figure."""
 
     name: str
     finding: str
@@ -218,7 +242,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Sample:
-    """One answered request, for a picture: its place among its node's, and whether it was cold."""
+    """One answered request, for a chart: its place among its node's, and whether it was cold."""
 
     node: str
     place: int
@@ -238,7 +262,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything measured or worked out from one run, before it is judged."""
+    """Everything measured or computed from one run, before it is judged."""
 
     file: str
     files: tuple[str, ...]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from gpuledger.catalog.files import convert, data_dir, load_toml
 from gpuledger.errors import FactError
 from gpuledger.scaling.figures import Figure
 from gpuledger.scaling.statement import Grade
+from gpuledger.settings import Layer
 from gpuledger.units import Unknown
 
 LETTERS = "ABCDF"
-VERSION = 1
 
 
 class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,7 +77,7 @@ class Mix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All limits of the report."""
+    """All limits of the report. `origin`: the file of the user's own, if any."""
 
     version: int
     grades: dict[str, Scale]
@@ -88,41 +86,21 @@ class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     claims: Claims
     batches: Batches
     mix: Mix
+    origin: str = ""
 
 
-@cache
-def _shipped() -> dict[str, Any]:
-    return load_toml(data_dir("gpuledger.scaling", "data", "thresholds.toml"), dict[str, Any])
+LAYER = Layer("grades", Thresholds, "gpuledger.scaling", "thresholds.toml", home="grades")
 
 
 def load_scaling_thresholds(path: Path | None = None) -> Thresholds:
-    """The shipped limits, with those of the user's file in place of them where it gives any."""
-    merged: dict[str, Any] = {k: _copy(v) for k, v in _shipped().items()}
-    if path:
-        for name, own in load_toml(path, dict[str, Any]).items():
-            merged[name] = _over(merged.get(name), own, path.name)
-    where = str(path or "thresholds.toml")
-    limits = convert(merged, Thresholds, where)
-    if limits.version > VERSION:
-        raise FactError(where, "version", f"{limits.version} is newer than this gpuledger reads", hint="upgrade it")
+    """The limits in force: the shipped ones with the user's own where there are any, of `path` where it is given."""
+    limits = LAYER.load(path)
     for name, scale in limits.grades.items():
         if list(scale.limits) != sorted(scale.limits, reverse=scale.better == "higher"):
             hint = "put them from A to D: falling where higher is better, rising where lower is"
+            where = limits.origin or LAYER.file
             raise FactError(where, f"grades.{name}.limits", f"{list(scale.limits)} is out of order", hint=hint)
     return limits
-
-
-def _copy(value: Any) -> Any:
-    return {k: _copy(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-def _over(shipped: Any, own: Any, source: str) -> Any:
-    """The user's values over the shipped ones; a changed section names the user's file as its source."""
-    if not isinstance(shipped, dict) or not isinstance(own, dict):
-        return own
-    merged = {k: _over(shipped.get(k), v, source) for k, v in own.items()}
-    marked = {"source": source} if "source" in shipped and "source" not in own else {}
-    return {**shipped, **marked, **merged}
 
 
 def grade_of(area: str, value: Figure, limits: Thresholds) -> Grade:

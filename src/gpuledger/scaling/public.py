@@ -1,4 +1,4 @@
-"""What did others publish for the same model and GPU? Dated, with a source, or nothing."""
+"""What did others publish for the same model and GPU? Only with a date and a source."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from gpuledger.bench.records import present
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.models import find_model
@@ -46,7 +47,7 @@ def load_public() -> tuple[Published, ...]:
 
 
 def public_figures(facts: Facts) -> tuple[tuple[PublicFigure, ...], str]:
-    """Those of the run's model and GPU, and what is to be said of them."""
+    """Those of the run's model and GPU, and a note on them."""
     named, cards = facts.model, {n.gpu for n in facts.nodes if isinstance(n.gpu, str)}
     if isinstance(named, Unknown):
         return (), f"No public figure: {named.why}."
@@ -54,11 +55,11 @@ def public_figures(facts: Facts) -> tuple[tuple[PublicFigure, ...], str]:
     model = named if isinstance(found_model, Unknown) else found_model.name
     gpus = {found.key for card in cards if not isinstance(found := find_gpu(card), Unknown)}
     if len(gpus) != 1:
-        return (), "No public figure: the nodes have no one card of the catalog in common."
+        return (), "No public figure: the nodes do not share one GPU of the catalog."
     gpu = gpus.pop()
     same = [f for f in load_public() if f.model == model and f.gpu == gpu]
     if not same:
-        return (), f"No public figure is known for {model} on {gpu}. Without one there is no ranking to speak of."
+        return (), f"No public figure is known for {model} on {gpu}, so the run cannot be ranked."
     shown = tuple(
         PublicFigure(f.model, f.gpu, f.what, f.value, f.unit, f.source, f.as_of, _ours(f.metric, facts), f.note)
         for f in same
@@ -68,7 +69,7 @@ def public_figures(facts: Facts) -> tuple[tuple[PublicFigure, ...], str]:
 
 def _ours(metric: Metric, facts: Facts) -> Figure:
     tokens, points = facts.tokens, facts.batches.points
-    if len(points) > 1:  # of a sweep the batch that compares: one request at a time, or the best of all
+    if len(points) > 1:  # of a sweep the comparable batch: one request at a time, or the best of all
         return _of_sweep(metric, points, facts.gpus)
     if metric == "single_stream_tokens_per_s":
         return tokens.single_stream_per_s
@@ -80,9 +81,9 @@ def _ours(metric: Metric, facts: Facts) -> Figure:
 def _of_sweep(metric: Metric, points: Sequence[BatchPoint], gpus: int | Unknown) -> Figure:
     if metric == "single_stream_tokens_per_s":
         return next((p.tokens_per_s for p in points if p.batch == 1), Unknown("batch 1 was not in the sweep"))
-    best = max((p.tokens_per_s for p in points if not isinstance(p.tokens_per_s, Unknown)), default=None)
+    best = max(present(p.tokens_per_s for p in points), default=None)
     if best is None:
-        return Unknown("no batch of the sweep says its tokens")
+        return Unknown("no batch of the sweep reports its tokens")
     if metric == "tokens_per_s":
         return best
     return gpus if isinstance(gpus, Unknown) else ratio(best, gpus, "the run has no GPU")

@@ -1,20 +1,22 @@
-"""What does the scaling report say? Figures of a run, and what is made of them, as plain frozen data."""
+"""What is in the scaling report? The figures of a run and the judgments on them, as frozen data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from gpuledger.scaling.figures import Facts, Figure, Ranged
-from gpuledger.units import Unknown
+from gpuledger.encode import Json
+from gpuledger.scaling.figures import Facts, Figure, NodeFigures, Ranged, Scaling
+from gpuledger.units import Unknown, known
 
 Word = Literal["supported", "contradicted", "cannot tell"]
 Horizon = Literal["immediate", "1-3 months", "later"]
+Level = Literal["not ready", "cannot tell", "ready as far as measured"]
 
 
 @dataclass(frozen=True)
 class Grade:
-    """One line of the scorecard; no grade where the figure is not known."""
+    """One line of the scorecard; the grade is unknown where the figure is."""
 
     area: str
     title: str
@@ -27,7 +29,7 @@ class Grade:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that goes wrong in reports like this, and whether it went wrong here."""
+    """One usual mistake of such reports, and whether this run or its claims make it."""
 
     check: str
     title: str
@@ -37,7 +39,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the run says to a claim somebody made about it."""
+    """The verdict of the run on a claim about it."""
 
     claim: str
     value: Any
@@ -48,7 +50,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Cause:
-    """A possible cause and what the run says to it."""
+    """A possible cause and the evidence of the run for or against it."""
 
     name: str
     found: bool | Unknown
@@ -58,7 +60,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What holds the run back; `gain_pct` is the throughput that mending it would add."""
+    """What holds the run back; `gain_pct`: the throughput that fixing it would add."""
 
     rank: int
     name: str
@@ -68,7 +70,7 @@ class Bottleneck:
 
 @dataclass(frozen=True)
 class Optimization:
-    """A change with what it would bring, and what that rests on."""
+    """A change, its gain, and what that rests on."""
 
     name: str
     horizon: Horizon
@@ -79,9 +81,9 @@ class Optimization:
 
 @dataclass(frozen=True)
 class Readiness:
-    """Whether the run speaks for production: what speaks against it, and what is not known."""
+    """Whether the run shows readiness for production: what is against it, unknown, or passed."""
 
-    verdict: Literal["not ready", "cannot tell", "ready as far as measured"]
+    verdict: Level
     against: tuple[str, ...]
     unknown: tuple[str, ...]
     passed: tuple[str, ...]
@@ -89,7 +91,7 @@ class Readiness:
 
 @dataclass(frozen=True)
 class PublicFigure:
-    """A figure somebody published for the same model and GPU, with ours beside it."""
+    """A published figure for the same model and GPU, compared with `ours`."""
 
     model: str
     gpu: str
@@ -126,7 +128,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ScalingStatement:
-    """The whole report."""
+    """The whole report; as JSON the main figures are at the top under their own names."""
 
     headline: str
     second: str
@@ -145,3 +147,57 @@ class ScalingStatement:
     summary: tuple[str, ...]
     recommendations: tuple[tuple[str, tuple[str, ...]], ...]
     comparison: Comparison | Unknown
+
+    def as_json(self) -> Json:
+        """A figure with an interval is {value, low, high}, except for the main ones, whose interval is next to them."""
+        f = self.facts
+        lead = {
+            "headline": [self.headline, self.second],
+            "file": f.file,
+            "results": f.files,
+            "throughput_per_s": _point(f.throughput_per_s),
+            "throughput_interval": known(f.throughput_per_s),
+            "success_pct": _point(f.counts.success_pct),
+        }
+        none = {} if f.latency.all.n else {"mean": f.latency.all.mean_s}
+        shaped = {
+            "latency_s": {**f.latency.all.as_json(), **{name: getattr(f.latency, name) for name in _KINDS}, **none},
+            "nodes": [_node(n) for n in f.nodes],
+            "scaling": _scaling(f.scaling),
+            "grades": {g.area: g for g in self.grades},
+            "overall_grade": self.overall,
+            "recommendations": dict(self.recommendations),
+        }
+        facts = {name: getattr(f, name) for name in _FACTS}
+        return lead | shaped | facts | {name: getattr(self, name) for name in _OWN}
+
+
+_KINDS = ("warm", "cold", "warmup", "ttft", "per_token")
+_FACTS = (
+    "counts", "wall_s", "wall_words", "inverse_latency_per_s", "in_flight", "tokens", "batches", "memory_pct",
+    "telemetry", "cost", "factors", "gpus", "model", "client_bottleneck", "config", "samples", "samples_note",
+    "sources", "faults", "assumptions", "seed",
+)  # fmt: skip
+_OWN = (
+    "overall_words", "claims", "checks", "causes", "bottlenecks", "optimizations", "public", "public_words",
+    "readiness", "summary", "comparison",
+)  # fmt: skip
+
+
+def _point(found: Ranged) -> Figure:
+    return found if isinstance(found, Unknown) else found.value
+
+
+def _node(node: NodeFigures) -> Json:
+    own = {f.name: getattr(node, f.name) for f in fields(node)}
+    spreads = {"latency_s": own.pop("latency"), "warm_latency_s": own.pop("warm")}
+    return {"node": node.node, "success_pct": _point(node.counts.success_pct), **own, **spreads}
+
+
+def _scaling(scaling: Scaling) -> Json:
+    """Without a baseline only the efficiency is listed as unknown: its parts have the same reason."""
+    found = scaling.efficiency_pct
+    low, high = (None, None) if isinstance(found, Unknown) else (found.low, found.high)
+    own = {f.name: getattr(scaling, f.name) for f in fields(scaling)}
+    rest = own if scaling.refused is None else {k: v if k == "curve" else known(v) for k, v in own.items()}
+    return {**rest, "efficiency_pct": _point(found), "low_pct": low, "high_pct": high, "why": scaling.refused}

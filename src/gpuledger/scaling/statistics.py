@@ -15,14 +15,14 @@ from gpuledger.units import Unknown
 
 LEVEL = 0.95
 REPEATS = 2000
-MANY = 2_000  # from so many values on, quantiles are drawn by their rank
+MANY = 2_000  # from this many values on, quantiles are drawn by their rank
 VERY_MANY = 10_000  # and means by the normal law
 LEAST_REPEATS = 200
-DRAWS = 20_000_000  # samples drawn in all, so that a long run takes no longer than some seconds
+DRAWS = 20_000_000  # samples drawn in all, so that a long run takes a few seconds at most
 BLOCK = 2_000_000
 EXACT_UP_TO = 5_000
 LEAST_BLOCKS = 5
-NOTHING = "there is no sample"
+NOTHING = "no samples"
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 
@@ -38,6 +38,25 @@ class Interval:
     def holds(self, other: float) -> bool:
         """Whether another figure lies within the range."""
         return self.low <= other <= self.high
+
+    def each(self, change: Callable[[float], float]) -> Interval:
+        """The figure and its range after the same rising change to all three."""
+        return Interval(change(self.value), change(self.low), change(self.high))
+
+    def words(self, unit: str) -> str:
+        """The figure with its range."""
+        shown = f"{number(self.value)} {unit}".rstrip()
+        return shown if self.low == self.high else f"{shown} ({number(self.low)} to {number(self.high)})"
+
+
+def number(value: float) -> str:
+    """A figure to three digits."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if value else "0"
+
+
+def took(seconds: float) -> str:
+    """Seconds; in milliseconds below ten."""
+    return f"{1000 * seconds:,.0f} ms" if seconds < 10 else f"{seconds:,.1f} s"
 
 
 def quantile(values: Sequence[float], share: float) -> float | Unknown:
@@ -73,14 +92,8 @@ def resampled(values: Sequence[float] | np.ndarray, statistic: Statistic, seed: 
     return np.concatenate(out)
 
 
-def resampled_some(values: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Rows of `size` values each, drawn with replacement."""
-    rng = np.random.default_rng(seed)
-    return values[rng.integers(0, len(values), size=(repeats_for(size), size))]
-
-
 def interval_of(value: float, draws: np.ndarray, level: float = LEVEL) -> Interval:
-    """The middle share of the draws; widened, where it must be, to hold the figure itself."""
+    """The middle share of the draws, widened to hold the figure itself if necessary."""
     finite = draws[np.isfinite(draws)]
     if not len(finite):
         return Interval(value, value, value)
@@ -88,15 +101,15 @@ def interval_of(value: float, draws: np.ndarray, level: float = LEVEL) -> Interv
     return Interval(value, min(float(low), value), max(float(high), value))
 
 
-def mean_of(values: Sequence[float], seed: int, level: float = LEVEL) -> Interval | Unknown:
+def mean_of(values: Sequence[float], seed: int) -> Interval | Unknown:
     """The mean and its interval."""
     if not len(values):
         return Unknown(NOTHING)
-    return interval_of(float(np.mean(values)), mean_draws(values, seed), level)
+    return interval_of(float(np.mean(values)), mean_draws(values, seed))
 
 
 def mean_draws(values: Sequence[float] | np.ndarray, seed: int) -> np.ndarray:
-    """Resampled means; those of very many values are normal to more digits than anybody reads."""
+    """Resampled means; those of very many values follow the normal law closely enough."""
     data = np.asarray(values, dtype=float)
     if len(data) < VERY_MANY:
         return resampled(data, lambda x: x.mean(axis=-1), seed)
@@ -124,6 +137,13 @@ def _quantile_draws(ordered: np.ndarray, share: float, seed: int) -> np.ndarray:
     return found
 
 
+def quotient_of_draws(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Draw by draw; the longer side is cut."""
+    kept = min(len(above), len(below))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return above[:kept] / below[:kept]
+
+
 def ratio_of_means(
     above: Sequence[float], below: Sequence[float], seed: int, level: float = LEVEL
 ) -> Interval | Unknown:
@@ -133,15 +153,14 @@ def ratio_of_means(
     over, under = (mean_draws(side, seed + i) for i, side in enumerate((above, below)))
     if float(np.mean(below)) <= 0:
         return Unknown("the mean to compare with is not above 0")
-    kept = min(len(over), len(under))
-    return interval_of(float(np.mean(above) / np.mean(below)), over[:kept] / under[:kept], level)
+    return interval_of(float(np.mean(above) / np.mean(below)), quotient_of_draws(over, under), level)
 
 
 def rate_draws(ends_s: Sequence[float], first_s: float, wall_s: float, seed: int, together: float = 1.0) -> np.ndarray:
-    """Completions a second, with the gaps between completions drawn anew from the first start on; by their count alone
-    where the moments are not known. The time before the first start and after the last end comes once a run: it stays.
+    """Completions per second, with the gaps between completions resampled from the first start on; by their count alone
+    where the instants are unknown. The time before the first start and after the last end occurs once: it is kept.
 
-    Requests in flight `together` end in bursts, so gaps are drawn in blocks of as many neighbours (circular blocks).
+    Requests in flight `together` end in bursts, so gaps are drawn in circular blocks of that many neighbors.
     """
     done = np.sort(np.clip(np.asarray(ends_s, dtype=float), 0.0, wall_s))
     if np.isnan(done).any() or math.isnan(first_s):
@@ -151,14 +170,15 @@ def rate_draws(ends_s: Sequence[float], first_s: float, wall_s: float, seed: int
     once = start + wall_s - float(done[-1])
     block = max(1, min(round(together), len(gaps) // LEAST_BLOCKS))
     sums = np.convolve(np.concatenate([gaps, gaps[: block - 1]]), np.ones(block), mode="valid")
-    drawn = resampled_some(sums, -(-len(gaps) // block), seed)
+    size = -(-len(gaps) // block)
+    drawn = sums[np.random.default_rng(seed).integers(0, len(sums), size=(repeats_for(size), size))]
     spans = once + drawn.sum(axis=-1) * len(gaps) / (drawn.shape[-1] * block)
     with np.errstate(divide="ignore"):
         return len(done) / spans
 
 
 def wilson(successes: int, tried: int) -> Interval | Unknown:
-    """A share with Wilson's interval: it stays within 0 and 1 and is not empty where all succeeded."""
+    """A share with Wilson's interval, which stays within 0 and 1 and has a width even where all succeeded."""
     if not tried:
         return Unknown("nothing was tried")
     z = 1.959963984540054
@@ -169,8 +189,8 @@ def wilson(successes: int, tried: int) -> Interval | Unknown:
 
 
 def fisher_p(good_a: int, n_a: int, good_b: int, n_b: int) -> float:
-    """How likely so few successes of a, or fewer, are by chance if both succeed alike: Fisher's exact test, and the
-    normal approximation where counts are large."""
+    """The probability of this few successes of a, or fewer, if both succeed alike: Fisher's exact test, and the normal
+    approximation where counts are large."""
     good = good_a + good_b
     if n_a + n_b > EXACT_UP_TO:
         share = good / (n_a + n_b)
@@ -185,7 +205,7 @@ def fisher_p(good_a: int, n_a: int, good_b: int, n_b: int) -> float:
 def sd_range(n: int, low: float, high: float, mean: float) -> tuple[float, float] | Unknown:
     """The least and the largest standard deviation n samples can have with this minimum, maximum and mean.
 
-    Over n below and n - 1 above, so that either habit of dividing is within.
+    The least divides by n and the largest by n - 1, so that both conventions fit.
     """
     rest = n * mean - low - high
     if n < 3 or not (n - 2) * low - 1e-9 <= rest <= (n - 2) * high + 1e-9:

@@ -1,4 +1,4 @@
-"""What should somebody know who reads one page only?"""
+"""What should a reader of a single page know?"""
 
 from __future__ import annotations
 
@@ -16,34 +16,28 @@ NAMED = 3
 def headline(facts: Facts, ready: Readiness, holds: Sequence[Bottleneck]) -> tuple[str, str]:
     """The result in one sentence, and the first thing to do in another."""
     counts, rate = facts.counts, facts.throughput_per_s
-    done = f"{counts.ok:,} of {counts.planned:,} requests answered on {_nodes(facts)}"
+    nodes = f"{facts.nodes_n} node{'s' * (facts.nodes_n != 1)}"
+    done = f"{counts.ok:,} of {counts.planned:,} requests answered on {nodes}"
     if isinstance(rate, Unknown):
-        return f"{done}; how many a second is not known", _first(holds, ready)
-    return f"{done}: {_rate(rate.value)} a second by wall clock", _first(holds, ready)
-
-
-def _rate(value: float) -> str:
-    return f"{value:,.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def _nodes(facts: Facts) -> str:
-    return f"{facts.nodes_n} node{'s' * (facts.nodes_n != 1)}"
+        return f"{done}; the rate is not known", _first(holds, ready)
+    shown = f"{rate.value:,.1f}" if rate.value >= 10 else f"{rate.value:.2f}"
+    return f"{done}: {shown} per second by wall clock", _first(holds, ready)
 
 
 def _first(holds: Sequence[Bottleneck], ready: Readiness) -> str:
-    verdict = {"not ready": "Not ready for production", "cannot tell": "Readiness cannot be told"}.get(
+    verdict = {"not ready": "Not ready for production", "cannot tell": "Readiness is not known"}.get(
         ready.verdict, "Ready as far as measured"
     )
     why = (ready.against or ready.unknown or ready.passed)[:1]
-    said = f"{verdict}: {why[0]}." if why else f"{verdict}."
-    worth = next((h for h in holds if not isinstance(h.gain_pct, Unknown)), None)
-    if worth is None or isinstance(worth.gain_pct, Unknown):
-        return said
-    return f"{said} Most is to be gained from: {worth.name.lower()} (+{worth.gain_pct:.0f} % throughput)."
+    first = f"{verdict}: {why[0]}." if why else f"{verdict}."
+    for hold in holds:
+        if not isinstance(hold.gain_pct, Unknown):
+            return f"{first} Largest possible gain: {hold.name.lower()} (+{hold.gain_pct:.0f} % throughput)."
+    return first
 
 
 def summary(facts: Facts, ready: Readiness, holds: Sequence[Bottleneck], checks: Sequence[Check]) -> tuple[str, ...]:
-    """The whole report in some sentences."""
+    """The whole report in a few sentences."""
     counts, out = facts.counts, []
     if not isinstance(counts.success_pct, Unknown):
         out.append(
@@ -58,7 +52,7 @@ def summary(facts: Facts, ready: Readiness, holds: Sequence[Bottleneck], checks:
         )
     scaling = facts.scaling
     if isinstance(scaling.efficiency_pct, Unknown):
-        out.append(f"No scaling efficiency is given: {scaling.refused}.")
+        out.append(f"Scaling efficiency is not known: {scaling.refused}.")
     else:
         found = scaling.efficiency_pct
         linear = "above linear" if scaling.superlinear else "not shown to be above linear"
@@ -67,29 +61,28 @@ def summary(facts: Facts, ready: Readiness, holds: Sequence[Bottleneck], checks:
     if not isinstance(warm, Unknown):
         out.append(f"A warm request takes {warm.value:.3f} s on average ({warm.low:.3f} to {warm.high:.3f} s).")
     out += [f"{h.name}: {h.why}{_gain(h)}." for h in holds[:NAMED]]
-    caught = [c.title.lower() for c in checks if c.caught]
-    if caught:
-        out.append(f"Mistakes that a report of this run would make: {', '.join(caught)}.")
+    if caught := [c.title.lower() for c in checks if c.caught]:
+        out.append(f"Mistakes found: {', '.join(caught)}.")
     out.append(f"Readiness: {ready.verdict}.")
     return tuple(out)
 
 
 def _gain(hold: Bottleneck) -> str:
-    return "" if isinstance(hold.gain_pct, Unknown) else f"; mending it adds {hold.gain_pct:.0f} % throughput"
+    return "" if isinstance(hold.gain_pct, Unknown) else f"; fixing it adds {hold.gain_pct:.0f} % throughput"
 
 
 def recommendations(
     facts: Facts, changes: Sequence[Optimization], limits: Thresholds
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What to do now, in the next months, later; what is not known is to be measured first."""
+    """What to do now, in the next months, later; what is unknown is measured first."""
     now: list[str] = []
     need = limits.readiness.answers_per_node_from
     if any(n.counts.ok < need for n in facts.nodes):
         now.append(f"Run at least {need} requests on every node before judging latency or readiness.")
     if facts.scaling.refused and facts.nodes_n > 1:
-        now.append("Measure one node with the same requests and give it as --baseline.")
+        now.append("Measure one node with the same requests and give it as the baseline.")
     if isinstance(facts.telemetry.gpu_util_pct, Unknown):
-        now.append("Record telemetry beside the run, so that utilization, energy and memory are known.")
+        now.append("Record telemetry with the run, so that utilization, energy and memory are known.")
     if facts.scaling.curve.refused and facts.nodes_n > 1:
         now.append("Run three sizes or more (1, 2 and 4 nodes) before planning for 4 or 8.")
     by_horizon: dict[str, list[str]] = {h: [] for h in HORIZONS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,8 @@ import pyarrow.compute as pc
 from gpuledger.catalog.gpus.mig import compute_slices
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import Bound, ValueRule
-from gpuledger.telemetry.stamps import Fault, StampReader
+from gpuledger.telemetry.stamps import Fault as StampFault
+from gpuledger.telemetry.stamps import StampReader
 from gpuledger.units import Unknown
 
 NOT_A_NUMBER = "not_a_number"
@@ -24,35 +26,35 @@ IMPOSSIBLE_TIME = "impossible_local_time"
 NO_DEVICE = "no_device"
 
 _MIG_PROFILE = re.compile(r"^(\d+)(?:c\.\d+)?g\.")
-# What stands for a GPU where there is no UUID: "0", "gpu0", "nvidia0".
+# What names a GPU without a UUID: "0", "gpu0", "nvidia0".
 _INDEX = re.compile(r"(?:gpu|nvidia|card)? ?(\d{1,3})", re.IGNORECASE)
 # What Arrow itself reads as a number, so that one wrong cell changes nothing for its neighbours.
 _NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?|nan))$"
 
 
-@dataclass
+class Fault(NamedTuple):
+    """Why a row of a batch cannot be used."""
+
+    row: int
+    reason: str
+    column: str
+    value: str
+
+
 class Faults:
-    """Rows of one batch that cannot be used: the first fault found in each."""
+    """The rows of one batch that cannot be used, each with the first fault found in it; `bad` marks them."""
 
-    row: list[int]
-    reason: list[str]
-    column: list[str]
-    value: list[str]
+    def __init__(self, rows: int) -> None:
+        self.found: list[Fault] = []
+        self.bad = np.zeros(rows, dtype=bool)
 
-    @classmethod
-    def none(cls) -> Faults:
-        """No fault yet."""
-        return cls([], [], [], [])
-
-    def add(self, mask: np.ndarray, taken: np.ndarray, reason: str, column: str, values: pa.Array) -> None:
-        """Note the rows of `mask` not already `taken`, and take them."""
-        rows = np.flatnonzero(mask & ~taken)
+    def add(self, mask: np.ndarray, reason: str, column: str, values: pa.Array) -> None:
+        """Note the rows of `mask` that had no fault so far."""
+        rows = np.flatnonzero(mask & ~self.bad)
         if len(rows):
-            taken[rows] = True
-            self.row.extend(rows.tolist())
-            self.reason.extend([reason] * len(rows))
-            self.column.extend([column] * len(rows))
-            self.value.extend(str(v)[:80] for v in values.take(pa.array(rows)).to_pylist())
+            self.bad[rows] = True
+            shown = values.take(pa.array(rows)).to_pylist()
+            self.found += [Fault(n, reason, column, str(v)[:80]) for n, v in zip(rows.tolist(), shown, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -60,21 +62,21 @@ class Converted:
     """A batch in the schema's columns with the faulty rows left out, those rows' faults, and what is not known."""
 
     table: pa.Table
-    faults: Faults
+    faults: list[Fault]
     kept: np.ndarray
     notes: tuple[str, ...] = ()
 
 
 def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Converted:
     """The batch in schema columns; labels as dictionaries, readings in the schema's units, NULL where silent."""
-    faults, bad = Faults.none(), np.zeros(batch.num_rows, dtype=bool)
+    faults = Faults(batch.num_rows)
     out: dict[str, pa.Array] = {}
     at_ms, wrong = stamps.read(batch.column(bound.time))
     limits = schema.columns()[schema.TIME]
-    for fault, reason in ((Fault.AMBIGUOUS, AMBIGUOUS_TIME), (Fault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
-        faults.add(wrong == fault, bad, reason, bound.time, batch.column(bound.time))
-    outside = (wrong == Fault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
-    faults.add(outside, bad, WRONG_TIME, bound.time, batch.column(bound.time))
+    for fault, reason in ((StampFault.AMBIGUOUS, AMBIGUOUS_TIME), (StampFault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
+        faults.add(wrong == fault, reason, bound.time, batch.column(bound.time))
+    outside = (wrong == StampFault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
+    faults.add(outside, WRONG_TIME, bound.time, batch.column(bound.time))
     out[schema.TIME] = pa.array(at_ms, pa.int64())
     blank_text = pa.array(bound.mapping.blank_text, pa.string())
     for column, source in bound.labels.items():
@@ -82,9 +84,7 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     notes: list[str] = []
     out["gpu_uuid"] = _device(out["gpu_uuid"], out.get("host"), notes)
     device = batch.column(bound.labels["gpu_uuid"])
-    faults.add(
-        out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False), bad, NO_DEVICE, bound.labels["gpu_uuid"], device
-    )
+    faults.add(out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False), NO_DEVICE, bound.labels["gpu_uuid"], device)
     for column, (source, rule) in bound.values.items():
         raw = batch.column(source)
         if rule.parse:
@@ -92,13 +92,13 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
         else:
             values, text = _numbers(raw, rule, bound, blank_text)
         if text is not None:
-            faults.add(text, bad, NOT_A_NUMBER, source, raw)
+            faults.add(text, NOT_A_NUMBER, source, raw)
         out[column], outside = _fit(values, schema.columns()[column])
         if outside is not None:
-            faults.add(outside, bad, OUT_OF_RANGE, source, raw)
+            faults.add(outside, OUT_OF_RANGE, source, raw)
     table = pa.table(out)
-    kept = np.flatnonzero(~bad) if faults.row else np.arange(batch.num_rows)
-    return Converted(table.take(pa.array(kept)) if faults.row else table, faults, kept, tuple(notes))
+    kept = np.flatnonzero(~faults.bad)
+    return Converted(table.take(pa.array(kept)) if faults.found else table, faults.found, kept, tuple(notes))
 
 
 def _label(column: pa.Array, blank_text: pa.Array) -> pa.Array:

@@ -103,7 +103,7 @@ class Makeup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One GPU: who it is, where it stands, for whom it works and how it behaves."""
+    """One GPU: its identity, its place, its owner and its behavior."""
 
     uuid: str
     host: str
@@ -138,8 +138,8 @@ class FleetSpec:
         )
         _require(
             math.isfinite(self.step_s) and round(self.step_s * MS_PER_S) >= 1,
-            f"a sample each {self.step_s} s",
-            "give a step of at least 0.001 s; 60 is one sample a minute",
+            f"one sample per {self.step_s} s",
+            "give a step of at least 0.001 s; 60 is one sample per minute",
         )
         _require(0 <= self.seed < 2**64, f"seed {self.seed}", "give a seed from 0 to 2^64 - 1")
         _require(0 <= self.mix_ratio <= 1, f"mix {self.mix_ratio}", "give a ratio from 0 to 1; 0.05 is 5 % of samples")
@@ -169,7 +169,7 @@ class FleetSpec:
 
     @property
     def rows(self) -> int:
-        """One row a GPU and scrape."""
+        """One row per GPU and scrape."""
         return self.scrapes * self.gpus
 
 
@@ -222,7 +222,7 @@ def largest_remainder(shares: Sequence[float], total: int) -> list[int]:
 
 
 def plan_fleet(spec: FleetSpec) -> tuple[Assignment, ...]:
-    """One assignment a GPU: the shipped ones for the demo's size, else the same shares with a seeded shuffle."""
+    """One assignment per GPU: the shipped ones for the demo's size, else the same shares with a seeded shuffle."""
     if spec.gpus == len(demo_fleet()):
         return demo_fleet()
     made = makeup()

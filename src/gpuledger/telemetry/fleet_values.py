@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 BLOCK_ROWS = 250_000
 _STEADY_STREAM = 2**64 - 2
-# Chance comes as 16 bits a draw, nine draws a sample.
+# Chance comes as 16 bits per draw, nine draws per sample.
 _DRAWS = 9
 _DRAW_STEPS = 1 << 16
 _NORMAL_BITS = 12
@@ -54,7 +54,7 @@ class FleetValues:
         self._counts = np.zeros((3, spec.gpus), np.int32)
 
     def block(self, number: int) -> dict[str, Array]:
-        """The readings of block `number` by S0 column; blocks are to be asked for in order, from 0."""
+        """The readings of block `number` by column of the export; to be asked for in order, from 0."""
         scrapes = min(self._scrapes, self._spec.scrapes - number * self._scrapes)
         rows = scrapes * self._spec.gpus
         full = self._scrapes * self._spec.gpus

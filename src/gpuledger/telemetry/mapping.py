@@ -13,6 +13,8 @@ from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FactError, FileFault, UnknownName, nearest
 from gpuledger.telemetry import schema
 
+_FORMER_NAMES = {"s0": "export36"}  # as documented for version 0.1
+
 
 class TimeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the instant stands and how it may be written; ISO 8601 and epoch numbers are always read."""
@@ -73,6 +75,7 @@ def shipped() -> dict[str, Mapping]:
 
 def load_mapping(name_or_path: str) -> Mapping:
     """A shipped mapping by name, or a user's own file."""
+    name_or_path = _FORMER_NAMES.get(name_or_path, name_or_path)
     if name_or_path in shipped():
         return shipped()[name_or_path]
     path = Path(name_or_path)
@@ -129,10 +132,7 @@ def _with_included(mapping: Mapping, found: dict[str, Mapping]) -> Mapping:
         return mapping
     other = found[mapping.includes]
     return msgspec.structs.replace(
-        mapping,
-        values=mapping.values + other.values,
-        blank_from=other.blank_from,
-        blank_text=other.blank_text,
+        mapping, values=mapping.values + other.values, blank_from=other.blank_from, blank_text=other.blank_text
     )
 
 

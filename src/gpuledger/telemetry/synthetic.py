@@ -1,4 +1,4 @@
-"""How does a fleet that never was come to disk as the 36-column export, in bounded memory?"""
+"""How is a synthetic fleet written as the 36-column export, in bounded memory?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gpuledger.telemetry.fleet import Assignment, FleetSpec, plan_fleet
 from gpuledger.telemetry.fleet_values import Array, FleetValues, block_scrapes
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S, utc_day
 
-__all__ = ["FleetSpec", "batches", "plan_fleet", "s0_schema", "write_fleet"]
+__all__ = ["FleetSpec", "batches", "export_schema", "plan_fleet", "write_fleet"]
 
 Format = Literal["parquet", "csv"]
 Files = Literal["one", "day"]
@@ -57,11 +57,11 @@ class _Layout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def _layout() -> _Layout:
-    return load_toml(data_dir(__package__, "data", "s0_columns.toml"), _Layout)
+    return load_toml(data_dir(__package__, "data", "export_columns.toml"), _Layout)
 
 
 @cache
-def s0_schema() -> pa.Schema:
+def export_schema() -> pa.Schema:
     """The 36 columns in order, typed as in Parquet."""
     return pa.schema([pa.field(c.name, c.arrow()) for c in _layout().columns])
 
@@ -72,7 +72,7 @@ def batches(spec: FleetSpec) -> Iterator[pa.RecordBatch]:
     values = FleetValues(spec, fleet)
     scrapes = block_scrapes(spec.gpus)
     fixed = _fixed_columns(fleet, scrapes)
-    schema = s0_schema()
+    schema = export_schema()
     day_texts = pa.array([dt.date.fromisoformat(d).strftime(_layout().day_text) for d in _days(spec)], pa.string())
     for number, first in enumerate(range(0, spec.scrapes, scrapes)):
         count = min(scrapes, spec.scrapes - first)
@@ -122,9 +122,9 @@ def write_fleet(
     *,
     files: Files = "one",
 ) -> int:
-    """Write the fleet to one file, or with files="day" to a folder of a file a day; returns the rows written.
+    """Write the fleet to one file, or with files="day" to a folder with one file per day; returns the rows written.
 
-    `progress` is told how many rows were written since it was last told. A file appears at its path when it is whole.
+    `progress` is called with the rows written since its last call. A file appears at its path when it is whole.
     """
     target = Path(path)
     _check(spec, target, format, files)
@@ -177,7 +177,7 @@ def _pieces(spec: FleetSpec, target: Path, format: Format, files: Files) -> Iter
 
 @contextmanager
 def _aside(file: Path, spec: FleetSpec, format: Format) -> Iterator[_Writer]:  # noqa: A002
-    """A writer to a hidden file beside `file`, moved into its place when all went well and removed when not."""
+    """A writer to a hidden file next to `file`, moved into its place when all went well and removed when not."""
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -196,7 +196,7 @@ def _aside(file: Path, spec: FleetSpec, format: Format) -> Iterator[_Writer]:  #
 
 def _parquet(sink: pa.NativeFile) -> pq.ParquetWriter:
     coded = [c.name for c in _layout().columns if not c.plain]
-    return pq.ParquetWriter(sink, s0_schema(), compression="zstd", use_dictionary=coded)
+    return pq.ParquetWriter(sink, export_schema(), compression="zstd", use_dictionary=coded)
 
 
 class _CsvWriter:
@@ -205,8 +205,8 @@ class _CsvWriter:
     def __init__(self, sink: pa.NativeFile, spec: FleetSpec) -> None:
         layout = _layout()
         self._text = layout.text_seconds if spec.step_ms % MS_PER_MINUTE else layout.text
-        self._at = s0_schema().get_field_index("SCRAPETIME")
-        schema = s0_schema().set(self._at, pa.field("SCRAPETIME", _LABEL))
+        self._at = export_schema().get_field_index("SCRAPETIME")
+        schema = export_schema().set(self._at, pa.field("SCRAPETIME", _LABEL))
         sink.write((",".join(schema.names) + "\n").encode())
         options = pa_csv.WriteOptions(include_header=False, quoting_style="none")
         self._writer = pa_csv.CSVWriter(sink, schema, write_options=options)

@@ -12,7 +12,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from gpuledger.devices.process_tree import status
+from gpuledger.devices.attribution import status
 
 _ENDED = frozenset("ZX")
 

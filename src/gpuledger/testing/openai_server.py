@@ -21,8 +21,7 @@ from typing import Any
 import msgspec
 
 from gpuledger.devices.replay.clock import HUNG_S
-from gpuledger.testing.openai_bodies import Bodies, http
-from gpuledger.testing.openai_script import Decisions, FaultKind, ServerScript, load_script
+from gpuledger.testing.openai_script import Bodies, Decisions, FaultKind, ServerScript, http, load_script
 
 
 class _Asked(msgspec.Struct):

@@ -1,13 +1,13 @@
 """What does this very GPU reach: TFLOPS by precision, memory bandwidth, power at rest and at work?
 
-The loops here know nothing of torch: a bench gives jobs that can be run and timed, so tests run them without a GPU.
-Nothing is set on the device: clocks and power limit stay as they are, and the figures are what a job would get.
+The loops here do not use torch: a bench provides jobs that can be run and timed, so tests run them without a GPU.
+Clocks and power limit stay as they are: the figures are what a job would get.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from statistics import median
 from typing import Protocol
@@ -18,7 +18,7 @@ from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product, Spread
 from gpuledger.errors import InputError
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, known
 
 REPEATS = 10
 # The part of the time that is run first and not counted: clocks and power settle.
@@ -45,15 +45,15 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def precisions() -> tuple[Precision, ...]:
-    """The products a calibration times, in order."""
+    """The products that are timed, in order."""
     return load_toml(data_dir("gpuledger.training", "data", "precisions.toml"), _File).precisions
 
 
 @dataclass(frozen=True)
 class Job:
-    """Work that can be run again and again; `amount` is one run's FLOP or bytes.
+    """Work that can be repeated; `amount` is one run's FLOP or bytes.
 
-    `run(times, meanwhile)` gives the seconds the device took, and calls `meanwhile` now and then until it is done.
+    `run(times, meanwhile)` returns the seconds the device took, and calls `meanwhile` now and then until it is done.
     """
 
     amount: float
@@ -71,83 +71,60 @@ class Bench(Protocol):
 
     def product(self, kind: Precision) -> Job | Unknown:
         """A square matrix product, or why there is none."""
-        ...
 
     def copy(self) -> Job | Unknown:
         """A copy within the device's memory; its amount is bytes read and written."""
-        ...
 
     def power_w(self) -> float | Unknown:
         """What the board draws now."""
-        ...
 
     def strangers(self) -> str:
-        """Who else uses the board, in words; empty where nobody does."""
-        ...
+        """Who else uses the board; empty where it is free."""
 
     def hold(self) -> None:
         """Open the device and hold a little of its memory, as an idle job does."""
-        ...
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""
-        ...
-
-
-@dataclass
-class _Notes:
-    """What could not be measured, and why."""
-
-    why: dict[str, str] = field(default_factory=dict)
-
-    def known(self, figure: str, value: Spread | Unknown) -> Spread | None:
-        if isinstance(value, Unknown):
-            self.why[figure] = value.why
-            return None
-        return value
 
 
 def calibrate(bench: Bench, seconds: float, as_of: str, say: Say = lambda _: None) -> BoardCalibration:
     """All figures of one board, each measured for `seconds`. `as_of` is the instant it is dated with."""
     if seconds <= 0:
         raise InputError(f"cannot measure for {seconds:g} s", hint="give a number of seconds above 0; 5 is usual")
-    notes, found = _Notes(), find_gpu(bench.gpu_model)
-    gpu = None if isinstance(found, Unknown) else found
+    gpu, why = known(find_gpu(bench.gpu_model)), dict[str, str]()
+
+    def measured(figure: str, value: Spread | Unknown) -> Spread | None:
+        if isinstance(value, Unknown):
+            why[figure] = value.why
+        return known(value)
+
     say("power at rest")
-    idle = notes.known("idle_power_w", rest_power(bench, seconds))
+    idle = measured("idle_power_w", rest_power(bench, seconds))
     bench.hold()
-    held = notes.known("idle_held_power_w", rest_power(bench, seconds))
-    products = _products(bench, seconds, gpu, notes, say)
+    held = measured("idle_held_power_w", rest_power(bench, seconds))
+    products = _products(bench, seconds, gpu, why, say)
     say("memory bandwidth")
-    wide = notes.known("bandwidth_bytes_per_s", _bandwidth(bench, seconds))
+    wide = measured("bandwidth_bytes_per_s", _bandwidth(bench, seconds))
     peak = gpu.memory_bandwidth_bytes_per_s.value if gpu else None
     powers = [p.power_w for p in products.values() if p.power_w]
     if not powers:
-        notes.why["busy_power_w"] = notes.why.get("idle_power_w", "no matrix product could be run")
+        why["busy_power_w"] = why.get("idle_power_w", "no matrix product could be run")
     return BoardCalibration(
-        gpu_uuid=bench.gpu_uuid,
-        gpu_model=bench.gpu_model,
-        as_of=as_of,
-        made_with=bench.made_with,
-        seconds=seconds,
-        tflops=products,
-        bandwidth_bytes_per_s=wide,
-        bandwidth_peak_bytes_per_s=peak,
-        bandwidth_of_peak_pct=100 * wide.median / peak if wide and peak else None,
-        idle_power_w=idle,
-        idle_held_power_w=held,
-        busy_power_w=max(powers, key=lambda p: p.median) if powers else None,
-        not_measured=notes.why,
-    )
+        gpu_uuid=bench.gpu_uuid, gpu_model=bench.gpu_model, as_of=as_of, made_with=bench.made_with, seconds=seconds,
+        tflops=products, bandwidth_bytes_per_s=wide, bandwidth_peak_bytes_per_s=peak,
+        bandwidth_of_peak_pct=100 * wide.median / peak if wide and peak else None, idle_power_w=idle,
+        idle_held_power_w=held, busy_power_w=max(powers, key=lambda p: p.median) if powers else None, not_measured=why,
+    )  # fmt: skip
 
 
-def _products(bench: Bench, seconds: float, gpu: Gpu | None, notes: _Notes, say: Say) -> dict[str, Product]:
+def _products(bench: Bench, seconds: float, gpu: Gpu | None, why: dict[str, str], say: Say) -> dict[str, Product]:
     out: dict[str, Product] = {}
     for kind in precisions():
         say(f"{kind.name} matrix products")
         job = bench.product(kind)
         if isinstance(job, Unknown):
-            notes.why[f"tflops.{kind.name}"] = job.why
+            why[f"tflops.{kind.name}"] = job.why
             continue
         rates, watts = measure(job, seconds, bench.power_w)
         peaks = (gpu.peak(name) for name in kind.peaks) if gpu else ()
@@ -179,21 +156,20 @@ def measure(
     def nothing() -> None:
         return None
 
-    once = max(job.run(1, nothing), 1e-9)
-    # The first run of all loads and chooses kernels: the second tells how long one takes.
-    once = max(min(once, job.run(1, nothing)), 1e-9)
+    # The first run loads and chooses kernels, so the second shows how long one takes.
+    once = max(min(job.run(1, nothing) for _ in range(2)), 1e-9)
     job.run(max(1, round(WARM_PART * seconds / once)), nothing)
     times = max(1, round(seconds / repeats / once))
     watts: list[float | Unknown] = []
     rates = [times * job.amount / max(job.run(times, lambda: watts.append(power_w())), 1e-12) for _ in range(repeats)]
     job.release()
-    known = [w for w in watts if not isinstance(w, Unknown)]
-    # The driver's power is a mean over up to a second: the first half still holds what was before.
-    return rates, known[len(known) // 2 :]
+    read = [w for w in watts if not isinstance(w, Unknown)]
+    # The driver's power is a mean over up to a second: the first half still includes the time before.
+    return rates, read[len(read) // 2 :]
 
 
 def rest_power(bench: Bench, seconds: float) -> Spread | Unknown:
-    """The board's power while nobody uses it."""
+    """The board's power while it is not used."""
     readings: list[float] = []
     for _ in range(max(2, round(seconds / POWER_STEP_S))):
         if others := bench.strangers():

@@ -1,4 +1,4 @@
-"""How many floating-point operations does a model of this shape take, part by part?
+"""How many floating-point operations does a model take: by formula, part by part, or counted by torch while it runs?
 
 A multiply-add is two FLOP. Only matrix products and convolutions count: looking up an embedding, norms, activations and
 softmax are left out, as in every published MFU. Attention is counted over the whole square of the sequence by default
@@ -13,19 +13,25 @@ for MFU.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from gpuledger.catalog.models import CnnShape, DiffusionShape, Model, Shape, TransformerShape, VitShape
-from gpuledger.catalog.models.params import (
-    attention_matrix_params,
-    convolutions,
-    mlp_matrix_params,
-)
+from gpuledger.catalog.models import CnnShape, DiffusionShape, Shape, TransformerShape, VitShape
+from gpuledger.catalog.models.params import attention_matrix_params, convolutions, mlp_matrix_params
 from gpuledger.errors import InputError
+from gpuledger.training.runtime import need_torch
 from gpuledger.units import Unknown
 
 FLOP_PER_MULTIPLY_ADD = 2
 TRAINING_PASSES = 3  # one forward, two products backward for each forward one
 RECOMPUTED_PASSES = 4  # and the forward pass once more
+_ATTENTION = "_scaled_dot_product_{}_attention"
+# What torch's own counter omits or counts differently: attention on the CPU, and grouped products as experts use them.
+_ATTENTIONS = (
+    *(_ATTENTION.format(kind) for kind in ("flash", "efficient", "cudnn")),
+    f"{_ATTENTION.format('flash')}_for_cpu",
+)
+Size = Sequence[int]
 
 
 def unit_of(shape: Shape) -> str:
@@ -41,8 +47,8 @@ def forward_flop_by_part(
         raise InputError(f"a batch of {batch} holds nothing", hint="give a batch of at least 1")
     if isinstance(shape, TransformerShape):
         if sequence is None or sequence < 1:
-            said = "no sequence length was given" if sequence is None else f"a sequence of {sequence} holds nothing"
-            raise InputError(said, hint="give how many tokens a sequence has, such as 4096")
+            problem = "no sequence length was given" if sequence is None else f"a sequence of {sequence} holds nothing"
+            raise InputError(problem, hint="give how many tokens a sequence has, such as 4096")
         parts = _transformer(shape, sequence, causal=causal)
     elif isinstance(shape, VitShape):
         parts = _vit(shape)
@@ -65,26 +71,6 @@ def training_flop(
     """FLOP of one training step; with `recompute`, what the hardware does when activations are computed again."""
     once = forward_flop(shape, batch, sequence, causal=causal)
     return once if isinstance(once, Unknown) else once * (RECOMPUTED_PASSES if recompute else TRAINING_PASSES)
-
-
-def training_flop_per_token(
-    model: Model | Shape, sequence: int, *, causal: bool = False, recompute: bool = False
-) -> float | Unknown:
-    """FLOP a token costs in training, at this sequence length."""
-    shape = model.shape if isinstance(model, Model) else model
-    if not isinstance(shape, TransformerShape):
-        return Unknown(f"this model reads {unit_of(shape)}s, not tokens")
-    whole = training_flop(shape, 1, sequence, causal=causal, recompute=recompute)
-    return whole if isinstance(whole, Unknown) else whole / sequence
-
-
-def training_flop_per_image(model: Model | Shape, *, recompute: bool = False) -> float | Unknown:
-    """FLOP an image costs in training, at the model's image size."""
-    shape = model.shape if isinstance(model, Model) else model
-    if isinstance(shape, TransformerShape):
-        return Unknown("this model reads tokens, not images")
-    whole = training_flop(shape, recompute=recompute)
-    return whole if isinstance(whole, Unknown) else float(whole)
 
 
 def attended_pairs(sequence: int, window: int | None, *, causal: bool) -> int:
@@ -134,4 +120,50 @@ def _cnn(s: CnnShape) -> dict[str, int]:
 
 def _no_formula(shape: DiffusionShape) -> Unknown:
     parts = ", ".join(part.name for part in shape.components)
-    return Unknown(f"there is no formula for a pipeline of {parts}; count the module itself (training.counting)")
+    return Unknown(f"no formula is known for a pipeline of {parts}; count the module itself (training.flops.count)")
+
+
+def count(run: Callable[[], Any], *, hardware: bool = False) -> int:
+    """FLOP of whatever `run` does, backward passes within it included.
+
+    Fused attention computes its scores a second time on the way back. That is the hardware's work and not the
+    model's, so it counts only with `hardware` (for HFU). Checkpointed layers that run again always count: where
+    activations are recomputed, compare with the formulas. Hand-written kernels and some fused attention libraries are
+    invisible to torch and count as nothing: count the plain version of the module instead. On the meta device a module
+    of any size is counted without memory for it.
+    """
+    torch = need_torch("counting the FLOP of a module")
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False, custom_mapping=_formulas(torch.ops.aten, hardware=hardware)) as counter:
+        run()
+    return int(counter.get_total_flops())
+
+
+def _formulas(aten: Any, *, hardware: bool) -> dict[Any, Callable[..., int]]:
+    """What torch omits or counts differently, by operator; operators this torch does not have are skipped."""
+
+    def back(_grad: Size, query: Size, key: Size, value: Size, *_rest: Any, **_named: Any) -> int:
+        scores = _product(query, key[-2], query[-1]) if hardware else 0
+        return 2 * _attention(query, key, value) + scores
+
+    wanted: dict[str, Callable[..., int]] = dict.fromkeys(_ATTENTIONS, _attention)
+    wanted |= {f"{name}_backward": back for name in _ATTENTIONS}
+    wanted["_grouped_mm"] = _grouped
+    return {getattr(aten, name): formula for name, formula in wanted.items() if hasattr(aten, name)}
+
+
+def _attention(query: Size, key: Size, value: Size, *_rest: Any, **_named: Any) -> int:
+    """Scores, then values; keys and values may have fewer heads than queries."""
+    return _product(query, key[-2], query[-1]) + _product(query, key[-2], value[-1])
+
+
+def _product(query: Size, keys: int, wide: int) -> int:
+    batch, heads, queries, _ = query
+    return FLOP_PER_MULTIPLY_ADD * batch * heads * queries * keys * wide
+
+
+def _grouped(left: Size, right: Size, *_rest: Any, **_named: Any) -> int:
+    """A product in groups: rows are shared out among the groups unless both sides have one matrix per group."""
+    groups = left[0] if len(left) == len(right) == 3 else 1
+    return FLOP_PER_MULTIPLY_ADD * groups * left[-2] * left[-1] * right[-1]

@@ -1,4 +1,4 @@
-"""What must a training job tell, so that it can be measured and tuned?
+"""What must a training job provide, so that it can be measured and tuned?
 
     from gpuledger.training.job import TrainingJob
     job = TrainingJob(name="my model", model=build, dataset=data, loss=loss, settings=Settings(batch=8, accumulate=4))
@@ -18,25 +18,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gpuledger.errors import InputError, MissingExtra, UnknownName
+from gpuledger.errors import InputError, UnknownName
+from gpuledger.training.runtime import in_words, need_torch
 from gpuledger.training.tune.settings import Settings, check
-
-MAX_WORDS = 200
-
-
-def need_torch(for_what: str) -> Any:
-    """torch, or the next step where it is not installed."""
-    try:
-        return importlib.import_module("torch")
-    except ImportError as error:
-        missing = MissingExtra(f"{for_what}: running a model", "train")
-        missing.hint = "install PyTorch (pip install torch), then run the same command again"
-        raise missing from error
 
 
 def _adamw(params: Iterable[Any], **options: Any) -> Any:
     """AdamW at a small rate: what most jobs begin with."""
-    return need_torch("gpuledger train").optim.AdamW(params, lr=1e-4, **options)
+    return need_torch("running a model").optim.AdamW(params, lr=1e-4, **options)
 
 
 @dataclass(frozen=True)
@@ -83,7 +72,7 @@ def load_job(reference: str) -> TrainingJob:
         try:
             found = found()
         except Exception as error:  # the job's own code
-            raise InputError(f"{reference} raised {in_words(error)}", hint="call it by itself and mend it") from error
+            raise InputError(f"{reference} raised {in_words(error)}", hint="call it by itself and fix it") from error
     if not isinstance(found, TrainingJob):
         hint = "make it a gpuledger.training.job.TrainingJob, or a function that returns one"
         raise InputError(f"{reference} is a {type(found).__name__}, not a TrainingJob", hint=hint)
@@ -101,14 +90,14 @@ def _module(place: str, wanted: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name == "torch":
             _check_name(place, wanted)
-            need_torch("gpuledger train")
+            need_torch("running a model")
         hint = "check the name; the working folder is searched too"
         raise InputError(f"cannot import {place}: {error}", hint=hint) from error
     except InputError:
         raise
     except Exception as error:  # the job's own code
         raise InputError(
-            f"importing {place} raised {in_words(error)}", hint="import it by itself and mend it"
+            f"importing {place} raised {in_words(error)}", hint="import it by itself and fix it"
         ) from error
 
 
@@ -121,32 +110,17 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _check_name(place: str, wanted: str) -> None:
-    """A wrong name is said before a missing torch: the text of the file shows it, without running it."""
+    """A wrong name is reported before a missing torch: the text of the file shows it, without running it."""
     try:
         spec = None if place.endswith(".py") else importlib.util.find_spec(place)
         file = Path(place) if place.endswith(".py") else Path(str(spec and spec.origin))
         nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
     except (ImportError, OSError, SyntaxError, ValueError):
-        return  # not to be seen from here
-    made = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        return  # its text is not available
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    made = {node.id for node in names if isinstance(node.ctx, ast.Store)}
     made |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     brought = {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
-    if wanted not in made | brought and not {"*", "globals", "__getattr__"} & (made | brought | _read(nodes)):
+    anything = {"*", "globals", "__getattr__"} & (made | brought | {node.id for node in names})
+    if wanted not in made | brought and not anything:
         raise UnknownName(f"job in {place}", wanted, sorted(made))
-
-
-def _read(nodes: list[ast.AST]) -> set[str]:
-    return {node.id for node in nodes if isinstance(node, ast.Name)}
-
-
-def in_words(error: BaseException) -> str:
-    """An error of foreign code: its kind, the first line it says, and where it happened."""
-    lines = str(error).strip().splitlines()
-    trace, last = error.__traceback__, ""
-    while trace is not None:
-        file = Path(trace.tb_frame.f_code.co_filename)
-        if "site-packages" not in file.parts and "gpuledger" not in file.parts and file.suffix == ".py":
-            last = f" at {file.name}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    said = f": {lines[0][:MAX_WORDS]}" if lines else ""
-    return f"{type(error).__name__}{said}{last}"

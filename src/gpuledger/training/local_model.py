@@ -12,8 +12,8 @@ from typing import Any
 
 from gpuledger.catalog.models import get_model
 from gpuledger.catalog.models.shapes import TransformerShape
-from gpuledger.errors import DeviceError, InputError, MissingExtra
-from gpuledger.training.torch_bench import need_torch
+from gpuledger.errors import DeviceError, InputError
+from gpuledger.training.runtime import first_line, need_torch
 from gpuledger.training.torch_llama import Llama, check_shape, random_weights
 
 DTYPES = ("bfloat16", "float16", "float32")
@@ -33,7 +33,7 @@ class Generated:
 
 @dataclass
 class LocalModel:
-    """A model on one device. `compiled` and `graph` say how a step runs: compiled and captured, or why not."""
+    """A model on one device. `compiled` and `graph`: whether a step is compiled and captured, or why not."""
 
     name: str
     torch: Any
@@ -48,9 +48,9 @@ class LocalModel:
     _ready: dict[tuple[int, int], tuple[Llama, Callable[[], None]]] = field(default_factory=dict)
 
     def generate(self, batch: int, input_tokens: int, output_tokens: int) -> Generated:
-        """Read a random prompt and give so many tokens, for a batch at once."""
+        """Read a random prompt and generate `output_tokens`, for a whole batch at once."""
         if self.device.type == "cuda":
-            self.torch.cuda.set_device(self.device)  # it is set for a thread, and we may be in another one
+            self.torch.cuda.set_device(self.device)  # it is set per thread, and this may be another one
         llama, step = self._of(batch, input_tokens + output_tokens)
         torch = self.torch
         dice = torch.Generator(device=self.device).manual_seed(self.seed)
@@ -65,17 +65,13 @@ class LocalModel:
                 step()
             self._settle()
         took_s = time.perf_counter() - begun
-        self._look_at_memory()
+        if self.device.type == "cuda":  # the most that the whole device held, as its driver counts it
+            free, total = torch.cuda.mem_get_info(self.device)
+            self.peak_bytes = max(self.peak_bytes, total - free)
         return Generated(batch, input_tokens, output_tokens, first_s, took_s)
 
-    def _look_at_memory(self) -> None:
-        """What the whole device holds now, as its driver counts it; the most of it is kept."""
-        if self.device.type == "cuda":
-            free, total = self.torch.cuda.mem_get_info(self.device)
-            self.peak_bytes = max(self.peak_bytes, total - free)
-
     def _of(self, batch: int, context: int) -> tuple[Llama, Callable[[], None]]:
-        """The model with a cache for this batch; only the last one is kept, its memory is needed by the next."""
+        """The model with a cache for this batch; only the last is kept, as the next needs its memory."""
         if (batch, context) not in self._ready:
             self._ready.clear()
             if self.device.type == "cuda":
@@ -85,11 +81,11 @@ class LocalModel:
                 self._ready[batch, context] = llama, self._captured(llama)
             except self.torch.OutOfMemoryError as error:
                 words = f"batch {batch} with {context} tokens each does not fit this GPU"
-                raise DeviceError(words, hint="give smaller batches: --batches 1,2,4") from error
+                raise DeviceError(words, hint="give smaller batches") from error
         return self._ready[batch, context]
 
     def _captured(self, llama: Llama) -> Callable[[], None]:
-        """One step as a CUDA graph; on a processor the step itself."""
+        """One step as a CUDA graph; on a CPU the step itself."""
         torch = self.torch
         with torch.inference_mode():
             if self.wants_compile:
@@ -102,7 +98,7 @@ class LocalModel:
             try:
                 replay = self._graph(llama)
             except RuntimeError as error:
-                self.graph = f"no: capturing failed: {_first_line(error)}"
+                self.graph = f"no: capturing failed: {first_line(error)}"
                 return llama.step
         self.graph = "yes: one step of the whole batch"
         return replay
@@ -124,9 +120,9 @@ class LocalModel:
         return replay
 
     def _compile(self, llama: Llama) -> None:
-        """One layer is compiled, not the whole: they are alike, and it takes seconds instead of minutes."""
+        """One layer is compiled, not the whole model: all are alike, and it takes seconds instead of minutes."""
         plain, torch = llama.layer, self.torch
-        # A product with one row is bound by memory: tuned as a reduction it comes closer to that than as a product.
+        # A product with one row is memory-bound: tuned as a reduction it comes closer to the bandwidth.
         tuned = {"coordinate_descent_tuning": llama.batch == 1}
         try:
             torch.compiler.reset()
@@ -137,14 +133,14 @@ class LocalModel:
             self.compiled = "yes: one layer, by torch.compile"
         except Exception as error:  # noqa: BLE001 - a missing compiler shows in many ways; the plain step always works
             llama.layer = plain
-            self.compiled = f"no: torch.compile failed: {type(error).__name__}: {_first_line(error)}"
+            self.compiled = f"no: torch.compile failed: {type(error).__name__}: {first_line(error)}"
 
     def _settle(self) -> None:
         if self.device.type == "cuda":
             self.torch.cuda.synchronize(self.device)
 
     def facts(self) -> dict[str, Any]:
-        """What ran: for the node of a benchmark."""
+        """What ran, for the node of a benchmark."""
         cuda = self.device.type == "cuda"
         return {
             "model": self.name,
@@ -182,44 +178,30 @@ def check_model(name: str, dtype: str) -> tuple[str, TransformerShape]:
     """The model's own name and shape; refused where this runner cannot do it."""
     model = get_model(name)
     if not isinstance(model.shape, TransformerShape):
-        raise InputError(f"{model.name} is no language model", hint="take a Llama-shaped one: llama-3.1-8b")
-    check_shape(model.shape)
-    _check_dtype(dtype)
+        raise InputError(f"{model.name} is not a language model", hint="use a Llama-shaped one: llama-3.1-8b")
+    _check(model.shape, dtype)
     return model.name, model.shape
 
 
-def _check_dtype(dtype: str) -> None:
+def _check(shape: TransformerShape, dtype: str) -> None:
+    check_shape(shape)
     if dtype not in DTYPES:
-        raise InputError(f"--dtype {dtype!r} is not known", hint=f"one of {', '.join(DTYPES)}")
-
-
-def torch_or_refuse() -> Any:
-    """Torch; where it is not installed the next step is said."""
-    try:
-        return need_torch()
-    except MissingExtra as error:
-        error.message = "gpuledger bench --local-model needs a part that is not installed"
-        raise
+        raise InputError(f"dtype {dtype!r} is not known", hint=f"one of {', '.join(DTYPES)}")
 
 
 def open_shape(
     name: str, shape: TransformerShape, *, device: str, dtype: str = "bfloat16", seed: int = 0, compiled: bool = True
 ) -> LocalModel:
     """A model of any shape this runner can do."""
-    check_shape(shape)
-    _check_dtype(dtype)
-    torch = torch_or_refuse()
+    _check(shape, dtype)
+    torch = need_torch("running a local model")
     if device.startswith("cuda") and not torch.cuda.is_available():
-        hint = "see what nvidia-smi says, or try a small model on the processor: --torch-device cpu"
+        hint = "check nvidia-smi, or try a small model on the device cpu"
         raise DeviceError("torch finds no GPU", hint=hint)
     place = torch.device(device)
     try:
         weights = random_weights(torch, shape, place, getattr(torch, dtype), seed)
     except torch.OutOfMemoryError as error:
         words = f"the weights of {name} in {dtype} do not fit {device}"
-        raise DeviceError(words, hint="take a smaller model") from error
+        raise DeviceError(words, hint="use a smaller model") from error
     return LocalModel(name, torch, place, shape, weights, seed, compiled and place.type == "cuda")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:160]

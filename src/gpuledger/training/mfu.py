@@ -1,10 +1,9 @@
 """How much of what the GPUs could do did the model's own work take, and over which denominator?
 
-MFU is the model's FLOP per second over the dense bf16 peak: one denominator before and after a change, so that a faster
-loop never scores lower. Beside it stand the same work over the peak of the precision in use, and over what was measured
-as achievable. HFU counts what the hardware did, recomputed activations included. A GPU that is not in the catalog has
-no peak, and so no MFU: never another GPU's. A share above 100 % is not a figure but a sign that something it rests on
-is wrong: it is refused, with the reason.
+MFU (model FLOPs utilization) is the model's FLOP per second over the dense bf16 peak: one denominator before and after
+a change, so that a faster loop never scores lower. Two more shares are given: of the peak of the precision in use, and
+of what was measured as achievable. A GPU that is not in the catalog has no peak and therefore no MFU. A share above
+100 % means that an input is wrong: it is refused, with the reason.
 """
 
 from __future__ import annotations
@@ -14,10 +13,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from gpuledger.catalog.gpus import Gpu, find_gpu
-from gpuledger.catalog.models import Model
 from gpuledger.efficiency.calibration_files import BoardCalibration
 from gpuledger.errors import InputError
-from gpuledger.training.flops import TRAINING_PASSES, forward_flop_by_part, training_flop, unit_of
 from gpuledger.units import Unknown
 
 TERA = 1e12
@@ -29,15 +26,12 @@ CHECK = "more than the GPU can do; check the rate (all GPUs together), the GPU c
 
 @dataclass(frozen=True, slots=True)
 class AboveAll(Unknown):
-    """A share that is not known because what it was calculated from gives more than 100 %."""
+    """A share that is unknown because its inputs give more than 100 %."""
 
 
 @dataclass(frozen=True)
 class Denominator:
-    """What work is held against: TFLOPS of one GPU, and which TFLOPS these are, in words.
-
-    `above` says what it means when work comes out at more than this.
-    """
+    """What work is divided by: TFLOPS of one GPU, and which TFLOPS these are. `above`: what a larger share means."""
 
     tflops: float | Unknown
     words: str
@@ -77,22 +71,16 @@ def utilization(
     if isinstance(gpu, Unknown):
         return Unknown(f"no MFU without a peak: {gpu.why}")
     if count < 1:
-        raise InputError(f"{count} GPUs do no work", hint="give how many GPUs share the work, at least 1")
+        raise InputError(f"count is {count}", hint="give how many GPUs share the work, at least 1")
     if not flop_per_s > 0:
-        raise InputError(f"{flop_per_s:g} FLOP a second is no work", hint="give a rate above 0")
+        raise InputError(f"flop_per_s is {flop_per_s:g}", hint="give a rate above 0")
     peak, in_use = reference_peak(gpu, [precision]), peak_in_use(gpu, precision)
     achievable = measured_achievable(gpu, precision, boards)
     return Utilization(
-        achieved_tflops=flop_per_s / count / TERA,
-        count=count,
-        precision=precision,
-        mfu_pct=peak.share_pct(flop_per_s, count),
-        peak=peak,
-        mfu_in_use_pct=in_use.share_pct(flop_per_s, count),
-        in_use=in_use,
-        mfu_achievable_pct=achievable.share_pct(flop_per_s, count),
-        achievable=achievable,
-    )
+        achieved_tflops=flop_per_s / count / TERA, count=count, precision=precision,
+        mfu_pct=peak.share_pct(flop_per_s, count), peak=peak, mfu_in_use_pct=in_use.share_pct(flop_per_s, count),
+        in_use=in_use, mfu_achievable_pct=achievable.share_pct(flop_per_s, count), achievable=achievable,
+    )  # fmt: skip
 
 
 def mfu_pct(flop_per_s: float, gpu: Gpu | Unknown, precision: str = REFERENCE, count: int = 1) -> float | Unknown:
@@ -112,7 +100,7 @@ def reference_peak(gpu: Gpu, precisions: Iterable[str] = (), above: str = CHECK)
     faster = [p for p in precisions if not isinstance(peak := gpu.peak(p), Unknown) and peak > tflops]
     if faster:
         above = f"{' and '.join(faster)} products run above it; see the share of the peak in use"
-    return Denominator(tflops, f"{words}, {tflops:g} TFLOPS a GPU", above)
+    return Denominator(tflops, f"{words}, {tflops:g} TFLOPS per GPU", above)
 
 
 def peak_in_use(gpu: Gpu, precision: str) -> Denominator:
@@ -121,18 +109,18 @@ def peak_in_use(gpu: Gpu, precision: str) -> Denominator:
     if isinstance(tflops, Unknown):
         known = ", ".join(gpu.peak_tflops)
         raise InputError(f"the catalog has no {precision} peak for {gpu.name}", hint=f"use one of {known}")
-    return Denominator(tflops, f"dense {precision} peak of the {gpu.name}, {tflops:g} TFLOPS a GPU")
+    return Denominator(tflops, f"dense {precision} peak of the {gpu.name}, {tflops:g} TFLOPS per GPU")
 
 
 def measured_achievable(gpu: Gpu, precision: str, boards: Sequence[BoardCalibration]) -> Denominator:
-    """What matrix products reached: on the user's own boards of this model, else as the catalog has it measured."""
+    """What matrix products reached: on the user's own boards of this model, else in the catalog."""
     above = f"more than {precision} matrix products were measured to reach; gpuledger calibrate measures this board"
     own = [b for b in boards if _model_key(b) == gpu.key and precision in b.tflops]
     if own:
         reached = median(b.tflops[precision].tflops.median for b in own)
         when = max(b.as_of for b in own)
-        boards_said = "this board" if len(own) == 1 else f"the median of {len(own)} boards"
-        words = f"{precision} matrix products measured on {boards_said} ({when}), {reached:.0f} TFLOPS"
+        which = "this board" if len(own) == 1 else f"the median of {len(own)} boards"
+        words = f"{precision} matrix products measured on {which} ({when}), {reached:.0f} TFLOPS"
         return Denominator(reached, words, above)
     for figure in gpu.achievable:
         if figure.name == MEASURED and figure.precision == precision:
@@ -151,73 +139,10 @@ def mixed(parts: Mapping[str, Denominator], ratios: Mapping[str, float]) -> Deno
         if isinstance(part.tflops, Unknown):
             return part
         seconds += ratios[name] / part.tflops
-    said = " and ".join(f"{100 * ratios[name]:.1f} % of the FLOPs at the {part.words}" for name, part in parts.items())
-    return Denominator(1 / seconds, f"{1 / seconds:,.0f} TFLOPS: {said}")
+    mix = " and ".join(f"{100 * ratios[name]:.1f} % of the FLOPs at the {part.words}" for name, part in parts.items())
+    return Denominator(1 / seconds, f"{1 / seconds:,.0f} TFLOPS: {mix}")
 
 
 def _model_key(board: BoardCalibration) -> str | None:
     found = find_gpu(board.gpu_model)
     return None if isinstance(found, Unknown) else found.key
-
-
-@dataclass(frozen=True)
-class TrainingUtilization:
-    """What a training run at a known rate makes of its GPUs."""
-
-    unit: str
-    flop_per_unit: float
-    flop_per_unit_causal: float | None  # where attention is causal: only the half a causal model needs
-    flop_by_part: dict[str, float]
-    work: Utilization
-    mfu_causal_pct: float | Unknown | None
-    hfu_pct: float | Unknown
-    hfu_flop_per_unit: float
-    passes: str
-
-
-def training_utilization(
-    model: Model,
-    gpu: Gpu,
-    units_per_s: float,
-    *,
-    count: int = 1,
-    precision: str = REFERENCE,
-    sequence: int | None = None,
-    recompute: bool = False,
-    boards: Sequence[BoardCalibration] = (),
-) -> TrainingUtilization | Unknown:
-    """MFU and HFU of a run that trains on so many tokens (or images) a second, all GPUs together."""
-    if not units_per_s > 0:
-        raise InputError(f"{units_per_s:g} a second is no rate", hint="give a rate above 0, all GPUs together")
-    parts = forward_flop_by_part(model.shape, 1, sequence)
-    if isinstance(parts, Unknown):
-        return parts
-    unit = unit_of(model.shape)
-    each, done = _per_unit(model, sequence), _per_unit(model, sequence, recompute=recompute)
-    causal = _per_unit(model, sequence, causal=True) if unit == "token" else None
-    work = utilization(units_per_s * each, gpu, precision, count, boards)
-    if isinstance(work, Unknown):
-        return work
-    return TrainingUtilization(
-        unit=unit,
-        flop_per_unit=each,
-        flop_per_unit_causal=causal,
-        flop_by_part={name: TRAINING_PASSES * flop / _units(model, sequence) for name, flop in parts.items()},
-        work=work,
-        mfu_causal_pct=None if causal is None else work.peak.share_pct(units_per_s * causal, count),
-        hfu_pct=work.peak.share_pct(units_per_s * done, count),
-        hfu_flop_per_unit=done,
-        passes="4 forward passes' worth (activations computed again)" if recompute else "3 forward passes' worth",
-    )
-
-
-def _per_unit(model: Model, sequence: int | None, *, causal: bool = False, recompute: bool = False) -> float:
-    """FLOP a token or an image costs; the caller has seen that there is a formula."""
-    whole = training_flop(model.shape, 1, sequence, causal=causal, recompute=recompute)
-    assert not isinstance(whole, Unknown)
-    return whole / _units(model, sequence)
-
-
-def _units(model: Model, sequence: int | None) -> int:
-    """Tokens of one sequence, or one image."""
-    return sequence if sequence and unit_of(model.shape) == "token" else 1

@@ -1,8 +1,7 @@
-"""How does torch do the work a calibration times, and the driver tell its power?"""
+"""How does torch run the work a calibration times, and how does the driver report power?"""
 
 from __future__ import annotations
 
-import importlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,8 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from gpuledger.devices.device import Device, Source
-from gpuledger.errors import DeviceError, MissingExtra
+from gpuledger.errors import DeviceError
 from gpuledger.training.calibrate import Job, Precision
+from gpuledger.training.runtime import first_line
 from gpuledger.units import GIB, Unknown
 
 LOOK_EVERY_S = 0.02
@@ -21,29 +21,19 @@ BUSY_FROM_RATIO = 0.01
 Meanwhile = Callable[[], None]
 
 
-def need_torch(what: str = "gpuledger calibrate: timing matrix products") -> Any:
-    """torch, or the next step where it is not installed; `what` needs it."""
-    try:
-        return importlib.import_module("torch")
-    except ImportError as error:
-        missing = MissingExtra(what, "train")
-        missing.hint = "install PyTorch with CUDA (pip install torch), then run the same command again"
-        raise missing from error
-
-
 def open_benches(source: Source, torch: Any) -> list[TorchBench]:
     """A bench for every whole GPU that torch can use; fails with the next step where there is none."""
     if not torch.cuda.is_available():
         built = getattr(torch.version, "cuda", None)
         why = f"this torch is built for CUDA {built} and finds no GPU" if built else "this torch is built without CUDA"
-        raise DeviceError(why, hint="see what nvidia-smi says; install a torch with CUDA: pip install torch")
+        raise DeviceError(why, hint="check nvidia-smi; install a torch with CUDA: pip install torch")
     boards = {d.facts.gpu_uuid: d for d in source.devices if d.facts.gpu_instance_id is None}
     out = []
     for index in range(torch.cuda.device_count()):
         facts = torch.cuda.get_device_properties(index)
         uuid = f"GPU-{facts.uuid}" if hasattr(facts, "uuid") else ""
         if uuid not in boards and len(boards) == 1 and torch.cuda.device_count() == 1:
-            uuid = next(iter(boards))  # an old torch tells no UUID; with one GPU there is no doubt
+            uuid = next(iter(boards))  # an old torch has no UUID; with one GPU it must be this one
         if uuid in boards:
             out.append(TorchBench(torch, f"cuda:{index}", boards[uuid], source.driver))
     if not out:
@@ -53,7 +43,7 @@ def open_benches(source: Source, torch: Any) -> list[TorchBench]:
 
 
 class TorchBench:
-    """One device of torch, and the same board at the driver. On a processor time is taken by the wall clock."""
+    """One torch device and the same board as the driver knows it. On a CPU the wall clock is used."""
 
     def __init__(self, torch: Any, device: str, board: Device, driver: str) -> None:
         self._torch, self._device = torch, torch.device(device)
@@ -66,7 +56,7 @@ class TorchBench:
         self._no_room: type[Exception] = getattr(torch, "OutOfMemoryError", MemoryError)
 
     def product(self, kind: Precision) -> Job | Unknown:
-        """A square product; half as wide again and again where it does not fit."""
+        """A square product, halved until it fits."""
         n = kind.n
         while True:
             try:
@@ -78,7 +68,7 @@ class TorchBench:
                 if isinstance(error, self._no_room) and n > LEAST_N:
                     n //= 2
                     continue
-                return Unknown(f"torch cannot multiply {kind.name} here: {_first_line(error)}")
+                return Unknown(f"torch cannot multiply {kind.name} here: {first_line(error)}")
             return Job(2.0 * n**3, n, self._timed(once, kind.how == "matmul_tf32"), self._forget)
 
     def _multiply(self, kind: Precision, n: int) -> Callable[[], object]:
@@ -103,7 +93,7 @@ class TorchBench:
             a, b = (torch.ones(size, dtype=torch.uint8, device=self._device) for _ in range(2))
         except RuntimeError as error:
             self._forget()
-            return Unknown(f"torch cannot hold the buffers: {_first_line(error)}")
+            return Unknown(f"torch cannot hold the buffers: {first_line(error)}")
         return Job(2.0 * size, size, self._timed(lambda: b.copy_(a), False), self._forget)
 
     def _timed(self, once: Callable[[], object], tf32: bool) -> Callable[[int, Meanwhile], float]:
@@ -120,7 +110,7 @@ class TorchBench:
         return run
 
     def _on_gpu(self, once: Callable[[], object], times: int, meanwhile: Meanwhile) -> float:
-        """By events on the device, so that launching costs nothing as long as the queue is filled."""
+        """Timed by events on the device, so that launches cost nothing while the queue is filled."""
         with self._torch.cuda.device(self._device):
             begin, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record()
@@ -143,7 +133,7 @@ class TorchBench:
             self._torch.set_float32_matmul_precision(before)
 
     def power_w(self) -> float | Unknown:
-        """What the driver says the board draws."""
+        """The power the driver reports for the board."""
         return self._read("power_w")
 
     def _read(self, column: str) -> float | Unknown:
@@ -170,13 +160,13 @@ class TorchBench:
         self._held.append(self._torch.zeros(1 << 20, dtype=self._torch.uint8, device=self._device))
         self._settle()
         time.sleep(0.5)
-        # In a container the driver knows us by a number of its own: whoever came just now is us.
+        # In a container the driver knows this process by another number: the one that just appeared.
         self._own |= self._pids() - before
 
     def _pids(self) -> set[int]:
         try:
             return set(self._board.processes())
-        except Exception:  # noqa: BLE001 - in some containers the driver does not tell; then utilization must do
+        except Exception:  # noqa: BLE001 - some containers hide processes; then utilization must do
             return set()
 
     def wait(self, seconds: float) -> None:
@@ -196,7 +186,3 @@ def _held_by(pids: Sequence[int]) -> str:
     if not pids:
         return ""
     return f", process{'es' * (len(pids) > 1)} {', '.join(map(str, pids[:5]))} hold{'s' * (len(pids) == 1)} it"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:160]

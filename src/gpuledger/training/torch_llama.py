@@ -20,7 +20,7 @@ INIT_STD = 0.02
 
 @dataclass(frozen=True)
 class Layer:
-    """The weights of one layer; what reads the same input is one matrix."""
+    """The weights of one layer; matrices with the same input are joined."""
 
     norm: Any
     qkv: Any
@@ -58,7 +58,7 @@ class Weights:
 
 
 def check_shape(shape: TransformerShape) -> None:
-    """Refuse what this small model does not do."""
+    """Refuse what this small model does not support."""
     beyond = [
         (bool(shape.experts), "experts"), (shape.mla is not None, "latent attention"),
         (not shape.mlp_gated, "plain MLPs"), (bool(shape.learned_positions), "learned positions"),
@@ -67,12 +67,12 @@ def check_shape(shape: TransformerShape) -> None:
     ]  # fmt: skip
     names = [name for there, name in beyond if there]
     if names:
-        hint = "take a Llama-shaped one: llama-3.1-8b"
+        hint = "use a Llama-shaped one: llama-3.1-8b"
         raise InputError(f"the local model runner has no {', '.join(names)}", hint=hint)
 
 
 def random_weights(torch: Any, shape: TransformerShape, device: Any, dtype: Any, seed: int) -> Weights:
-    """Weights drawn by the seed: a model of this shape that knows nothing and takes as long as one that does."""
+    """Random weights: as fast as trained ones of the same shape."""
     check_shape(shape)
     # Tensors without storage (meta) have shapes and no values: nothing to draw.
     dice = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
@@ -96,6 +96,12 @@ def random_weights(torch: Any, shape: TransformerShape, device: Any, dtype: Any,
     return Weights(embedding, layers, ones(), head)
 
 
+def _turn(torch: Any, x: Any, cos: Any, sin: Any) -> Any:
+    """Rotary positions."""
+    a, b = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-b, a), dim=-1) * sin
+
+
 def _layer(torch: Any, shape: TransformerShape, batch: int) -> Callable[..., Any]:
     """One layer of one token [batch, 1, hidden], as a function of tensors alone, so that it can be compiled.
 
@@ -105,17 +111,13 @@ def _layer(torch: Any, shape: TransformerShape, batch: int) -> Callable[..., Any
     heads, kv_heads, head_dim, functional = shape.heads, shape.kv_heads, shape.head_dim, torch.nn.functional
     hidden, scale = shape.hidden, shape.head_dim**-0.5
 
-    def turn(x: Any, cos: Any, sin: Any) -> Any:
-        a, b = x.chunk(2, dim=-1)
-        return x * cos + torch.cat((-b, a), dim=-1) * sin
-
     def step(x: Any, w: tuple[Any, ...], keys: Any, values: Any, place: Any, cos: Any, sin: Any, mask: Any) -> Any:
         norm, qkv, out, norm_mlp, gate_up, down = w
         joint = functional.linear(functional.rms_norm(x, (hidden,), norm, EPS), qkv)
         joint = joint.view(batch, 1, heads + 2 * kv_heads, head_dim).transpose(1, 2)
         q, k, v = joint.split((heads, kv_heads, kv_heads), dim=1)
-        keys[:, :, place], values[:, :, place] = turn(k, cos, sin), v
-        grouped = turn(q, cos, sin).reshape(batch, kv_heads, heads // kv_heads, head_dim)
+        keys[:, :, place], values[:, :, place] = _turn(torch, k, cos, sin), v
+        grouped = _turn(torch, q, cos, sin).reshape(batch, kv_heads, heads // kv_heads, head_dim)
         scores = (grouped @ keys.transpose(-1, -2)) * scale + mask
         seen = (scores.softmax(dim=-1) @ values).reshape(batch, 1, heads * head_dim)
         x = x + functional.linear(seen, out)
@@ -153,7 +155,7 @@ class Llama:
             joint = functional.linear(self._norm(x, layer.norm), layer.qkv)
             joint = joint.view(*prompt.shape, s.heads + 2 * s.kv_heads, s.head_dim).transpose(1, 2)
             q, k, v = joint.split((s.heads, s.kv_heads, s.kv_heads), dim=1)
-            q, k = self._turn(q, cos, sin), self._turn(k, cos, sin)
+            q, k = _turn(self._torch, q, cos, sin), _turn(self._torch, k, cos, sin)
             self.keys[i][:, :, :length], self.values[i][:, :, :length] = k, v
             seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
             x = x + functional.linear(seen.transpose(1, 2).flatten(2), layer.out)
@@ -164,10 +166,6 @@ class Llama:
 
     def _norm(self, x: Any, weight: Any) -> Any:
         return self._torch.nn.functional.rms_norm(x, (x.shape[-1],), weight, EPS)
-
-    def _turn(self, x: Any, cos: Any, sin: Any) -> Any:
-        a, b = x.chunk(2, dim=-1)
-        return x * cos + self._torch.cat((-b, a), dim=-1) * sin
 
     def _choose(self, x: Any) -> None:
         logits = self._torch.nn.functional.linear(self._norm(x, self.weights.norm), self.weights.head)

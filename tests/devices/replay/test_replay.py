@@ -11,7 +11,7 @@ import pytest
 from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.replay.clock import VirtualClock
 from gpuledger.devices.replay.doors import from_csv, from_scenario, open_replay
-from gpuledger.devices.replay.scenario import Scenario, Segment
+from gpuledger.devices.replay.script import Scenario, Segment
 from gpuledger.devices.replay.tape import load_tapes
 from gpuledger.devices.sampler import Sampler
 

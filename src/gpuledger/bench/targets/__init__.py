@@ -1,6 +1,6 @@
-"""What can be benchmarked? One file a kind of target; each registers itself.
+"""What can be benchmarked? One file per kind of target; each registers itself.
 
-openai_http        an OpenAI-compatible endpoint; sse: reading its stream; address: where it is
+openai_http        an OpenAI-compatible endpoint; sse: its stream of events
 python_callable    a function of the user's own
 local_model        a model in torch on this machine's GPU
 """
@@ -17,7 +17,7 @@ from gpuledger.registry import Registry
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of one order; None where it is not known, with the reason in `unknown`."""
+    """The outcome of one order; None where a figure is unknown, with the reason in `unknown`."""
 
     ok: bool
     latency_s: float | None = None
@@ -31,9 +31,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Opened:
-    """What a target says of itself when opened: facts for the node, and words where something is not right.
+    """Facts about a target when opened, for the node, and its problem if there is one.
 
-    `unreachable`: why nothing can be asked there at all; empty where something can.
+    `unreachable`: why no request can be sent there at all; empty where one can.
     """
 
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -42,27 +42,26 @@ class Opened:
 
 
 class Target(Protocol):
-    """One thing to ask. `remote`: the work is elsewhere, so the CPU used here is the client's own."""
+    """One thing to benchmark. `remote`: the work is elsewhere, so the CPU time used here is the client's own."""
 
     remote: bool
 
     async def open(self) -> Opened:
-        """Make ready before the common start."""
+        """Prepare before the common start."""
         ...
 
     async def ask(self, order: Order) -> Answer:
-        """Carry out one order within its time; never raises for what the target did wrong."""
+        """Carry out one order within its time; never raises for a fault of the target."""
         ...
 
     def found(self) -> Mapping[str, Any]:
         """What it learned by the end, for the node."""
-        ...
+        return {}
 
     async def close(self) -> None:
-        """Let go of everything."""
-        ...
+        """Release everything."""
 
 
-# A target is made from the node's settings, the seed and the seconds an answer may take.
+# A target is made from the node's settings, the seed and the timeout of an answer in seconds.
 Maker = Callable[[Mapping[str, Any], str, float], Target]
 TARGETS: Registry[Maker] = Registry("target", __name__)

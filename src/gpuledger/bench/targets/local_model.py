@@ -1,7 +1,7 @@
-"""How is a model in torch on this machine's own GPU benchmarked, batch by batch?
+"""How is a torch model on this machine's GPU benchmarked, batch by batch?
 
-Orders of a batch wait for each other and run as one. The device's energy counter is read around each batch;
-each order gets its share.
+Orders of a batch wait for each other and run as one. The energy counter of the GPU is read around each batch; each
+order gets its share.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from gpuledger.bench.load import Order
-from gpuledger.bench.targets import TARGETS, Answer, Opened
+from gpuledger.bench.targets import TARGETS, Answer, Opened, Target
 from gpuledger.errors import GpuledgerError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 @TARGETS.register("local_model")
-class LocalModelTarget:
+class LocalModelTarget(Target):
     """One model on one GPU."""
 
     remote = False
@@ -51,7 +51,7 @@ class LocalModelTarget:
 
     async def open(self) -> Opened:
         """Make the weights."""
-        from gpuledger.training.local_model import open_model  # only who wants a model needs its libraries
+        from gpuledger.training.local_model import open_model  # heavy libraries
 
         s = self._set
         how = {"device": s.device, "dtype": s.dtype, "seed": self._seed, "compiled": s.compiled}
@@ -61,11 +61,11 @@ class LocalModelTarget:
         return Opened(model.facts())
 
     def _aside(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """In the one thread that the GPU's libraries have warmed up for."""
+        """In one thread, which the GPU libraries have warmed up for."""
         return asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def ask(self, order: Order) -> Answer:
-        """Wait until the batch is whole; the last one to come runs it for all."""
+        """Wait until the batch is complete; its last order runs it for all."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((order, future))
         if len(self._waiting) >= (order.batch or 1):
@@ -97,7 +97,7 @@ class LocalModelTarget:
         return self._model.facts() if self._model is not None else {}
 
     async def close(self) -> None:
-        """Let the driver go."""
+        """Release the driver."""
         self._meter.close()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -123,12 +123,12 @@ class _EnergyMeter:
             self._read = next((f.read for f in fields if f.columns == ("energy_mj",)), None)
 
     def energy_j(self) -> float | None:
-        """Joules since the driver was loaded; None where it does not say."""
+        """Joules since the driver was loaded; None where it does not report them."""
         if self._read is None:
             return None
         try:
             value = self._read()[0]
-        except Exception:  # noqa: BLE001 - the driver's own errors; the figure is then not known
+        except Exception:  # noqa: BLE001 - any error of the driver makes the figure unknown
             return None
         return None if value is None else float(value) / 1000
 

@@ -1,35 +1,106 @@
-"""How is an OpenAI-compatible endpoint asked, again and again, over connections that are kept?"""
+"""Where is an OpenAI-compatible endpoint, and how are requests sent there over connections that are kept?"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import os
 import random
+import re
 import ssl
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
-from gpuledger.bench.http_stream import Connection
+from gpuledger.bench.http_stream import Body, Connection
 from gpuledger.bench.load import Order
-from gpuledger.bench.targets import TARGETS, Answer, Opened
-from gpuledger.bench.targets.address import address_of, authorization, shown
-from gpuledger.bench.targets.sse import Body, Completion
+from gpuledger.bench.targets import TARGETS, Answer, Opened, Target
+from gpuledger.bench.targets.sse import Completion
 from gpuledger.catalog.files import data_dir
+from gpuledger.errors import InputError
 
 E = TypeVar("E", Completion, Body)
-# Servers close a connection that rested for some seconds; none does after less than this.
+# Servers close a connection that was idle for some seconds; none does after less than this.
 RESTED_S = 1.0
-# A host that did not answer so many times in a row, and never before, is not asked again.
+# A host that never answered and refused this many times in a row is given up.
 TRIES = 3
 CONNECT_S = 10.0
 APIS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
+HIDDEN = "***"
+_USER = re.compile(r"(?<=//).*@")  # to the last @: a password may hold anything where it was not encoded
+_SECRET = re.compile(r"([?&][^=&#]*(?:key|token|secret|sig|pass|auth|code)[^=&#]*=)[^&#]*", re.IGNORECASE)
+_UNSENDABLE = re.compile(r"[\x00-\x20\x7f]")
+_AS_WRITTEN = "/%:=&?~+!$,;'@()*[]"
+
+
+@dataclass(frozen=True)
+class Address:
+    """An endpoint: `host` as it is sent, `path` without /v1, `query` with its question mark or empty."""
+
+    secure: bool
+    hostname: str
+    port: int
+    host: str
+    path: str
+    query: str
+    basic: str
+
+    def target(self, api: str) -> str:
+        """The path of an API, with the query of the address."""
+        return f"{self.path}{api}{self.query}"
+
+
+def shown(url: str) -> str:
+    """The address for results and messages: without user, password or query values that look like secrets."""
+    return _SECRET.sub(rf"\g<1>{HIDDEN}", _USER.sub(f"{HIDDEN}@", url))
+
+
+def address_of(url: str) -> Address:
+    """The parts of an endpoint's address; refused where it is not an address."""
+    hint = "write it as http://HOST:PORT, or NAME=http://HOST:PORT"
+    try:
+        found = urlsplit(url)
+        port, name = found.port, found.hostname
+    except ValueError:
+        raise InputError(f"{shown(url)!r} is not an endpoint", hint=hint) from None
+    if found.scheme not in ("http", "https") or not name or port == 0 or _UNSENDABLE.search(url):
+        raise InputError(f"{shown(url)!r} is not an endpoint", hint=hint)
+    if "@" in found.netloc and "@" in found.path + found.query:
+        encode = "write @ as %40 and / as %2F in user and password"
+        raise InputError(f"{shown(url)!r} is not an endpoint: it has two @", hint=encode)
+    secure = found.scheme == "https"
+    user = f"{unquote(found.username or '')}:{unquote(found.password or '')}"
+    return Address(
+        secure=secure,
+        hostname=name,
+        port=port or (443 if secure else 80),
+        host=found.netloc.rpartition("@")[2],
+        path=quote(found.path.rstrip("/").removesuffix("/v1"), safe=_AS_WRITTEN),
+        query=f"?{quote(found.query, safe=_AS_WRITTEN)}" if found.query else "",
+        basic=base64.b64encode(user.encode()).decode() if "@" in found.netloc else "",
+    )
+
+
+def authorization(address: Address, key_env: str) -> str:
+    """The Authorization header, or nothing; a user in the address comes before the variable with the API key."""
+    if address.basic:
+        return f"Authorization: Basic {address.basic}\r\n"
+    key = os.environ.get(key_env, "") if key_env else ""
+    if _UNSENDABLE.search(key) or not key.isascii():
+        raise InputError(
+            f"the API key in {key_env} holds a line break, a space or another character that cannot be sent",
+            hint=f"set {key_env} to the key alone; tr -d '[:space:]' < FILE takes line breaks out of a file",
+        )
+    return f"Authorization: Bearer {key}\r\n" if key else ""
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How to ask. `extra` is added to each request's body; `key_env` names the variable that holds the API key."""
+    """How to send requests. `extra` is added to each body; `key_env` names the variable with the API key."""
 
     url: str
     model: str = ""
@@ -40,7 +111,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 @TARGETS.register("openai_http")
-class OpenAiHttp:
+class OpenAiHttp(Target):
     """One endpoint."""
 
     remote = True
@@ -58,13 +129,13 @@ class OpenAiHttp:
         self._head = f"Host: {self._at.host}\r\nUser-Agent: gpuledger\r\nAccept: */*\r\n{who}"
 
     async def open(self) -> Opened:
-        """Ask for the models: whether it answers, and which model it has where none was named."""
+        """List the models: whether the endpoint answers, and its first model where none was named."""
         raw = f"GET {self._at.target('/v1/models')} HTTP/1.1\r\n{self._head}\r\n".encode()
         body = await self._exchange(raw, lambda: Body(asyncio.get_running_loop()))
         url = shown(self._set.url)
         facts = {"url": url, "model": self._model}
         if body.code != 200 or body.why:
-            problem = f"{url} does not say which models it has: {body.why or f'HTTP {body.code}'}"
+            problem = f"{url} does not list its models: {body.why or f'HTTP {body.code}'}"
             return Opened(facts, problem, unreachable=self._unreachable)
         with contextlib.suppress(msgspec.DecodeError, KeyError, IndexError, TypeError):
             self._model = self._model or str(msgspec.json.decode(body.raw)["data"][0]["id"])
@@ -92,14 +163,14 @@ class OpenAiHttp:
         return f"{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw
 
     def _prompt(self, order: Order) -> str:
-        """As many words as tokens are wanted, begun at a random place: no cache has seen them."""
+        """As many words as tokens were ordered, from a random place on, so that no cache has seen them."""
         count, text = order.input_tokens, self._text
         begin = self._dice.randrange(len(text))
         words = (text[begin:] + text * (count // len(text)) + text)[:count]
         return " ".join(words)
 
     async def _exchange(self, raw: bytes, make: Callable[[], E]) -> E:
-        """Send, wait, and give what came of it, at the latest when the time is up."""
+        """Send, and wait for the answer until the time is up."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_s
         while True:
@@ -115,15 +186,15 @@ class OpenAiHttp:
             if connection.usable and connection.free:
                 self._idle.append((connection, loop.time()))
                 return exchange
-            # A server lets go of a connection that rested for long, maybe just as we ask: that is no failure of an
-            # answer, and we ask on another one. One that was in use a moment ago broke off an answer.
+            # A server may close an idle connection just as we send: that is not a failed answer, and we try another
+            # one. A connection that was in use a moment ago broke off an answer.
             stale = rested_s >= RESTED_S and connection.silent and loop.time() < deadline
             connection.close()
             if not stale:
                 return exchange
 
     def _rested(self, now: float) -> tuple[Connection | None, float]:
-        """A connection from before that is still open, and how long it rested."""
+        """A kept connection that is still open, and how long it was idle."""
         while self._idle:
             connection, since = self._idle.pop()
             if connection.usable:
@@ -131,7 +202,7 @@ class OpenAiHttp:
         return None, 0.0
 
     async def _connect(self, left_s: float) -> Connection | None:
-        """A new connection; None, and why in `_unreachable`, where there is none or the host never had one."""
+        """A new connection; None, and why in `_unreachable`, where the host cannot be reached."""
         if self._refused >= TRIES and not self._reached:
             return None
         loop, within_s = asyncio.get_running_loop(), min(left_s, CONNECT_S)
@@ -145,12 +216,8 @@ class OpenAiHttp:
         self._reached, self._refused, self._unreachable = True, 0, ""
         return connection
 
-    def found(self) -> Mapping[str, Any]:
-        """Nothing beyond the answers."""
-        return {}
-
     async def close(self) -> None:
-        """Let all connections go."""
+        """Close all connections."""
         for connection, _ in self._idle:
             connection.close()
         await asyncio.sleep(0)
@@ -166,7 +233,7 @@ def _why_not(error: Exception, timeout_s: float) -> str:
 
 @cache
 def _vocabulary() -> tuple[str, ...]:
-    return tuple(data_dir("gpuledger.scaling", "data", "words.txt").read_text(encoding="utf-8").split())
+    return tuple(data_dir("gpuledger.bench", "data", "words.txt").read_text(encoding="utf-8").split())
 
 
 def _words_of(seed: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""How is a function of the user's own benchmarked?
+"""How is a function of the user benchmarked?
 
-`pkg.mod:function` takes the order (input_tokens, output_tokens, request) as keyword arguments, as many of them as it
-names. It may be a coroutine; it may give nothing, a number of tokens, a mapping with output_tokens, input_tokens and
-ttft_s, or yield its tokens one by one. What it raises is a failed request, and so is a mapping that says ok is false.
+`pkg.mod:function` takes those of the keyword arguments input_tokens, output_tokens and request that it names. It may be
+a coroutine; it may return nothing, a number of tokens, or a mapping with output_tokens, input_tokens and ttft_s, or
+yield its tokens one by one. An exception is a failed request, and so is a mapping in which ok is false.
 """
 
 from __future__ import annotations
@@ -19,19 +19,17 @@ from typing import Any
 
 from gpuledger.bench.load import Order
 from gpuledger.bench.record_fields import REQUEST_FIELDS
-from gpuledger.bench.targets import TARGETS, Answer, Opened
+from gpuledger.bench.targets import TARGETS, Answer, Opened, Target
 from gpuledger.errors import InputError
 
 _GIVEN = ("request", "input_tokens", "output_tokens")
 
 
 def load_callable(spec: str) -> Callable[..., Any]:
-    """The function behind `pkg.mod:function`; modules beside the caller are found too."""
+    """The function behind `pkg.mod:function`; modules in the working directory are found too."""
     module, colon, name = spec.partition(":")
     if not colon or not module or not name:
-        raise InputError(
-            f"--callable {spec!r} is not MODULE:FUNCTION", hint="for example --callable my_app.serve:answer"
-        )
+        raise InputError(f"callable {spec!r} is not MODULE:FUNCTION", hint="for example my_app.serve:answer")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -39,15 +37,15 @@ def load_callable(spec: str) -> Callable[..., Any]:
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise InputError(f"--callable {spec!r}: {error}", hint="run it where `import` of the module works") from error
+        raise InputError(f"callable {spec!r}: {error}", hint="run it where `import` of the module works") from error
     if not callable(found):
-        raise InputError(f"--callable {spec!r} is a {type(found).__name__}, no function", hint="name a function")
+        raise InputError(f"callable {spec!r} is a {type(found).__name__}, not a function", hint="name a function")
     return found
 
 
 @TARGETS.register("python_callable")
-class PythonCallable:
-    """One function, called in threads where it is no coroutine."""
+class PythonCallable(Target):
+    """One function; called in threads unless it is a coroutine."""
 
     remote = False
 
@@ -60,7 +58,7 @@ class PythonCallable:
         self._awaited = _is_awaited(self._function)
 
     async def open(self) -> Opened:
-        """Nothing to do: the function was found already."""
+        """Nothing to do: the function is loaded."""
         return Opened({"callable": self._spec})
 
     async def ask(self, order: Order) -> Answer:
@@ -71,12 +69,12 @@ class PythonCallable:
             return await asyncio.wait_for(self._answer(given, began), self._timeout_s)
         except TimeoutError:
             return Answer(False, time.perf_counter() - began, error=f"no result within {self._timeout_s:g} s")
-        except Exception as error:  # noqa: BLE001 - whatever the function raises is its failure, not ours
+        except Exception as error:  # noqa: BLE001 - whatever the function raises is its failure
             words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             return Answer(False, time.perf_counter() - began, error=words[:300])
 
     async def _answer(self, given: Mapping[str, Any], began: float) -> Answer:
-        """Called where it does not hold up others; whatever it gives is followed to its end."""
+        """Called where it does not delay others; what it returns is followed to its end."""
 
         def call() -> Any:
             made = self._function(**given)
@@ -89,16 +87,9 @@ class PythonCallable:
             made = await _streamed(made, began)
         return made if isinstance(made, Answer) else _counted(made, began)
 
-    def found(self) -> Mapping[str, Any]:
-        """Nothing beyond the answers."""
-        return {}
-
-    async def close(self) -> None:
-        """Nothing is held."""
-
 
 def _is_awaited(function: Any) -> bool:
-    """A coroutine, a stream of them, or an object that is called as one: not for a thread."""
+    """Whether it is a coroutine, an async generator, or an object called as one: not for a thread."""
     asked = (function, type(function).__call__)
     return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in asked)
 
@@ -112,7 +103,7 @@ async def _streamed(made: AsyncIterator[Any], began: float) -> Mapping[str, Any]
 
 
 def _in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
-    """In a thread of its own that nobody waits for at the end: a call that never returns must not keep us."""
+    """In its own daemon thread: a call that never returns must not keep the process alive."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -123,7 +114,7 @@ def _in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
     def run() -> None:
         try:
             result, failure = work(), None
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+        except BaseException as error:  # noqa: BLE001 - passed on to the caller
             result, failure = None, error
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, failure)
@@ -133,7 +124,7 @@ def _in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
 
 
 def _counted(made: Any, began: float) -> Answer:
-    """What the function gave, as an answer."""
+    """What the function returned, as an answer."""
     ttft: float | None = None
     tokens: int | None = None
     more: dict[str, Any] = {}
@@ -147,12 +138,11 @@ def _counted(made: Any, began: float) -> Answer:
         for _ in made:
             tokens += 1
             ttft = ttft or time.perf_counter() - began
-    unknown = {"ttft_s": "the function did not say"} if ttft is None else {}
-    unknown |= {"output_tokens": "the function did not say"} if tokens is None else {}
     wanted = more.pop("input_tokens", None)
-    unknown |= {"input_tokens": "the function did not say"} if wanted is None else {}
+    found = {"ttft_s": ttft, "output_tokens": tokens, "input_tokens": wanted}
+    unknown = {name: "the function did not report it" for name, value in found.items() if value is None}
     ok, error = more.pop("ok", True) is not False, str(more.pop("error", None) or "")
-    # What the worker measures itself keeps its name; the function's own word stands beside it.
+    # What the worker measures keeps its name; the function's own figure gets a prefix.
     kept = {f"own_{k}" if k in REQUEST_FIELDS else k: v for k, v in more.items()}
-    why = "" if ok else error[:300] or "the function said that it failed"
+    why = "" if ok else error[:300] or "the function reported a failure"
     return Answer(ok, time.perf_counter() - began, ttft, wanted, tokens, error=why, unknown=unknown, more=kept)

@@ -1,4 +1,4 @@
-"""What does an OpenAI-compatible server say in its answer: tokens, counts, its end, an error?
+"""What is in the answer of an OpenAI-compatible server: tokens, counts, its end, an error?
 
 Each event is decoded as it comes, into the few fields that matter: about a microsecond each.
 """
@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
+from gpuledger.bench.http_stream import Body
 from gpuledger.bench.targets import Answer
 
-NO_END = "the stream ended before its end was said"
+NO_END = "the stream ended without an end event"
 
 
 class _Delta(msgspec.Struct):
@@ -41,56 +42,22 @@ class _Part(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Part).decode
 
 
-class Body:
-    """A whole answer, kept as it is."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.done: asyncio.Future[None] = loop.create_future()
-        self.code, self.raw, self.why = 0, b"", ""
-
-    def status(self, code: int) -> None:
-        """The first line came."""
-        self.code = code
-
-    def piece(self, data: bytes) -> None:
-        """More of the body."""
-        self.raw += data
-
-    def finished(self) -> None:
-        """The whole answer came."""
-        if not self.done.done():
-            self.done.set_result(None)
-
-    def broken(self, why: str) -> None:
-        """The answer will not come, or not to its end."""
-        self.why = self.why or why
-        self.finished()
-
-
-class Completion:
-    """One answer while it comes in. Streamed or not is told by the request, errors by their status."""
+class Completion(Body):
+    """One answer while it comes in; the request decides whether it is streamed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, stream: bool) -> None:
+        super().__init__(loop)
         self._loop, self._stream = loop, stream
-        self.done: asyncio.Future[None] = loop.create_future()
-        self._code = 0
         self._rest = b""
-        self._pieces: list[bytes] = []
         self._usage: _Usage | None = None
         self._ended = False
-        self._failure = ""
-        self.first_s = self.last_s = 0.0
+        self.first_s = self.last_s = self.max_gap_s = 0.0
         self.chunks = 0
-        self.max_gap_s = 0.0
-
-    def status(self, code: int) -> None:
-        """The first line came."""
-        self._code = code
 
     def piece(self, data: bytes) -> None:
         """More of the body."""
-        if self._code != 200 or not self._stream:
-            self._pieces.append(data)
+        if self.code != 200 or not self._stream:
+            super().piece(data)
             return
         if self._rest:
             data = self._rest + data
@@ -101,7 +68,7 @@ class Completion:
             if line[:5] == b"data:":
                 self._event(line[5:].strip())
             elif line and line[0] not in b":\r" and line.partition(b":")[0] not in (b"event", b"id", b"retry"):
-                self._failure = self._failure or f"malformed event stream: {line[:60]!r}"
+                self.fail(f"malformed event stream: {line[:60]!r}")
         if self.chunks > before:
             if not before:
                 self.first_s = now
@@ -116,7 +83,7 @@ class Completion:
             if raw == b"[DONE]":
                 self._ended = True
             else:
-                self._failure = self._failure or f"malformed JSON in the stream: {error}"
+                self.fail(f"malformed JSON in the stream: {error}")
             return
         for choice in part.choices:
             delta = choice.delta
@@ -127,42 +94,33 @@ class Completion:
         if part.usage is not None:
             self._usage = part.usage
         if part.error is not None:
-            self._failure = self._failure or f"the server said: {_words(part.error)}"
+            self.fail(f"the server said: {_words(part.error)}")
 
     def finished(self) -> None:
         """The whole answer came."""
-        if self._code != 200:
-            self._failure = f"HTTP {self._code}: {_body_words(b''.join(self._pieces))}"
+        if self.code != 200:
+            self.fail(f"HTTP {self.code}: {_body_words(self.raw)}")
         elif not self._stream:
-            self._whole(b"".join(self._pieces))
+            self._whole()
         elif not self._ended:
-            self._failure = self._failure or NO_END
-        self._settle()
+            self.fail(NO_END)
+        super().finished()
 
-    def _whole(self, raw: bytes) -> None:
+    def _whole(self) -> None:
         try:
-            part = _decode(raw)
+            part = _decode(self.raw)
         except msgspec.DecodeError as error:
-            self._failure = f"malformed JSON in the answer: {error}"
+            self.fail(f"malformed JSON in the answer: {error}")
             return
         self._usage = part.usage
         if part.error is not None:
-            self._failure = f"the server said: {_words(part.error)}"
+            self.fail(f"the server said: {_words(part.error)}")
         elif not part.choices:
-            self._failure = "the answer has no choices"
-
-    def broken(self, why: str) -> None:
-        """The answer will not come, or not to its end."""
-        self._failure = self._failure or why
-        self._settle()
-
-    def _settle(self) -> None:
-        if not self.done.done():
-            self.done.set_result(None)
+            self.fail("the answer has no choices")
 
     def answer(self, began_s: float) -> Answer:
-        """What came of it, seconds counted from `began_s` on."""
-        failure, usage = self._failure, self._usage
+        """The outcome, in seconds from `began_s` on."""
+        usage = self._usage
         counted = usage.completion_tokens if usage is not None else None
         unknown = {}
         if not self.chunks:
@@ -176,12 +134,12 @@ class Completion:
         if self.chunks > 1:
             more["max_gap_s"] = round(self.max_gap_s, 6)
         return Answer(
-            ok=not failure,
+            ok=not self.why,
             latency_s=self._loop.time() - began_s,
             ttft_s=self.first_s - began_s if self.chunks else None,
             input_tokens=usage.prompt_tokens if usage else None,
             output_tokens=tokens,
-            error=failure,
+            error=self.why,
             unknown=unknown,
             more=more,
         )

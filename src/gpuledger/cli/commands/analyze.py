@@ -31,7 +31,8 @@ def command(
     New samples are posted to the ledger first.
     """
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post, show, state, write_files
+    from gpuledger.cli.analysis import post, state
+    from gpuledger.cli.showing import show, write_files
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.efficiency import efficiency_document
 

@@ -78,9 +78,9 @@ def command(
     if argv:
         around = Around(argv, hz, labels, device)
         return _around(screen, around, lake_dir, out, chosen, fail_on, full, given)
-    from gpuledger.cli.analysis import write_files
     from gpuledger.cli.auditing import audit_lake
     from gpuledger.cli.fail_on import FailOn
+    from gpuledger.cli.showing import write_files
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.audit import audit_document
 
@@ -113,8 +113,7 @@ def _around(
     given: dict[str, Any],
 ) -> int:
     """Record a command, then audit that run; the command's exit code is ours."""
-    from gpuledger.recording.child import OUR_FAILURE
-    from gpuledger.recording.command import run_command, to_stderr
+    from gpuledger.recording.command import OUR_FAILURE, run_command, to_stderr
 
     try:
         _only_the_run(chosen, fail_on, given)
@@ -149,8 +148,8 @@ def _only_the_run(chosen: Chosen, fail_on: str | None, given: dict[str, Any]) ->
 
 
 def _audit_of(screen: Screen, done: CommandRun, lake_dir: Path, out: Path | None, asked: Wanted, full: bool) -> None:
-    from gpuledger.cli.analysis import write_files
     from gpuledger.cli.auditing import audit_run
+    from gpuledger.cli.showing import write_files
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.audit import audit_document
 
@@ -186,7 +185,7 @@ def _answer(
     screen: Screen, document: Document, files: dict[str, str], more: dict[str, Any], *, full: bool, err: bool
 ) -> None:
     """One JSON object on stdout; or text, which leaves stdout to a command that has written there."""
-    from gpuledger.cli.analysis import show
+    from gpuledger.cli.showing import show
 
     if screen.as_json:
         screen.answer({**document.data(), **more, "files": files})

@@ -1,4 +1,4 @@
-"""How do these endpoints, this function or this GPU do under load? Measured together, every request accounted for."""
+"""How do endpoints, a function or a GPU perform under load, with every request accounted for?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAILED, _INTERRUPTED = 1, 130
 
 
 def _targets(command: Any) -> Any:
-    """What is benchmarked."""
+    """The options that name what is benchmarked."""
     option = click.option
     for made in reversed((
         option("--callable", "function", metavar="MODULE:FUNCTION",
@@ -38,7 +38,7 @@ def _targets(command: Any) -> Any:
 
 
 def _loads(command: Any) -> Any:
-    """How it is asked."""
+    """The options of the load."""
     option = click.option
     for made in reversed((
         option("--requests", type=int, metavar="N", help="Requests per node.  [default: 100]"),
@@ -87,18 +87,21 @@ def command(screen: Screen, price: Decimal | None, fail_on: str | None, **option
     """
     from gpuledger.bench.runner import run_bench
     from gpuledger.bench.summary import summary_of
-    from gpuledger.cli.benching import Asked, bench_of, crew_of, figures, watch_of
-    from gpuledger.cli.views.bench import parts
+    from gpuledger.cli.benching import Asked, bench_of, crew_of, watch_of
+    from gpuledger.cli.showing import show
     from gpuledger.cost.pricing import PriceChoice
+    from gpuledger.cost.user_settings import with_set_prices
+    from gpuledger.report.documents.bench import bench_document
 
     asked = Asked(**options)
-    choice = PriceChoice(price=price)
+    choice = PriceChoice(price=with_set_prices(price))
     bench = bench_of(asked)
     with screen.stages() as stages:
         run = run_bench(bench, crew_of(asked), watch_of(screen, stages, bench))
     short = summary_of(run, choice)
-    screen.answer(figures(run, short))
-    screen.show(*parts(run, short))
+    document = bench_document(run, short)
+    screen.answer(document.data())
+    show(document, {}, screen)
     screen.say(f"results: {run.file}", f"next: gpuledger scaling {_quoted(bench.out)}")
     if run.more.get("interrupted"):
         return _INTERRUPTED

@@ -1,10 +1,10 @@
-"""What can this very GPU reach? Measured once, used by every statement from then on."""
+"""What can this GPU reach? Measured once, used by every statement from then on."""
 
 from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,36 +29,36 @@ def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) ->
     power. Needs PyTorch with CUDA. Clocks and power limits are not changed. Takes about a minute per GPU; keep other
     work off the GPUs meanwhile.
     """
-    from gpuledger.cli.views.calibration import parts
+    from gpuledger.cli.showing import show
     from gpuledger.devices.nvml import TRY_REPLAY, NvmlSource
     from gpuledger.efficiency.calibration_files import calibration_file, write_board
     from gpuledger.lake.layout import Lake
-    from gpuledger.training.torch_bench import need_torch, open_benches
+    from gpuledger.report.documents.calibration import calibration_document
+    from gpuledger.training.runtime import need_torch
+    from gpuledger.training.torch_bench import open_benches
 
     if seconds <= 0:
         raise InputError(f"cannot measure for {seconds:g} s", hint="give a number of seconds above 0; 5 is usual")
-    torch = need_torch()
+    torch = need_torch("gpuledger calibrate")
     try:
         source = NvmlSource()
     except DeviceError as error:
-        error.hint = error.hint.replace(f"; {TRY_REPLAY}", "")  # what is played back cannot be measured
+        error.hint = error.hint.replace(f"; {TRY_REPLAY}", "")  # a recording cannot be measured
         raise
     try:
         benches = open_benches(source, torch)
         if out and len(benches) > 1:
-            hint = "leave --out away, or choose one GPU with CUDA_VISIBLE_DEVICES=0"
+            hint = "omit --out, or choose one GPU with CUDA_VISIBLE_DEVICES=0"
             raise InputError(f"{out} would hold one GPU and there are {len(benches)}", hint=hint)
         boards = [_measure(bench, seconds, screen) for bench in benches]
     finally:
         source.close()
-    files = {b.gpu_uuid: write_board(out or calibration_file(Lake(lake_dir), b.gpu_uuid), b) for b in boards}
-    screen.answer({"gpus": [figures(b, files[b.gpu_uuid]) for b in boards], "lake": None if out else str(lake_dir)})
-    if screen.talks:
-        for board in boards:
-            screen.show(*parts(board))
-            screen.say(f"kept in {files[board.gpu_uuid]}")
-        if not out:
-            screen.say(f"next: gpuledger analyze --lake {lake_dir} shows the work over what was measured")
+    files = {write_board(out or calibration_file(Lake(lake_dir), b.gpu_uuid), b): b for b in boards}
+    document = calibration_document(files, None if out else str(lake_dir))
+    screen.answer(document.data())
+    show(document, {}, screen)
+    if not out:
+        screen.say(f"next: gpuledger analyze --lake {lake_dir} --achievable measured")
 
 
 def _measure(bench: Bench, seconds: float, screen: Screen) -> BoardCalibration:
@@ -68,10 +68,3 @@ def _measure(bench: Bench, seconds: float, screen: Screen) -> BoardCalibration:
     with screen.stages() as stages:
         tick = stages.start(f"GPU {bench.gpu_model}"[:18], len(precisions()) + 2)
         return calibrate(bench, seconds, now, lambda _step: tick(1))
-
-
-def figures(board: BoardCalibration, file: Path) -> dict[str, Any]:
-    """One board as JSON holds it."""
-    import msgspec
-
-    return {**msgspec.to_builtins(board), "file": str(file)}

@@ -63,9 +63,10 @@ def _run(folder: Path, screen: Screen) -> tuple[Document, dict[str, str]]:
     """The fleet, the lake, the ledger, the statements and their files, all in one folder."""
     from gpuledger.catalog.files import data_dir
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post, state, write_files
+    from gpuledger.cli.analysis import post, state
     from gpuledger.cli.auditing import audit_lake, wanted
     from gpuledger.cli.published import comparison
+    from gpuledger.cli.showing import write_files
     from gpuledger.lake.importing import import_files
     from gpuledger.lake.layout import Lake
     from gpuledger.report.document import joined

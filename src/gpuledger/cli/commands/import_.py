@@ -1,4 +1,4 @@
-"""How do files of telemetry get into the lake, and what is said about them?"""
+"""How do files of telemetry get into the lake, and what is reported about them?"""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ def command(
     Importing the same file again adds nothing. An invalid row is rejected, counted and kept in a rejects file. An
     invalid file stops the import and leaves the lake unchanged.
     """
-    from dataclasses import asdict
-
-    from gpuledger.cli.views.import_result import parts
+    from gpuledger.cli.showing import give
     from gpuledger.lake.importing import import_files
     from gpuledger.lake.layout import Lake
+    from gpuledger.report.documents.imported import import_document
     from gpuledger.telemetry.mapping import load_mapping
 
     mapping = load_mapping(map_name) if map_name else None
     with screen.stages() as stages:
         result = import_files(Lake(lake_dir), files, zone=zone, mapping=mapping, progress=_Bars(stages, files))
-    screen.answer({**asdict(result), "lake": str(lake_dir)})
-    if screen.talks:
-        screen.show(*parts(result, lake_dir))
+    give(import_document(result, lake_dir), screen)
+    if result.rows_rejected:
+        screen.say(f"every rejected row, with its file, row, column and value: {result.rejects_file}")
+    where = "" if str(lake_dir) == "gpuledger-data" else f" --lake {lake_dir}"
+    screen.say(f"next: gpuledger analyze{where} --out report")
     return FOUND_PROBLEMS if fail_on == "rejects" and result.rows_rejected else 0
 
 
@@ -63,7 +64,7 @@ class _Bars:
 
 
 def _rows_expected(files: tuple[Path, ...]) -> int | None:
-    """The rows of all files where the files say it; text files do not."""
+    """The rows of all files, where the files state it; text files do not."""
     from gpuledger.telemetry.sources import open_source
 
     found = [open_source(f).rows_expected for f in files]

@@ -1,4 +1,4 @@
-"""How do the logs of MLPerf LoadGen become results that scaling can judge?"""
+"""How do the logs of MLPerf LoadGen become results that gpuledger scaling reads?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from gpuledger.cli.figures import count
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.screen import Screen
 
@@ -25,22 +24,15 @@ def command(screen: Screen, folder: Path, out: Path, node: str, gpu: str | None,
     each sample; LoadGen writes it if enable_trace is set.
     """
     from gpuledger.bench.loadgen import read_loadgen, write_loadgen
+    from gpuledger.cli.showing import show
+    from gpuledger.report.documents.bench import loadgen_document
 
     with screen.stages() as stages:
         tick = stages.start("reading the trace")
         log = read_loadgen(folder, node=node, gpu=gpu, gpus=gpus)
         tick(len(log.requests))
         path = write_loadgen(log, out)
-    lost = sum(r.lost for r in log.requests)
-    figures = {
-        "results": str(path),
-        "requests": len(log.requests),
-        "lost": lost,
-        "wall_s": log.wall_s,
-        "scenario": log.header["load"]["scenario"],
-        "notes": list(log.notes),
-        "reported": log.header["reported"],
-    }
-    screen.answer(figures)
-    screen.say(f"{count(len(log.requests), 'sample')} in {log.wall_s:.3f} s, {lost} of them lost: {path}", *log.notes)
+    document = loadgen_document(log, str(path))
+    screen.answer(document.data())
+    show(document, {}, screen)
     screen.say(f"next: gpuledger scaling {path}")

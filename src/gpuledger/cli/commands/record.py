@@ -45,7 +45,7 @@ def command(
     """
     if argv:
         return _around(screen, argv, lake_dir, hz, duration, labels, device)
-    from gpuledger.recording.child import wait_for_end
+    from gpuledger.recording.command import wait_for_end
     from gpuledger.recording.record import Recording
 
     if duration is not None and not 0 < duration <= MOST_S:
@@ -59,7 +59,7 @@ def command(
     notes = run.notes()
     screen.answer(figures(notes, lake_dir))
     if screen.talks:
-        screen.show(*words(notes, lake_dir))
+        screen.say(*words(notes, lake_dir))
     return 0
 
 
@@ -73,12 +73,11 @@ def _around(
     device: str,
 ) -> int:
     from gpuledger.errors import GpuledgerError
-    from gpuledger.recording.child import OUR_FAILURE
-    from gpuledger.recording.command import run_command, to_stderr
+    from gpuledger.recording.command import OUR_FAILURE, run_command, to_stderr
 
     try:
         if duration is not None:
-            raise InputError("--duration and a command both say when to stop", hint="leave --duration out")
+            raise InputError("--duration and a command both set the end", hint="leave --duration out")
         given = labels_of(labels)
     except GpuledgerError as error:
         to_stderr(f"{error}\n  the command was not started")
@@ -102,7 +101,7 @@ def figures(notes: RunNotes, lake_dir: Path) -> dict[str, Any]:
 
 
 def words(notes: RunNotes, lake_dir: Path) -> list[str]:
-    """The same for a reader, in a few lines."""
+    """The notes of a recording in a few lines."""
     cpu = notes.sampler_cpu_s + notes.writer_cpu_s
     share = 100 * cpu / notes.seconds / max(1, len(notes.devices)) if notes.seconds else 0.0
     what = f"{count(notes.rows, 'sample')} of {count(len(notes.devices), 'device')} in {notes.seconds:.1f} s"
@@ -113,9 +112,9 @@ def words(notes: RunNotes, lake_dir: Path) -> list[str]:
     for device in notes.devices:
         if device.util_period_s:
             lines.append(
-                f"{device.device}: utilization is refreshed each {device.util_period_s:.2f} s; "
-                f"{device.repeats_left_out} repeated readings left out"
+                f"{device.device}: utilization is refreshed every {device.util_period_s:.2f} s; "
+                f"{device.repeats_left_out} repeated readings omitted"
             )
         if device.missing:
-            lines.append(f"{device.device}: not known here: {', '.join(sorted(device.missing))} (why: see the notes)")
+            lines.append(f"{device.device}: unknown here: {', '.join(sorted(device.missing))} (why: see the notes)")
     return lines

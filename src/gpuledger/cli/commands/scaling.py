@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.options import PATH, screen_options
+from gpuledger.cli.options import PATH, full_option, screen_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 from gpuledger.plain_text import visible
 
 if TYPE_CHECKING:
-    from gpuledger.cost.pricing import PriceChoice
     from gpuledger.scaling.statement import ScalingStatement
 
 FAILED = 1
@@ -47,11 +46,12 @@ JUDGED = ("claims", "checks", "readiness")
     type=click.Choice(JUDGED),
     help="Exit 1 on a contradicted claim, a detected mistake or a not-ready verdict.",
 )
+@full_option
 @screen_options
 def command(
     screen: Screen, results: tuple[Path, ...], baseline: Path | None, claims: Path | None, before: Path | None,
     trend: bool, prices: tuple[str, ...], predict: tuple[int, ...], thresholds_file: Path | None, seed: int,
-    out: Path | None, fail_on: str | None,
+    out: Path | None, fail_on: str | None, full: bool,
 ) -> int:  # fmt: skip
     """Evaluate a benchmark: throughput, scaling, latency, claims.
 
@@ -61,13 +61,15 @@ def command(
     if trend:
         _only_trend(baseline, claims, before, out, fail_on)
         return _trend(screen, results, seed)
-    from gpuledger.cli.views.scaling import parts
-    from gpuledger.scaling.build import scaling_statement
-    from gpuledger.scaling.encode import to_json
-    from gpuledger.scaling.gather import gather
+    from gpuledger.cli.price_options import price_of
+    from gpuledger.cli.showing import show, write_files
+    from gpuledger.cost.pricing import PriceChoice
+    from gpuledger.cost.user_settings import with_set_prices
+    from gpuledger.report.documents.scaling import scaling_document
+    from gpuledger.scaling.build import gather, scaling_statement
     from gpuledger.scaling.grades import load_scaling_thresholds
 
-    limits, price = load_scaling_thresholds(thresholds_file), _price(prices)
+    limits, price = load_scaling_thresholds(thresholds_file), PriceChoice(with_set_prices(price_of(prices)))
     with screen.stages() as stages:
         tick = stages.start("reading")
         given = gather(results, baseline=baseline, claims=claims, before=before, price=price, predict=predict)
@@ -75,14 +77,12 @@ def command(
         tick = stages.start("analyzing")
         made = scaling_statement(given, limits, seed=seed)
         tick(1)
-        files = _write(made, out, stages.start("writing the report")) if out else {}
+        document = scaling_document(made)
+        files = write_files(document, out, screen, stages)
     failed = _failed(made, fail_on)
-    screen.answer({**to_json(made), "failed": failed or None, "files": files})
-    if screen.talks:
-        screen.show(*parts(made, screen.console().width))
-        screen.say(
-            f"the whole report: {files['scaling.html']}" if out else "the whole report with charts: add --out DIR"
-        )
+    if screen.as_json:
+        screen.answer({**document.data(), "failed": failed or None, "files": files})
+    show(document, files, screen, full=full)
     if failed:
         click.echo(visible(f"failed: {failed}"), err=True)
     return FAILED if failed else 0
@@ -97,38 +97,22 @@ def _only_trend(*others: object) -> None:
 
 
 def _trend(screen: Screen, results: tuple[Path, ...], seed: int) -> int:
-    from gpuledger.cli.views.scaling_trend import parts
-    from gpuledger.scaling.encode import trend_json
-    from gpuledger.scaling.gather import read_runs
+    from gpuledger.cli.showing import show
+    from gpuledger.report.documents.trend import trend_document
+    from gpuledger.scaling.build import read_runs
     from gpuledger.scaling.trend import trend_of
 
     runs = read_runs(results)
     if len(runs) < 2:
-        raise InputError(f"{len(runs)} run is no trend", hint="name the files of two runs or more")
-    made = trend_of(runs, seed)
-    screen.answer(trend_json(made))
-    screen.show(*parts(made))
+        raise InputError(f"a trend needs at least two runs, not {len(runs)}", hint="name the files of two runs or more")
+    document = trend_document(trend_of(runs, seed))
+    screen.answer(document.data())
+    show(document, {}, screen)
     return 0
 
 
-def _price(given: tuple[str, ...]) -> PriceChoice:
-    from gpuledger.cli.auditing import price_of
-    from gpuledger.cost.pricing import PriceChoice
-
-    return PriceChoice(price_of(given))
-
-
-def _write(made: ScalingStatement, out: Path, tick: object) -> dict[str, str]:
-    from gpuledger.cli.drawing import with_charts
-    from gpuledger.report.write_scaling import write_scaling
-
-    assert callable(tick)
-    written = write_scaling(made, out, charts=with_charts(), progress=lambda _step: tick(1))
-    return {name: str(path) for name, path in written.items()}
-
-
 def _failed(made: ScalingStatement, fail_on: str | None) -> str:
-    """Why it counts as failed, where asked; what cannot be told is not ready."""
+    """Why it counts as failed, where asked; what is unknown is not ready."""
     if fail_on == "claims":
         wrong = [c.claim for c in made.claims if c.verdict == "contradicted"]
         return f"contradicted: {', '.join(wrong)}" if wrong else ""

@@ -1,4 +1,4 @@
-"""How does a user get telemetry of a fleet that never was?"""
+"""How does a user get telemetry of a made-up fleet?"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def command(screen: Screen, out: Path, step_ms: int, kind: str | None, by_day: b
 
     Six load patterns, 36 columns. The same options give the same rows on every machine.
     """
-    from gpuledger.telemetry.synthetic import FleetSpec, s0_schema, write_fleet
+    from gpuledger.telemetry.synthetic import FleetSpec, export_schema, write_fleet
 
     spec = FleetSpec(step_s=step_ms / MS_PER_S, **wishes)
     wanted: Literal["csv", "parquet"] = "csv" if (kind or out.suffix.lower().lstrip(".")) == "csv" else "parquet"
@@ -49,7 +49,7 @@ def command(screen: Screen, out: Path, step_ms: int, kind: str | None, by_day: b
     files = sorted(out.glob(f"*.{wanted}")) if by_day else [out]
     size_bytes = sum(f.stat().st_size for f in files)
     made = {"format": wanted, "files": [str(f) for f in files], "size_bytes": size_bytes}
-    screen.answer({"rows": rows, "columns": len(s0_schema()), **wishes, "step_s": spec.step_s, **made})
+    screen.answer({"rows": rows, "columns": len(export_schema()), **wishes, "step_s": spec.step_s, **made})
     days = "1 day" if spec.days == 1 else f"{spec.days:g} days"
     screen.say(
         f"{number(rows, 0)} samples of {count(spec.gpus, 'GPU')} over {days}",

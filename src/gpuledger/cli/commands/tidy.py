@@ -1,4 +1,4 @@
-"""How are old books made small?"""
+"""How is old ledger data compacted?"""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import click
 from gpuledger.cli.figures import count, number, size
 from gpuledger.cli.options import lake_option, screen_options
 from gpuledger.cli.screen import Screen
-from gpuledger.times import length_ms
 from gpuledger.errors import InputError
+from gpuledger.times import length_ms
 
 if TYPE_CHECKING:
     from gpuledger.ledger.tidying import Plan, Tidied
@@ -60,21 +60,21 @@ def command(screen: Screen, lake_dir: Path, fold_ms: int, drop_ms: int | None, y
             "closed_before": done.drop.closed_before or None,
         }
     )
-    _tell(done, screen)
+    _report(done, screen)
 
 
 def _ask(plan: Plan, screen: Screen) -> None:
-    """Deleting samples cannot be undone: somebody must say yes."""
+    """Deleting samples cannot be undone: ask first."""
     what = (
         f"{count(plan.drop.rows, 'sample')} of {count(len(plan.drop.days), 'day')} up to {plan.drop.days[-1]} "
-        f"({size(plan.drop.size_bytes)}) would be deleted for good"
+        f"({size(plan.drop.size_bytes)}) would be deleted permanently"
     )
     if screen.as_json or not sys.stdin.isatty():
-        raise InputError(what, hint="add --yes to say that this is meant")
-    click.confirm(f"{what}. Go on?", abort=True, err=True)
+        raise InputError(what, hint="add --yes to confirm")
+    click.confirm(f"{what}. Continue?", abort=True, err=True)
 
 
-def _tell(done: Tidied, screen: Screen) -> None:
+def _report(done: Tidied, screen: Screen) -> None:
     days = len(done.days_folded)
     folded = (
         f"{count(days, 'day')} folded: {number(done.lines_before, 0)} hour lines became {number(done.lines_after, 0)}"

@@ -1,8 +1,8 @@
-"""How does a configuration look on a terminal?"""
+"""How do settings and a migration planner configuration look on a terminal?"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import RenderableType
@@ -16,6 +16,15 @@ from gpuledger.plan.guide.config import Config
 from gpuledger.plan.options import prices_of, scope_of
 from gpuledger.units import Unknown
 
+if TYPE_CHECKING:
+    from gpuledger.cli.settings_values import InForce
+
+FOUND_BY = {
+    "given": "named with --settings",
+    "environment": "named by GPULEDGER_CONFIG",
+    "folder": "the nearest in the working folder and those above it",
+    "user": "in the user's configuration folder",
+}
 USES = (
     ("python -m gpu_migration_analyzer", "the set basic_demos"),
     ("gpuledger plan migrate --config reference --set cost_optimization_focus", "another set, at these prices"),
@@ -37,7 +46,7 @@ def as_data(config: Config) -> dict[str, Any]:
 
 def parts(config: Config) -> list[RenderableType]:
     """Everything in it, and how it is used."""
-    kind = "illustrative figures of the guide, undated" if config.illustrative else "your own prices"
+    kind = "illustrative figures, undated" if config.illustrative else "your own prices"
     head: list[RenderableType] = [f"[bold]Configuration: {escape(config.where)}[/] ({kind})", ""]
     tables = (_instances(config), _sizes(config), _precisions(config), _priorities(config), _use_cases(config))
     for table in (*tables, _workloads(config), _sets(config)):
@@ -47,6 +56,25 @@ def parts(config: Config) -> list[RenderableType]:
     for command, does in USES:
         uses.add_row(escape(command), escape(does))
     return [*head, "[bold]What to do with it[/]", uses]
+
+
+def settings_parts(found: InForce) -> list[RenderableType]:
+    """Every setting, its value and the file it comes from; the user's own stand out."""
+    table = _columns("", "setting|value|from")
+    for one in found.values:
+        style = "" if one.shipped else "bold"
+        table.add_row(escape(one.name), escape(_short(one.value)), escape(one.origin), style=style)
+    if found.file is None:
+        head = "no gpuledger.toml is in use: gpuledger config init writes one"
+    else:
+        head = f"[bold]{escape(found.file)}[/] ({FOUND_BY[found.found_by]})"
+    return [head, "", table]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(v.get("name", "...") if isinstance(v, dict) else v) for v in value)
+    return str(value)
 
 
 def _columns(title: str, heads: str) -> Table:

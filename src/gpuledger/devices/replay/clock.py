@@ -7,15 +7,16 @@ import threading
 import time
 from collections.abc import Iterable
 
+from gpuledger.devices.clock import Clock
 from gpuledger.devices.replay.faults import ClockStep
 
 EPOCH_S = 1_768_867_200.0  # 2026-01-20 00:00 UTC
-# Nobody waits longer than this for another thread: something hangs.
+# A wait for another thread that takes longer than this hangs.
 HUNG_S = 120.0
 
 
-class VirtualClock:
-    """Time that passes only when somebody waits, and then at once. Not for several threads."""
+class VirtualClock(Clock):
+    """Time that passes only in a wait, and then at once. For one thread only."""
 
     def __init__(self, start_s: float = EPOCH_S, steps: Iterable[ClockStep] = ()) -> None:
         self._now = 1000.0
@@ -23,7 +24,6 @@ class VirtualClock:
         self._steps = sorted(steps, key=lambda s: s.at_s)
 
     def monotonic(self) -> float:
-        """Seconds that only grow."""
         return self._now
 
     def wall(self) -> float:
@@ -32,22 +32,20 @@ class VirtualClock:
         return self._now + self._offset + sum(s.step_s for s in self._steps if s.at_s <= passed)
 
     def wait(self, stop: threading.Event, seconds: float) -> bool:
-        """Time passes unless the end was called already."""
         if not stop.is_set():
             self._now += seconds
         return stop.is_set()
 
     def sleep(self, seconds: float) -> None:
-        """Time passes."""
         self._now += seconds
 
 
-class QuickClock:
+class QuickClock(Clock):
     """Time that passes while a sampler waits, and then faster: a minute of recording takes 60 / `speed` seconds.
 
-    None passes while anybody works or the machine stands still, so that a recording has all its ticks however slow or
-    busy the machine is. With `lasts_s` it stands from then on, which makes a recording of a known length. One thread
-    may wait or sleep, others may look at it and wait `until` a time.
+    It stands while threads work, so a recording has all its ticks however slow the machine is. With `lasts_s` it stands
+    from then on, which makes a recording of a known length. One thread may wait or sleep; others may read it and wait
+    `until` a time.
     """
 
     def __init__(self, speed: float, start_s: float | None = None, lasts_s: float | None = None) -> None:
@@ -58,15 +56,13 @@ class QuickClock:
         self._start_s = time.time() if start_s is None else start_s
 
     def monotonic(self) -> float:
-        """Seconds that only grow."""
         return self._now
 
     def wall(self) -> float:
-        """Seconds since 1970, running ahead."""
         return self._start_s + self._now
 
     def wait(self, stop: threading.Event, seconds: float) -> bool:
-        """Wait for `stop`, at most so long by this clock; where it stands, until `stop`."""
+        """Wait for `stop`, at most this long by this clock; where it stands, until `stop`."""
         due = self._now + seconds
         if not stop.wait(min(seconds, self._lasts_s - self._now) / self.speed):
             self._set(min(due, self._lasts_s))
@@ -75,7 +71,6 @@ class QuickClock:
         return stop.is_set()
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
         time.sleep(seconds / self.speed)
         self._set(self._now + seconds)
 
@@ -85,7 +80,7 @@ class QuickClock:
             self._passed.notify_all()
 
     def until(self, seconds: float) -> None:
-        """Wait until this clock, in another thread's hands, shows so many seconds."""
+        """Wait until this clock, moved on by another thread, shows this many seconds."""
         with self._passed:
             if not self._passed.wait_for(lambda: self._now >= seconds, HUNG_S):
-                raise TimeoutError(f"the clock still shows {self._now} s, not {seconds} s: does anybody wait on it?")
+                raise TimeoutError(f"the clock still shows {self._now} s, not {seconds} s: does a thread wait on it?")

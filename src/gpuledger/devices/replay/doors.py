@@ -15,8 +15,7 @@ from gpuledger.devices.clock import Clock
 from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.replay.fake_nvml import FakeNvml
 from gpuledger.devices.replay.faults import Fault
-from gpuledger.devices.replay.scenario import Scenario
-from gpuledger.devices.replay.script import Board, Looped
+from gpuledger.devices.replay.script import Board, Looped, Scenario
 from gpuledger.devices.replay.tape import load_tapes
 
 # What an H200 does: its utilization counter is refreshed each 0.2 s.

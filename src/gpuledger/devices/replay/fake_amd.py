@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
-from gpuledger.devices.clock import Clock, SystemClock
+from gpuledger.devices.clock import Clock
 from gpuledger.devices.replay.faults import Codes, Fault, FaultPlan
 from gpuledger.devices.replay.script import Board
 from gpuledger.units import MIB
@@ -55,7 +55,7 @@ class FakeAmd:
     def __init__(
         self, boards: Sequence[Board], clock: Clock | None = None, faults: Sequence[Fault] = (), init_error: int = 0
     ) -> None:
-        self._boards, self._clock = list(boards), clock or SystemClock()
+        self._boards, self._clock = list(boards), clock or Clock()
         self._plan = FaultPlan(faults, _CODES, self._clock.sleep)
         self._init_error = init_error
         self._opened_s = self._clock.monotonic()
@@ -69,7 +69,6 @@ class FakeAmd:
         return _NA if value is None else value
 
     def amdsmi_init(self, _flags: int) -> None:
-        """Open the driver."""
         if self._init_error:
             raise _Error(self._init_error)
 
@@ -77,23 +76,18 @@ class FakeAmd:
         """Close the driver."""
 
     def amdsmi_get_processor_handles(self) -> list[int]:
-        """All GPUs."""
         return list(range(len(self._boards)))
 
     def amdsmi_get_gpu_device_uuid(self, handle: int) -> str:
-        """Its name for machines."""
         return self._boards[handle].uuid
 
     def amdsmi_get_gpu_asic_info(self, handle: int) -> dict[str, Any]:
-        """Its name for people."""
         return {"market_name": self._boards[handle].model}
 
     def amdsmi_get_gpu_driver_info(self, _handle: int) -> dict[str, Any]:
-        """The driver."""
         return {"driver_version": "6.12.12"}
 
     def amdsmi_get_gpu_activity(self, handle: int) -> dict[str, Any]:
-        """Shares of time in percent."""
         call = "amdsmi_get_gpu_activity"
         busy, memory = (self._said(call, handle, c) for c in ("gpu_util_ratio", "mem_copy_util_ratio"))
         return {
@@ -103,24 +97,20 @@ class FakeAmd:
         }
 
     def amdsmi_get_power_info(self, handle: int) -> dict[str, Any]:
-        """Watts."""
         power = self._said("amdsmi_get_power_info", handle, "power_w")
         return {"current_socket_power": power if power == _NA else round(power), "average_socket_power": _NA}
 
     def amdsmi_get_power_cap_info(self, handle: int) -> dict[str, Any]:
-        """Microwatts; a board whose script has no limit does not have the sensor."""
         cap = self._said("amdsmi_get_power_cap_info", handle, "power_limit_w")
         if cap == _NA:
             raise _Error(_CODES.unsupported)
         return {"power_cap": round(cap * 1e6), "default_power_cap": _NA}
 
     def amdsmi_get_clock_info(self, handle: int, kind: int) -> dict[str, Any]:
-        """MHz."""
         column = "mem_clock_mhz" if kind == _Clocks.MEM else "sm_clock_mhz"
         return {"clk": self._said("amdsmi_get_clock_info", handle, column)}
 
     def amdsmi_get_gpu_vram_usage(self, handle: int) -> dict[str, Any]:
-        """MiB."""
         used = self._said("amdsmi_get_gpu_vram_usage", handle, "fb_used_bytes")
         return {
             "vram_used": used if used == _NA else int(used / MIB),
@@ -128,17 +118,14 @@ class FakeAmd:
         }
 
     def amdsmi_get_temp_metric(self, handle: int, sensor: int, _metric: int) -> Any:
-        """Degrees."""
         column = "mem_temp_c" if sensor == _Sensors.VRAM else "gpu_temp_c"
         return self._said("amdsmi_get_temp_metric", handle, column)
 
     def amdsmi_get_energy_count(self, handle: int) -> dict[str, Any]:
-        """A counter and the microjoules of its tick."""
         energy = self._said("amdsmi_get_energy_count", handle, "energy_mj")
         ticks = energy if energy == _NA else int(energy * 1000 / _TICK_UJ)
         return {"energy_accumulator": ticks, "counter_resolution": _TICK_UJ}
 
     def amdsmi_get_gpu_process_list(self, handle: int) -> list[dict[str, Any]]:
-        """Who holds the GPU."""
         found = self._boards[handle].holders().items()
         return [{"pid": pid, "memory_usage": {"vram_mem": _NA if m is None else m}} for pid, m in found]

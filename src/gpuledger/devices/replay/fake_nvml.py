@@ -17,7 +17,7 @@ from typing import Any
 import pynvml
 
 from gpuledger.devices import gpm
-from gpuledger.devices.clock import Clock, SystemClock
+from gpuledger.devices.clock import Clock
 from gpuledger.devices.replay.faults import Codes, Fault, FaultPlan
 from gpuledger.devices.replay.script import Board, Script
 
@@ -43,7 +43,7 @@ class FakeNvml:
         init_error: int = 0,
         driver: str = "580.159.04",
     ) -> None:
-        self._boards, self._clock = list(boards), clock or SystemClock()
+        self._boards, self._clock = list(boards), clock or Clock()
         self._plan = FaultPlan(faults, _CODES, self._clock.sleep)
         self._init_error, self._driver = init_error, driver
         self._opened_s = self._clock.monotonic()

@@ -47,7 +47,7 @@ class DriverError:
 
 @dataclass(frozen=True)
 class SlowCall:
-    """The call takes so long, `times` times from then on."""
+    """The call takes this long, `times` times from then on."""
 
     call: str
     seconds: float
@@ -58,7 +58,7 @@ class SlowCall:
 
 @dataclass(frozen=True)
 class ClockStep:
-    """Somebody sets the wall clock forward or back. For the clock of a test, not for a device."""
+    """The wall clock is set forward or back. For the clock of a test, not for a device."""
 
     at_s: float
     step_s: float

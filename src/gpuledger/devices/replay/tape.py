@@ -19,6 +19,7 @@ from statistics import median
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.devices.replay.script import Script
 from gpuledger.errors import FileFault, map_os_error
 
 HOLE_STEPS = 8
@@ -50,7 +51,7 @@ def layouts() -> tuple[Layout, ...]:
     return tuple(load_toml(f, Layout) for f in sorted(folder.iterdir(), key=lambda f: f.name))
 
 
-class Tape:
+class Tape(Script):
     """The recorded readings of one device, from 0 on."""
 
     def __init__(self, times_s: list[float], columns: dict[str, list[float | None]]) -> None:
@@ -99,7 +100,7 @@ class Tape:
         return area[i] + share * (area[i + 1] - area[i]), known[i] + share * (known[i + 1] - known[i])
 
     def energy_mj(self, at_s: float) -> float | None:
-        """The energy counter, drawn straight between its readings."""
+        # Straight between its readings.
         values, i = self._values.get("energy_mj"), self._place(at_s)
         if not values or values[i] is None:
             return None

@@ -7,10 +7,12 @@ from decimal import Decimal
 
 from gpuledger.advice.limits import Limits
 from gpuledger.catalog.prices.offers import facts
+from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.statement import CostStatement
 from gpuledger.plan.move.market import Market
 from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, MonthRange, NamespacePlan
 from gpuledger.plan.move.verdict import settings_file
+from gpuledger.settings import changed
 from gpuledger.units import Unknown
 
 BESIDE_AUDIT = (
@@ -98,4 +100,5 @@ def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere
     least = settings_file()
     yield f"a move must save {100 * least.worth_from_ratio:.0f} % of what these GPUs cost ({least.source})"
     yield "a month is 30 days; copying data, contracts and the work of moving are not in the dollars"
+    yield from changed(efficiency_classes=load_thresholds().origin, advice=limits.origin)
     yield from cost.assumptions

@@ -20,7 +20,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     if len(batches.points) < 2:
         return None
     in_tokens = all(not isinstance(p.tokens_per_s, Unknown) for p in batches.points)
-    unit = "tokens a second" if in_tokens else "answers a second"
+    unit = "tokens per second" if in_tokens else "answers per second"
     rows: list[Row] = []
     for p in batches.points:
         rate = p.tokens_per_s if in_tokens and not isinstance(p.tokens_per_s, Unknown) else p.throughput_per_s
@@ -46,6 +46,6 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
                 x=x, y=alt.value(2), text="words:N"
             )
         )
-    told = "; ".join(str(r["label"]) for r in rows)
+    alt_text = "; ".join(str(r["label"]) for r in rows)
     subtitle = f"{unit.capitalize()} by batch size. Beyond the knee, doubling the batch gives less than 1.41 times."
-    return Drawing(title, subtitle, f"A line. {told}.", layered(*layers, width=WIDTH, height=HEIGHT))
+    return Drawing(title, subtitle, f"A line. {alt_text}.", layered(*layers, width=WIDTH, height=HEIGHT))

@@ -15,7 +15,7 @@ WIDTH, ROW_HEIGHT = 520, 40
 
 @chart_of("gains", document="scaling", section="bottlenecks", order=5)
 def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
-    """One bar a bottleneck, longest first."""
+    """One bar per bottleneck, longest first."""
     known = [(b.name, b.gain_pct) for b in statement.bottlenecks if not isinstance(b.gain_pct, Unknown)]
     if not known:
         return None
@@ -28,8 +28,8 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     base = alt.Chart(rows_of(rows)).encode(y=y, x=alt.X("gain:Q", axis=None, scale=scale))
     bars = base.mark_bar(color=theme.palette.bottlenecked).encode(description="label:N")
     words = base.mark_text(align="left", dx=8, fontWeight="bold").encode(text="words:N")
-    title = f"Most is to be gained from: {known[0][0].lower()}"
-    told = "; ".join(str(r["label"]) for r in rows)
+    title = f"Largest gain: {known[0][0].lower()}"
+    alt_text = "; ".join(str(r["label"]) for r in rows)
     body = layered(bars, words, width=WIDTH, height=alt.Step(ROW_HEIGHT))
-    subtitle = "Throughput that mending each would add, by itself; they overlap."
-    return Drawing(title, subtitle, f"Bars. {told}.", body)
+    subtitle = "Throughput that fixing each would add, by itself; they overlap."
+    return Drawing(title, subtitle, f"Bars. {alt_text}.", body)

@@ -7,7 +7,7 @@ import altair as alt
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, clip, layered, rows_of
 from gpuledger.report.theme import Theme
-from gpuledger.scaling.coldstart import ColdStart
+from gpuledger.scaling.figures import ColdStart
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.units import Unknown
 
@@ -18,7 +18,7 @@ MOST_NODES = 5
 
 @chart_of("latency", document="scaling", section="distribution", order=3)
 def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
-    """One point a request; cold ones are hollow."""
+    """One point per request; cold ones are hollow."""
     facts = statement.facts
     if not facts.samples:
         return None

@@ -1,4 +1,4 @@
-"""How do the options of a migration plan lie: dollars a month against speed, the choice and the present marked?"""
+"""How do the options of a migration plan compare: dollars per month against speed?"""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ KINDS = ("chosen", "now", "other")
 
 @chart_of("options", document="migrate", section="options")
 def draw(plan: MigrationPlan, theme: Theme) -> Drawing | None:
-    """A point an option that is worth looking at; None where there is nothing to compare."""
+    """A point per option worth looking at; None where there is nothing to compare."""
     rows = [row for o in shown(plan) if (row := _row(plan, o)) is not None]
     if len(rows) < 2:
         return None
     unit, wide, tall = str(rows[0]["unit"]), 1.02 * max(r["usd"] for r in rows), 1.05 * max(r["high"] for r in rows)
-    x = alt.X(
-        "usd:Q", title="dollars a month", scale=alt.Scale(domain=[0, wide]), axis=alt.Axis(format="$,.0f", tickCount=6)
-    )
-    y = alt.Y("rate:Q", title=f"{unit}s a second", scale=alt.Scale(domain=[0, tall]))
+    axis = alt.Axis(format="$,.0f", tickCount=6)
+    x = alt.X("usd:Q", title="dollars per month", scale=alt.Scale(domain=[0, wide]), axis=axis)
+    y = alt.Y("rate:Q", title=f"{unit}s per second", scale=alt.Scale(domain=[0, tall]))
     palette = theme.palette
     colour = alt.Color(
         "kind:N", legend=None,
@@ -35,13 +34,13 @@ def draw(plan: MigrationPlan, theme: Theme) -> Drawing | None:
     )  # fmt: skip
     base = alt.Chart(rows_of(rows)).encode(x=x)
     ranges = base.mark_rule(strokeWidth=2, opacity=0.5, aria=False).encode(y=alt.Y("low:Q"), y2="high:Q", color=colour)
-    points = base.mark_point(size=90, filled=True, opacity=1).encode(y=y, color=colour, description="told:N")
+    points = base.mark_point(size=90, filled=True, opacity=1).encode(y=y, color=colour, description="words:N")
     named = _names(theme, rows, wide, tall)
     chosen = plan.chosen
     title = f"{chosen.candidate.name} among the options" if chosen else "The options"
-    subtitle = "Dollars a month against speed with its range; upwards is faster, to the left is cheaper."
-    told = "; ".join(str(r["told"]) for r in rows)
-    return Drawing(title, subtitle, f"Points. {told}.", layered(ranges, *named, points, width=WIDTH, height=HEIGHT))
+    subtitle = "Dollars per month against speed with its range; upwards is faster, to the left is cheaper."
+    words = "; ".join(str(r["words"]) for r in rows)
+    return Drawing(title, subtitle, f"Points. {words}.", layered(ranges, *named, points, width=WIDTH, height=HEIGHT))
 
 
 def heights(shares: list[float]) -> list[float]:
@@ -50,7 +49,7 @@ def heights(shares: list[float]) -> list[float]:
 
 
 def _names(theme: Theme, rows: list[Row], wide: float, tall: float) -> list[alt.LayerChart]:
-    """A name beside each point, apart from each other; to the left of it where there is no room on the right."""
+    """A name next to each point, apart from each other; to the left of it without room on the right."""
     places = heights([r["rate"] / tall for r in rows])
     placed = [r | {"at_x": WIDTH * r["usd"] / wide, "at_y": at} for r, at in zip(rows, places, strict=True)]
     out = []
@@ -67,12 +66,12 @@ def _row(plan: MigrationPlan, option: Option) -> Row | None:
     rate = option.placement.rate
     if isinstance(rate, Unknown):
         return None
-    said, c = mark(plan, option), option.candidate
+    marked, c = mark(plan, option), option.candidate
     kind = "chosen" if option is plan.chosen else "now" if option.current else "other"
-    rate_words = f"{rate.middle:,.0f} {option.placement.unit}s a second"
+    rate_words = f"{rate.middle:,.0f} {option.placement.unit}s per second"
     short = f"{c.gpus} x {c.gpu_name}{', spot' if c.purchase == 'spot' else ''}"
     return {
         "usd": float(option.monthly_usd), "rate": rate.middle, "low": rate.low, "high": rate.high, "kind": kind,
-        "unit": option.placement.unit, "label": f"{said}: {short}" if said else short,
-        "told": f"{c.name}: {dollars(option.monthly_usd)} a month, {rate_words}",
+        "unit": option.placement.unit, "label": f"{marked}: {short}" if marked else short,
+        "words": f"{c.name}: {dollars(option.monthly_usd)} per month, {rate_words}",
     }  # fmt: skip

@@ -15,7 +15,7 @@ MOST = 24
 
 @chart_of("outcomes", document="scaling", section="nodes", order=2)
 def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
-    """Answered, failed and lost, stacked, one bar a node."""
+    """Answered, failed and lost, stacked, one bar per node."""
     nodes = statement.facts.nodes[:MOST]
     if not any(n.counts.planned for n in nodes):
         return None
@@ -57,6 +57,6 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     title = (
         f"{gone:,} of {counts.planned:,} planned requests were not answered" if gone else "Every request was answered"
     )
-    told = "; ".join(f"{n.node}: {n.counts.ok} of {n.counts.planned} answered" for n in nodes)
+    alt_text = "; ".join(f"{n.node}: {n.counts.ok} of {n.counts.planned} answered" for n in nodes)
     body = layered(bars, words, width=WIDTH, height=alt.Step(ROW_HEIGHT))
-    return Drawing(title, "Planned requests of each node, by what became of them.", f"Bars by node. {told}.", body)
+    return Drawing(title, "Planned requests of each node, by what became of them.", f"Bars by node. {alt_text}.", body)

@@ -36,7 +36,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     x = alt.X(
         "size:Q", title=scaling.unit, axis=alt.Axis(format="d", tickMinStep=1, grid=False), scale=alt.Scale(zero=True)
     )
-    y = alt.Y("rate:Q", title="answers a second", scale=alt.Scale(zero=True))
+    y = alt.Y("rate:Q", title="answers per second", scale=alt.Scale(zero=True))
     palette = [theme.palette.efficient, theme.palette.rfu_power]
     kinds = ["measured", "predicted"] if ahead else ["measured"]
     colour = alt.Color(
@@ -57,6 +57,6 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         title = (
             f"{scaling.size} {scaling.unit} reach {found.value:.0f} % of linear ({found.low:.0f} to {found.high:.0f} %)"
         )
-    subtitle = "Answers a second by wall clock, with ranges; dashed: linear from the smallest."
-    told = "; ".join(str(r["label"]) for r in rows)
-    return Drawing(title, subtitle, f"Points by size. {told}.", layered(*layers, width=WIDTH, height=HEIGHT))
+    subtitle = "Answers per second by wall clock, with ranges; dashed: linear from the smallest."
+    alt_text = "; ".join(str(r["label"]) for r in rows)
+    return Drawing(title, subtitle, f"Points by size. {alt_text}.", layered(*layers, width=WIDTH, height=HEIGHT))

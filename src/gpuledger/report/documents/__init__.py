@@ -1,4 +1,4 @@
-"""Which documents are there? Each file of this folder turns one kind of statement into a `Document` and registers it."""
+"""Which documents are there? Each file of this folder makes the `Document` of one kind of statement."""
 
 from __future__ import annotations
 

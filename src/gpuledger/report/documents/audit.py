@@ -179,6 +179,7 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
         summary=[_small_bill(view), *first_steps(audit)],
         sections=_sections(view),
         screen=_screen(view),
+        screen_notes=False,
         data=lambda: to_json(audit),
         files=_files(audit),
     )

@@ -111,6 +111,10 @@ def next_target(s: EfficiencyStatement) -> RoiRow | None:
 def key_figures(s: EfficiencyStatement) -> list[KeyFigure]:
     """The key figures, the worth of the next target last."""
     out = load_outline(NAME).key_figures(s)
+    if (found := s.fleet.rfu_measured_pct) is not None:
+        ends = f"{percent(found.low)} to {percent(found.high)}"
+        note = "of the TFLOPS measured on these GPUs"
+        out.append(KeyFigure("RFU by counters, measured", percent(found.middle), ends, note))
     target = next_target(s)
     if target:
         label = f"Worth at {round_percent(target.target_rfu_pct)} RFU"

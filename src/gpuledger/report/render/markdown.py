@@ -34,7 +34,7 @@ def render_markdown(document: Document, pictures: Pictures | None = None) -> str
     shown = pictures or {}
     out = [f"# {safe(document.headline)}"]
     out += [_prose(note) for note in document.notes]
-    out.append(f"{safe(document.kind)}. {safe('; '.join(document.facts))}.")
+    out.append(f"{safe(document.kind)}. {safe('; '.join(document.facts))}." if document.facts else "")
     out += [_figures(document.figures)] if document.figures else []
     out += _blocks(document.summary, shown)
     for section in document.sections:

@@ -39,10 +39,13 @@ TONES = {"strong": "bold", "warning": "yellow", "note": "dim", "dim": "dim", "le
 
 def screen(document: Document, width: int, *, full: bool = False) -> list[RenderableType]:
     """What a command prints: the short answer, or with `full` the whole document."""
-    head, facts = text_of(document.headline, "bold"), text_of("; ".join(document.facts), "dim")
-    if not full and document.screen:
-        return [head, facts, "", *_spaced(document.screen, width)]
-    out: list[RenderableType] = [head, *(text_of(n.text, TONES[n.tone]) for n in document.notes), facts]
+    short = not full and bool(document.screen)
+    out: list[RenderableType] = [text_of(document.headline, "bold")]
+    if not short or document.screen_notes:
+        out += [text_of(note.text, TONES[note.tone]) for note in document.notes]
+    out += [text_of("; ".join(document.facts), "dim")] if document.facts else []
+    if short:
+        return [*out, "", *_spaced(document.screen, width)]
     out += ["", figures(document.figures), ""] if document.figures else [""]
     out += _spaced(_whole(document.summary), width)
     for section in document.sections:
@@ -128,7 +131,8 @@ def _block(block: Block, width: int) -> list[RenderableType]:  # noqa: C901, PLR
             return _inner(block.blocks, width)
         case Table():
             made = table(block, width)
-            return [] if made is None else [made]
+            note = [text_of(block.note, "dim")] if block.note and block.rows else []
+            return [] if made is None else [made, *note]
         case Chart():
             return []
 
@@ -187,7 +191,7 @@ def _fitting(found: Table, width: int) -> list[int]:
         longest = max(len("unknown" if c.unknown else c.text) for c in cells)
         if found.words[place]:
             return min(WORDS_WIDTH, max(longest, min(len(found.heads[place]), WORDS_WIDTH)))
-        return max(longest, max(map(len, found.heads[place].split() or [""])))
+        return max(longest, *map(len, found.heads[place].split() or [""]))
 
     for place in dict.fromkeys((*zeros, *wide)):
         if sum(needed(i) + BETWEEN for i in kept) <= width:

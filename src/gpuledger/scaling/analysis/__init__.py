@@ -1,16 +1,10 @@
-"""What does one run say, figure by figure?
+"""What does one run show, figure by figure?
 
-counting     planned, answered, failed, lost; the wall clock; throughput
-latency      distributions with intervals, cold requests apart
-nodes        each node, and which of them is apart from the others
-tokens       tokens by wall clock
-baseline     efficiency against a measured baseline
-alike        whether two runs are sizes of one thing
-curve        the scalability law over several sizes, and what it predicts
-batches      throughput by batch size, and its knee
-memory       memory in use against the real card
-telemetry    what the GPUs did meanwhile
-money        dollars and joules for a million tokens
-settings     which model, and how requests came
-factors      what shapes the result: length of answers, the memory's bandwidth
+counting     planned, answered, failed, lost; the wall clock; throughput and tokens; model and load of the run
+latency      distributions with intervals; cold starts apart
+nodes        each node, and which of them differ from the others
+baseline     efficiency against a measured baseline, if the two runs are comparable
+curve        the scalability law over several sizes, and its predictions
+cost         dollars and joules per million tokens; throughput by batch size, and its knee
+telemetry    what the GPUs did, and memory in use against the real card
 """

@@ -1,19 +1,22 @@
-"""How much of N times one do N deliver? Against a measured baseline only, with an interval."""
+"""How much of N times one do N deliver? Only against a measured baseline, with an interval."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from gpuledger.bench.records import Run
-from gpuledger.scaling.analysis.alike import unlike
-from gpuledger.scaling.analysis.counting import counts_of, throughput_draws, throughput_of, wall_of
-from gpuledger.scaling.analysis.curve import curve_of
-from gpuledger.scaling.analysis.tokens import tokens_of
+from gpuledger.scaling.analysis.counting import (
+    counts_of,
+    gpus_of,
+    throughput_draws,
+    throughput_of,
+    tokens_in,
+    wall_of,
+)  # fmt: skip
+from gpuledger.scaling.analysis.curve import curve_of, unlike
 from gpuledger.scaling.figures import Ranged, Scaling, Unit
-from gpuledger.scaling.statistics import Interval, interval_of
+from gpuledger.scaling.statistics import Interval, interval_of, quotient_of_draws
 from gpuledger.units import Unknown
 
 BASELINE_SEED = 7919  # so that a run and its baseline are not drawn alike
@@ -25,14 +28,6 @@ class Baseline:
 
     run: Run | None
     why: str
-
-
-def gpus_of(run: Run) -> int | Unknown:
-    """All GPUs of a run."""
-    known = [n.gpus for n in (run.nodes[name] for name in run.names if name in run.nodes)]
-    if len(known) < len(run.names) or any(isinstance(g, Unknown) for g in known):
-        return Unknown("some node does not say how many GPUs it has")
-    return sum(g for g in known if not isinstance(g, Unknown))
 
 
 def unit_of(runs: Sequence[Run]) -> Unit:
@@ -55,28 +50,26 @@ def scaling_of(run: Run, baseline: Baseline, others: Sequence[Run], predict: Seq
     base = baseline.run
     every = [run, *others, *([base] if base is not None and base not in others else [])]
     unit = unit_of(every)
-    sized = [(size_of(r, unit), r) for r in every]
-    curve = curve_of(run, sized, predict, seed)
     size = size_of(run, unit)
+    curve = curve_of(run, [(size_of(r, unit), r) for r in every], predict, seed)
     refused = baseline.why if base is None else _unfit(run, base, unit)
+    none = Unknown(refused)
+    found = Scaling(unit, size, refused, base.file if base else None, none, none, none, none, none, none, none, curve)
     if base is None or refused:
-        none = Unknown(refused)
-        return Scaling(
-            unit, size, refused, base.file if base else None, none, none, none, none, none, none, none, curve
-        )
-    own, theirs = throughput_draws(run, seed), throughput_draws(base, seed + BASELINE_SEED)
-    rates = [throughput_of(r.measured, wall_of(r)[0], s) for r, s in ((run, seed), (base, seed + BASELINE_SEED))]
+        return found
+    ours, own = throughput_of(run, seed), throughput_draws(run, seed)
+    basis, theirs = throughput_of(base, seed + BASELINE_SEED), throughput_draws(base, seed + BASELINE_SEED)
+    # `_unfit` has refused runs without a rate.
+    assert not isinstance(ours, Unknown)
     assert not isinstance(own, Unknown)
+    assert not isinstance(basis, Unknown)
     assert not isinstance(theirs, Unknown)
-    ours, basis = (r for r in rates if not isinstance(r, Unknown))
     times = size / size_of(base, unit)
-    factor = _ratio(ours, basis, own, theirs)
-    efficiency = Interval(*(100 * v / times for v in (factor.value, factor.low, factor.high)))
-    return Scaling(
-        unit=unit,
-        size=size,
+    factor = interval_of(ours.value / basis.value, quotient_of_draws(own, theirs))
+    efficiency = factor.each(lambda v: 100 * v / times)
+    return replace(
+        found,
         refused=None,
-        baseline_file=base.file,
         baseline_size=size_of(base, unit),
         baseline_per_s=basis,
         theoretical_per_s=basis.value * times,
@@ -84,17 +77,16 @@ def scaling_of(run: Run, baseline: Baseline, others: Sequence[Run], predict: Seq
         efficiency_pct=efficiency,
         token_factor_x=_tokens(run, base, factor),
         superlinear=efficiency.low > 100,
-        curve=curve,
     )
 
 
 def _unfit(run: Run, base: Run, unit: Unit) -> str:
     """Why a baseline cannot be compared with; empty where it can."""
-    if base.requests == run.requests:
-        return "the baseline is the run itself: a comparison with itself says nothing"
+    if same_run(run, base):
+        return "the baseline is the run itself: a comparison with itself shows nothing"
     for what, r in (("the run", run), ("the baseline", base)):
         if not counts_of(r).ok:
-            return f"{what} has no success, so there is no throughput to compare"
+            return f"{what} has no success, so its throughput cannot be compared"
         if isinstance(wall := wall_of(r)[0], Unknown):
             return f"{what}: {wall.why}"
     if size_of(base, unit) >= size_of(run, unit):
@@ -103,21 +95,20 @@ def _unfit(run: Run, base: Run, unit: Unit) -> str:
     return unlike(run, base, "the baseline")
 
 
-def _ratio(ours: Interval, basis: Interval, own: np.ndarray, theirs: np.ndarray) -> Interval:
-    kept = min(len(own), len(theirs))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return interval_of(ours.value / basis.value, own[:kept] / theirs[:kept])
+def same_run(run: Run, base: Run) -> bool:
+    """Whether a baseline is the run itself."""
+    return base.requests == run.requests
 
 
 def _tokens(run: Run, base: Run, factor: Interval) -> Ranged:
     """The factor in tokens: that of requests, times how much longer an answer is."""
     each = []
     for r in (run, base):
-        made = tokens_of(r, Unknown(""), Unknown(""), Unknown("")).output_tokens
+        made = tokens_in(r, "output_tokens")
         if isinstance(made, Unknown):
             return made
         each.append(made / counts_of(r).ok)
     if not each[1]:
         return Unknown("the baseline made no token")
     longer = each[0] / each[1]
-    return Interval(factor.value * longer, factor.low * longer, factor.high * longer)
+    return factor.each(lambda v: v * longer)

@@ -1,67 +1,167 @@
-"""What will sizes that were not measured do? The scalability law through those that were."""
+"""How will N nodes do? The Universal Scalability Law, fitted to measured sizes.
+
+X(N) = rate N / (1 + contention (N - 1) + coherency N (N - 1)) (N. Gunther, "Guerrilla Capacity Planning", 2007).
+N / X is linear in (1, N - 1, N (N - 1)), so least squares finds it without a starting point; negative shares are not
+allowed. Only runs with the same GPU, model and requests in flight are sizes of one thing: throughput rises with all
+three, so a baseline that differs in one can give any efficiency. What a header does not report does not count.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
 from gpuledger.bench.records import Run
-from gpuledger.scaling.analysis.alike import unlike
-from gpuledger.scaling.analysis.counting import throughput_draws, throughput_of, wall_of
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.catalog.models import find_model
+from gpuledger.scaling.analysis.counting import load_of, model_of, open_loop, throughput_draws, throughput_of
 from gpuledger.scaling.figures import Curve, Point, Prediction
-from gpuledger.scaling.statistics import Interval, interval_of
-from gpuledger.scaling.usl import Law, fit
+from gpuledger.scaling.statistics import interval_of
 from gpuledger.units import Unknown
 
-FITS = 400  # laws fitted to resampled rates, for the range of what they predict
+LEAST_SIZES = 3
+FITS = 400  # laws fitted to resampled rates, for the range of their predictions
+
+
+def unlike(run: Run, other: Run, name: str) -> str:
+    """Why the two are not sizes of one thing, the other called by `name`; empty where they may be."""
+    for what, r in (("the run", run), (name, other)):
+        if kind := open_loop(r):
+            return f"{what} sent requests at a set rate ({kind}): its throughput is that rate, measure a closed loop"
+    ours, theirs = _cards(run), _cards(other)
+    if ours and theirs and ours != theirs:
+        return f"{name} ran on other GPUs: {' and '.join(theirs)} there, {' and '.join(ours)} in the run"
+    models = _model(run), _model(other)
+    if None not in models and models[0] != models[1]:
+        return f"{name} served another model: {models[1]} there, {models[0]} in the run"
+    return _other_load(run, other, name)
+
+
+def _cards(run: Run) -> list[str]:
+    """The GPUs by their catalog names; none where a node does not name its own."""
+    named = [n.gpu for n in run.nodes.values()]
+    found = {name: find_gpu(name) for name in named if isinstance(name, str)}
+    cards = {name if isinstance(card, Unknown) else card.name for name, card in found.items()}
+    return sorted(cards) if all(isinstance(n, str) for n in named) else []
+
+
+def _model(run: Run) -> str | None:
+    name = model_of(run)
+    if isinstance(name, Unknown):
+        return None
+    found = find_model(name)
+    return name if isinstance(found, Unknown) else found.name
+
+
+def _other_load(run: Run, other: Run, name: str) -> str:
+    """The same number of requests in flight at each node, or in all, is one kind of scaling."""
+    ours, theirs = load_of(run), load_of(other)
+    for field, words in (("kind", "had another kind of load"), ("batches", "swept other batches")):
+        here, there = ours.get(field), theirs.get(field)
+        if here is not None and there is not None and here != there:
+            return f"{name} {words}: {there} there, {here} in the run"
+    here, there = ours.get("concurrency"), theirs.get("concurrency")
+    if not isinstance(here, int) or not isinstance(there, int) or here == there:
+        return ""
+    if here * len(run.names) == there * len(other.names):
+        return ""
+    return (
+        f"{name} had {there} requests in flight at each node and the run {here}: nodes with more to do answer more; "
+        f"measure it again with a concurrency of {here}"
+    )
+
+
+@dataclass(frozen=True)
+class Law:
+    """The fitted law: the rate of one, the cost of waiting in line, the cost of keeping each other consistent."""
+
+    rate_per_s: float
+    contention: float
+    coherency: float
+
+    def throughput_per_s(self, size: float) -> float:
+        """The throughput of a size."""
+        held = 1 + self.contention * (size - 1) + self.coherency * size * (size - 1)
+        return self.rate_per_s * size / held
+
+    @property
+    def best_size(self) -> float | Unknown:
+        """The size with the most throughput."""
+        if self.coherency <= 0:
+            return Unknown("the fit has no coherency cost, so throughput never turns down")
+        return float(np.sqrt(max(0.0, 1 - self.contention) / self.coherency))
+
+
+def fit(sizes: Sequence[float], rates_per_s: Sequence[float]) -> Law | Unknown:
+    """The law closest to the measured rates, by relative error."""
+    n, x = np.asarray(sizes, dtype=float), np.asarray(rates_per_s, dtype=float)
+    distinct = sorted(set(n.tolist()))
+    if len(distinct) < LEAST_SIZES:
+        shown = ", ".join(f"{s:g}" for s in distinct) or "none"
+        return Unknown(
+            f"{len(distinct)} size{'s' * (len(distinct) != 1)} measured ({shown}): the law has three unknowns, "
+            f"so {LEAST_SIZES} sizes are needed to fit it"
+        )
+    if (x <= 0).any():
+        return Unknown("a run of one size had no success, so its rate is 0")
+    table = np.stack([np.ones_like(n), n - 1, n * (n - 1)], axis=1)
+    weight = x / n  # 1 / (N / X): errors count relative to the value
+    best: np.ndarray | None = None
+    left = np.inf
+    # Non-negative least squares with three unknowns: every set of those that may differ from zero is tried.
+    for chosen in (c for k in (1, 2, 3) for c in combinations(range(3), k) if 0 in c):
+        part, *_ = np.linalg.lstsq(table[:, chosen] * weight[:, None], np.ones_like(n), rcond=None)
+        if part[0] <= 0 or (part < -1e-12).any():
+            continue
+        whole = np.zeros(3)
+        whole[list(chosen)] = np.maximum(part, 0)
+        error = float((((table @ whole) * weight - 1) ** 2).sum())
+        if error < left * (1 - 1e-9) - 1e-18:  # of two equal fits the one with fewer costs
+            best, left = whole, error
+    if best is None:
+        return Unknown("no law with a rate above 0 fits these figures")
+    return Law(float(1 / best[0]), float(best[1] / best[0]), float(best[2] / best[0]))
 
 
 def curve_of(judged: Run, sized: Sequence[tuple[int, Run]], predict: Sequence[int], seed: int) -> Curve:
-    """The law and its predictions, or why it refuses; over the runs that are sizes of the judged one's kind."""
+    """The law and its predictions, or why there is none; over the runs that are comparable with the judged one."""
     points, drawn, left_out = [], [], []
     for i, (size, run) in enumerate(sorted(sized, key=lambda pair: pair[0])):
-        draws = throughput_draws(run, seed + i)
-        rate = throughput_of(run.measured, wall_of(run)[0], seed + i)
+        name, draws, rate = Path(run.file).name, throughput_draws(run, seed + i), throughput_of(run, seed + i)
         if isinstance(draws, Unknown) or isinstance(rate, Unknown):
-            left_out.append(f"{Path(run.file).name}: {draws.why if isinstance(draws, Unknown) else rate}")
-        elif why := unlike(judged, run, Path(run.file).name):
+            left_out.append(f"{name}: {draws.why if isinstance(draws, Unknown) else rate}")
+        elif why := unlike(judged, run, name):
             left_out.append(why)
         else:
             points.append(Point(run.file, size, rate))
             drawn.append(draws)
-    said = "".join(f"; left out: {why}" for why in dict.fromkeys(left_out))
-    law = fit([p.size for p in points], [p.throughput_per_s.value for p in points])
+    omitted = "".join(f"; omitted: {why}" for why in dict.fromkeys(left_out))
+    sizes = [p.size for p in points]
+    law = fit(sizes, [p.throughput_per_s.value for p in points])
     if isinstance(law, Unknown):
-        return Curve(law, law, law, law, tuple(points), (), f"{law.why}{said}", "")
-    laws = _refitted(points, drawn)
-    largest = max(p.size for p in points)
-    note = f"fitted to {len(points)} runs of {len({p.size for p in points})} sizes"
-    if len({p.size for p in points}) == 3:
+        return Curve(law, law, law, law, tuple(points), (), f"{law.why}{omitted}", "")
+    again = (fit(sizes, [float(d[i]) for d in drawn]) for i in range(min(FITS, *(len(d) for d in drawn))))
+    laws = [found for found in again if isinstance(found, Law)]
+    note = f"fitted to {len(points)} runs of {len(set(sizes))} sizes"
+    if len(set(sizes)) == LEAST_SIZES:
         note += "; three sizes fix three unknowns, so the range shows the noise of the runs and not that of the law"
-    note += said
     return Curve(
         rate_per_s=interval_of(law.rate_per_s, np.array([x.rate_per_s for x in laws])),
         contention=interval_of(law.contention, np.array([x.contention for x in laws])),
         coherency=interval_of(law.coherency, np.array([x.coherency for x in laws])),
         best_size=law.best_size,
         points=tuple(points),
-        predictions=tuple(_prediction(law, laws, size, largest) for size in sorted(set(predict))),
+        predictions=tuple(_prediction(law, laws, size, max(sizes)) for size in sorted(set(predict))),
         refused=None,
-        note=note,
+        note=note + omitted,
     )
-
-
-def _refitted(points: Sequence[Point], drawn: Sequence[np.ndarray]) -> list[Law]:
-    count = min(FITS, *(len(d) for d in drawn))
-    sizes = [p.size for p in points]
-    made = (fit(sizes, [float(d[i]) for d in drawn]) for i in range(count))
-    return [law for law in made if isinstance(law, Law)]
 
 
 def _prediction(law: Law, laws: Sequence[Law], size: int, largest: int) -> Prediction:
     value = law.throughput_per_s(size)
-    found = interval_of(value, np.array([x.throughput_per_s(size) for x in laws]))
-    return Prediction(size, Interval(*(max(0.0, v) for v in (found.value, found.low, found.high))),
-                      100 * value / (size * law.rate_per_s), size > largest)  # fmt: skip
+    found = interval_of(value, np.array([x.throughput_per_s(size) for x in laws])).each(lambda v: max(0.0, v))
+    return Prediction(size, found, 100 * value / (size * law.rate_per_s), size > largest)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from gpuledger.bench.records import Run
 from gpuledger.registry import Registry
 from gpuledger.scaling.figures import Facts, NodeFigures
 from gpuledger.scaling.grades import Thresholds
-from gpuledger.scaling.statement import Check, Readiness, Verdict, Word
+from gpuledger.scaling.statement import Readiness, Word
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Unknown
 
@@ -20,7 +21,7 @@ RULES = "gpuledger.scaling.claims.rules"
 
 @dataclass(frozen=True)
 class Claim:
-    """What somebody said about a run. `node` where it is about one node; `more` has all else that was said with it."""
+    """A statement about a run. `node` where it is about one node; `more` has its other fields."""
 
     claim: str
     value: Any
@@ -35,7 +36,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Case:
-    """Everything a rule may look at."""
+    """Everything a rule may use."""
 
     facts: Facts
     run: Run
@@ -48,11 +49,34 @@ class Case:
         """The claims of these ids."""
         return tuple(c for c in self.claims if c.claim in ids)
 
-    def node(self, claim: Claim) -> NodeFigures | Unknown:
-        """The node a claim is about."""
-        found = next((n for n in self.facts.nodes if n.node == claim.node), None)
-        known = ", ".join(n.node for n in self.facts.nodes) or "none"
-        return found or Unknown(f"the run has no node {claim.node!r}; its nodes: {known}")
+    def node(self, claim: Claim) -> NodeFigures | None:
+        """The node a claim is about; None where it is about the whole run. Judging refuses nodes the run lacks."""
+        return None if claim.node is None else next(n for n in self.facts.nodes if n.node == claim.node)
+
+    def named(self, name: object) -> NodeFigures | Unknown:
+        """The node of that name."""
+        known = {n.node: n for n in self.facts.nodes}
+        return known.get(str(name)) or Unknown(f"the run has no node {name!r}; its nodes: {', '.join(known) or 'none'}")
+
+    def compare(self, claim: Claim, found: float | Interval | Unknown, unit: str, said: str = "") -> Finding:
+        """A number against the measured one: supported within its own rounding, or within its interval if it has one.
+
+        Intervals are for figures that would differ in another run; counts of this run have none.
+        """
+        if isinstance(found, Unknown):
+            return cannot_tell(found.why)
+        value = found.value if isinstance(found, Interval) else found
+        words = (found if isinstance(found, Interval) else Interval(value, value, value)).words(unit)
+        why = f"measured: {words}{f'; {said}' if said else ''}"
+        room = max(_last_digit(claim.value) / 2, self.limits.claims.tolerance_ratio * abs(value))
+        near = abs(claim.number - value) <= room * (1 + 1e-9)
+        if near or (isinstance(found, Interval) and found.holds(claim.number)):
+            return supported(why)
+        return contradicted(why)
+
+    def count(self, claim: Claim, found: float | Interval | Unknown, unit: str, said: str = "") -> Finding:
+        """A number against a figure of this very run, without its interval."""
+        return self.compare(claim, found.value if isinstance(found, Interval) else found, unit, said)
 
 
 Judge = Callable[[Case, Claim], "Finding"]
@@ -69,17 +93,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Judged:
-    """One kind of claim: what its value must be, and who judges it."""
+    """One kind of claim: the kind of its value, and the function that judges it."""
 
-    id: str
     kind: Kind
-    meaning: str
     judge: Judge
 
 
 @dataclass(frozen=True)
 class Sought:
-    """One mistake: its name, and who looks for it; the words found, or None where it was not made."""
+    """One mistake, and the function that looks for it: the evidence, or None where it was not made."""
 
     id: str
     title: str
@@ -91,11 +113,11 @@ CLAIMS: Registry[Judged] = Registry("claim", RULES)
 CHECKS: Registry[Sought] = Registry("check", RULES)
 
 
-def judges(name: str, kind: Kind, meaning: str) -> Callable[[Judge], Judge]:
+def judges(name: str, kind: Kind) -> Callable[[Judge], Judge]:
     """Decorator: the function judges claims called `name`."""
 
     def keep(judge: Judge) -> Judge:
-        CLAIMS.register(name)(Judged(name, kind, meaning, judge))
+        CLAIMS.register(name)(Judged(kind, judge))
         return judge
 
     return keep
@@ -111,72 +133,12 @@ def looks_for(name: str, title: str, *, order: int) -> Callable[[Look], Look]:
     return keep
 
 
-def supported(why: str) -> Finding:
-    """The run says so too."""
-    return Finding("supported", why)
+supported = partial(Finding, "supported")
+contradicted = partial(Finding, "contradicted")
+cannot_tell = partial(Finding, "cannot tell")
 
 
-def contradicted(why: str) -> Finding:
-    """The run says otherwise."""
-    return Finding("contradicted", why)
-
-
-def cannot_tell(why: str) -> Finding:
-    """The run does not say."""
-    return Finding("cannot tell", why)
-
-
-def fact(found: Interval | float | Unknown) -> float | Unknown:
-    """A figure of this very run, without its interval."""
-    return found.value if isinstance(found, Interval) else found
-
-
-def number(value: float) -> str:
-    """A figure to three digits."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if value else "0"
-
-
-def took(seconds: float) -> str:
-    """Seconds as people read them: in milliseconds below ten."""
-    return f"{1000 * seconds:,.0f} ms" if seconds < 10 else f"{seconds:,.1f} s"
-
-
-def ranged(found: Interval, unit: str) -> str:
-    """A figure with its interval in words."""
-    tail = f" {unit}" if unit else ""
-    same = found.low == found.high
-    return f"{number(found.value)}{tail}" + ("" if same else f" ({number(found.low)} to {number(found.high)})")
-
-
-def last_digit(value: float) -> float:
+def _last_digit(value: float) -> float:
     """One unit of the last digit a number is printed with: 0.01 of 0.68, 1 of 75."""
     _, _, decimals = f"{value!r}".partition(".")
     return 10.0 ** -len(decimals) if decimals.isdigit() else 1.0 if value == int(value) else 0.0
-
-
-def compare(claim: Claim, found: float | Interval | Unknown, unit: str, case: Case, said: str = "") -> Finding:
-    """A number against the measured one: supported as near as its own rounding, or within an interval where given.
-
-    An interval is for figures that would come out otherwise another time; what a run did, it did.
-    """
-    if isinstance(found, Unknown):
-        return cannot_tell(found.why)
-    value = found.value if isinstance(found, Interval) else found
-    words = ranged(found, unit) if isinstance(found, Interval) else f"{number(value)}{f' {unit}' if unit else ''}"
-    why = f"measured: {words}{f'; {said}' if said else ''}"
-    room = max(last_digit(claim.value) / 2, case.limits.claims.tolerance_ratio * abs(value))
-    near = abs(claim.number - value) <= room * (1 + 1e-9)
-    if near or (isinstance(found, Interval) and found.holds(claim.number)):
-        return supported(why)
-    return contradicted(why)
-
-
-def check_of(sought: Sought, case: Case) -> Check:
-    """A mistake looked for."""
-    why = sought.look(case)
-    return Check(sought.id, sought.title, why is not None, why or "not found in this run")
-
-
-def verdict_of(claim: Claim, finding: Finding) -> Verdict:
-    """A finding with the claim it is about."""
-    return Verdict(claim.claim, claim.value, claim.node, finding.verdict, finding.why)

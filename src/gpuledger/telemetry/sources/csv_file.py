@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from gpuledger.errors import FileFault, map_os_error
-from gpuledger.telemetry.sources import SOURCES, Opened
+from gpuledger.telemetry.sources import GZIP, SOURCES, Fit, Head, Opened
 
 # A line must fit into a block.
 BLOCK_BYTES = 16 << 20
 HEADER_CHARS = 1 << 17
 MOST_WRONG_ROWS = 1_000_000
 SHOWN_CHARS = 80
-_GZIP = b"\x1f\x8b"
 _SEPARATORS = ",;\t|"
 _IN_TEXT = bytes([*b"\t\r\n", *range(32, 256)])
 
@@ -29,23 +28,18 @@ _IN_TEXT = bytes([*b"\t\r\n", *range(32, 256)])
 class CsvSource:
     """Text with a header line, plain or gzipped. Every cell is read as text: a fault in a number costs its row only."""
 
-    def fits(self, path: Path, head: bytes) -> bool:
+    def fits(self, head: Head) -> Fit:
         """Text has no control characters but those between cells and lines; opening it judges its encoding."""
-        if head.startswith(b"PAR1") or path.suffix.lower() == ".parquet":
-            return False
-        if head.startswith(_GZIP):
-            unpacked = _unzipped_head(path)
-            if unpacked is None:
-                return True  # opening it says what is wrong
-            head = unpacked
-        if not head or b"\x00" in head:
-            return False
+        if head.broken:
+            return Fit.POSSIBLE  # opening it says what is wrong
+        if not head.first or b"\x00" in head.first:
+            return Fit.NO
         try:
-            head.decode("utf-8")
+            head.first.decode("utf-8")
         except UnicodeDecodeError as error:
-            cut_in_two = error.start > len(head) - 4  # a letter, by the end of the look
-            return cut_in_two or not head.translate(None, _IN_TEXT)
-        return True
+            cut_in_two = error.start > len(head.first) - 4  # a letter, by the end of the look
+            return Fit.POSSIBLE if cut_in_two or not head.first.translate(None, _IN_TEXT) else Fit.NO
+        return Fit.POSSIBLE
 
     def open(self, path: Path) -> Opened:
         """The header is read here; the rows when asked."""
@@ -87,7 +81,7 @@ class CsvSource:
             except OSError as error:
                 raise (_broken_gzip(path, error) if _zipped(path) else map_os_error(error, path, "read")) from error
 
-        return Opened(names, batches, None, wrong)
+        return Opened(names, batches, None, wrong, text=True)
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -149,16 +143,7 @@ def _recode(path: Path) -> str:
 
 def _zipped(path: Path) -> bool:
     with path.open("rb") as probe:
-        return probe.read(2) == _GZIP
-
-
-def _unzipped_head(path: Path) -> bytes | None:
-    """The first bytes inside; None where they cannot be unpacked."""
-    try:
-        with gzip.open(path, "rb") as file:
-            return file.read(4096)
-    except (OSError, EOFError, zlib.error):
-        return None
+        return probe.read(2) == GZIP
 
 
 def _header(path: Path) -> str:
@@ -180,7 +165,7 @@ def _header(path: Path) -> str:
     header = header.rstrip("\r\n")
     if not header.strip():
         raise FileFault(
-            path, "the first line is blank: there is no header", hint="put the column names on the first line"
+            path, "the first line is blank: it has no header", hint="put the column names on the first line"
         )
     if not second.strip():
         raise FileFault(path, "it has a header but not one row", hint="check the time range of the export")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gpuledger.errors import FileFault, map_os_error
-from gpuledger.telemetry.sources import SOURCES, Opened
+from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 
 BATCH_ROWS = 1 << 18
 _MAGIC = b"PAR1"
@@ -18,9 +18,10 @@ _MAGIC = b"PAR1"
 class ParquetSource:
     """Parquet, one batch of rows at a time."""
 
-    def fits(self, path: Path, head: bytes) -> bool:
+    def fits(self, head: Head) -> Fit:
         """Parquet starts with its own magic bytes; the suffix decides for a file cut so short that it lost them."""
-        return head.startswith(_MAGIC) or path.suffix.lower() == ".parquet"
+        whole = head.first.startswith(_MAGIC) and not head.zipped
+        return Fit.SURE if whole or head.path.suffix.lower() == ".parquet" else Fit.NO
 
     def open(self, path: Path) -> Opened:
         """The footer is read here, so that a truncated file is refused before anything is taken from it."""
@@ -40,9 +41,7 @@ class ParquetSource:
             for name in columns:
                 if pa.types.is_nested(types[name]):
                     raise FileFault(
-                        path,
-                        f"column {name!r} holds {types[name]}, not single values",
-                        hint="export it as one value a row",
+                        path, f"column {name!r} holds {types[name]}, not single values", hint="export one value per row"
                     )
             try:
                 reader = pq.ParquetFile(path, read_dictionary=list(labels), pre_buffer=False)

@@ -2,8 +2,9 @@
 
 meter        the meter itself; steps follows a loop, events times it without waiting
 hooks, sites find where phases begin and where the host waits
-count        counts one step; product_precision: in which precision its products ran
+count        counts one step: FLOPs, kernels, precision; batch: samples and tokens; totals: sums
 rest         when a loop of short steps is left alone
-observed     what was seen; report: the figures; rank: the slow rank; record: into the lake
+device       where a loop runs and under whose name
+observed     what was seen; report: the figures, into the lake; table: on a terminal; rank: the slow rank
 hf_callback, lightning_callback    the meter in a Hugging Face and in a Lightning Trainer
 """

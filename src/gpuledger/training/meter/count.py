@@ -1,32 +1,44 @@
-"""What does one step of this very loop compute: FLOPs by phase, kernels, and products of awkward sizes?
+"""What does one step of this loop compute: FLOPs by phase, kernels, products of awkward sizes, and in which precision?
 
 One step runs under torch's dispatcher, which shows every operation. FLOP formulas are torch's own (flop_counter).
-`model_flop` counts attention over the whole square and the backward pass at most twice the forward one, as MFU is
-published; `hardware_flop` is what the device does: recomputation too, and of causal attention the half that fused
-kernels do not skip. The same step shows the precision the products run in (product_precision.py).
+`model_flop` counts attention over the whole square and the backward pass at most twice the forward one, the convention
+for MFU; `hardware_flop` is what the device does: recomputation too, and only the half of causal attention that fused
+kernels compute. The type of the weights does not show the precision: autocast converts operands on the way to each
+product. The dispatcher shows the operands as the kernel gets them; for fp32 operands on a GPU, torch's switches decide
+whether the kernel may round them to TF32.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuledger.training.meter.batch import BatchSize
 from gpuledger.training.meter.observed import Work
-from gpuledger.training.meter.product_precision import Precisions
-from gpuledger.training.meter.units import BatchSize
+from gpuledger.training.runtime import first_line
 from gpuledger.units import Unknown
 
 # Tensor cores want the sizes of 16-bit products in multiples of 8 (16 bytes).
 ALIGNED = 8
+# Less than this of the FLOPs is left out: most models multiply positions of rotary embeddings in fp32.
+NEGLIGIBLE_RATIO = 1e-4
+NO_PRODUCT = Unknown("the counted step held no matrix product that torch knows")
 _FUSED = "scaled_dot_product"
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "_scaled_mm")
 _NO_KERNEL = ("_unsafe_view", "detach", "alias")
+_KNOWN_SPACES = frozenset({"aten", "prims", "profiler", "prim", "c10d", "_c10d_functional"})
 _COUNTED = "counted by torch on one step"
 _APART = "forward pass counted by torch on tensors without data, backward taken as twice it: the model is compiled"
+# torch's names of number types, and the catalog's.
+_NAMES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64", "int8": "int8"}
+_SHORT_NAMES = {"float8": "fp8", "float4": "fp4"}
+# These add their product to their first argument: the operands come after it.
+_ADDED_TO_FIRST = frozenset({"addmm", "baddbmm", "addbmm", "_addmm_activation"})
+_TF32_FROM = (8, 0)  # compute capability
 
 
 @dataclass
@@ -42,19 +54,86 @@ class StepCount:
     odd_sizes: Counter[tuple[int, ...]] = field(default_factory=Counter)
     unseen: Counter[str] = field(default_factory=Counter)
 
-    @property
-    def model_flop(self) -> float:
+    def work(self, how: str, size: BatchSize) -> Work | Unknown:
         """As MFU counts it: a backward pass is at most two products for each forward one."""
-        return self.forward_flop + min(self.backward_flop, 2 * self.forward_flop)
+        forward, backward = self.forward_flop, self.backward_flop
+        model_flop = forward + min(backward, 2 * forward)
+        if not model_flop:
+            return NO_PRODUCT
+        if self.unseen:
+            names = ", ".join(name for name, _ in self.unseen.most_common(3))
+            how += f"; operations without a formula are left out: {names}"
+        return Work(
+            model_flop=model_flop, hardware_flop=self.hardware_flop, forward_flop=forward, how=how, tokens=size.tokens,
+            samples=size.samples, kernels=self.kernels,
+            odd_ratio=self.odd_flop / self.product_flop if self.product_flop else 0.0,
+            odd_sizes=tuple(odd for odd, _ in self.odd_sizes.most_common(3)),
+            recompute_ratio=max(0.0, backward / forward - 2) if forward else 0.0,
+        )  # fmt: skip
 
-    @property
-    def recompute_ratio(self) -> float:
-        """How much of the forward pass the backward pass did again."""
-        return max(0.0, self.backward_flop / self.forward_flop - 2) if self.forward_flop else 0.0
+
+class Precisions:
+    """FLOPs of the products by the precision they ran in."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._flop: defaultdict[str, float] = defaultdict(float)
+        self._has_tf32: dict[Any, bool] = {}
+
+    def saw(self, name: str, args: Any, flop: float) -> None:
+        """A product with its arguments, as dispatched."""
+        place = 1 if name in _ADDED_TO_FIRST else 0
+        operand = args[place] if place < len(args) else None
+        dtype = getattr(operand, "dtype", None)
+        if dtype is None or operand is None:
+            return
+        found = name_of(dtype)
+        if found == "fp32" and operand.device.type == "cuda" and self._in_tf32(name, operand.device):
+            found = "tf32"
+        self._flop[found] += flop
+
+    def _in_tf32(self, name: str, device: Any) -> bool:
+        if "attention" in name:
+            return False  # fused attention of fp32 operands keeps their precision, whatever the switches
+        if device not in self._has_tf32:
+            self._has_tf32[device] = self._torch.cuda.get_device_capability(device) >= _TF32_FROM
+        return self._has_tf32[device] and tf32_allowed(self._torch, convolution="conv" in name)
+
+    def ratios(self) -> dict[str, float] | Unknown:
+        """The share of the FLOPs by precision, largest first."""
+        whole = sum(self._flop.values())
+        if not whole:
+            return NO_PRODUCT
+        ordered = sorted(self._flop.items(), key=lambda item: -item[1])
+        kept = {name: flop for name, flop in ordered if flop >= NEGLIGIBLE_RATIO * whole}
+        return {name: flop / sum(kept.values()) for name, flop in kept.items()}
+
+
+def most_of(ratios: Mapping[str, float] | Unknown) -> str | Unknown:
+    """The precision of most FLOPs."""
+    return ratios if isinstance(ratios, Unknown) else max(ratios, key=lambda name: ratios[name])
+
+
+def tf32_allowed(torch: Any, *, convolution: bool = False) -> bool:
+    """Whether torch lets products of fp32 operands, or convolutions, run in TF32 on a GPU that has it."""
+    backends = torch.backends
+    by_cudnn = convolution and backends.cudnn.enabled
+    try:
+        # From torch 2.9 on. The older switch cannot be read once this one has been set.
+        newer = backends.cudnn.conv if by_cudnn else backends.cuda.matmul
+        return bool(newer.fp32_precision == "tf32")
+    except AttributeError:
+        return bool((backends.cudnn if by_cudnn else backends.cuda.matmul).allow_tf32)
+
+
+def name_of(dtype: Any) -> str:
+    """The catalog's name of torch's type; torch's own where the catalog has none."""
+    text = str(dtype).removeprefix("torch.")
+    return _NAMES.get(text) or next((name for start, name in _SHORT_NAMES.items() if text.startswith(start)), text)
 
 
 class Counting:
-    """Counts from `start` to `stop`; `phase` tells which part of the step runs."""
+    """Counts from `start` to `stop`; `phase` returns which part of the step runs."""
 
     def __init__(self, torch: Any, phase: Callable[[], str]) -> None:
         self._torch, self._phase = torch, phase
@@ -64,50 +143,46 @@ class Counting:
     def start(self) -> None:
         """From here on every operation is looked at."""
         if "torch._dynamo" in sys.modules:
-            # A compiled model met under a dispatch mode would be left uncompiled for good: run it eagerly this once.
+            # A compiled model under a dispatch mode would stay uncompiled for good: run it eagerly this once.
             self._stack.enter_context(self._torch.compiler.set_stance("force_eager"))
         self._stack.enter_context(_mode(self._torch, self._saw))
 
     def stop(self) -> StepCount:
-        """The count; everything as it was."""
+        """The count; everything is restored."""
         self._stack.close()
         return self.count
 
     def _saw(self, func: Any, args: Any, kwargs: Any, out: Any, formula: Any) -> None:
-        name = func._overloadpacket.__name__  # noqa: SLF001 - torch's own modes name operations by it
+        count, name = self.count, func._overloadpacket.__name__  # noqa: SLF001 - torch's own modes name operations by it
         if func.is_view or name in _NO_KERNEL:
             return
-        self.count.kernels += 1
+        count.kernels += 1
         if formula is None and _FUSED in name:
             formula = _attention  # the processor's own kernels are missing from torch's list
         if formula is None:
-            if func.namespace not in {"aten", "prims", "profiler", "prim", "c10d", "_c10d_functional"}:
-                self.count.unseen[f"{func.namespace}::{name}"] += 1
+            if func.namespace not in _KNOWN_SPACES:
+                count.unseen[f"{func.namespace}::{name}"] += 1
             return
         flop = float(formula(*args, **kwargs, out_val=out))
         self.precisions.saw(name, args, flop)
         if self._phase() == "backward":
-            self.count.backward_flop += flop
+            count.backward_flop += flop
         else:
-            self.count.forward_flop += flop
-        self.count.hardware_flop += flop / 2 if _FUSED in name and _is_causal(func, args, kwargs) else flop
+            count.forward_flop += flop
+        count.hardware_flop += flop / 2 if _FUSED in name and _is_causal(func, args, kwargs) else flop
         if name in _PRODUCTS:
-            self._sizes(name, args, flop)
-
-    def _sizes(self, name: str, args: Any, flop: float) -> None:
-        a, b = (args[1], args[2]) if name in {"addmm", "baddbmm"} else (args[0], args[1])
-        sizes = (int(a.shape[-2]), int(a.shape[-1]), int(b.shape[-1]))
-        self.count.product_flop += flop
-        # The inner size and the columns of weights decide; rows are the batch and are padded by the kernel.
-        if any(n % ALIGNED for n in sizes):
-            self.count.odd_flop += flop
-            self.count.odd_sizes[sizes] += 1
+            a, b = (args[1], args[2]) if name in _ADDED_TO_FIRST else (args[0], args[1])
+            sizes = (int(a.shape[-2]), int(a.shape[-1]), int(b.shape[-1]))
+            count.product_flop += flop
+            if any(n % ALIGNED for n in sizes):
+                count.odd_flop += flop
+                count.odd_sizes[sizes] += 1
 
 
 def count_apart(torch: Any, model: Any, args: Any, kwargs: Any) -> Counting:
     """The forward pass of a compiled model on tensors without data; backward is taken as twice it.
 
-    Nothing is computed or stored, so it can neither run out of memory nor move the random numbers of the job. The
+    Nothing is computed or stored, so it can neither run out of memory nor change the random numbers of the job. The
     backward pass runs in the precision of the forward pass: torch gives gradients the type of their tensors.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -170,7 +245,7 @@ class StepWork:
 
     def __init__(self, torch: Any, phase: Callable[[], str], forwards: Callable[[], int], *, wanted: bool) -> None:
         self._torch, self._phase, self._forwards = torch, phase, forwards
-        why = "which did not come" if wanted else "and the meter was told not to count"
+        why = "which did not come" if wanted else "and the meter was created with count=False"
         self.work: Work | Unknown = Unknown(f"FLOPs are counted in the second step, {why}")
         self.precision_ratios: dict[str, float] | Unknown = Unknown(f"precision is observed in the second step, {why}")
         self.wanted = wanted  # and not counted yet
@@ -192,11 +267,10 @@ class StepWork:
         try:
             self._keep(count_apart(self._torch, model, args, kwargs), _APART, size)
         except Exception as error:  # noqa: BLE001 - whatever a model does on tensors without data; the job goes on
-            first = (str(error) or type(error).__name__).splitlines()[0][:120]
-            self._give_up(f"a compiled model is counted apart, and this one cannot be: {first}")
+            self._give_up(f"a compiled model is counted apart, and this one cannot be: {first_line(error)[:120]}")
 
     def stop(self, size: BatchSize, *, keep: bool) -> None:
-        """The step is over; without `keep` it did not come to its end."""
+        """The step is over; without `keep` it did not reach its end."""
         if self._apart and keep:
             self._give_up("a compiled model is counted when it is called, and its own forward pass was not called")
         self._apart = False
@@ -205,33 +279,13 @@ class StepWork:
             counting.stop()
             if keep:
                 self._keep(counting, _COUNTED, size)
-                # What is compiled around a model compiles its hooks too: they run in this uncompiled step only.
+                # A compiled caller compiles the model's hooks too: they run in this uncompiled step only.
                 self.hooks_compiled = self._unseen and self._forwards() > 0
 
     def _keep(self, counting: Counting, how: str, size: BatchSize) -> None:
-        self.work, self.precision_ratios = _worked(counting.count, how, size), counting.precisions.ratios()
+        self.work, self.precision_ratios = counting.count.work(how, size), counting.precisions.ratios()
         self.wanted = False
 
     def _give_up(self, why: str) -> None:
         self.work = self.precision_ratios = Unknown(why)
         self.wanted = False
-
-
-def _worked(count: StepCount, how: str, size: BatchSize) -> Work | Unknown:
-    if not count.model_flop:
-        return Unknown("the counted step held no matrix product that torch knows")
-    if count.unseen:
-        names = ", ".join(name for name, _ in count.unseen.most_common(3))
-        how += f"; operations without a formula are left out: {names}"
-    return Work(
-        model_flop=count.model_flop,
-        hardware_flop=count.hardware_flop,
-        forward_flop=count.forward_flop,
-        how=how,
-        tokens=size.tokens,
-        samples=size.samples,
-        kernels=count.kernels,
-        odd_ratio=count.odd_flop / count.product_flop if count.product_flop else 0.0,
-        odd_sizes=tuple(odd for odd, _ in count.odd_sizes.most_common(3)),
-        recompute_ratio=count.recompute_ratio,
-    )

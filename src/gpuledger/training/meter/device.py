@@ -1,17 +1,26 @@
-"""On which device does a loop run, and what do torch and the driver say of it?"""
+"""Where does a loop run and under whose name, and what do torch and the driver report about the device?"""
 
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import os
+import secrets
+import socket
+import sys
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpuledger.catalog.gpus import find_gpu
-from gpuledger.devices.device import Device, Source
-from gpuledger.training.meter.observed import LoaderFacts, MemoryFacts, Place
+from gpuledger.devices.attribution import attribute, command_name
+from gpuledger.devices.device import Source
+from gpuledger.training.meter.observed import NOT_A_GPU, Identity, LoaderFacts, MemoryFacts, Place
+from gpuledger.training.runtime import first_line
 from gpuledger.units import Unknown
+
+# What launchers call a run that all its ranks share.
+_SHARED_ID = ("TORCHELASTIC_RUN_ID", "MASTER_PORT")
 
 
 def device_of(torch: Any, model: Any | None) -> Any:
@@ -35,7 +44,7 @@ def place_of(torch: Any, device: Any) -> Place:
 
 
 def weakly(thing: Any) -> Callable[[], Any]:
-    """A way to a thing that does not keep it: a model lives as long as its owner wants, not as long as its meter."""
+    """A reference that does not keep the thing alive: a meter must not keep its model."""
     try:
         return weakref.ref(thing)
     except TypeError:  # None, and what takes no weak references
@@ -46,12 +55,12 @@ def memory_of(torch: Any, device: Any, total: int | Unknown) -> MemoryFacts | Un
     """The most that torch held so far."""
     if isinstance(total, Unknown):
         return total
-    said: Mapping[str, Any] = torch.cuda.memory_stats(device)
+    stats: Mapping[str, Any] = torch.cuda.memory_stats(device)
     return MemoryFacts(
-        allocated_bytes=int(said.get("allocated_bytes.all.peak", 0)),
-        reserved_bytes=int(said.get("reserved_bytes.all.peak", 0)),
+        allocated_bytes=int(stats.get("allocated_bytes.all.peak", 0)),
+        reserved_bytes=int(stats.get("reserved_bytes.all.peak", 0)),
         total_bytes=total,
-        retries=int(said.get("num_alloc_retries", 0)),
+        retries=int(stats.get("num_alloc_retries", 0)),
     )
 
 
@@ -74,15 +83,27 @@ def loader_facts(loader: Any) -> LoaderFacts | Unknown:
 
 def is_compiled(model: Any | None) -> bool:
     """Whether torch.compile was put around the model or any part of it."""
-    if model is None:
-        return False
-    parts = model.modules()
+    parts = () if model is None else model.modules()
     return any(hasattr(m, "_orig_mod") or getattr(m, "_compiled_call_impl", None) is not None for m in parts)
 
 
-def cpus() -> int:
-    """How many processors the job may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def identify(
+    run_id: str | None, labels: Mapping[str, str] | None, rank: int, size: int, environ: Mapping[str, str] | None = None
+) -> Identity:
+    """Who runs: the same labels a recording next to the job finds, and one run id for all ranks."""
+    around = os.environ if environ is None else environ
+    host = socket.gethostname()
+    found = attribute(around, host=host, command=command_name(sys.orig_argv), given=labels)
+    own = dict(found.labels)
+    own["run_id"] = run_id or own.get("run_id") or _new_id(around, size)
+    return Identity(own["run_id"], rank, size, host, own)
+
+
+def _new_id(environ: Mapping[str, str], size: int) -> str:
+    """Ranks cannot agree on a random name without waiting for each other: take what their launcher gave them all."""
+    now = dt.datetime.now(tz=dt.UTC)
+    given = next((environ[k] for k in _SHARED_ID if environ.get(k, "none") not in {"", "none"}), None)
+    return f"{now:%Y%m%d}-{given}" if given and size > 1 else f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 class Energy:
@@ -92,8 +113,8 @@ class Energy:
         self._uuid, self._open = gpu_uuid, source or _nvml
         self._source: Source | None = None
         self._read: Callable[[], Any] | None = None
-        self.why = "" if gpu_uuid else "this is no GPU"
-        self._begin_mj: float | None = None
+        self._begin_mj = 0.0
+        self.why = "the energy counter was not read at the start" if gpu_uuid else NOT_A_GPU.why
 
     def begin(self) -> None:
         """Read the counter for the first time."""
@@ -101,13 +122,15 @@ class Energy:
             return
         try:
             self._source = self._open()
-            self._read = self._counter(self._source)
-            self._begin_mj = None if self._read is None else float(self._read())
+            read = self._counter(self._source)
+            self._begin_mj = 0.0 if read is None else float(read())
+            self._read = read
         except Exception as error:  # noqa: BLE001 - the driver's own errors; a figure is missing, the job goes on
-            self.why = f"the driver does not tell energy: {str(error).splitlines()[0]}"
+            self.why = f"the driver does not report energy: {first_line(error)}"
 
     def _counter(self, source: Source) -> Callable[[], Any] | None:
-        board = next((d for d in source.devices if _same(d, self._uuid)), None)
+        boards = (d for d in source.devices if d.facts.gpu_uuid == self._uuid and d.facts.gpu_instance_id is None)
+        board = next(boards, None)
         if board is None:
             self.why = f"the driver has no whole board {self._uuid}: energy is counted for boards only"
             return None
@@ -120,23 +143,19 @@ class Energy:
 
     def joules(self) -> float | Unknown:
         """What the board used since `begin`."""
-        if self._read is None or self._begin_mj is None:
-            return Unknown(self.why or "the energy counter was not read at the start")
+        if self._read is None:
+            return Unknown(self.why)
         try:
             return (float(self._read()) - self._begin_mj) / 1000
         except Exception as error:  # noqa: BLE001 - the driver's own errors; a figure is missing, the job goes on
-            return Unknown(f"the driver no longer tells energy: {error}")
+            return Unknown(f"the driver no longer reports energy: {error}")
 
     def close(self) -> None:
-        """Let the driver go."""
+        """Release the driver."""
         if self._source is not None:
             with contextlib.suppress(Exception):
                 self._source.close()
             self._source = None
-
-
-def _same(device: Device, uuid: str | None) -> bool:
-    return device.facts.gpu_uuid == uuid and device.facts.gpu_instance_id is None
 
 
 def _nvml() -> Source:

@@ -9,26 +9,16 @@ A step is one update, with all the batches whose gradients it gathers.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from typing import Any
 
-from gpuledger.errors import MissingExtra
 from gpuledger.training.meter.device import is_compiled
 from gpuledger.training.meter.meter import Meter
 from gpuledger.training.meter.report import MeterReport
+from gpuledger.training.runtime import need_class
 
-
-def _need_callback() -> Any:
-    try:
-        return importlib.import_module("transformers").TrainerCallback
-    except ImportError as error:
-        missing = MissingExtra("measuring a Hugging Face Trainer", "train")
-        missing.hint = "pip install transformers accelerate"
-        raise missing from error
-
-
-_Callback: Any = _need_callback()
+_NEEDS = ("measuring a Hugging Face Trainer", "transformers accelerate", "transformers")
+_Callback: Any = need_class("TrainerCallback", *_NEEDS)
 
 
 class MeterCallback(_Callback):  # type: ignore[misc]
@@ -46,7 +36,7 @@ class MeterCallback(_Callback):  # type: ignore[misc]
         self.meter.steps.begins("data_wait")
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
-        """The batches are there."""
+        """The batches have arrived."""
         if self.meter is not None:
             self.meter.steps.has_batch(None, after="h2d" if self.meter.steps.cuda else "other")
 
@@ -56,23 +46,13 @@ class MeterCallback(_Callback):  # type: ignore[misc]
             self.meter.end_step()
             self.meter.steps.begins("data_wait")
 
-    def _was_something_else(self) -> None:
-        """What ran since the step's end was no wait for data."""
+    def _was_something_else(self, *_: Any, **__: Any) -> None:
+        """The time since the step's end was not a wait for data."""
         if self.meter is not None:
             self.meter.steps.marks.rename("other")
             self.meter.steps.marks.mark("data_wait")
 
-    def on_log(self, *_: Any, **__: Any) -> None:
-        """Figures were written."""
-        self._was_something_else()
-
-    def on_evaluate(self, *_: Any, **__: Any) -> None:
-        """The model was evaluated."""
-        self._was_something_else()
-
-    def on_save(self, *_: Any, **__: Any) -> None:
-        """The model was saved."""
-        self._was_something_else()
+    on_log = on_evaluate = on_save = _was_something_else
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
         """Write what was counted."""
@@ -83,10 +63,10 @@ class MeterCallback(_Callback):  # type: ignore[misc]
 
 
 def _called(model: Any) -> Any:
-    """What the Trainer calls: with torch_compile=True that is a compiled model around its own, and callbacks are given
-    only its own, whose hooks then run while it is compiled and never again.
+    """The module the Trainer calls. With torch_compile=True that is a compiled model around its own, but callbacks get
+    its own, whose hooks then run while it is compiled and never again.
     """
-    trainers: Any = importlib.import_module("transformers").Trainer
+    trainers = need_class("Trainer", *_NEEDS)
     frame = inspect.currentframe()
     while frame is not None:
         caller = frame.f_locals.get("self")

@@ -8,32 +8,16 @@ trainer = Trainer(..., callbacks=[MeterCallback(lake="gpuledger-data")])
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from typing import Any
 
-from gpuledger.errors import MissingExtra
 from gpuledger.training.meter.meter import Meter
 from gpuledger.training.meter.report import MeterReport
+from gpuledger.training.runtime import need_class
 
+# Both names of the library may be installed, and a Trainer accepts only callbacks of its own.
 _HOMES = ("lightning.pytorch", "pytorch_lightning")
-
-
-def _need_callback() -> Any:
-    import sys
-
-    # Both names of the library may be installed: take the one the job has loaded, its Trainer knows no other.
-    for home in sorted(_HOMES, key=lambda name: name not in sys.modules):
-        try:
-            return importlib.import_module(home).Callback
-        except ImportError:
-            continue
-    missing = MissingExtra("measuring a Lightning Trainer", "train")
-    missing.hint = "pip install lightning"
-    raise missing
-
-
-_Callback: Any = _need_callback()
+_Callback: Any = need_class("Callback", "measuring a Lightning Trainer", "lightning", *_HOMES)
 
 
 class MeterCallback(_Callback):  # type: ignore[misc]
@@ -52,18 +36,16 @@ class MeterCallback(_Callback):  # type: ignore[misc]
         meter.begin_loop(trainer.train_dataloader)
         # Lightning compiles the steps of the module it was given, not the module.
         meter.steps.in_compiled = getattr(pl_module, "_compiler_ctx", None) is not None
-        self._around(trainer.strategy, "batch_to_device", "h2d", "other")
-        self._around(trainer.strategy, "training_step", "forward", "forward")
+        self._around(meter, trainer.strategy, "batch_to_device", "h2d", "other")
+        self._around(meter, trainer.strategy, "training_step", "forward", "forward")
         meter.steps.begins("data_wait")
 
-    def _around(self, owner: Any, name: str, phase: str, after: str) -> None:
+    def _around(self, meter: Meter, owner: Any, name: str, phase: str, after: str) -> None:
         """Mark a phase around what Lightning calls by this name."""
-        original, marks = getattr(owner, name), self.meter.steps.marks if self.meter else None
+        original, marks = getattr(owner, name), meter.steps.marks
 
         @functools.wraps(original)
         def marked(*args: Any, **kwargs: Any) -> Any:
-            if marks is None:
-                return original(*args, **kwargs)
             marks.mark(phase)
             try:
                 return original(*args, **kwargs)
@@ -86,7 +68,7 @@ class MeterCallback(_Callback):  # type: ignore[misc]
             self.meter.steps.begins("data_wait")
 
     def on_validation_start(self, *_: Any, **__: Any) -> None:
-        """No step of training."""
+        """Not a training step."""
         if self.meter is not None:
             self.meter.steps.marks.mark("other")
 

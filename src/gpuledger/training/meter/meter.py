@@ -10,7 +10,7 @@
         ...
     meter.report()
 
-Nothing is synchronised and the batches pass through untouched. Where a loop has no loader: `with meter.step(batch):`.
+Nothing is synchronized and the batches pass through untouched. For a loop without a loader: `with meter.step(batch):`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ from weakref import WeakKeyDictionary
 from gpuledger.errors import GpuledgerError
 from gpuledger.lake.layout import Lake
 from gpuledger.training.findings import find_all
-from gpuledger.training.meter.device import Energy, cpus, device_of, loader_facts, memory_of, place_of
-from gpuledger.training.meter.formula import by_formula
-from gpuledger.training.meter.observed import LoaderFacts, Observed
-from gpuledger.training.meter.product_precision import most_of
+from gpuledger.training.meter.batch import SizeCache
+from gpuledger.training.meter.count import most_of
+from gpuledger.training.meter.device import Energy, device_of, identify, loader_facts, memory_of, place_of
+from gpuledger.training.meter.observed import Ended, Observed
 from gpuledger.training.meter.rank import Ranks, compare, gather, rank_and_size
-from gpuledger.training.meter.record import boards_of, identify, store
-from gpuledger.training.meter.report import MeterReport, make_report, price_of
+from gpuledger.training.meter.report import MeterReport, boards_of, make_report, price_of, store
 from gpuledger.training.meter.steps import Steps
-from gpuledger.training.meter.units import SizeCache
-from gpuledger.training.torch_bench import need_torch
+from gpuledger.training.meter.totals import by_formula
+from gpuledger.training.runtime import cpus, first_line, need_torch
 from gpuledger.units import Unknown
 
 B = TypeVar("B")
@@ -46,11 +45,11 @@ WRITE_EVERY_S = 60.0
 
 
 class Meter:
-    """Measures a loop. `model` is the module whose forward pass is timed; all optimizers are seen by themselves.
+    """Measures a loop. `model` is the module whose forward pass is timed; optimizers are found automatically.
 
-    `lake`: where to keep what was counted; None keeps it nowhere. `model_name`: take FLOPs from the closed formula of
-    a model of the catalog (a step is counted all the same: it shows the precision). `usd_per_gpu_h`: else the dated
-    market median. `tokens` and `samples`: what one batch holds on this rank, where its tensors do not show it.
+    `lake`: where to keep what was counted; None keeps nothing. `model_name`: take FLOPs from the closed formula of a
+    model of the catalog (a step is still counted, for the precision). `usd_per_gpu_h`: default is the dated market
+    median. `tokens` and `samples`: what one batch holds on this rank, where its tensors do not show it.
     """
 
     def __init__(
@@ -69,30 +68,26 @@ class Meter:
     ) -> None:
         self._torch = need_torch("measuring a training loop")
         self.lake = lake if isinstance(lake, Lake) or lake is None else Lake(lake)
-        self._formula, self._no_formula = by_formula(model_name) if model_name else (None, "")
+        self._formula = by_formula(model_name) if model_name else None
         self._usd = usd_per_gpu_h
         device = device_of(self._torch, model)
         self._place = place_of(self._torch, device)
         rank, size = rank_and_size(self._torch)
         self.who = identify(run_id, labels, rank, size)
         self.steps = Steps(
-            self._torch,
-            model,
-            device,
-            warmup=max(warmup, 2 if count else 0),
-            count=count,  # with a formula too: the counted step shows the precision
-            sizes=SizeCache(samples, tokens),
-            energy=Energy(self._place.gpu_uuid),
-        )
-        self._loader: LoaderFacts | Unknown = Unknown("no loader was given to the meter")
+            self._torch, model, device, warmup=max(warmup, 2 if count else 0), count=count,
+            sizes=SizeCache(samples, tokens), energy=Energy(self._place.gpu_uuid),
+        )  # fmt: skip
+        self._loader = loader_facts(None)
+        self._ended: Ended = "running"
         self._state, self._written_s = "running", time.monotonic()
         self.problem = ""
         self._last: MeterReport | None = None
-        if self.lake is not None:  # else there is nothing to write, and whoever drops it may
+        if self.lake is not None:  # else there is nothing to write, and it may be dropped
             atexit.register(self.finish)
 
     def begin_loop(self, loader: object) -> None:
-        """Put the hooks in place; callbacks of trainers then tell the steps themselves."""
+        """Put the hooks in place; callbacks of trainers then report the steps."""
         self._loader = loader_facts(loader)
         self.steps.attach()
 
@@ -107,7 +102,7 @@ class Meter:
         steps = self.steps
         self.begin_loop(loader)
         try:
-            steps.marks.phase = "data_wait"  # starting the loader's workers is no wait of the user's code
+            steps.marks.phase = "data_wait"  # starting the loader's workers is not a wait of the user's code
             batches = iter(loader)
             while not (yield from steps.alone(batches)):
                 steps.begins("data_wait")
@@ -144,33 +139,33 @@ class Meter:
         self.finish(error)
 
     def observed(self, *, settle: bool = True) -> Observed:
-        """What was seen so far. It waits for the device unless told not to: call it after the loop."""
+        """What was seen so far. With `settle` it waits for the device: call it after the loop."""
         steps = self.steps
-        steps.tell()
+        steps.add_up()
         if settle:
-            with contextlib.suppress(RuntimeError):  # a device that failed has nothing more to say
+            with contextlib.suppress(RuntimeError):  # a device that failed cannot be read
                 steps.marks.finish()
                 steps.losses.look()
-        totals, timed = steps.totals, steps.totals.timed
-        joules = steps.energy.joules()
+        totals, joules = steps.totals, steps.energy.joules()
         after_warmup = max(totals.steps - steps.warmup, 0)
         ratios = steps.counted.precision_ratios
-        spans, share = totals.spans(Unknown("")), steps.turns.unslowed_ratio(totals.timed_s)
+        spans, share = totals.spans(Unknown("")), steps.rests.unslowed_ratio(totals.timed_s)
         return Observed(
             who=self.who,
             place=self._place,
             state=self._state,
+            ended=self._ended,
             steps=totals.steps,
-            timed_steps=timed,
+            timed_steps=totals.timed,
             updates=steps.hooks.updates,
             start_ms=spans[0].start_ms if spans else 0,
             end_ms=spans[-1].end_ms if spans else 0,
             phases_s=totals.mean(totals.device_s, share),
             host_s=totals.mean(totals.host_s, share),
-            step=totals.spread(share),
+            step=totals.step_seconds(share),
             precision=most_of(ratios),
             precision_ratios={} if isinstance(ratios, Unknown) else ratios,
-            work=steps.work if self._formula is None else self._formula(totals),
+            work=self._formula(totals) if callable(self._formula) else steps.counted.work,
             tokens_per_step=totals.tokens_per_step,
             samples_per_step=totals.samples_per_step,
             sequence=totals.sequence,
@@ -190,14 +185,14 @@ class Meter:
 
     def _notes(self) -> Iterator[str]:
         steps = self.steps
-        if self._no_formula:
-            yield f"FLOPs are counted by torch: {self._no_formula}"
+        if isinstance(self._formula, Unknown):
+            yield f"FLOPs are counted by torch: {self._formula.why}"
         if steps.losses.not_finite_at is not None:
             gap = steps.losses.not_finite_gap
             before = f" or up to {gap} steps before it" if gap else ""
             yield f"the loss is not a number since step {steps.losses.not_finite_at}{before}"
         if steps.totals.steps and not steps.hooks.forwards:
-            yield "the model's forward pass was not seen: it stands under other; give the meter the module you call"
+            yield "the model's forward pass was not seen: it counts as other; give the meter the module you call"
         if steps.counted.hooks_compiled:
             yield (
                 "the model is called by a compiled one, so its forward pass was seen in one step only; give the meter "
@@ -211,15 +206,15 @@ class Meter:
         if steps.watched < after_warmup:
             yield (
                 f"{steps.watched} of {after_warmup} steps after the first {steps.warmup} were watched, "
-                f"{steps.totals.timed} of them timed, to keep the meter's own cost low: waits and phases stand on "
-                "those, steps and what they hold on all"
+                f"{steps.totals.timed} of them timed, to keep the meter's own cost low: waits and phases are those of "
+                "these steps, counts of steps and of what they hold are complete"
             )
         elif steps.every > 1:
             yield f"one step in {steps.every} was timed, to keep the meter's own cost low"
 
     def report(self, *, show: bool = True, all_ranks: bool = False) -> MeterReport:
         """The figures so far, shown as a table on stderr. With `all_ranks` every rank must call it."""
-        made = self._last if self._state != "running" and self._last is not None else self._made(self.observed())
+        made = self._last if self._ended != "running" and self._last is not None else self._made(self.observed())
         ranks: Ranks | None = compare(gather(self._torch, made.seen)) if all_ranks else None
         if show and (ranks is None or self.who.rank == 0):
             from gpuledger.training.meter.table import show_report
@@ -244,11 +239,11 @@ class Meter:
             self.problem = f"what was counted could not be written: {error}"
 
     def finish(self, error: BaseException | None = None) -> None:
-        """The loop is over: write what was counted, take everything away. May be called again."""
-        if self._state != "running":
+        """The loop is over: write what was counted, remove everything. May be called again."""
+        if self._ended != "running":
             return
         found = error or getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-        self._state = _state(found)
+        self._ended, self._state = _outcome(found)
         self.steps.detach()
         self.steps.watch.close()
         self.write()
@@ -260,7 +255,7 @@ _METERS: WeakKeyDictionary[Any, Meter] = WeakKeyDictionary()
 
 
 def metered(loader: Iterable[B], model: Any, *, show: bool = True, **options: Any) -> Iterator[B]:
-    """The batches of a loader, measured: one meter a model, kept over all epochs; takes what `Meter` takes."""
+    """The batches of a loader, measured: one meter per model, kept over all epochs; takes what `Meter` takes."""
     meter = _METERS.get(model) if model is not None else None
     if meter is None:
         meter = Meter(model, **options)
@@ -272,10 +267,11 @@ def metered(loader: Iterable[B], model: Any, *, show: bool = True, **options: An
         meter.report(show=meter.who.rank == 0)
 
 
-def _state(error: BaseException | None) -> str:
+def _outcome(error: BaseException | None) -> tuple[Ended, str]:
+    """How it ended, and the same in words."""
     if error is None or isinstance(error, SystemExit):
-        return "done"
-    said = (str(error) or type(error).__name__).splitlines()[0][:200]
-    if "out of memory" in said.casefold() or type(error).__name__ == "OutOfMemoryError":
-        return f"ran out of memory: {said}"
-    return f"raised {type(error).__name__}: {said}"
+        return "done", "done"
+    text, kind = first_line(error), type(error).__name__
+    if "out of memory" in text.casefold() or kind == "OutOfMemoryError":
+        return "out_of_memory", f"ran out of memory: {text}"
+    return "raised", f"raised {kind}: {text}"

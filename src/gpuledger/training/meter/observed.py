@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.training.meter.sites import Site
 from gpuledger.units import Unknown
 
 Figure = float | Unknown
+Ended = Literal["running", "done", "raised", "out_of_memory"]
+NOT_A_GPU = Unknown("this is not a GPU")
 
 
 @dataclass(frozen=True)
 class Place:
-    """The device a loop runs on. `kind` is cuda or cpu; a CPU has no GPU facts and says so."""
+    """The device a loop runs on. `kind` is cuda or cpu; a CPU has no GPU facts."""
 
     kind: str
     name: str
     gpu: Gpu | Unknown
     gpu_uuid: str | None = None
     gpu_instance_id: str | None = None
-    memory_bytes: int | Unknown = Unknown("this is no GPU")  # noqa: RUF009  (frozen, so one for all is safe)
+    memory_bytes: int | Unknown = NOT_A_GPU
 
-    @property
-    def has_bf16(self) -> bool | Unknown:
-        """Whether its tensor cores take bfloat16."""
-        return self.gpu if isinstance(self.gpu, Unknown) else "bf16" in self.gpu.peak_tflops
+    def as_json(self) -> dict[str, Any]:
+        """The GPU by its key in the catalog."""
+        return vars(self) | {"gpu": self.gpu if isinstance(self.gpu, Unknown) else self.gpu.key}
 
 
 @dataclass(frozen=True)
-class Spread:
+class StepSeconds:
     """Seconds of a step: tenth, median and ninetieth percentile, and the mean."""
 
     p10: float
@@ -40,7 +41,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Work:
-    """What one step computes. `how` says by what it was counted; `tokens` and `samples` are that step's."""
+    """What one step computes. `how` it was counted; `tokens` and `samples` are that step's."""
 
     model_flop: float
     hardware_flop: float
@@ -54,7 +55,7 @@ class Work:
     recompute_ratio: float = 0.0
 
     def steps_like(self, steps: float, tokens: float | None, samples: float | None) -> float:
-        """How many steps such as the counted one this work is: by tokens, by samples, else by steps."""
+        """How many steps like the counted one this work is: by tokens, by samples, else by steps."""
         if tokens is not None and self.tokens:
             return tokens / self.tokens
         return samples / self.samples if samples is not None and self.samples else steps
@@ -62,7 +63,7 @@ class Work:
 
 @dataclass(frozen=True)
 class LoaderFacts:
-    """How batches are made, as the DataLoader says; None where it is something else."""
+    """How batches are made, as the DataLoader reports; None where it is something else."""
 
     kind: str
     workers: int | None = None
@@ -73,12 +74,28 @@ class LoaderFacts:
 
 @dataclass(frozen=True)
 class MemoryFacts:
-    """Of the device's memory: the most that was allocated and reserved, the whole, and how often torch had to retry."""
+    """The device's memory: the most that was allocated and reserved, the whole, and how often torch had to retry."""
 
     allocated_bytes: int
     reserved_bytes: int
     total_bytes: int
     retries: int = 0
+
+
+@dataclass(frozen=True)
+class Site:
+    """One line at which the host waits: what is called there, how often, and how long the host was held."""
+
+    file: str
+    line: int
+    call: str
+    times: int
+    host_s: float
+
+    @property
+    def where(self) -> str:
+        """As an editor takes it."""
+        return f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True)
@@ -96,9 +113,10 @@ class Identity:
 class Observed:
     """One rank's loop. Phases are mean seconds of a step on the device, `host_s` on the host.
 
-    Rates stand on the steps that were timed; `steps` are all of them, the first ones too. Waits at `sites` are those of
-    `watched_steps`, which are all after the first ones, or some of them where steps are short. `precision` is the one
-    most FLOPs run in, as the products showed it; `precision_ratios` are the shares where there are several.
+    Rates are those of the steps that were timed; `steps` are all of them, the first ones too. Waits at `sites` are
+    those of `watched_steps`, which are all after the first ones, or some of them where steps are short. `precision` is
+    the one of most FLOPs, as observed; `precision_ratios` are the shares where there are several. `state` is `ended`
+    in words.
     """
 
     who: Identity
@@ -111,15 +129,16 @@ class Observed:
     end_ms: int
     phases_s: dict[str, float]
     host_s: dict[str, float]
-    step: Spread | Unknown
+    step: StepSeconds | Unknown
     precision: str | Unknown
     work: Work | Unknown
-    tokens_per_step: Figure = Unknown("the batches hold no tokens")  # noqa: RUF009
+    ended: Ended = "done"
+    tokens_per_step: Figure = Unknown("the batches hold no tokens")  # noqa: RUF009  (frozen, so one for all is safe)
     samples_per_step: Figure = Unknown("the batches hold no tensors")  # noqa: RUF009
     sequence: int | None = None
     batch_bytes: float = 0.0
-    energy_j_per_step: Figure = Unknown("this is no GPU")  # noqa: RUF009
-    memory: MemoryFacts | Unknown = Unknown("this is no GPU")  # noqa: RUF009
+    energy_j_per_step: Figure = NOT_A_GPU
+    memory: MemoryFacts | Unknown = NOT_A_GPU
     loader: LoaderFacts | Unknown = Unknown("no loader was given to the meter")  # noqa: RUF009
     sites: tuple[Site, ...] = ()
     watched_steps: int | None = None
@@ -132,7 +151,7 @@ class Observed:
     notes: tuple[str, ...] = ()
 
     def flop_ratio(self, *precisions: str) -> float:
-        """The share of the FLOPs in some precisions; 0 where the precision is not known."""
+        """The share of the FLOPs in some precisions; 0 where the precision is unknown."""
         ratios = self.precision_ratios or ({} if isinstance(self.precision, Unknown) else {self.precision: 1.0})
         return sum(ratios.get(p, 0.0) for p in precisions)
 

@@ -1,7 +1,7 @@
 """Which rank keeps the others waiting?
 
-In synchronous training every rank's step takes equally long: those that are ready wait within the backward pass for the
-gradients of the last. So the slow one is told by its own time: everything but the backward pass and waits.
+In synchronous training every rank's step takes equally long: ranks that are ready wait within the backward pass for the
+gradients of the last. The slow one shows in its own time: everything but the backward pass and waits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from gpuledger.training.meter.observed import Observed
 
 WAITED_IN = ("backward", "sync")
-# Less than this of a step is within what ranks differ by chance.
+# Less than this of a step is a chance difference.
 NAMED_FROM_RATIO = 0.02
 
 
@@ -67,20 +67,20 @@ def compare(ranks: Sequence[RankTimes]) -> Ranks:
     ordered = sorted(ranks, key=lambda r: r.rank)
     rows = tuple(_row(r) for r in ordered)
     if len(rows) < 2:
-        return Ranks(rows, None, 0.0, "", "one rank: nobody waits for it")
-    last = max(rows, key=lambda r: r.own_ms)
-    others = [r for r in ordered if r.rank != last.rank]
+        return Ranks(rows, None, 0.0, "", "one rank: no other waits for it")
+    last, slow = max(zip(rows, ordered, strict=True), key=lambda pair: pair[0].own_ms)
     behind = last.own_ms - median(r.own_ms for r in rows if r.rank != last.rank)
     step = max(r.step_ms for r in rows)
     if not step or behind < NAMED_FROM_RATIO * step:
-        said = f"{len(rows)} ranks are even within {100 * NAMED_FROM_RATIO:.0f} % of a step"
-        return Ranks(rows, None, behind, "", said)
-    slow = next(r for r in ordered if r.rank == last.rank)
+        even = f"{len(rows)} ranks are even within {100 * NAMED_FROM_RATIO:.0f} % of a step"
+        return Ranks(rows, None, behind, "", even)
+    others = [r for r in ordered if r.rank != last.rank]
     more = {p: s - median(r.phases_s.get(p, 0.0) for r in others) for p, s in slow.phases_s.items()}
     phase = max((p for p in more if p not in WAITED_IN), key=lambda p: more[p])
-    where = f"rank {last.rank} on {last.host or 'this host'} ({last.device})"
-    held = f"{behind:.1f} ms a step of {step:.1f} ms"
-    words = f"{where} keeps the others waiting {held}: {1000 * more[phase]:+.1f} ms in {phase}"
+    words = (
+        f"rank {last.rank} on {last.host or 'this host'} ({last.device}) keeps the others waiting {behind:.1f} ms per "
+        f"step of {step:.1f} ms: {1000 * more[phase]:+.1f} ms in {phase}"
+    )
     return Ranks(rows, last.rank, behind, phase, words)
 
 
@@ -91,7 +91,7 @@ def _row(seen: RankTimes) -> RankRow:
 
 
 def rank_and_size(torch: Any) -> tuple[int, int]:
-    """Of the process group, where there is one."""
+    """Of the process group; one rank where there is none."""
     dist = torch.distributed
     if dist.is_available() and dist.is_initialized():
         return int(dist.get_rank()), int(dist.get_world_size())
@@ -100,9 +100,9 @@ def rank_and_size(torch: Any) -> tuple[int, int]:
 
 def gather(torch: Any, seen: Observed) -> list[RankTimes]:
     """Every rank's times, on every rank. All ranks must call it, and they wait for each other."""
-    dist, mine = torch.distributed, times_of(seen)
-    if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+    mine, (_, size) = times_of(seen), rank_and_size(torch)
+    if size == 1:
         return [mine]
-    found: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(found, mine)
+    found: list[Any] = [None] * size
+    torch.distributed.all_gather_object(found, mine)
     return found

@@ -1,31 +1,33 @@
-"""What does the meter say of a loop: where the step's time goes, MFU and HFU, tokens, dollars, joules?
+"""What are the figures of a loop: where the step's time goes, MFU and HFU, tokens, dollars, joules?
 
 MFU is what the model needs over the device's dense bf16 peak, so that a faster loop never scores lower; HFU is the same
-with all the device did. Beside them: over the peak of the precision in use, and over what matrix products were measured
-to reach (mfu.py holds the denominators). An unknown device has no MFU, and one without bf16 says so. Where the
-precision was not observed, the shares that rest on it are not known; a share above 100 % is refused.
+with all the device did. Two more shares: over the peak of the precision in use, and over what matrix products were
+measured to reach (mfu.py holds the denominators). An unknown device has no MFU, and neither has one without bf16. Where
+the precision was not observed, the shares that rest on it are unknown; a share above 100 % is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.prices import market_price
-from gpuledger.efficiency.calibration_files import BoardCalibration
-from gpuledger.lake.counted import MeasuredFinding
-from gpuledger.training.meter.observed import Figure, Observed, Spread, Work
+from gpuledger.efficiency.calibration_files import BoardCalibration, calibration_file, read_board
+from gpuledger.encode import encode
+from gpuledger.lake.counted import CountedRun, CountedSpan, MeasuredFinding, write_counted
+from gpuledger.lake.layout import Lake
+from gpuledger.training.meter.observed import Figure, Observed
 from gpuledger.training.mfu import Denominator, measured_achievable, mixed, peak_in_use, reference_peak
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, known, ratio
 
 TERA, MEGA = 1e12, 1e6
 SECONDS_PER_HOUR = 3600
 CHECK = "more than the GPU can do; check the counted FLOPs of a step and the batches"
+EMPTY_BATCHES = "the batches are empty"
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Price:
 
 @dataclass(frozen=True)
 class MeterReport:
-    """One rank's figures. Rates and phases stand on the timed steps; percentages are 0 to 100."""
+    """One rank's figures. Rates and phases are those of the timed steps; percentages are 0 to 100."""
 
     seen: Observed
     step_ms: Figure
@@ -62,14 +64,21 @@ class MeterReport:
     joules_per_token: Figure
     findings: tuple[MeasuredFinding, ...] = ()
 
+    def as_json(self) -> dict[str, Any]:
+        """All fields; step_ms is a length, not an instant."""
+        return vars(self)
+
+
+def to_json(report: MeterReport) -> dict[str, Any]:
+    """The report as JSON."""
+    return encode("train_report", report)
+
 
 def price_of(gpu: Gpu | Unknown, usd_per_gpu_h: float | Decimal | None) -> Price:
     """The given price, else the dated market median of this GPU; never a guess."""
     if usd_per_gpu_h is not None:
         return Price(float(usd_per_gpu_h), "as given")
-    if isinstance(gpu, Unknown):
-        return Price(gpu, f"not known: {gpu.why}")
-    found = market_price(gpu.key)
+    found = gpu if isinstance(gpu, Unknown) else market_price(gpu.key)
     if isinstance(found, Unknown):
         return Price(found, f"not known: {found.why}")
     return Price(float(found.usd_per_gpu_h), found.words)
@@ -79,14 +88,16 @@ def make_report(
     seen: Observed, price: Price, boards: Sequence[BoardCalibration] = (), findings: tuple[MeasuredFinding, ...] = ()
 ) -> MeterReport:
     """All figures of one rank."""
-    step_s = _mean(seen.step)
-    tokens, samples = _rate(seen.tokens_per_step, step_s), _rate(seen.samples_per_step, step_s)
+    step_s: Figure = (
+        seen.step if isinstance(seen.step, Unknown) else seen.step.mean or Unknown("the steps took no time")
+    )
+    tokens, samples = (_of(lambda n, s: n / s, n, step_s) for n in (seen.tokens_per_step, seen.samples_per_step))
     model, hardware = _tflops(seen, step_s)
     peak, in_use, measured = _denominators(seen, boards)
     total_s = sum(seen.phases_s.values())
     return MeterReport(
         seen=seen,
-        step_ms=step_s if isinstance(step_s, Unknown) else 1000 * step_s,
+        step_ms=_of(lambda s: 1000 * s, step_s),
         phases_ms={p: 1000 * s for p, s in seen.phases_s.items()},
         phases_pct={p: 100 * s / total_s if total_s else 0.0 for p, s in seen.phases_s.items()},
         tokens_per_s=tokens,
@@ -100,34 +111,35 @@ def make_report(
         denominator=peak.words,
         denominator_of_precision=in_use.words,
         denominator_of_measured=measured.words,
-        usd_per_million_tokens=_usd_per_million(price.usd_per_gpu_h, tokens),
-        usd_per_million_samples=_usd_per_million(price.usd_per_gpu_h, samples),
+        usd_per_million_tokens=_of(_usd_per_million, price.usd_per_gpu_h, tokens),
+        usd_per_million_samples=_of(_usd_per_million, price.usd_per_gpu_h, samples),
         price=price,
         joules_per_step=seen.energy_j_per_step,
-        joules_per_token=_over(seen.energy_j_per_step, seen.tokens_per_step),
+        joules_per_token=_of(lambda j, n: ratio(j, n, EMPTY_BATCHES), seen.energy_j_per_step, seen.tokens_per_step),
         findings=findings,
     )
 
 
-def _mean(step: Spread | Unknown) -> Figure:
-    if isinstance(step, Unknown):
-        return step
-    return step.mean if step.mean > 0 else Unknown("the steps took no time")
+def _of(formula: Callable[..., Figure], *figures: Figure) -> Figure:
+    """The formula of these figures, or the first of them that is unknown."""
+    for figure in figures:
+        if isinstance(figure, Unknown):
+            return figure
+    return formula(*figures)
+
+
+def _usd_per_million(usd_per_h: float, per_s: float) -> Figure:
+    return ratio(usd_per_h / SECONDS_PER_HOUR * MEGA, per_s, EMPTY_BATCHES)
 
 
 def _tflops(seen: Observed, step_s: Figure) -> tuple[Figure, Figure]:
+    """The model's and the hardware's."""
     work = seen.work
     if isinstance(work, Unknown):
         return work, work
-    if isinstance(step_s, Unknown):
-        return step_s, step_s
-    like = _like(work, seen)
-    return like * work.model_flop / step_s / TERA, like * work.hardware_flop / step_s / TERA
-
-
-def _like(work: Work, seen: Observed) -> float:
-    tokens, samples = (None if isinstance(x, Unknown) else x for x in (seen.tokens_per_step, seen.samples_per_step))
-    return work.steps_like(1.0, tokens, samples)
+    like = work.steps_like(1.0, known(seen.tokens_per_step), known(seen.samples_per_step))
+    model, hardware = (like * flop / TERA for flop in (work.model_flop, work.hardware_flop))
+    return _of(lambda s: model / s, step_s), _of(lambda s: hardware / s, step_s)
 
 
 def _denominators(seen: Observed, boards: Sequence[BoardCalibration]) -> tuple[Denominator, Denominator, Denominator]:
@@ -141,60 +153,37 @@ def _denominators(seen: Observed, boards: Sequence[BoardCalibration]) -> tuple[D
         return reference_peak(gpu, above=CHECK), none, none
     ratios = seen.precision_ratios or {precision: 1.0}
     in_use = mixed({p: _peak_in_use(gpu, p) for p in ratios}, ratios)
-    above = f"the products cannot all run in {' and '.join(ratios)}, so their precision is not known"
+    above = f"the products cannot all run in {' and '.join(ratios)}, so their precision is unknown"
     measured = mixed({p: measured_achievable(gpu, p, boards) for p in ratios}, ratios)
     return reference_peak(gpu, ratios, CHECK), replace(in_use, above=above), measured
 
 
 def _peak_in_use(gpu: Gpu, precision: str) -> Denominator:
-    """As of the catalog; fp64 products run on the tensor cores where these have fp64."""
+    """As in the catalog; fp64 products run on the tensor cores where these have fp64."""
     name = "fp64_tensor" if precision == "fp64" and "fp64_tensor" in gpu.peak_tflops else precision
     lacks = gpu.peak(name)
     return Denominator(lacks, f"none: {lacks.why}") if isinstance(lacks, Unknown) else peak_in_use(gpu, name)
 
 
 def _pct(tflops: Figure, whole: Denominator) -> Figure:
-    if isinstance(whole.tflops, Unknown):
-        return whole.tflops
-    return tflops if isinstance(tflops, Unknown) else whole.share_pct(tflops * TERA, 1)
+    return _of(lambda _peak, work: whole.share_pct(work * TERA, 1), whole.tflops, tflops)
 
 
-def _rate(amount: Figure, seconds: Figure) -> Figure:
-    if isinstance(amount, Unknown):
-        return amount
-    return seconds if isinstance(seconds, Unknown) else amount / seconds
+def store(lake: Lake, report: MeterReport, spans: tuple[CountedSpan, ...]) -> Path:
+    """Write or replace what one rank counted."""
+    seen, place = report.seen, report.seen.place
+    run = CountedRun(
+        run_id=seen.who.run_id, rank=seen.who.rank, world_size=seen.who.world_size, state=seen.state,
+        gpu_uuid=place.gpu_uuid, gpu_instance_id=place.gpu_instance_id,
+        gpu_model=place.name if place.kind == "cuda" else None, precision=known(seen.precision),
+        labels=dict(seen.who.labels), spans=spans, findings=report.findings, report=to_json(report),
+    )  # fmt: skip
+    return write_counted(lake, run)
 
 
-def _over(part: Figure, whole: Figure) -> Figure:
-    if isinstance(part, Unknown) or isinstance(whole, Unknown):
-        return part if isinstance(part, Unknown) else whole
-    return part / whole if whole else Unknown("the batches are empty")
-
-
-def _usd_per_million(usd_per_h: float | Unknown, per_s: Figure) -> Figure:
-    if isinstance(usd_per_h, Unknown) or isinstance(per_s, Unknown):
-        return usd_per_h if isinstance(usd_per_h, Unknown) else per_s
-    return usd_per_h / SECONDS_PER_HOUR / per_s * MEGA if per_s else Unknown("the batches are empty")
-
-
-def to_json(report: MeterReport) -> dict[str, Any]:
-    """Plain data: figures that are not known are null, and `not_known` says which and why."""
-    missing: dict[str, str] = {}
-    out: dict[str, Any] = _plain(report, "", missing)
-    return out | {"not_known": [{"figure": name, "why": why} for name, why in missing.items()]}
-
-
-def _plain(value: Any, path: str, missing: dict[str, str]) -> Any:
-    if isinstance(value, Unknown):
-        missing[path] = value.why
-        return None
-    if isinstance(value, Gpu | MeasuredFinding):
-        return value.key if isinstance(value, Gpu) else msgspec.structs.asdict(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        names = [f.name for f in fields(value)]
-        return {n: _plain(getattr(value, n), f"{path}.{n}" if path else n, missing) for n in names}
-    if isinstance(value, dict):
-        return {k: _plain(v, f"{path}.{k}", missing) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v, f"{path}[]", missing) for v in value]
-    return value
+def boards_of(lake: Lake | None, gpu_uuid: str | None) -> list[BoardCalibration]:
+    """What a calibration of this board found; none where it was not calibrated."""
+    if lake is None or gpu_uuid is None:
+        return []
+    file = calibration_file(lake, gpu_uuid)
+    return [read_board(file)] if file.is_file() else []

@@ -1,7 +1,9 @@
 """At which lines of the user's code does the host wait for the GPU?
 
 The calls that wait (data/sync_calls.toml) are watched while the loop runs: each is counted by file and line, and the
-time the host spent in it is added up. Watching costs a function call, however many watch; nothing is added that waits.
+time the host spent in it is added up. Watching costs a function call, however many watch; it adds no waits. Waits that
+are not calls (indexing by a mask, some copies) are found by torch's own warnings (`set_sync_debug_mode`), for a few
+steps: they are caught before the user sees them and kept as lines of the user's code.
 """
 
 from __future__ import annotations
@@ -10,81 +12,67 @@ import functools
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import FrameType, FunctionType
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.training.meter.observed import Site
 from gpuledger.training.meter.rest import Own
 
+WINDOW_STEPS = 3
 _OWN = str(Path(__file__).parents[1])
-# On a processor nothing tells a wait from a look: batches are made while data is waited for, and torch's own optimizers
+# Without a GPU a read and a wait look alike: batches are made while data is waited for, and torch's own optimizers
 # keep their step count on the processor, on a GPU too.
 NOT_THERE = frozenset({"data_wait", "optimizer"})
 _MOST_LOOKED_AT = 64
+_WAITED = "called a synchronizing"
+_PROTOTYPE = "Synchronization debug mode"
 
 
-class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    on: Literal["tensor", "module"]
-    name: str
+class WaitingCalls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The calls that are watched: methods of torch.Tensor, and functions by their path."""
 
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     as_of: str
-    calls: tuple[_Call, ...]
+    tensor: tuple[str, ...]
+    module: tuple[str, ...]
 
 
 @cache
-def waiting_calls() -> tuple[_Call, ...]:
-    """The calls that are watched."""
-    return load_toml(data_dir("gpuledger.training", "data", "sync_calls.toml"), _File).calls
+def waiting_calls() -> WaitingCalls:
+    """As the data file lists them."""
+    return load_toml(data_dir("gpuledger.training", "data", "sync_calls.toml"), WaitingCalls)
 
 
-@dataclass(frozen=True)
-class Site:
-    """One line at which the host waits: what is called there, how often, and how long the host was held."""
-
-    file: str
-    line: int
-    call: str
-    times: int
-    host_s: float
-
-    @property
-    def where(self) -> str:
-        """As an editor takes it."""
-        return f"{self.file}:{self.line}"
-
-
-@dataclass
 class Sites:
     """How often and how long each line waited."""
 
-    found: dict[tuple[str, int, str], list[float]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, int, str], tuple[int, float]] = {}
 
     def add(self, file: str, line: int, call: str, seconds: float) -> None:
         """One more wait."""
-        held = self.found.setdefault((file, line, call), [0, 0.0])
-        held[0] += 1
-        held[1] += seconds
+        times, held_s = self.found.get((file, line, call), (0, 0.0))
+        self.found[file, line, call] = times + 1, held_s + seconds
 
     def all(self) -> tuple[Site, ...]:
         """The longest held first, then the most frequent."""
-        made = [Site(f, n, c, int(times), s) for (f, n, c), (times, s) in self.found.items()]
+        made = [Site(*place, *waited) for place, waited in self.found.items()]
         return tuple(sorted(made, key=lambda s: (-s.host_s, -s.times, s.where)))
 
 
 def user_line(frame: FrameType | None, skip: tuple[str, ...]) -> tuple[str, int] | None:
-    """The innermost line outside torch and this package: the user's own, or that of the trainer they use."""
+    """The innermost line outside torch and this package: the user's own, or their trainer's."""
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(skip) and not file.startswith("<"):
@@ -93,9 +81,8 @@ def user_line(frame: FrameType | None, skip: tuple[str, ...]) -> tuple[str, int]
     return None
 
 
-@dataclass(frozen=True)
-class _Put:
-    """What was put in place of one call; `own` tells whether the owner itself held the call, or a class above it."""
+class _Put(NamedTuple):
+    """What was put in place of one call; `own`: the owner itself held the call, not a class above it."""
 
     owner: Any
     name: str
@@ -105,9 +92,8 @@ class _Put:
 
 
 def _keeps(outer: Any, ours: Any) -> bool:
-    """Whether a function of somebody else's still leads to ours: what it says it wraps, or keeps, or calls by name."""
-    seen: set[int] = set()
-    left = deque([outer])
+    """Whether another function still leads to ours: by what it wraps, holds in its closure, or calls by name."""
+    seen, left = set[int](), deque([outer])
     while left and len(seen) < _MOST_LOOKED_AT:
         this = left.popleft()
         if this is ours:
@@ -122,10 +108,10 @@ def _keeps(outer: Any, ours: Any) -> bool:
 
 
 class _Around:
-    """What stands around torch's calls, once for all watches: from the start of the first to the end of the last.
+    """The wrappers around torch's calls, once for all watches: from the start of the first to the end of the last.
 
-    Watches are held weakly: one that nobody holds any more is as one that was closed. Python may find that at any
-    moment, also in the middle of what is done here, so whoever asks who is on asks a copy.
+    Watches are held weakly: a collected one counts as closed. Python may collect one at any moment, also in the middle
+    of a method here, so `on` is copied before it is iterated.
     """
 
     def __init__(self) -> None:
@@ -135,31 +121,28 @@ class _Around:
         self._lock = threading.RLock()
 
     def starts(self, torch: Any, watch: weakref.ref[SyncWatch]) -> None:
-        """One more watch; what a module loaded since holds is put in place with it."""
+        """One more watch; calls of modules loaded since are wrapped too."""
         if watch in self._started:
             return
         with self._lock:
             self._started[watch] = None  # first: from here on nothing is taken away
-            for call in waiting_calls():
-                if call.on == "tensor":
-                    self._wrap(torch, torch.Tensor, call.name, f".{call.name}()", of_tensor=True)
-                else:
-                    path, _, name = call.name.rpartition(".")
-                    owner = sys.modules.get(path)
-                    if owner is not None and hasattr(owner, name):
-                        self._wrap(torch, owner, name, f"{call.name}()", of_tensor=False)
+            for name in waiting_calls().tensor:
+                self._wrap(torch, torch.Tensor, name, f".{name}()", of_tensor=True)
+            for call in waiting_calls().module:
+                path, _, name = call.rpartition(".")
+                if hasattr(owner := sys.modules.get(path), name):
+                    self._wrap(torch, owner, name, f"{call}()", of_tensor=False)
 
     def ends(self, watch: weakref.ref[SyncWatch]) -> None:
-        """A watch was closed or collected: after the last one everything is as it was."""
+        """A watch was closed or collected: after the last one everything is restored."""
         self.on.pop(watch, None)
         self._started.pop(watch, None)
-        # Nobody is waited for here: who is at it now takes away already, or starts a watch that will end itself.
-        done = False
-        while not done and not self._started and self._lock.acquire(blocking=False):
+        # Without waiting for the lock: its holder is removing already, or starts a watch that will end itself.
+        while not self._started and self._lock.acquire(blocking=False):
             try:
-                done = not self._started
-                if done:
+                if not self._started:
                     self._take_away()
+                    return
             finally:
                 self._lock.release()
 
@@ -170,27 +153,18 @@ class _Around:
 
         @functools.wraps(original)
         def waits(*args: Any, **kwargs: Any) -> Any:
-            # While it is compiled nothing else is asked: what it asks for would compile it again when it changes.
+            # While it is compiled nothing else is read: a value that changes later would compile it again.
             if compiling() or not on:
                 return original(*args, **kwargs)
-            seen_by = []
-            for ref in on.copy():
-                watch = ref()
-                # Without a GPU, what would wait on one is counted.
-                if (
-                    watch is None
-                    or watch.inside
-                    or (of_tensor and not (args[0].is_cuda if watch.cuda else watch.phase() not in NOT_THERE))
-                ):
-                    continue
-                seen_by.append(watch)
+            watches = [watch for ref in on.copy() if (watch := ref()) is not None and not watch.inside]
+            seen_by = [watch for watch in watches if not of_tensor or watch.waits_for(args[0])]
             return _waited(seen_by, original, words, args, kwargs) if seen_by else original(*args, **kwargs)
 
         self._put.append(_Put(owner, name, original, name in vars(owner), waits))
         setattr(owner, name, waits)
 
     def _take_away(self) -> None:
-        # Somebody may have put themselves around ours since: then they keep what they hold, and ours is silent.
+        # Other code may have wrapped ours since: then it keeps what it holds, and ours passes every call through.
         for put in reversed(tuple(self._put)):
             if vars(put.owner).get(put.name) is put.ours:
                 setattr(put.owner, put.name, put.original) if put.own else delattr(put.owner, put.name)
@@ -203,12 +177,10 @@ _AROUND = _Around()
 class SyncWatch:
     """Sees the waiting calls of torch while the loop runs; when it is closed or forgotten, nothing of it is left.
 
-    `on_wait` is called before (True) and after (False) a wait; `phase` tells where the loop is.
+    `on_wait` is called before (True) and after (False) a wait; `phase` returns where the loop is.
     """
 
-    def __init__(
-        self, torch: Any, own: Own, cuda: bool, phase: Callable[[], str], on_wait: Callable[[bool], None]
-    ) -> None:
+    def __init__(self, torch: Any, own: Own, cuda: bool, phase: Callable[[], str], on_wait: Any) -> None:
         self._torch, self._own, self.cuda, self.phase, self._on_wait = torch, own, cuda, phase, on_wait
         self.sites = Sites()
         self.inside = False
@@ -216,9 +188,8 @@ class SyncWatch:
         self._ref = weakref.ref(self, _AROUND.ends)
 
     def start(self) -> None:
-        """Begin to watch. What is put in place stays until `close`: Python gives up its caches for a class that is
-        changed again and again, and this one is torch.Tensor.
-        """
+        """Begin to watch."""
+        # Wrappers stay until `close`: Python gives up its caches for a class that changes often, as torch.Tensor would.
         _AROUND.starts(self._torch, self._ref)
         _AROUND.on[self._ref] = None
 
@@ -227,8 +198,12 @@ class SyncWatch:
         _AROUND.on.pop(self._ref, None)
 
     def close(self) -> None:
-        """Everything as it was, unless another watch is still there."""
+        """Restore everything, unless another watch is still there."""
         _AROUND.ends(self._ref)
+
+    def waits_for(self, tensor: Any) -> bool:
+        """Whether reading this tensor makes the host wait; without a GPU, whether it would on one."""
+        return bool(tensor.is_cuda) if self.cuda else self.phase() not in NOT_THERE
 
     def begins(self) -> None:
         """A wait begins."""
@@ -257,7 +232,69 @@ def _waited(seen_by: list[SyncWatch], original: Callable[..., Any], words: str, 
         return original(*args, **kwargs)
     finally:
         seconds = time.perf_counter() - begun
-        frame = sys._getframe(2)  # noqa: SLF001 - who called it: this function and what stands around it left out
+        frame = sys._getframe(2)  # noqa: SLF001 - the caller of the wrapper
         for watch in reversed(seen_by):
             if watch.inside:  # unless it was interrupted before
                 watch.ended(frame, words, seconds)
+
+
+class SyncDebug:
+    """Keeps torch's warnings of waits. `skip`: folders of libraries; `watched`: a known call waits now."""
+
+    def __init__(self, cuda: Any, skip: tuple[str, ...], watched: Callable[[], bool]) -> None:
+        self._cuda, self._skip, self._watched = cuda, (*skip, warnings.__file__), watched
+        self._sites, self._steps = Sites(), 0
+        self._undo: list[Callable[[], None]] = []
+        self.done = False
+
+    def begins(self) -> None:
+        """A step begins: open the window, or close it."""
+        self._steps += bool(self._undo)
+        if self._steps >= WINDOW_STEPS:
+            self.close()
+        elif not self._undo and not self.done:
+            self._open()
+
+    def _open(self) -> None:
+        shown, mode = warnings.showwarning, self._cuda.get_sync_debug_mode()
+
+        def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+            text = str(message)
+            if _WAITED in text:
+                self._saw()
+            elif _PROTOTYPE not in text:
+                shown(message, category, filename, lineno, file, line)
+
+        kept = list(warnings.filters)
+        for known in (_WAITED, _PROTOTYPE):
+            warnings.filterwarnings("always", message=f".*{known}.*")
+        warnings.showwarning = show
+
+        def undo() -> None:
+            self._cuda.set_sync_debug_mode(mode)
+            if warnings.showwarning is show:
+                warnings.showwarning = shown
+            warnings.filters[:] = kept  # type: ignore[index]
+            warnings.simplefilter("default", append=True)  # so that Python notices the change
+            warnings.filters[:] = kept  # type: ignore[index]
+
+        self._undo.append(undo)
+        self._cuda.set_sync_debug_mode("warn")
+
+    def _saw(self) -> None:
+        if self._watched():
+            return
+        place = user_line(sys._getframe(2), self._skip)  # noqa: SLF001 - the only cheap way to the caller
+        if place is not None:
+            self._sites.add(*place, "an operation that waits", 0.0)
+
+    def close(self) -> None:
+        """Restore everything."""
+        self.done = True
+        while self._undo:
+            self._undo.pop()()
+
+    def sites(self, steps: int) -> tuple[Site, ...]:
+        """The lines found, as often as they would be seen in this many steps; how long they wait is unknown."""
+        window = max(self._steps, 1)
+        return tuple(replace(s, times=max(1, round(s.times * steps / window))) for s in self._sites.all())

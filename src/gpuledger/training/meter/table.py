@@ -18,24 +18,24 @@ from gpuledger.training.mfu import ALL_PCT
 
 Json = Mapping[str, Any]
 BAR = 30
-# How a phase is called on screen, where its name is not what people say.
+# Names of phases on screen, where they differ.
 _WORDS = {"data_wait": "data wait", "h2d": "host to device"}
 
 
 def escape(text: str) -> str:
-    """Words as words: neither markup nor a control character in them takes effect."""
+    """Text as it is: neither markup nor a control character in it takes effect."""
     return escape_markup(visible(text))
 
 
 def show_report(report: MeterReport, ranks: Ranks | None = None) -> None:
-    """On stderr: stdout is the job's own."""
+    """Print it on stderr, as stdout is the job's own."""
     console = Console(stderr=True, highlight=False, emoji=False)
     for part in parts(to_json(report), ranks):
         console.print(part)
 
 
 def parts(report: Json, ranks: Ranks | None = None) -> Iterator[RenderableType]:
-    """Head, phases, figures, findings, what is not known; `report` as JSON holds it."""
+    """Head, phases, figures, findings, unknown figures; `report` is the JSON."""
     yield head(report)
     if report["seen"]["timed_steps"]:
         yield phases(report)
@@ -59,15 +59,20 @@ def head(report: Json) -> str:
     seen = report["seen"]
     who, place = seen["who"], seen["place"]
     rank = f", rank {who['rank']} of {who['world_size']}" if who["world_size"] > 1 else ""
-    said = f"{seen['steps']:,} steps, {seen['timed_steps']:,} timed; {seen['state']}"
-    return f"[bold]{escape(who['run_id'])}[/]{rank} on {escape(place['name'])}\n[dim]{escape(said)}[/]"
+    steps = f"{seen['steps']:,} steps, {seen['timed_steps']:,} timed; {seen['state']}"
+    return f"[bold]{escape(who['run_id'])}[/]{rank} on {escape(place['name'])}\n[dim]{escape(steps)}[/]"
+
+
+def _table() -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, min_width=20)
+    table.add_column(justify="right", no_wrap=True, style="bold")
+    return table
 
 
 def phases(report: Json) -> Table:
     """Where the step's time goes."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, min_width=20)
-    table.add_column(justify="right", no_wrap=True, style="bold")
+    table = _table()
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True, style="cyan")
     for name, ms in report["phases_ms"].items():
@@ -78,30 +83,28 @@ def phases(report: Json) -> Table:
 
 
 def figures(report: Json) -> Table:
-    """Rates, MFU, dollars, joules; those that are not known are left out here and named below."""
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, min_width=20)
-    table.add_column(justify="right", no_wrap=True, style="bold")
+    """Rates, MFU, dollars, joules; unknown ones are left out here and listed below."""
+    table = _table()
     table.add_column(style="dim")
     work, price = report["seen"]["work"], report["price"]
     rows = (
-        ("tokens a second", report["tokens_per_s"], "{:,.0f}", ""),
-        ("samples a second", report["samples_per_s"], "{:,.1f}", ""),
+        ("tokens per second", report["tokens_per_s"], "{:,.0f}", ""),
+        ("samples per second", report["samples_per_s"], "{:,.1f}", ""),
         ("MFU", report["mfu_pct"], "{:.1f} %", report["denominator"]),
         ("HFU", report["hfu_pct"], "{:.1f} %", "all the device did, over the same peak"),
         ("MFU in use", report["mfu_of_precision_pct"], "{:.1f} %", report["denominator_of_precision"]),
         ("MFU of measured", report["mfu_of_measured_pct"], "{:.1f} %", report["denominator_of_measured"]),
         ("model TFLOP/s", report["model_tflops"], "{:,.3g}", work["how"] if work else ""),
-        ("$ a million tokens", report["usd_per_million_tokens"], "{:,.4f}", price["words"]),
-        ("$ a million samples", report["usd_per_million_samples"], "{:,.4f}", ""),
-        ("joules a step", report["joules_per_step"], "{:,.1f}", "the board's own counter"),
-        ("joules a token", report["joules_per_token"], "{:,.4f}", ""),
+        ("$ per million tokens", report["usd_per_million_tokens"], "{:,.4f}", price["words"]),
+        ("$ per million samples", report["usd_per_million_samples"], "{:,.4f}", ""),
+        ("joules per step", report["joules_per_step"], "{:,.1f}", "the board's own counter"),
+        ("joules per token", report["joules_per_token"], "{:,.4f}", ""),
     )
     if report["seen"]["precision"] is not None:
         table.add_row("precision", escape(report["seen"]["precision"]), escape(_mix(report["seen"])))
-    for name, value, form, said in rows:
+    for name, value, form, note in rows:
         if value is not None and not (form.endswith("%") and value > ALL_PCT):
-            table.add_row(name, form.format(value), escape(said))
+            table.add_row(name, form.format(value), escape(note))
     return table
 
 
@@ -110,8 +113,8 @@ def _mix(seen: Json) -> str:
     ratios = seen.get("precision_ratios")
     if not ratios:
         return ""
-    said = ", ".join(f"{name} {100 * ratio:.1f} %" for name, ratio in ratios.items())
-    return f"of the matrix products, as observed: {said} of the FLOPs"
+    mix = ", ".join(f"{name} {100 * ratio:.1f} %" for name, ratio in ratios.items())
+    return f"of the matrix products, as observed: {mix} of the FLOPs"
 
 
 def findings(report: Json) -> Iterator[RenderableType]:
@@ -125,12 +128,14 @@ def findings(report: Json) -> Iterator[RenderableType]:
 
 
 def shown_unknown(report: Json) -> list[str]:
-    """What is not known, once a reason."""
+    """Unknown figures, by reason."""
     by_why: dict[str, list[str]] = {}
     for missing in report["not_known"]:
         by_why.setdefault(missing["why"], []).append(missing["figure"].rpartition(".")[2])
     for name in ("mfu_pct", "hfu_pct", "mfu_of_precision_pct", "mfu_of_measured_pct"):
         if (value := report[name]) is not None and value > ALL_PCT:
-            why = f"{value:,.1f} % cannot be; a version that did not observe the precision wrote this report"
+            why = (
+                f"{value:,.1f} % is impossible; this report was written by a version that did not observe the precision"
+            )
             by_why.setdefault(why, []).append(name)
     return [f"{', '.join(names)}: {why}" for why, names in by_why.items()]

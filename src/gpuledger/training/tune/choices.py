@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FactError, UnknownName
+from gpuledger.settings import Layer
 from gpuledger.training.tune.settings import Settings
 
-# What a need means where it is not met, said to the reader.
+# Why a choice is left out where a need is not met.
 _LACKS = {
     "cuda": "needs an NVIDIA or AMD GPU",
     "tf32": "this device has no TF32",
     "bf16": "this device has no bf16",
-    "no-bf16": "bf16 is there and needs no loss scaling",
+    "no-bf16": "this device has bf16, which needs no loss scaling",
     "convolutions": "the model has no 2-d convolutions",
 }
 
@@ -34,7 +33,7 @@ class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Things of one kind, of which one is kept; `parts` instead of choices for the batch.
 
-    `opens_s`: so long may opening one of them take. Axes with it are tried when the others have settled.
+    `opens_s`: how long opening one may take. Axes with it are tried when the others have settled.
     """
 
     name: str
@@ -59,6 +58,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     max_rounds: int
     patience: int
     hopeless_ratio: float
+    origin: str = ""
 
     def only(self, names: Sequence[str]) -> Plan:
         """The same plan with these axes alone."""
@@ -69,11 +69,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         return msgspec.structs.replace(self, axes=tuple(a for a in self.axes if a.name in names))
 
 
-@cache
+LAYER = Layer("tuning", Plan, "gpuledger.training", "tune.toml")
+
+
 def load_plan(file: Path | None = None) -> Plan:
-    """The shipped plan, or that of a file."""
-    source = file or data_dir("gpuledger.training", "data", "tune.toml")
-    plan = load_toml(source, Plan)
+    """The plan in force: the shipped one with the user's own where there are any, of `file` where given."""
+    plan = LAYER.load(file)
+    source = plan.origin or LAYER.file
     for index, axis in enumerate(plan.axes):
         if bool(axis.choices) == bool(axis.parts):
             problem = f"{axis.name!r} has {'both' if axis.choices else 'neither'} choices and parts"
@@ -85,10 +87,8 @@ def load_plan(file: Path | None = None) -> Plan:
                 problem = f"{choice.name!r} sets {', '.join(sorted(unknown))}"
                 raise FactError(str(source), f"$.axes[{index}].choices", problem, hint=f"known settings: {known}")
     if not plan.looks or plan.looks[0] < 2 or list(plan.looks) != sorted(set(plan.looks)):
-        problem = f"{list(plan.looks)} are no numbers of pairs to look at"
-        raise FactError(
-            str(source), "$.looks", problem, hint="give rising whole numbers from 2 on, for example [3, 5, 8]"
-        )
+        hint = "give rising whole numbers from 2 on, for example [3, 5, 8]"
+        raise FactError(str(source), "$.looks", f"{list(plan.looks)} are not numbers of pairs to look at", hint=hint)
     return plan
 
 
@@ -102,7 +102,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
     cores: int = 1
 
     def lacks(self, choice: Choice, settings: Settings) -> str:
-        """Why a choice cannot be tried here, in words; empty where it can."""
+        """Why a choice cannot be tried here; empty where it can."""
         for need in choice.needs:
             if need.startswith("below-"):
                 most = int(need.removeprefix("below-"))
@@ -121,10 +121,10 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def candidates(axis: Axis, settings: Settings, means: Means) -> tuple[dict[str, Settings], dict[str, str]]:
-    """The settings an axis offers beside the present ones, by name, and what is left out with the reason."""
+    """The settings an axis offers besides the current ones, by name, and what is left out with the reason."""
     if axis.parts:
         whole = settings.effective_batch
-        # Below half of what runs now nothing is to be gained: passes get smaller and more.
+        # Less than half of the current batch cannot gain: passes get smaller and more numerous.
         sizes = [size for part in axis.parts if whole % part == 0 and 2 * (size := whole // part) >= settings.batch]
         found = {f"batch {size}": settings.having({"batch": size}) for size in sizes}
         return {name: made for name, made in found.items() if made != settings}, {}
@@ -139,5 +139,5 @@ def candidates(axis: Axis, settings: Settings, means: Means) -> tuple[dict[str, 
 
 
 def _possible(changes: dict[str, Any], means: Means) -> dict[str, Any]:
-    """Pinned memory is for copies to a GPU."""
+    """Without pinned memory on a machine without a GPU: it only speeds up copies to one."""
     return changes if means.cuda else {name: value for name, value in changes.items() if name != "pin"}

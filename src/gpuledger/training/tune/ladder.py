@@ -1,10 +1,9 @@
 """In what order are settings tried, and which of them stay?
 
-One axis after the other, each choice against what stands, on end-to-end speed. What is faster beyond the noise and
-trains the same stays. A choice that gained nothing may gain later (a faster model makes the loader the limit), so axes
-tried before the last change are tried again, until a round changes nothing; what is slow to open comes after that. At
-the end everything left is tried at once, for the case that only two changes together help. The machine is a parameter:
-the laws are tested without a GPU.
+One axis after the other, each choice against the current best, on end-to-end speed. A choice that is faster beyond the
+noise and trains the same is kept. One that gained nothing may gain later (a faster model makes the loader the limit),
+so axes tried before the last change are tried again until a round changes nothing; axes that are slow to open come
+after that. At the end all remaining choices are tried at once, in case only two changes together help.
 """
 
 from __future__ import annotations
@@ -12,46 +11,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Protocol
 
 from gpuledger.errors import InputError
-from gpuledger.training.tune.choices import Axis, Means, Plan, candidates
-from gpuledger.training.tune.duel import Duel, Rule, duel, gain_of, in_words
-from gpuledger.training.tune.parity import compare, finite
+from gpuledger.training.tune.choices import Axis, Plan, candidates
+from gpuledger.training.tune.duel import PAIRS, Demand, Duel, alternate, compare_curves, duel, finite, gain_of, in_words
 from gpuledger.training.tune.settings import Settings
-from gpuledger.training.tune.statement import Climb, Outcome, Reading, Step
-from gpuledger.training.tune.total import PAIRS, in_turns
-from gpuledger.training.tune.tried import Tried
-from gpuledger.training.tune.turns import Alone, Held, too_large
-from gpuledger.units import Unknown
+from gpuledger.training.tune.trials import (
+    Alone,
+    Climb,
+    Held,
+    Machine,
+    Outcome,
+    Reading,
+    Step,
+    TrialFailed,
+    Tried,
+    too_large,
+)
 
 Say = Callable[[str], None]
 
 
-class TrialFailed(Exception):
-    """A setting that cannot be run: `memory` where there was no room, else the job's or torch's own words."""
-
-    def __init__(self, why: str, *, memory: bool = False) -> None:
-        super().__init__(why)
-        self.why, self.memory = why, memory
-
-
-class Machine(Protocol):
-    """Where trials run."""
-
-    means: Means
-    memory_bytes: int | Unknown
-
-    def open(self, settings: Settings) -> Held:
-        """Build it and take its first updates; TrialFailed where that cannot be done."""
-        ...
-
-
 @dataclass
 class Ladder:
-    """One climb. `clock` gives seconds; `budget_s` of them are for all of it, start against winner at the end included.
+    """One climb. `clock` gives seconds; `budget_s` is for all of it, start against winner at the end included.
 
-    `watch` gets the climb so far after each step, for those who may be stopped before the end.
+    `watch` gets the climb so far after each step, as it may be stopped before the end.
     """
 
     machine: Machine
@@ -84,7 +69,7 @@ class Ladder:
         for number in range(1, self.plan.max_rounds + 1):
             if self._round(quick, number) and number < self.plan.max_rounds:
                 continue
-            # What is slow to open waits until the rest has settled: after it each trial would be slow to open.
+            # Slow axes wait until the others have settled: after one is kept, each trial would be slow to open.
             if not self._round(slow, number) and not self._together(number):
                 break
         rates = self._total()
@@ -112,12 +97,12 @@ class Ladder:
             raise _cannot_run(failed) from failed
 
     def _late(self, coming_s: float = 0.0) -> bool:
-        """Whether what is left is needed to compare start and winner."""
+        """Whether the time left is needed to compare start and winner."""
         return self.clock() - self._begun + coming_s + self._reserve_s() > self.budget_s
 
     def _reserve_s(self) -> float:
-        """What comparing start and winner will take: building the start again, and its windows and the winner's."""
-        compiled = self._first.compile != "off"  # once, not again for those who share its graph
+        """Seconds to compare start and winner: building the start again, and the windows of both."""
+        compiled = self._first.compile != "off"  # once, not again for settings that share its graph
         again_s = self._tried.opening_s(self._first) if compiled else self._opened_s
         pair_s = (self._windows_s + max(self._windows_s, self._pair_s)) / 2
         return min(again_s + PAIRS[0] * pair_s, self.budget_s / 3)
@@ -143,10 +128,9 @@ class Ladder:
             if finite(trial.curve):
                 return settings, trial
             trial.close()
-            raise InputError(
-                f"the loss is not a number within {len(trial.curve)} updates, before anything was changed",
-                hint="lower the learning rate or look for a division by zero; there is no curve to compare with",
-            )
+            hint = "lower the learning rate or look for a division by zero; without a curve nothing can be compared"
+            problem = f"the loss is not a number within {len(trial.curve)} updates, before anything was changed"
+            raise InputError(problem, hint=hint)
 
     def _walk(self, axis: Axis, number: int) -> None:
         """Try the choices of one axis, until some in a row gain nothing."""
@@ -159,7 +143,7 @@ class Ladder:
             if self._tried.hopeless(name) or settings == self._top:
                 continue
             if axis.parts:
-                settings = self._top.having({"batch": settings.batch})  # noqa: PLW2901 - on top of what stands
+                settings = self._top.having({"batch": settings.batch})  # noqa: PLW2901 - on top of the current best
             outcome = self._try(axis.name, name, settings, number)
             misses = 0 if outcome == "kept" else misses + (outcome == "no gain")
             patience = 1 if outcome == "kept" else patience
@@ -167,9 +151,9 @@ class Ladder:
                 break
 
     def _try(self, axis: str, name: str, settings: Settings, number: int) -> Outcome:
-        """One setting against what stands."""
+        """One setting against the current best."""
         step = Step(axis, name, settings, "refused", round=number)
-        # Fewer pairs than the first look needs would say nothing.
+        # Fewer pairs than the first look needs would show nothing.
         coming_s = self._tried.opening_s(settings) + self.plan.looks[0] * self._pair_s
         if self._late(coming_s):
             return self._note(replace(step, outcome="not tried", why=self._spent(coming_s)))
@@ -180,7 +164,7 @@ class Ladder:
             opened_s = self.clock() - begun
             self._tried.opened(settings, opened_s)
             step = replace(step, opened_s=opened_s)
-            parity = compare(self._curve, trial.curve, self.plan.parity_tolerance_ratio)
+            parity = compare_curves(self._curve, trial.curve, self.plan.parity_tolerance_ratio)
             step = replace(step, parity=parity)
             if why := parity.why:
                 raise TrialFailed(why)
@@ -193,7 +177,7 @@ class Ladder:
                 trial.close()
             return self._note(replace(step, why=f"no room in memory: {failed.why}" if failed.memory else failed.why))
         step = replace(step, gain=found.gain, reading=_reading(trial, fmean(found.new_rates)))
-        if found.verdict == "faster":
+        if found.faster:
             self._trial.close()
             self._tried.kept(self._top, settings)
             self._top, self._trial = settings, trial
@@ -204,11 +188,11 @@ class Ladder:
         noisy = found.gain.ratio >= 1 + self.plan.min_gain_ratio
         why = f"too noisy to tell: {in_words(found.gain)}" if noisy else in_words(found.gain)
         if found.cut_short:
-            why = f"the budget ended before it was plain: {in_words(found.gain)}"
+            why = f"the budget ended before it was clear: {in_words(found.gain)}"
         return self._note(replace(step, outcome="no gain", why=why))
 
     def _open(self, settings: Settings) -> Held:
-        """Beside what stands; where there is room for either but not for both, in turns from then on."""
+        """Next to the current best; where there is room for either but not for both, alternating from then on."""
         if isinstance(self._trial, Alone):
             return Alone(self.machine, settings)
         try:
@@ -228,15 +212,13 @@ class Ladder:
 
     def _duel(self, trial: Held) -> Duel:
         plan, old = self.plan, self._trial
-        rule = Rule(plan.min_gain_ratio, plan.looks, plan.p)
-        begun = self.clock()
-        found = duel(lambda: old.window(plan.window_s), lambda: trial.window(plan.window_s), rule, self._late)
+        demand, begun = Demand(plan.min_gain_ratio, plan.looks, plan.p), self.clock()
+        found = duel(lambda: old.window(plan.window_s), lambda: trial.window(plan.window_s), demand, self._late)
         self._pair_s = (self.clock() - begun) / len(found.old_rates)
         return found
 
     def _together(self, number: int) -> bool:
-        """All that neither gained nor lost by itself, at once: where the loader and the device limit equally, only both
-        together help."""
+        """All that neither gained nor lost by itself, at once: two equal limits must be lifted together."""
         settings, names = self._top, list[str]()
         for axis in self.plan.axes:
             offered, _ = candidates(axis, settings, self.machine.means)
@@ -257,7 +239,7 @@ class Ladder:
         return not any(s.axis == axis.name and s.outcome == "kept" for s in self._steps)
 
     def _total(self) -> tuple[list[float], list[float]] | None:
-        """Start and winner side by side once more, since gains of steps are not simply multiplied; their speeds."""
+        """Speeds of start and winner, alternating once more, as gains of steps are not simply multiplied."""
         if self._top == self._first:
             self._trial.close()
             return None
@@ -270,7 +252,7 @@ class Ladder:
             return None
         window_s, new = self.plan.window_s, self._trial
         try:
-            olds, news, failed_in = in_turns(
+            olds, news, failed_in = alternate(
                 lambda: old.window(window_s), lambda: new.window(window_s), self.plan.p,
                 lambda: self.clock() - self._begun > self.budget_s, TrialFailed,
             )  # fmt: skip
@@ -278,7 +260,7 @@ class Ladder:
             old.close()
             new.close()
         if failed_in is not None:
-            self._notes.append(f"start against winner broke off: {failed_in}")
+            self._notes.append(f"start against winner ended early: {failed_in}")
         return (olds, news) if olds else None
 
     def _note(self, step: Step) -> Outcome:

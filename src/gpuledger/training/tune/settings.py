@@ -39,7 +39,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.batch * self.accumulate
 
     def having(self, changes: dict[str, Any]) -> Settings:
-        """These settings with some changed; a new batch changes the passes, never the effective batch."""
+        """These settings with some changed; a new batch changes the passes, not the effective batch."""
         made = {**msgspec.to_builtins(self), **changes}
         if "batch" in changes and "accumulate" not in changes:
             made["accumulate"] = max(1, self.effective_batch // int(changes["batch"]))
@@ -67,7 +67,7 @@ def check(settings: Settings) -> Settings:
 
 
 def in_words(settings: Settings) -> str:
-    """One line a reader can take in."""
+    """One line."""
     copies = ", pinned" if settings.pin else ""
     loader = f"{settings.workers} workers{copies}"
     batch = f"batch {settings.batch}" + (f" x {settings.accumulate}" if settings.accumulate > 1 else "")

@@ -1,4 +1,4 @@
-"""What did tuning make of a job, rung by rung, in figures a reader can check?"""
+"""What did tuning achieve, rung by rung; what did it cost, and when has it paid for itself?"""
 
 from __future__ import annotations
 
@@ -8,35 +8,56 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate
 from operator import mul
+from typing import Any
 
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.cost.pricing import Price
+from gpuledger.encode import encode
 from gpuledger.training.job import TrainingJob
 from gpuledger.training.mfu import REFERENCE, Denominator, reference_peak, utilization
 from gpuledger.training.tune.choices import Plan, load_plan
-from gpuledger.training.tune.duel import Gain
+from gpuledger.training.tune.duel import Gain, in_words
 from gpuledger.training.tune.ladder import Ladder
 from gpuledger.training.tune.machine import TorchMachine
-from gpuledger.training.tune.statement import Climb, Payback, Step, epoch_s, payback, usd
+from gpuledger.training.tune.snippet import write
+from gpuledger.training.tune.trials import Climb, Reading, Step
 from gpuledger.units import Unknown
+
+SECONDS_PER_HOUR = 3600
+Figure = float | Unknown
+NOTHING_SAVED = Unknown("nothing is saved, so the tuning is not paid back")
 
 
 @dataclass(frozen=True)
 class Rung:
-    """One step that stayed. MFU over the bf16 dense peak, and beside it over that of the precision in use.
+    """One step that stayed. MFU over the bf16 dense peak, and over that of the precision in use.
 
-    `speedup` is the product of the gains so far: each was measured side by side, the speeds at different times.
+    `speedup` is the product of the gains so far: gains are measured side by side, speeds at different times.
     """
 
     step: Step
-    samples_per_s: float
-    tokens_per_s: float | Unknown
+    reading: Reading
+    tokens_per_s: Figure
     speedup: float
-    utilization_pct: float | Unknown
-    mfu_pct: float | Unknown
-    mfu_in_use_pct: float | Unknown
-    peak_bytes: int | Unknown
+    mfu_pct: Figure
+    mfu_in_use_pct: Figure
     epoch_s: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The rung, with the step's name, gain, parity and settings."""
+        step = {name: getattr(self.step, name) for name in ("name", "axis", "gain", "parity", "settings")}
+        return step | vars(self.reading) | {k: v for k, v in vars(self).items() if k not in ("step", "reading")}
+
+
+@dataclass(frozen=True)
+class Payback:
+    """After how much training the tuning has paid for itself."""
+
+    epoch_before_s: float
+    epoch_after_s: float
+    saved_per_epoch_s: float
+    epochs: float
+    hours: float
 
 
 @dataclass(frozen=True)
@@ -48,21 +69,62 @@ class Tuning:
     climb: Climb
     rungs: tuple[Rung, ...]
     total: Gain | Unknown
-    flop_per_sample: float | Unknown
-    peak_tflops: float | Unknown
+    flop_per_sample: Figure
+    peak_tflops: Figure
     denominator: str
     samples_per_epoch: int
     price: Price | Unknown
     cost_usd: Decimal | Unknown
     payback: Payback | Unknown
 
-    def mfu_side_by_side(self) -> tuple[float | Unknown, float | Unknown] | Unknown:
-        """MFU of start and winner, from the speeds measured in turns at the end."""
+    def mfu_side_by_side(self) -> tuple[Figure, Figure] | Unknown:
+        """MFU of start and winner, from the speeds measured alternating at the end."""
         rates = self.climb.side_by_side
         if rates is None:
             return Unknown("start and winner were not measured side by side")
         first, last = (_shares(rate, self.flop_per_sample, self.device, REFERENCE)[0] for rate in rates)
         return first, last
+
+    def snippet(self) -> str:
+        """The winning settings as Python."""
+        climb, missing = self.climb, "not measured end to end" if self.climb.gained else "nothing faster was found"
+        found = missing if isinstance(self.total, Unknown) else in_words(self.total)
+        return write(f"{self.job.name} on {self.device}: {found}", climb.winner)
+
+
+def figures(tuning: Tuning) -> dict[str, Any]:
+    """The outcome as JSON."""
+    climb, price = tuning.climb, tuning.price
+    return encode(
+        "train_tune",
+        {
+            "job": tuning.job.name,
+            "device": tuning.device,
+            "total": tuning.total,
+            "side_by_side": _both(tuning),
+            "ladder": tuning.rungs,
+            **{
+                name: getattr(climb, name) for name in ("gained", "min_gain_ratio", "steps", "start", "winner", "notes")
+            },
+            "effective_batch": climb.start.effective_batch,
+            **{name: getattr(tuning, name) for name in ("samples_per_epoch", "flop_per_sample")},
+            **{name: getattr(tuning, name) for name in ("peak_tflops", "denominator", "payback")},
+            "tuning_s": climb.spent_s,
+            "usd_per_h": price if isinstance(price, Unknown) else price.usd_per_h,
+            "price_words": "" if isinstance(price, Unknown) else price.words,
+            "tuning_usd": tuning.cost_usd,
+            "snippet": tuning.snippet(),
+        },
+    )
+
+
+def _both(tuning: Tuning) -> dict[str, Any] | None:
+    """Start and winner as measured alternating at the end."""
+    rates, shares = tuning.climb.side_by_side, tuning.mfu_side_by_side()
+    if rates is None or isinstance(shares, Unknown):
+        return None
+    speeds = {"start_samples_per_s": rates[0], "winner_samples_per_s": rates[1]}
+    return speeds | {"start_mfu_pct": shares[0], "winner_mfu_pct": shares[1]}
 
 
 def tune(
@@ -79,63 +141,52 @@ def tune(
     """Climb with this job on this machine. `watch` gets the outcome so far after each step."""
     plan = plan or load_plan()
     machine = TorchMachine(job, plan.parity_updates, device)
-    counted, asked = list[float | Unknown](), price(machine.name)
+    counted, asked = list[Figure](), price(machine.name)
 
-    def told(climb: Climb) -> Tuning:
-        if not counted or isinstance(counted[-1], Unknown):  # again: there may have been no room beside a trial
+    def outcome(climb: Climb) -> Tuning:
+        if not counted or isinstance(counted[-1], Unknown):  # again: there may have been no room next to a trial
             counted.append(machine.flop_per_sample(climb.start))
         return state(job, climb, machine.name, counted[-1], machine.samples_per_epoch(), asked)
 
     def seen(climb: Climb) -> None:
         if watch is not None:
-            watch(told(climb))
+            watch(outcome(climb))
 
-    return told(Ladder(machine, plan, clock, budget_s, say, seen).climb(job.settings))
+    return outcome(Ladder(machine, plan, clock, budget_s, say, seen).climb(job.settings))
 
 
 def state(
-    job: TrainingJob, climb: Climb, device: str, flop: float | Unknown, samples_per_epoch: int,
-    price: Price | Unknown,
-) -> Tuning:  # fmt: skip
+    job: TrainingJob, climb: Climb, device: str, flop: Figure, samples_per_epoch: int, price: Price | Unknown
+) -> Tuning:
     """The outcome of a climb in figures."""
     gpu = find_gpu(device)
-    gains = list(accumulate((s.gain.ratio if s.gain else 1.0 for s in climb.kept), mul))
+    gains = accumulate((s.gain.ratio if s.gain else 1.0 for s in climb.kept), mul)
     rungs = tuple(
         _rung(step, speedup, job, flop, device, samples_per_epoch)
         for step, speedup in zip(climb.kept, gains, strict=True)
     )
-    total = climb.total or Unknown("nothing was changed" if not climb.gained else "the start was not measured again")
-    back: Payback | Unknown = Unknown("nothing is saved, so the tuning is not paid back")
-    if climb.side_by_side:
-        back = payback(climb.spent_s, *climb.side_by_side, samples_per_epoch)
+    back = payback(climb.spent_s, *climb.side_by_side, samples_per_epoch) if climb.side_by_side else NOTHING_SAVED
     over = Denominator(gpu, str(gpu)) if isinstance(gpu, Unknown) else reference_peak(gpu)
     return Tuning(
-        job, device, climb, rungs, total, flop, over.tflops, over.words, samples_per_epoch, price,
-        price if isinstance(price, Unknown) else usd(climb.spent_s, price.usd_per_h), back,
+        job=job, device=device, climb=climb, rungs=rungs,
+        total=climb.total or Unknown("the start was not measured again" if climb.gained else "nothing was changed"),
+        flop_per_sample=flop, peak_tflops=over.tflops, denominator=over.words, samples_per_epoch=samples_per_epoch,
+        price=price, cost_usd=price if isinstance(price, Unknown) else usd(climb.spent_s, price.usd_per_h),
+        payback=back,
     )  # fmt: skip
 
 
-def _rung(
-    step: Step, speedup: float, job: TrainingJob, flop: float | Unknown, device: str, samples_per_epoch: int
-) -> Rung:
+def _rung(step: Step, speedup: float, job: TrainingJob, flop: Figure, device: str, samples_per_epoch: int) -> Rung:
     assert step.reading is not None
     rate, tokens = step.reading.samples_per_s, job.tokens_per_sample
     mfu, in_use = _shares(rate, flop, device, step.settings.precision)
-    return Rung(
-        step=step,
-        samples_per_s=rate,
-        tokens_per_s=rate * tokens if tokens else Unknown("the job does not say how many tokens a sample has"),
-        speedup=speedup,
-        utilization_pct=step.reading.utilization_pct,
-        mfu_pct=mfu,
-        mfu_in_use_pct=in_use,
-        peak_bytes=step.reading.peak_bytes,
-        epoch_s=epoch_s(rate, samples_per_epoch),
-    )
+    no_tokens = Unknown("the job does not give tokens_per_sample")
+    per_s = rate * tokens if tokens else no_tokens
+    return Rung(step, step.reading, per_s, speedup, mfu, in_use, samples_per_epoch / rate)
 
 
-def _shares(rate: float, flop: float | Unknown, device: str, precision: str) -> tuple[float | Unknown, float | Unknown]:
-    """Counted FLOP a second over the bf16 peak and over that of the precision in use."""
+def _shares(rate: float, flop: Figure, device: str, precision: str) -> tuple[Figure, Figure]:
+    """Counted FLOP per second over the bf16 peak and over that of the precision in use."""
     gpu = find_gpu(device)
     if isinstance(flop, Unknown):
         return flop, flop
@@ -147,3 +198,18 @@ def _shares(rate: float, flop: float | Unknown, device: str, precision: str) -> 
     if isinstance(found, Unknown):
         return found, found
     return found.mfu_pct, in_use if isinstance(in_use, Unknown) else found.mfu_in_use_pct
+
+
+def payback(spent_s: float, before_per_s: float, after_per_s: float, samples_per_epoch: int) -> Payback | Unknown:
+    """Epochs, and hours of tuned training, until the seconds spent on tuning have come back."""
+    before, after = samples_per_epoch / before_per_s, samples_per_epoch / after_per_s
+    saved = before - after
+    if saved <= 0:
+        return NOTHING_SAVED
+    epochs = spent_s / saved
+    return Payback(before, after, saved, epochs, epochs * after / SECONDS_PER_HOUR)
+
+
+def usd(seconds: float, usd_per_h: Decimal) -> Decimal:
+    """What the device costs for this time."""
+    return Decimal(str(round(seconds, 3))) * usd_per_h / SECONDS_PER_HOUR

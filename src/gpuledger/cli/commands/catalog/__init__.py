@@ -1,4 +1,4 @@
-"""What facts do the figures stand on? One module a kind of fact."""
+"""Which facts are in the catalog? One module per kind of fact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the catalog say about one GPU, and who says so?"""
+"""What is known about one GPU, and from which source?"""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ def command(screen: Screen, name: str) -> None:
     NAME is the catalog key, the name, or exactly what the driver reports, such as "NVIDIA H100 80GB HBM3".
     """
     from gpuledger.catalog.gpus import get_gpu
-    from gpuledger.cli.views.gpu_facts import as_data, gpu_page
+    from gpuledger.cli.showing import give
+    from gpuledger.report.documents.catalog import gpu_document
 
-    gpu = get_gpu(name)
-    screen.answer(as_data(gpu))
-    if screen.talks:
-        screen.show(*gpu_page(gpu))
+    give(gpu_document(get_gpu(name)), screen)

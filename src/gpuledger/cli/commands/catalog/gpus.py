@@ -13,10 +13,8 @@ from gpuledger.cli.screen import Screen
 def command(screen: Screen) -> None:
     """List every GPU with its dense peak, power and memory."""
     from gpuledger.catalog.gpus import load_gpus
-    from gpuledger.cli.views.gpu_facts import as_data, gpu_list
+    from gpuledger.cli.showing import give
+    from gpuledger.report.documents.catalog import gpus_document
 
-    gpus = list(load_gpus().values())
-    screen.answer({"gpus": [as_data(g) for g in gpus]})
-    if screen.talks:
-        screen.show(gpu_list(gpus))
-        screen.say("", "next: gpuledger catalog gpu NAME shows every figure with its source")
+    give(gpus_document(list(load_gpus().values())), screen)
+    screen.say("next: gpuledger catalog gpu NAME shows every figure with its source")

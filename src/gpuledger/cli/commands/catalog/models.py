@@ -13,10 +13,11 @@ from gpuledger.cli.screen import Screen
 def command(screen: Screen) -> None:
     """List every model with its parameters, source and date."""
     from gpuledger.catalog.models import load_models
-    from gpuledger.cli.views.models import as_data, model_list
+    from gpuledger.cli.showing import give
+    from gpuledger.report.documents.catalog import models_document
 
-    models = list(load_models().values())
-    screen.answer({"models": [as_data(m) for m in models]})
-    if screen.talks:
-        screen.show(model_list(models, screen.console().width))
-        screen.say("", "next: gpuledger train mfu --model NAME ..., or gpuledger plan fit --model NAME ...")
+    give(models_document(list(load_models().values())), screen)
+    screen.say(
+        "sources: add --json, or use a terminal of 110 columns",
+        "next: gpuledger train mfu --model NAME ..., or gpuledger plan fit --model NAME ...",
+    )

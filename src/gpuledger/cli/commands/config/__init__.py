@@ -1,7 +1,7 @@
-"""What does the configuration say, and is it right? One module a thing to do with it."""
+"""What is set, and is it right? One module per command."""
 
 from __future__ import annotations
 
 from gpuledger.cli.app import CommandFolder
 
-command = CommandFolder(__name__, name="config", help="Show, create or check a migration planner configuration.")
+command = CommandFolder(__name__, name="config", help="Show or create settings; show, create or check planner files.")

@@ -1,4 +1,4 @@
-"""What does the configuration hold?"""
+"""What is set, and where does each value come from?"""
 
 from __future__ import annotations
 
@@ -14,14 +14,25 @@ from gpuledger.cli.screen import Screen
 @click.argument("folder", type=PATH, required=False)
 @screen_options
 def command(screen: Screen, folder: Path | None) -> None:
-    """Show instances, sizes, priorities, workloads and sets.
+    """Show every setting in force and the file it comes from.
 
-    FOLDER holds your own files. Without it, shows the built-in reference.
+    With FOLDER, shows that migration planner configuration: instances, sizes, priorities, workloads and sets. FOLDER
+    may be the word reference, for the built-in one.
     """
-    from gpuledger.cli.views.config import as_data, parts
+    from gpuledger.cli.views import config as view
+
+    if folder is None:
+        from gpuledger.cli.settings_values import settings_in_force
+        from gpuledger.encode import encode
+
+        found = settings_in_force()
+        screen.answer(encode("settings", found))
+        if screen.talks:
+            screen.show(*view.settings_parts(found))
+        return
     from gpuledger.plan.guide.config import load_config
 
-    config = load_config(folder)
-    screen.answer(as_data(config))
+    config = load_config(None if folder == Path("reference") and not folder.is_dir() else folder)
+    screen.answer(view.as_data(config))
     if screen.talks:
-        screen.show(*parts(config))
+        screen.show(*view.parts(config))

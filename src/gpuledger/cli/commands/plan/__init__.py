@@ -1,4 +1,4 @@
-"""Where should a job run, will it fit, and what will it cost there? One module a planner."""
+"""Where should a job run, will it fit, and what will it cost there? One module per planner."""
 
 from __future__ import annotations
 

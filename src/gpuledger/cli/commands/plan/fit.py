@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gpuledger.cli.failures import BAD_INPUT, tell
-from gpuledger.cli.options import PATH, screen_options
+from gpuledger.cli.options import PATH, full_option, screen_options
 from gpuledger.cli.planning import Asked, run_options
 from gpuledger.cli.screen import Screen
 
@@ -15,27 +15,23 @@ from gpuledger.cli.screen import Screen
 @click.command("fit")
 @run_options
 @click.option("--out", type=PATH, metavar="DIR", help="Folder for fit.html, fit.md and fit.json.")
+@full_option
 @screen_options
-def command(screen: Screen, asked: Asked, out: Path | None) -> int:
+def command(screen: Screen, asked: Asked, out: Path | None, full: bool) -> int:
     """Check whether a model fits, and what would make it fit.
 
-    Counts weights, gradients, optimizer state, activations, cache and overhead on the fullest GPU, and prints every
+    Counts weights, gradients, optimizer state, activations, cache and overhead on the fullest GPU; --full adds every
     assumption. Exits 0 even if the model does not fit; 2 for invalid input or a model that fits nowhere.
     """
-    from gpuledger.cli.views.fit import page
+    from gpuledger.cli.showing import give, write_files
     from gpuledger.plan.fit.build import fit
-    from gpuledger.plan.fit.encode import fit_as_data
+    from gpuledger.report.documents.fit import fit_document
 
     answer = fit(asked.model, asked.gpu, asked.setup)
-    files = {}
-    if out is not None:
-        from gpuledger.report.write_fit import write_fit
-
-        files = {name: str(path) for name, path in write_fit(answer, out).items()}
-    screen.answer({**fit_as_data(answer), "files": files})
-    if screen.talks:
-        screen.show(*page(answer))
-        screen.say(*(f"written: {path}" for path in files.values()))
+    document = fit_document(answer)
+    with screen.stages() as stages:
+        files = write_files(document, out, screen, stages)
+    give(document, screen, files, full=full)
     if answer.nowhere:
         tell(answer.nowhere, "choose a smaller model; --mode serve and --lora-rank 16 take less than full training")
         return BAD_INPUT

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from gpuledger.cli.migrating_lake import lake_mode
-from gpuledger.cli.options import PATH, screen_options
+from gpuledger.cli.options import PATH, full_option, screen_options
 from gpuledger.cli.screen import Screen
 
 
@@ -39,9 +39,10 @@ from gpuledger.cli.screen import Screen
 )
 @click.option("--whole", is_flag=True, help="Price whole instances, not only the GPUs the job uses.")
 @click.option("--out", type=PATH, metavar="DIR", help="Folder for migrate.html, migrate.md and migrate.json.")
+@full_option
 @screen_options
 @lake_mode
-def command(screen: Screen, out: Path | None, **given: Any) -> int:
+def command(screen: Screen, out: Path | None, full: bool, **given: Any) -> int:
     """Propose a better place for a job: cost, speed, risk, effort.
 
     Uses dated market prices unless --config names others. Every rejected option is listed with what would change that.
@@ -49,21 +50,14 @@ def command(screen: Screen, out: Path | None, **given: Any) -> int:
     """
     import datetime as dt
 
-    from gpuledger.cli.migrating import Asked, answer, told_what_fits_nowhere
-    from gpuledger.cli.views.migrate import set_parts
-    from gpuledger.plan.guide.encode import set_json
+    from gpuledger.cli.migrating import Asked, answer, report_what_fits_nowhere
+    from gpuledger.cli.showing import give, write_files
+    from gpuledger.report.documents.migrate import migrate_document
 
     with screen.stages() as stages:
         stages.start("planning")
         found = answer(Asked(**given), dt.datetime.now(tz=dt.UTC).date())
-    files = {}
-    if out is not None:
-        from gpuledger.report.write_migrate import write_migrate
-
-        files = {name: str(path) for name, path in write_migrate(found, out).items()}
-    screen.answer({**set_json(found), "files": files})
-    if screen.talks:
-        screen.show(*set_parts(found, screen.console().width))
-        where = files.get("migrate.html", "add --out DIR")
-        screen.say("", f"every option, measure and refusal is in the report: {where}")
-    return told_what_fits_nowhere(found)
+        document = migrate_document(found)
+        files = write_files(document, out, screen, stages)
+    give(document, screen, files, full=full)
+    return report_what_fits_nowhere(found)

@@ -1,4 +1,4 @@
-"""How many tokens a second will this give, and between which bounds?"""
+"""How many tokens per second will this give, and between which bounds?"""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ def command(screen: Screen, asked: Asked, micro_batches: int | None, node_gbps: 
     A roofline model from the catalog's peaks and bandwidths, with measured losses. The range comes from models that
     were not used for calibration. Training: tokens (images) per second. Serving: prefill, and decode by batch size.
     """
-    from gpuledger.cli.views.throughput import page
-    from gpuledger.plan.fit.encode import plain
+    from gpuledger.cli.showing import give
     from gpuledger.plan.speed.throughput import throughput
+    from gpuledger.report.documents.throughput import throughput_document
 
     if micro_batches is not None and micro_batches < 1:
         raise InputError(f"--micro-batches {micro_batches} is below 1", hint="give a whole number from 1 up")
     if node_gbps is not None and not node_gbps > 0:
         raise InputError(f"--node-gbps {node_gbps:g} is not above 0", hint="give the speed of the network, such as 400")
     answer = throughput(asked.model, asked.gpu, asked.setup, micro_batches=micro_batches, node_gbps=node_gbps)
-    screen.answer(plain(answer))
-    if screen.talks:
-        screen.show(*page(answer))
+    give(throughput_document(answer), screen)

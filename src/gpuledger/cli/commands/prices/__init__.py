@@ -40,16 +40,18 @@ def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit
                 f"options before {sub!r} are not its own", hint=f"write them behind: gpuledger prices {sub}"
             )
         return
-    from gpuledger.catalog.prices.encode import prices_json
     from gpuledger.catalog.prices.rows import price_rows
-    from gpuledger.times import today
-    from gpuledger.cli.views.prices import price_list
+    from gpuledger.cli.showing import give
     from gpuledger.cost.own_prices import load_own
+    from gpuledger.report.documents.prices import prices_document
+    from gpuledger.times import today
 
     found = price_rows(wanted_of(filters), today(), own=load_own(lake_dir), order=order, by=by)
-    screen.answer(prices_json(found, limit or None))
-    if screen.talks:
-        screen.show(*price_list(found, order, limit or len(found.rows)))
+    give(prices_document(found, order, limit or None), screen)
+    if not found.rows:
+        screen.say(f"next: leave {'--purchase' if found.none_why else 'a filter'} out")
+    elif 0 < limit < len(found.rows):
+        screen.say("all rows: add --limit 0")
 
 
 command = CommandFolder(

@@ -22,13 +22,13 @@ def command(screen: Screen, filters: dict[str, Any], lake_dir: Path) -> None:
     For one GPU: the cheapest price of each cloud, the spread, and what spot saves. Without --gpu: one row per catalog
     GPU.
     """
-    from gpuledger.catalog.prices.encode import comparison_json
     from gpuledger.catalog.prices.spread import compare_prices
-    from gpuledger.times import today
-    from gpuledger.cli.views.prices import comparison
+    from gpuledger.cli.showing import give
     from gpuledger.cost.own_prices import load_own
+    from gpuledger.report.documents.prices import comparison_document
+    from gpuledger.times import today
 
     found = compare_prices(wanted_of(filters), today(), own=load_own(lake_dir))
-    screen.answer(comparison_json(found))
-    if screen.talks:
-        screen.show(*comparison(found))
+    give(comparison_document(found), screen)
+    if not found.gpus:
+        screen.say("next: leave a filter out")

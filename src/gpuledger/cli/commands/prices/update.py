@@ -1,4 +1,4 @@
-"""What do we really pay: which rates of our own stand before the list prices?"""
+"""Which rates of the user's own are used before list prices?"""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def command(screen: Screen, file: Path | None, show: bool, remove: bool, lake_di
     """
     if (file is not None) + show + remove != 1:
         raise InputError("update takes a FILE, --list or --remove", hint="give one of the three")
-    from gpuledger.catalog.prices.encode import rate_json
-    from gpuledger.cli.views.prices import own_rates
+    from gpuledger.cli.showing import give
     from gpuledger.cost.own_prices import drop_rates, load_rates, own_file
+    from gpuledger.report.documents.prices import rates_document
 
     doubted: list[str] = []
     dropped = False
@@ -40,18 +40,16 @@ def command(screen: Screen, file: Path | None, show: bool, remove: bool, lake_di
     elif remove:
         dropped = drop_rates(lake_dir)
     rates, where = load_rates(lake_dir), own_file(lake_dir)
-    told = {"rates": [rate_json(r) for r in rates], "file": str(where), "removed": dropped, "doubts": doubted}
-    screen.answer(told)
-    if not screen.talks:
-        return
+    document = rates_document(rates, doubted, str(where), dropped)
     if remove:
-        screen.say(f"removed: {where}" if dropped else f"nothing to remove: {where} is not there")
-    elif rates:
-        screen.show(*own_rates(rates))
-        screen.say(*(f"check: {words}" for words in doubted))
-        screen.say(f"kept in {where}; audit, plan and prices use them first, as 'yours'")
+        screen.answer(document.data())
+        screen.say(f"removed: {where}" if dropped else f"nothing to remove: {where} does not exist")
+        return
+    give(document, screen)
+    if rates:
+        screen.say(f"stored in {where}; audit, plan and prices use them first, as 'yours'")
     else:
-        screen.say("no rates of your own are stored", "next: gpuledger prices update FILE")
+        screen.say("next: gpuledger prices update FILE")
 
 
 def _store(file: Path, lake_dir: Path) -> list[str]:
@@ -59,8 +57,8 @@ def _store(file: Path, lake_dir: Path) -> list[str]:
     from gpuledger.catalog.prices import market_price
     from gpuledger.catalog.prices.offers import facts
     from gpuledger.catalog.prices.own_rates import doubts, read_rates
-    from gpuledger.times import today
     from gpuledger.cost.own_prices import store_rates
+    from gpuledger.times import today
     from gpuledger.units import Unknown
 
     rates: tuple[Rate, ...] = read_rates(file, today())

@@ -1,4 +1,4 @@
-"""How well does a training job use its GPUs, and what would make it faster? One module a question."""
+"""How well does a training job use its GPUs, and what would make it faster?"""
 
 from __future__ import annotations
 

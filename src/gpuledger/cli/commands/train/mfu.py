@@ -1,4 +1,4 @@
-"""How much of its GPUs does a training run use, by the rate its log shows?"""
+"""How much of its GPUs does a training run use, judged by the rate in its log?"""
 
 from __future__ import annotations
 
@@ -51,12 +51,11 @@ def command(
     in --lake, else by the catalog), and hardware FLOPs utilization (HFU).
     """
     from gpuledger.catalog.gpus import get_gpu
-    from gpuledger.cli.views.mfu import parts
+    from gpuledger.cli.showing import show
     from gpuledger.efficiency.calibration_files import read_boards
     from gpuledger.lake.layout import Lake
-    from gpuledger.training.mfu import training_utilization
-    from gpuledger.training.mfu_encode import as_data
-    from gpuledger.training.rates import count_for, rate_for, sequence_for
+    from gpuledger.report.documents.mfu import mfu_document
+    from gpuledger.training.mfu_of_log import as_data, count_for, rate_for, sequence_for, training_utilization
     from gpuledger.units import Unknown
 
     gpu, model = get_gpu(gpu_name), _model(name, config_file)
@@ -68,10 +67,9 @@ def command(
     )  # fmt: skip
     if isinstance(found, Unknown):
         raise InputError(f"{model.name}: {found.why}", hint="give a model the formulas know: gpuledger catalog models")
-    data = as_data(found, model, gpu, rate, tokens, assumed)
-    screen.answer(data)
-    if screen.talks:
-        screen.show(*parts(data))
+    document = mfu_document(as_data(found, model, gpu, rate, tokens, assumed))
+    screen.answer(document.data())
+    show(document, {}, screen)
 
 
 def _model(name: str | None, config_file: Path | None) -> Model:

@@ -21,26 +21,23 @@ def command(screen: Screen, lake_dir: Path, run_id: str | None) -> None:
     Shows where each step's time went, model FLOPs utilization (MFU), tokens, dollars, joules, the slowest rank and what
     to change. Works without PyTorch: the meter stores one report per rank in the lake.
     """
-    from gpuledger.cli.views.training import as_data, by_run, parts
+    from gpuledger.cli.showing import show
     from gpuledger.lake.counted import read_counted
     from gpuledger.lake.layout import Lake
+    from gpuledger.report.documents.training import by_run, training_document
 
     lake = Lake(lake_dir)
-    runs = by_run(read_counted(lake))
+    counted = read_counted(lake)
+    runs = by_run(counted)
     if not runs:
-        hint = "put the meter round the loop: for batch in metered(loader, model, lake=DIR): see docs/training-meter.md"
+        hint = "wrap the loop in the meter: for batch in metered(loader, model, lake=DIR): see docs/training-meter.md"
         raise LakeError(f"{lake_dir}: no training job has been measured into this lake", hint=hint)
-    if run_id is not None:
-        if run_id not in runs:
-            raise UnknownName("measured run", run_id, runs)
-        runs = {run_id: runs[run_id]}
-    screen.answer({"runs": [as_data(name, ranks) for name, ranks in runs.items()]})
-    if screen.talks:
-        for ranks in runs.values():
-            screen.show(*parts(ranks), "")
-        if lake.exists():
-            screen.say(f"next: gpuledger audit --lake {lake_dir} puts these findings into dollars")
-        else:
-            screen.say(
-                f"next: record the GPU beside the job (gpuledger record --lake {lake_dir}): then audit has dollars"
-            )
+    if run_id is not None and run_id not in runs:
+        raise UnknownName("measured run", run_id, runs)
+    document = training_document(counted, run_id)
+    screen.answer(document.data())
+    show(document, {}, screen)
+    if lake.exists():
+        screen.say(f"next: gpuledger audit --lake {lake_dir} puts these findings into dollars")
+    else:
+        screen.say(f"next: record the GPU during the job (gpuledger record --lake {lake_dir}), then audit in dollars")

@@ -1,4 +1,4 @@
-"""Which settings make a training job fastest, and does it still train the same?"""
+"""Which settings make a training job fastest, and does it still train equally well?"""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def command(
     trains for a few seconds, alternating with the current best, and is kept only if it is faster beyond noise and its
     loss follows the same curve. Keep other work off the GPU meanwhile. Ctrl-C stops and keeps what was found.
     """
-    from gpuledger.cli.views.tuning import parts
+    from gpuledger.cli.showing import show
     from gpuledger.cost.pricing import price_for
+    from gpuledger.report.documents.tuning import tuning_document
     from gpuledger.training.job import load_job
-    from gpuledger.training.tune.encode import figures
-    from gpuledger.training.tune.tuner import tune
+    from gpuledger.training.tune.tuner import figures, tune
 
     if budget_s is not None and budget_s <= 0:
         raise InputError(f"--budget {budget_s:g} leaves no time", hint="give a number of seconds above 0; 300 is usual")
@@ -73,26 +73,29 @@ def command(
             if not so_far:
                 raise
             found, stopped = so_far[-1], True
-    told = figures(found)
+    data = figures(found)
     if out:
-        _write(out, told["snippet"])
-    screen.answer({**told, "file": str(out) if out else None})
-    if screen.talks:
-        screen.show(*parts(told))
-        screen.say(f"settings written to {out}" if out else "next: the same with --out settings.py writes them down")
+        _write(out, data["snippet"])
+    document = tuning_document(data)
+    screen.answer({**document.data(), "file": str(out) if out else None})
+    show(document, {}, screen)
+    screen.say(f"settings written to {out}" if out else "next: add --out settings.py to write the settings to a file")
     if stopped:
-        screen.say("stopped before the end: this is what was found until then", err=True)
+        screen.say("stopped before the end: this is what was found so far", err=True)
         raise click.exceptions.Exit(_INTERRUPTED)
 
 
 def _choice(price: str | None) -> PriceChoice:
     """The price that was given, checked before anything is run."""
     from gpuledger.cost.pricing import PriceChoice
+    from gpuledger.cost.user_settings import with_set_prices
 
     try:
-        return PriceChoice(price=None if price is None else Decimal(price))
+        return PriceChoice(price=with_set_prices(None if price is None else Decimal(price)))
     except InvalidOperation as error:
-        raise InputError(f"--price {price!r} is not a number", hint="dollars a GPU-hour, for example 2.50") from error
+        raise InputError(
+            f"--price {price!r} is not a number", hint="give dollars per GPU-hour, for example 2.50"
+        ) from error
 
 
 def _plan(axes: tuple[str, ...], file: Path | None) -> Plan:

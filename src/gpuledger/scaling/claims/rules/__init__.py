@@ -1,1 +1,1 @@
-"""Rules about claims, one a file; each registers itself."""
+"""Rules about claims by subject; each file registers its own."""

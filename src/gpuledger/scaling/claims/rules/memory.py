@@ -1,19 +1,10 @@
-"""Is the memory in use held against the card that is really there?"""
+"""Is the memory in use compared with the card that is really there?"""
 
 from __future__ import annotations
 
-from gpuledger.scaling.analysis.memory import told_bytes
-from gpuledger.scaling.claims.rule import (
-    Case,
-    Claim,
-    Finding,
-    cannot_tell,
-    compare,
-    contradicted,
-    judges,
-    looks_for,
-    number,
-)
+from gpuledger.scaling.analysis.telemetry import stated_bytes
+from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, contradicted, judges, looks_for
+from gpuledger.scaling.statistics import number
 from gpuledger.units import Unknown
 
 OTHER_CARD_RATIO = 0.05
@@ -29,38 +20,34 @@ def _assumed(case: Case, claim: Claim) -> str:
     implied = node.memory_used_bytes / (claim.number / 100)
     if abs(implied / node.card_bytes - 1) < OTHER_CARD_RATIO:
         return ""
-    real = f"the driver says {node.card}, which has {node.card_bytes / 1e9:.0f} GB"
+    real = f"the driver names {node.card}, which has {node.card_bytes / 1e9:.0f} GB"
     return f"{node.memory_used_bytes / 1e9:.2f} GB are {claim.value:g} % of a card of {implied / 1e9:.0f} GB; {real}"
 
 
-@judges("memory_pct", "number", "memory in use, in percent of the real card")
+@judges("memory_pct", "number")
 def judge(case: Case, claim: Claim) -> Finding:
-    """Of the card the driver names."""
-    found = case.facts.memory_pct
-    if claim.node is not None:
-        node = case.node(claim)
-        if isinstance(node, Unknown):
-            return cannot_tell(node.why)
-        found = node.memory_pct
-    used = told_bytes(claim.more)
+    """Memory in use, in percent of the card that the driver names."""
+    node = case.node(claim)
+    found = case.facts.memory_pct if node is None else node.memory_pct
+    used = stated_bytes(claim.more)
     if isinstance(found, Unknown) and not isinstance(used, Unknown):
-        return _by_its_own_word(case, claim, used)
-    return compare(claim, found, "%", case, _assumed(case, claim))
+        return _by_its_own_bytes(case, claim, used)
+    return case.compare(claim, found, "%", _assumed(case, claim))
 
 
-def _by_its_own_word(case: Case, claim: Claim, used: int) -> Finding:
-    """Where the run does not say what is in use and the claim does: its bytes of the real card."""
+def _by_its_own_bytes(case: Case, claim: Claim, used: int) -> Finding:
+    """Where the run does not report memory in use and the claim does: its bytes of the real card."""
     cards = {(n.card, n.card_bytes) for n in case.facts.nodes if claim.node in (None, n.node)}
     card, size = cards.pop() if len(cards) == 1 else ("", Unknown("the nodes have different cards"))
     if isinstance(size, Unknown):
         return cannot_tell(size.why)
     share = 100 * used / size
     real = f"{used / 1e9:.2f} GB are {number(share)} % of {card}, which has {size / 1e9:.0f} GB"
-    why = f"by its own word: {real}; the run does not say what was in use"
-    return contradicted(why) if compare(claim, share, "%", case).verdict == "contradicted" else cannot_tell(why)
+    why = f"by its own figures: {real}; the run does not report memory in use"
+    return contradicted(why) if case.compare(claim, share, "%").verdict == "contradicted" else cannot_tell(why)
 
 
-@looks_for("memory_of_assumed_card", "Memory in use held against an assumed card", order=50)
+@looks_for("memory_of_assumed_card", "Memory in use compared with an assumed card", order=50)
 def look(case: Case) -> str | None:
     """A claimed share, or a card size in the results, that belongs to another card."""
     for claim in case.about("memory_pct"):
@@ -70,5 +57,5 @@ def look(case: Case) -> str | None:
         total = node.more.get("memory_total_bytes")
         real = next((n.card_bytes for n in case.facts.nodes if n.node == name), Unknown(""))
         if isinstance(total, int | float) and not isinstance(real, Unknown) and total > real * (1 + OTHER_CARD_RATIO):
-            return f"{name} says its card has {total / 1e9:.0f} GB; the catalog says {real / 1e9:.0f} GB for {node.gpu}"
+            return f"{name} reports a card of {total / 1e9:.0f} GB; the catalog has {real / 1e9:.0f} GB for {node.gpu}"
     return None

@@ -1,0 +1,73 @@
+"""Which value does every setting have, and how does a user begin a gpuledger.toml?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from gpuledger.advice.limits import LAYER as ADVICE
+from gpuledger.advice.limits import load_limits
+from gpuledger.catalog.thresholds import LAYER as CLASSES
+from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.cost.user_settings import set_budgets, set_prices, set_teams
+from gpuledger.scaling.grades import LAYER as GRADES
+from gpuledger.scaling.grades import load_scaling_thresholds
+from gpuledger.settings import FILE, SECTIONS, VERSION, FoundBy, Value, in_force
+from gpuledger.training.tune.choices import LAYER as TUNING
+from gpuledger.training.tune.choices import load_plan
+
+_EXAMPLES = {
+    "teams": 'ml-training = "foundation models"',
+    "prices": "H100-SXM5-80GB = 2.50",
+    "budgets": '"foundation models" = 10000',
+}
+
+
+@dataclass(frozen=True)
+class InForce:
+    """The settings file that is read, how it was found, and every value."""
+
+    file: str | None
+    found_by: FoundBy
+    values: tuple[Value, ...]
+
+
+def settings_in_force() -> InForce:
+    """Every setting with its origin; a value that cannot be used is refused here."""
+    settings = in_force()
+    for check in (load_thresholds, load_limits, load_scaling_thresholds, load_plan, set_teams, set_prices, set_budgets):
+        check()
+    values = [value for layer in (CLASSES, ADVICE, GRADES, TUNING) for value in layer.values()]
+    for section in _EXAMPLES:
+        own = settings.section(section).items()
+        values += [Value(f"{section}.{name}", value, str(settings.file), shipped=False) for name, value in own]
+    return InForce(str(settings.file) if settings.file else None, settings.found_by, tuple(values))
+
+
+def template() -> str:
+    """A gpuledger.toml with every setting in a comment, at its shipped value."""
+    lines = [
+        f"# Settings of gpuledger: {FILE} in the working folder or a folder above it. gpuledger config show lists the",
+        "# values in force. Remove the # in front of a setting to change it.",
+        f"version = {VERSION}",
+    ]
+    for layer in (CLASSES, ADVICE, GRADES, TUNING):
+        lines += ["", f"# {SECTIONS[layer.section]}"]
+        named = [(v.name.rpartition("."), v.value) for v in layer.values(shipped=True)]
+        for table, some in groupby(sorted(named, key=lambda n: n[0][0]), key=lambda n: n[0][0]):
+            lines.append(f"[{table}]")
+            lines += [f"# {key} = {_toml(value)}" for (_, _, key), value in some if not _has_tables(value)]
+    for section, example in _EXAMPLES.items():
+        lines += ["", f"# {SECTIONS[section]}", f"[{section}]", f"# {example}"]
+    return "\n".join(lines) + "\n"
+
+
+def _has_tables(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, dict) for item in value)
+
+
+def _toml(value: Any) -> str:
+    # JSON writes numbers, text, true and false, and lists of these, as TOML does.
+    return json.dumps(value, ensure_ascii=False)

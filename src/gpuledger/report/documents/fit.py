@@ -1,0 +1,100 @@
+"""What does an answer about memory show? Whether it fits, what takes the memory, and what would make it fit."""
+
+from __future__ import annotations
+
+from gpuledger.plan.fit.build import Fit
+from gpuledger.plan.fit.encode import fit_as_data
+from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section, Terms
+from gpuledger.report.documents import document_for
+from gpuledger.report.tables import Cell, Row, Table, cell, make_table
+from gpuledger.report.written import number, percent
+
+GB = 1_000_000_000
+BARELY = "fits barely: within the error of the estimate"
+
+
+@document_for(Fit)
+def fit_document(fit: Fit) -> Document:
+    """The document of an answer about memory."""
+    unknown: list[Block] = [Terms([(part, f"unknown: {why}") for part, why in fit.not_known.items()])]
+    memory: list[Block] = [parts_table(fit), *(unknown if fit.not_known else [])]
+    remedies: list[Block] = [] if fit.fits else [remedies_table(fit)]
+    if any(remedy.close for remedy in fit.remedies):
+        remedies.append(Prose(f"! {BARELY}.", "note"))
+    return Document(
+        name="fit",
+        kind="Memory fit",
+        title=f"Memory of {fit.model}",
+        headline=headline(fit),
+        facts=[fit.setup.precision, f"{gb(fit.capacity_bytes)} per GPU visible to a program"],
+        figures=key_figures(fit),
+        sections=[
+            Section("memory", "Memory", memory),
+            Section("remedies", "Remedies", remedies or [Prose("It fits as it is.")]),
+            Section("assumptions", "Assumptions", [Bullets([*fit.assumptions, f"memory: {fit.capacity_from}"])]),
+        ],
+        screen=[*memory, *remedies],
+        data=lambda: fit_as_data(fit),
+    )
+
+
+def gb(value: int, places: int = 1) -> str:
+    """Bytes as GB."""
+    return f"{number(value / GB, places)} GB"
+
+
+def headline(fit: Fit) -> str:
+    """Does it fit, and by how much, in one sentence."""
+    params = f"{fit.params_total / 1e9:,.1f} B" if fit.params_total >= 1e9 else f"{fit.params_total / 1e6:,.1f} M"
+    job = f"{fit.model} ({params}) to {fit.setup.mode} on {fit.setup.count} x {fit.gpu}"
+    need = f"{'at least ' if fit.at_least else ''}{gb(fit.total_bytes)} per GPU"
+    if not fit.fits:
+        return f"Does not fit: {job}: {need}, {gb(-fit.free_bytes)} too much."
+    word = "What is known fits" if fit.at_least else "Fits, barely" if fit.close else "Fits"
+    return f"{word}: {job}: {need}, {gb(fit.free_bytes)} free."
+
+
+def key_figures(fit: Fit) -> list[KeyFigure]:
+    """What it needs, what the card has, and what is left or missing."""
+    least = "at least: a part is unknown" if fit.at_least else "of the fullest GPU"
+    label, note = ("Free", "left") if fit.fits else ("Too much", "missing")
+    return [
+        KeyFigure("Need", gb(fit.total_bytes), f"{gb(fit.low_bytes)} to {gb(fit.high_bytes)}", least),
+        KeyFigure("Card", gb(fit.capacity_bytes), "", "visible to a program"),
+        KeyFigure(label, gb(abs(fit.free_bytes)), "", note),
+    ]
+
+
+def parts_table(fit: Fit) -> Table:
+    """Memory by part, their total and its range."""
+
+    def row(name: str, size: int) -> Row:
+        share = fit.of_capacity_pct[name]
+        return [name, cell(number(size / GB, 2), size), cell(percent(share), share)]
+
+    rows = [row(name, size) for name, size in fit.per_gpu_bytes.items()]
+    rows += [[name, Cell("unknown", unknown=True), ""] for name in fit.not_known]
+    rows.append(["range of the total", f"{number(fit.low_bytes / GB, 1)} to {number(fit.high_bytes / GB, 1)}", ""])
+    total = tuple(c if isinstance(c, Cell) else cell(c) for c in row("total", fit.total_bytes))
+    heads = ("Part", "GB", "Of the card")
+    return make_table("parts", "Memory of the fullest GPU", heads, "wnn", rows, total=total)
+
+
+def remedies_table(fit: Fit) -> Table:
+    """What makes it fit; an exclamation mark where it does so barely."""
+    barely = any(remedy.close for remedy in fit.remedies)
+    rows: list[Row] = [
+        [
+            "; ".join(remedy.changes),
+            remedy.options,
+            cell(f"{'at least ' if remedy.at_least else ''}{number(remedy.total_bytes / GB, 1)}", remedy.total_bytes),
+            cell(number(remedy.free_bytes / GB, 1) + (" !" if remedy.close else "  " if barely else ""),
+                 remedy.free_bytes),
+            "; ".join(remedy.costs),
+        ]
+        for remedy in fit.remedies
+    ]  # fmt: skip
+    heads = ("Change", "Options", "GB per GPU", "Free GB", "What it costs")
+    caption = "What makes it fit, the least change first"
+    empty = f"It fits nowhere: {fit.nowhere}." if fit.nowhere else ""
+    return make_table("remedies", caption, heads, "wwnnW", rows, empty=empty)

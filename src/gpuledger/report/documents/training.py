@@ -1,0 +1,131 @@
+"""What does a training meter's report show? Where the step's time goes, MFU, cost, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from gpuledger.lake.counted import CountedRun
+from gpuledger.report.document import Article, Block, Code, Document, Figures, Heading, KeyFigure, Prose, Section
+from gpuledger.report.tables import Cell, make_table
+from gpuledger.report.written import amount
+from gpuledger.training.meter.rank import Ranks, compare, times_in
+from gpuledger.training.mfu import ALL_PCT
+
+Json = Mapping[str, Any]
+PHASES = {"data_wait": "data wait", "h2d": "host to device"}
+SHARES = ("mfu_pct", "hfu_pct", "mfu_of_precision_pct", "mfu_of_measured_pct")
+
+
+def training_document(counted: Sequence[CountedRun], run_id: str | None = None) -> Document:
+    """The measured runs, each as its first rank reports it; `run_id` chooses one."""
+    runs = {name: ranks for name, ranks in by_run(counted).items() if run_id in (None, name)}
+    return Document(
+        name="training",
+        kind="Training meter",
+        title="Training meter",
+        headline=f"{amount(str(len(runs)), 'training run')} measured",
+        facts=[amount(str(sum(map(len, runs.values()))), "rank")],
+        sections=[Section(name, _title(ranks[0].report), _run(ranks)) for name, ranks in runs.items()],
+        data=lambda: {"runs": [run_data(name, ranks) for name, ranks in runs.items()]},
+    )
+
+
+def by_run(counted: Sequence[CountedRun]) -> dict[str, list[CountedRun]]:
+    """The ranks of each run, in order; one without a report was cut off before its first."""
+    runs: dict[str, list[CountedRun]] = {}
+    for one in sorted(counted, key=lambda r: r.rank):
+        if one.report:
+            runs.setdefault(one.run_id, []).append(one)
+    return runs
+
+
+def run_data(run_id: str, ranks: Sequence[CountedRun]) -> dict[str, Any]:
+    """A run as JSON holds it: each rank's whole report, and the ranks compared."""
+    return {"run_id": run_id, "ranks": [r.report for r in ranks], "compared": asdict(_compared(ranks))}
+
+
+def _compared(ranks: Sequence[CountedRun]) -> Ranks:
+    return compare([times_in(r.report) for r in ranks])
+
+
+def _title(report: Json) -> str:
+    who, place = report["seen"]["who"], report["seen"]["place"]
+    rank = f", rank {who['rank']} of {who['world_size']}" if who["world_size"] > 1 else ""
+    return f"{who['run_id']}{rank} on {place['name']}"
+
+
+def _run(ranks: Sequence[CountedRun]) -> list[Block]:
+    """Phases, figures, the slowest rank, findings, notes, and what is unknown."""
+    report: Json = ranks[0].report
+    seen = report["seen"]
+    out: list[Block] = [Prose(f"{seen['steps']:,} steps, {seen['timed_steps']:,} timed; {seen['state']}", "dim")]
+    if seen["timed_steps"]:
+        out += [_phases(report), Figures(_figures(report))]
+    if len(ranks) > 1:
+        out.append(Prose(_compared(ranks).words))
+    out += [_finding(i, found) for i, found in enumerate(report["findings"], 1)]
+    out += [Prose(note, "warning") for note in seen["notes"]]
+    return [*out, *(Prose(f"Unknown: {missing}", "dim") for missing in unknown(report))]
+
+
+def _phases(report: Json) -> Block:
+    rows = [
+        [PHASES.get(name, name), f"{ms:,.2f}", Cell(f"{pct:.1f} %", pct, bar=pct)]
+        for (name, ms), pct in zip(report["phases_ms"].items(), report["phases_pct"].values(), strict=True)
+    ]
+    total = (Cell("step"), Cell(f"{report['step_ms']:,.2f}"), Cell(""))
+    return make_table("phases", "Where the step's time goes", ("Phase", "ms", "Share"), "wnn", rows, total=total)
+
+
+def _figures(report: Json) -> list[KeyFigure]:
+    """Rates, shares, dollars and joules that are known; the others are named below with their reasons."""
+    work, price, seen = report["seen"]["work"], report["price"], report["seen"]
+    rows = (
+        ("Tokens per second", "tokens_per_s", "{:,.0f}", ""),
+        ("Samples per second", "samples_per_s", "{:,.1f}", ""),
+        ("MFU", "mfu_pct", "{:.1f} %", report["denominator"]),
+        ("HFU", "hfu_pct", "{:.1f} %", "all that the device did, over the same peak"),
+        ("MFU in use", "mfu_of_precision_pct", "{:.1f} %", report["denominator_of_precision"]),
+        ("MFU of measured", "mfu_of_measured_pct", "{:.1f} %", report["denominator_of_measured"]),
+        ("Model TFLOP/s", "model_tflops", "{:,.3g}", work["how"] if work else ""),
+        ("$ per million tokens", "usd_per_million_tokens", "{:,.4f}", price["words"]),
+        ("$ per million samples", "usd_per_million_samples", "{:,.4f}", ""),
+        ("Joules per step", "joules_per_step", "{:,.1f}", "the board's own counter"),
+        ("Joules per token", "joules_per_token", "{:,.4f}", ""),
+    )
+    out = [KeyFigure("Precision", seen["precision"], "", _mix(seen))] if seen["precision"] is not None else []
+    for label, name, form, note in rows:
+        value = report[name]
+        if value is not None and not (name in SHARES and value > ALL_PCT):
+            out.append(KeyFigure(label, form.format(value), "", note))
+    return out
+
+
+def _mix(seen: Json) -> str:
+    """The shares of the FLOPs; reports of older versions took the precision from the weights and have none."""
+    ratios = seen.get("precision_ratios")
+    if not ratios:
+        return ""
+    shares = ", ".join(f"{name} {100 * ratio:.1f} %" for name, ratio in ratios.items())
+    return f"of the matrix products, as observed: {shares} of the FLOPs"
+
+
+def _finding(rank: int, found: Json) -> Article:
+    """One finding with its evidence, what it saves and the change."""
+    source = f" ({found['source']})" if found.get("source") else ""
+    blocks: list[Block] = [Heading(found["title"], rank), Prose(found["why"]), Prose(f"{found['gain_words']}{source}")]
+    return Article(f"finding-{rank}", [*blocks, Code(found["change"].rstrip(), "python")])
+
+
+def unknown(report: Json) -> list[str]:
+    """What is unknown, once per reason; a share above 100 % of an older report is refused."""
+    reasons: dict[str, list[str]] = {}
+    for missing in report["not_known"]:
+        reasons.setdefault(missing["why"], []).append(missing["figure"].rpartition(".")[2])
+    for name in SHARES:
+        if (value := report[name]) is not None and value > ALL_PCT:
+            why = f"{value:,.1f} % is impossible; a version that did not observe the precision wrote this report"
+            reasons.setdefault(why, []).append(name)
+    return [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
