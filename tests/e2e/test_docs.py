@@ -1,0 +1,100 @@
+"""Do the examples of the documentation run, and do its commands and links exist?"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from gpuledger.cli.app import root
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^```(?:bash|text)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_the_python_page_runs_top_to_bottom_in_an_empty_folder(tmp_path):
+    blocks = PYTHON.findall((DOCS / "python.md").read_text(encoding="utf-8"))
+    assert len(blocks) >= 8
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks), encoding="utf-8")
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    done = subprocess.run([sys.executable, script], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (folder / "report" / "audit.html").exists()
+
+
+def commands_of(text: str) -> list[list[str]]:
+    """The gpuledger commands of the fenced blocks, without comments and what they are piped or chained to."""
+    found = []
+    for block in FENCED.findall(text):
+        for line in block.replace("\\\n", " ").splitlines():
+            for part in re.split(r"&&|\|\s", line):
+                words = shlex.split(part, comments=True) if part.strip().startswith("gpuledger ") else []
+                if words:
+                    found.append(words[1:])
+    return found
+
+
+def spellings(command: click.Command) -> set[str]:
+    return {s for p in command.params for s in (*p.opts, *p.secondary_opts)} | {"-h", "--help"}
+
+
+def problem(words: list[str]) -> str | None:
+    """What is wrong with a written command: a name or an option that does not exist."""
+    command: click.Command = root
+    while isinstance(command, click.Group) and words:
+        if words[0].startswith("-"):
+            break
+        inner = command.get_command(click.Context(command), words[0])
+        if inner is None:
+            return None if words[0].isupper() else f"no command {words[0]!r}"
+        command, words = inner, words[1:]
+    own = words[: words.index("--")] if "--" in words else words
+    for word in own:
+        option = word.split("=")[0]
+        if option.startswith("-") and option not in spellings(command) | spellings(root):
+            return f"no option {option}"
+    return None
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p != DOCS / "reference" / "cli.md"], ids=name)
+def test_written_commands_and_options_exist(page):
+    wrong = [(words, why) for words in commands_of(page.read_text(encoding="utf-8")) if (why := problem(words))]
+    assert wrong == []
+
+
+def test_a_wrong_command_is_noticed():
+    (words,) = commands_of("```\ngpuledger audit --prize 3 -- python x.py --any  # why\n```\n")
+    assert words[0] == "audit"
+    assert problem(words) == "no option --prize"
+    assert problem(["audti"]) == "no command 'audti'"
+    assert problem(["audit", "--price", "3", "--", "python", "--any"]) is None
+    assert problem(["plan", "fit", "--model", "m"]) is None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_to_files(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for target in LINK.findall(text):
+        if "://" not in target and not target.startswith("#"):
+            assert (page.parent / target.split("#")[0]).exists(), target
+
+
+def test_every_page_is_in_the_navigation():
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = set(re.findall(r": ([\w/-]+\.md)$", config, re.MULTILINE))
+    assert listed == {str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md")}
