@@ -22,9 +22,9 @@ import numpy as np
 from plan_rows import CALIBRATING_MODELS, ServingRow, case_model, measured_cases, serving_rows
 
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.plan.links import all_reduce_s, way
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.speed.products import optimizer_s, rated
+from gpuledger.plan.speed.facts import all_reduce_s, way
+from gpuledger.plan.speed.steps import optimizer_s, rated
 from gpuledger.units import Unknown
 
 # gpuledger calibrate on one H200: a bf16 product reaches 0.702 of the dense peak, a copy 0.896 of the bandwidth.

@@ -30,12 +30,11 @@ from plan_rows import (
 )
 
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.plan.guide.size_shapes import dense_model
-from gpuledger.plan.links import way
+from gpuledger.plan.guide.form import dense_model
 from gpuledger.plan.memory.facts import overheads
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.speed.facts import factors
+from gpuledger.plan.speed.facts import factors, way
 from gpuledger.plan.speed.throughput import prefill_rate, step_s, train_rate
 from gpuledger.units import Unknown
 

@@ -13,7 +13,7 @@ from typing import Any
 from gpuledger.catalog.gpus import Gpu, get_gpu
 from gpuledger.catalog.models import Model, TransformerShape, get_model
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.speed.decode import StepLoad, step_load
+from gpuledger.plan.speed.steps import StepLoad, step_load
 
 HERE = Path(__file__).parent
 SERVING = "telemetry/mlenergy_v3_serving_energy.csv"

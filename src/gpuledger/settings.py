@@ -275,7 +275,7 @@ def convert(raw: object, kind: type[T], path: str, section: str = "") -> T:
     except msgspec.ValidationError as error:
         problem, _, where = str(error).partition(" - at `")
         field = where.rstrip("`") or "$"
-        problem = f"{problem} (found {_found(raw, field)})"
+        problem = f"{problem} (found {value_at(raw, field)})"
         if section:
             inside = field.removeprefix("$").removeprefix(".")
             direct = re.match(rf"{section}\b", inside)
@@ -284,12 +284,10 @@ def convert(raw: object, kind: type[T], path: str, section: str = "") -> T:
         raise FactError(path, field, problem, hint="edit that field of the file") from error
 
 
-def _found(raw: object, field: str) -> str:
-    """The offending value, as far as the path can be followed."""
+def value_at(raw: object, field: str) -> str:
+    """The value at a path such as $.models[0].name, as far as it can be followed."""
     value = raw
-    for step in field.removeprefix("$").replace("[", ".").replace("]", "").split("."):
-        if not step:
-            continue
+    for step in re.findall(r"[^.\[\]$]+", field):
         if isinstance(value, dict) and step in value:
             value = value[step]
         elif isinstance(value, list) and step.isdigit() and int(step) < len(value):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gpuledger.catalog.models import get_model
-from gpuledger.catalog.models.configs import model_from_config, model_types
+from gpuledger.catalog.models.configs import model_from_config
 from gpuledger.errors import FactError, FileFault
 
 LLAMA = {
@@ -144,7 +144,7 @@ def test_a_broken_field_is_named(tmp_path, change, field, words):
     assert "config.json" in caught.value.path
     assert caught.value.hint
     if field == "model_type":
-        assert all(kind in caught.value.hint for kind in model_types())
+        assert all(kind in caught.value.hint for kind in ("llama", "gpt2", "resnet", "vit"))
 
 
 def test_a_nested_field_is_named_with_its_place(tmp_path):
@@ -156,7 +156,7 @@ def test_a_nested_field_is_named_with_its_place(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"{", "broken JSON at line 1"), (b"[]", "not hold a JSON object"), (b"\xff\xfe", "not text")],
+    [(b"{", "broken JSON at line 1"), (b"[]", "not hold a JSON object"), (b"\xff\xfe", "not UTF-8 text")],
 )
 def test_a_broken_file_is_named(tmp_path, content, words):
     file = tmp_path / "config.json"

@@ -103,11 +103,11 @@ def test_a_wrong_field_is_named_with_file_row_value_and_what_is_allowed(
         ("r.json", '{"price": 3}', "not a list of rates"),
         ("r.json", "[]", "no rates"),
         ("r.csv", HEAD + "\n", "no rates"),
-        ("r.csv", "gpu,usd\nl4,1\n", "'usd' is not known"),
+        ("r.csv", "gpu,usd\nl4,1\n", "'usd' is unknown"),
         ("r.csv", "gpu,usd_per_h,as_of\nl4,1,2026-01-01\n", "'price_scope' is missing"),
         ("r.csv", HEAD + "\n" + P5 + ",more\n", "more values"),
         ("r.xlsx", "x", ".xlsx"),
-        ("r.json", '[{"gpu": "l4", "usd": 1}]', "'usd' is not known"),
+        ("r.json", '[{"gpu": "l4", "usd": 1}]', "'usd' is unknown"),
     ],
 )
 def test_a_broken_file_is_refused(tmp_path: Path, name: str, text: str, told: str) -> None:
@@ -122,7 +122,7 @@ def test_a_broken_file_is_refused(tmp_path: Path, name: str, text: str, told: st
 def test_bytes_and_missing_files_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "r.csv"
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FileFault, match="not text"):
+    with pytest.raises(FileFault, match="not UTF-8 text"):
         read_rates(file, TODAY)
     with pytest.raises(FileFault, match="no such file"):
         read_rates(tmp_path / "gone.csv", TODAY)

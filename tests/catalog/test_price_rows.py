@@ -122,10 +122,10 @@ def test_your_rate_takes_the_place_of_the_listed_one() -> None:
         "yours: negotiated",
     )
     assert [r.yours for r in found.rows if r.region == "us-east-1"] == [True]
-    assert found.replaced == sum(
+    assert found.replaced_by_yours == sum(
         o.instance == "p5.48xlarge" and o.region == "us-east-1" and o.purchase == "on_demand" for o in load_offers()
     )
-    assert price_rows(wanted, TODAY, by="region").replaced == 0
+    assert price_rows(wanted, TODAY, by="region").replaced_by_yours == 0
 
 
 @pytest.mark.parametrize(

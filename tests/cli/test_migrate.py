@@ -186,7 +186,7 @@ class TestConfig:
         assert "sound: 9 instances, 4 model sizes, 7 workloads, 5 sets" in cli("config", "check", "mine").out
         again = cli("config", "init", "mine")
         assert again.code == 2
-        assert "--force" in again.err
+        assert "force" in again.err
         (tmp_path / "mine" / "gpu_instances.json").write_text(
             '{"P5": {"on_demand_cost_per_hour": -5}, "G5": {"vcpus": 0}}'
         )

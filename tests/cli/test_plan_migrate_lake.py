@@ -136,7 +136,8 @@ def test_gpus_without_a_price_cost_an_unknown_amount_not_zero(cli, dcgm_csv):
         for figure in ("month_now_usd", "month_after_usd", "saving_month", "saving_pct"):
             assert part[figure] is None
         assert part["unpriced_gpus"] == 2
-    assert "Mystery 9000" in space["not_known"]["month_now_usd"]
+    whys = {n["figure"]: n["why"] for n in told["not_known"]}
+    assert "Mystery 9000" in whys["namespaces[].month_now_usd"]
     for name in ("migrate.html", "migrate.md"):
         assert "$0" not in Path("plan", name).read_text(encoding="utf-8")
 

@@ -23,9 +23,10 @@ def test_the_lowest_price_of_p5_is_shown_for_a_gpu_and_for_the_instance(cli):
 
 
 def test_an_accelerator_without_a_host_price_says_why(cli):
-    found = cli("prices", "--gpu", "T4", "--cloud", "gcp", "--json").json()["rows"][0]
-    assert found["usd_per_gpu_h"] is None
-    assert "host" in found["not_known"]["usd_per_gpu_h"]
+    found = cli("prices", "--gpu", "T4", "--cloud", "gcp", "--json").json()
+    assert (found["v"], found["statement"]) == (1, "prices")
+    assert found["rows"][0]["usd_per_gpu_h"] is None
+    assert any(n["figure"] == "rows[].usd_per_gpu_h" and "host" in n["why"] for n in found["not_known"])
     assert "host" in cli("prices", "--gpu", "T4", "--cloud", "gcp").out
 
 
@@ -99,7 +100,7 @@ def test_a_rate_that_looks_like_the_price_of_an_instance_is_asked_about(cli, tmp
     (tmp_path / "r.csv").write_text(RATES.replace("20.00,instance", "55.04,gpu"), encoding="utf-8")
     ended = cli("prices", "update", "r.csv")
     assert ended.code == 0
-    assert "check: p5.48xlarge: $55.04 a GPU-hour" in ended.out
+    assert "check: p5.48xlarge: $55.04 per GPU-hour" in ended.out
 
 
 def test_a_broken_file_is_exit_2_and_changes_nothing(cli, tmp_path):

@@ -20,8 +20,7 @@ import pytest
 
 from gpuledger.errors import FactError
 from gpuledger.plan.guide.asking import plan_configured
-from gpuledger.plan.guide.config import load_config
-from gpuledger.plan.guide.config_files import init_config
+from gpuledger.plan.guide.config import init_config, load_config
 from gpuledger.plan.guide.form import Form, form_of
 
 ROOT = Path(__file__).parents[2]

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.models import get_model, load_models
+from gpuledger.encode import encode
 from gpuledger.errors import InputError
-from gpuledger.plan.fit.build import fit
+from gpuledger.plan.fit.build import fit, search
 from gpuledger.plan.fit.changes import Case, changes
-from gpuledger.plan.fit.encode import fit_as_data
-from gpuledger.plan.fit.search import search
 from gpuledger.plan.memory.facts import capacity
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check, with_defaults
@@ -141,7 +140,7 @@ def test_a_served_batch_is_told_with_the_error_of_served_batches():
 
 
 def test_json_is_whole():
-    data = json.loads(json.dumps(fit_as_data(ask("llama-3.1-70b", mode="train", count=8)), allow_nan=False))
+    data = json.loads(json.dumps(encode("fit", ask("llama-3.1-70b", mode="train", count=8)), allow_nan=False))
     assert data["fits"] is False
     assert sum(data["per_gpu_bytes"].values()) == data["total_bytes"]
     assert data["setup"]["data"] == 8

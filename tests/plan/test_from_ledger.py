@@ -17,12 +17,11 @@ from gpuledger.catalog.prices.offers import Offer
 from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.statement import BUCKETS
+from gpuledger.encode import encode
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.plan.move.build import migrate_from_lake
-from gpuledger.plan.move.demand import Load
-from gpuledger.plan.move.encode import lake_plan_json
+from gpuledger.plan.move.demand import Holding, Load
 from gpuledger.plan.move.market import Market
-from gpuledger.plan.move.moves import Holding
 from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, LakePlan
 from gpuledger.plan.move.verdict import plan_holding
 from gpuledger.report.documents.move import move_document, risks
@@ -190,7 +189,7 @@ def test_the_same_gpu_in_a_cheaper_host_is_named_beside_the_dollars(fleet) -> No
 
 def test_everything_on_the_page_is_in_the_json(fleet, tmp_path) -> None:
     found = plan(fleet)
-    told = lake_plan_json(found)
+    told = encode("move", found)
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     assert Decimal(told["month_now_usd"]) == found.month_now_usd
     files = write_document(move_document(found), tmp_path, charts=False)

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from gpuledger.catalog.models import MlaShape, Model, TransformerShape, get_model, load_models
 from gpuledger.plan.fit.build import assumptions
-from gpuledger.plan.guide.size_shapes import dense_model
+from gpuledger.plan.guide.form import dense_model
 from gpuledger.plan.memory.activations import activations
-from gpuledger.plan.memory.cache import cache_bytes
 from gpuledger.plan.memory.facts import overheads, precisions
-from gpuledger.plan.memory.parts import memory
+from gpuledger.plan.memory.parts import cache_bytes, memory
 from gpuledger.plan.memory.weights import held, stages
 from gpuledger.plan.setup import Setup
 

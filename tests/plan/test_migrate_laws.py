@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from gpuledger.catalog.files import Fact
 from gpuledger.catalog.gpus import Gpu, load_gpus
+from gpuledger.encode import encode
 from gpuledger.plan.guide.build import Terms, plan_migration
-from gpuledger.plan.guide.encode import plan_json
 from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.form import dense_model
+from gpuledger.plan.guide.placing import place
 from gpuledger.plan.guide.schema import Priority, Weights, WorkloadType
-from gpuledger.plan.guide.size_shapes import dense_model
 from gpuledger.plan.guide.statement import Candidate, Job, Misfit, Placement, Rate
-from gpuledger.plan.placing import place
 from gpuledger.report.documents.migrate import measures_table
 from gpuledger.units import Unknown
 
@@ -207,8 +207,8 @@ def test_what_is_not_known_is_not_scored_and_the_plan_says_so():
     # 3 of 12 zones, and so few are a point of risk of eight.
     assert found["a"].reliability_score == pytest.approx(0.4 * 3 / 12 + 0.3 * 7 / 8 + 0.3)
     assert found["a"].not_scored == ()
-    assert any("availability is not known for 1 of 2 options" in words for words in plan.assumptions)
-    told = plan_json(plan)
+    assert any("availability is unknown for 1 of 2 options" in words for words in plan.assumptions)
+    told = encode("migration_plan", plan)
     assert {o["id"]: o["not_scored"] for o in told["options"]} == {"a": [], "b": ["availability"]}
     assert "unknown" in {c.text for row in measures_table(plan).rows for c in row}
 

@@ -10,18 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.catalog.gpus import load_gpus
-from gpuledger.plan.guide.asking import plan_configured, smallest_count
+from gpuledger.plan.guide.asking import plan_configured
 from gpuledger.plan.guide.config import reference
-from gpuledger.plan.guide.form import Form, job_of
-from gpuledger.plan.guide.memory import weights_bytes
+from gpuledger.plan.guide.form import Form, dense_model, job_of
+from gpuledger.plan.guide.judging import effort
+from gpuledger.plan.guide.memory import rule_of_thumb
+from gpuledger.plan.guide.options import configured, counts
+from gpuledger.plan.guide.placing import fits, place, smallest_count
+from gpuledger.plan.guide.scoring import mean
 from gpuledger.plan.guide.sets import together
-from gpuledger.plan.guide.sharing import pack
-from gpuledger.plan.guide.size_shapes import dense_model
 from gpuledger.plan.guide.statement import CANNOT_FIT, Misfit, Placement
-from gpuledger.plan.judging import effort
-from gpuledger.plan.options import configured, counts
-from gpuledger.plan.placing import fits, place
-from gpuledger.plan.scoring import mean
 from gpuledger.units import Unknown
 
 
@@ -41,8 +39,8 @@ def test_a_derived_model_has_exactly_the_parameters_given(params):
 
 
 def test_weights_are_parameters_times_bytes():
-    assert weights_bytes(35_000_000_000, "fp16") == 70_000_000_000
-    assert weights_bytes(35_000_000_000, "int8") == 35_000_000_000
+    for precision, stored in (("fp16", 70_000_000_000), ("int8", 35_000_000_000)):
+        assert rule_of_thumb(job(size="medium", precision=precision), 1.5, 1.5).weights_bytes == stored
 
 
 def test_thirteen_billion_in_fp16_fit_no_24_gb_card_and_the_remedies_are_true():
@@ -128,10 +126,14 @@ def test_the_fewest_gpus_against_trying_every_count(name, per_instance):
 
 
 def test_counts_stay_within_an_instance_or_take_whole_ones():
-    assert counts(4, 8, None) == [1, 2, 4]
-    assert counts(3, 8, None) == [1, 2, 3]
-    assert counts(12, 8, None) == [1, 2, 4, 8]  # twelve of eight and four is no whole number of instances
-    assert counts(1, 8, 32) == [1, 2, 4, 8, 16, 32]
+    anywhere = Unknown("not in the catalog")
+    assert counts(job(), anywhere, 4, 8) == [1, 2, 4]
+    assert counts(job(), anywhere, 3, 8) == [1, 2, 3]
+    assert counts(job(), anywhere, 12, 8) == [1, 2, 4, 8]  # twelve is not a whole number of instances of eight
+    large = job(workload="training", size="massive")
+    least = smallest_count(large, gpu("a100-sxm4-80gb"), 8)
+    assert least > 8
+    assert counts(large, gpu("a100-sxm4-80gb"), 1, 8)[-1] == least
 
 
 def test_effort_adds_its_steps():
@@ -160,14 +162,6 @@ class TestSharing:
         form = Form(instance="G4dn", gpus=8, workload="inference", size="small", precision="int8")
         (told,) = plan_configured(reference(), form).sharing
         assert told.words.endswith("MIG: t4 is not among the GPUs that support MIG")
-
-    @given(st.lists(st.integers(1, 60), max_size=9), st.integers(20, 80))
-    def test_packing_puts_each_job_once_and_overfills_nothing(self, needs, room):
-        named = [(f"j{i}", need) for i, need in enumerate(needs)]
-        groups = pack(named, room)
-        placed = [name for group in groups for name in group]
-        assert sorted(placed) == sorted(n for n, need in named if need <= room)
-        assert all(sum(dict(named)[n] for n in group) <= room for group in groups)
 
     def test_several_servers_on_one_gpu_are_proposed_for_a_set(self):
         form = Form(instance="P5e", gpus=1, workload="inference", size="small", precision="int8", busy_ratio=0.9)

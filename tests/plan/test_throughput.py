@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.catalog.gpus import get_gpu
+from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.models import get_model
-from gpuledger.plan.fit.encode import plain
-from gpuledger.plan.links import Way, way
+from gpuledger.encode import encode
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.speed.decode import compute_peak, experts_touched, step_load
-from gpuledger.plan.speed.facts import Decode, factors
-from gpuledger.plan.speed.products import exchange_s, rated
+from gpuledger.plan.speed.facts import Decode, Way, all_reduce_s, factors, gather_s, way
+from gpuledger.plan.speed.steps import compute_peak, exchange_s, experts_touched, rated, step_load
 from gpuledger.plan.speed.throughput import (
     decode_errors,
     decode_step_s,
@@ -122,12 +120,12 @@ def test_images_a_second():
 
 def test_json_is_whole():
     for setup in (Setup(mode="train", count=8), Setup(mode="serve", count=8, tensor=8, batch=4)):
-        data = json.loads(json.dumps(plain(throughput(LLAMA, H100, setup)), allow_nan=False))
+        data = json.loads(json.dumps(encode("throughput", throughput(LLAMA, H100, setup)), allow_nan=False))
         assert data["setup"]["count"] == 8
     assert data["decode"][-1]["rate"]["per_s"] > 0
-    unknown = plain(throughput(get_model("flux.1-dev"), H100, Setup(mode="train")))
-    assert unknown["train"]["value"] is None
-    assert unknown["train"]["not_known"]
+    unknown = encode("throughput", throughput(get_model("flux.1-dev"), H100, Setup(mode="train")))
+    assert unknown["train"] is None
+    assert [n["figure"] for n in unknown["not_known"]] == ["train"]
 
 
 models = st.sampled_from(["llama-3.1-8b", "qwen3-30b-a3b", "gemma-3-12b", "deepseek-v2-lite", "gpt-oss-20b"])
@@ -166,3 +164,28 @@ def test_prefill_takes_all_copies():
     one = prefill_rate(LLAMA, H100, Setup(mode="serve", batch=4))
     two = prefill_rate(LLAMA, H100, Setup(mode="serve", batch=4, count=2))
     assert two.per_s == pytest.approx(2 * one.per_s)
+
+
+def test_a_ring_by_pencil():
+    over = Way("test", 100e9)
+    assert all_reduce_s(8e9, 4, over) == pytest.approx(2 * 3 / 4 * 8 / 100)
+    assert gather_s(8e9, 4, over) == pytest.approx(3 / 4 * 8 / 100)
+    assert all_reduce_s(8e9, 1, over) == gather_s(8e9, 1, over) == 0
+
+
+def test_the_way_of_a_group():
+    h100, l40s, pcie = get_gpu("h100-sxm"), get_gpu("l40s"), get_gpu("a100-pcie-80gb")
+    assert way(h100, 8).bytes_per_s == pytest.approx(450e9 * 0.82)
+    assert way(l40s, 4).words == "PCIe4 x16"
+    # A bridge joins two cards; four of them meet over PCIe.
+    assert way(pcie, 4).bytes_per_s < way(pcie, 2).bytes_per_s
+    # One 400 Gb/s adapter a GPU: 50 GB/s, of which 0.8 is reached; eight in a node share the bytes.
+    assert way(h100, 16).bytes_per_s == pytest.approx(40e9)
+    assert way(h100, 16, node_gbps=100).bytes_per_s == pytest.approx(10e9)
+    assert way(h100, 64, in_node=8).bytes_per_s == pytest.approx(8 * 40e9)
+    assert way(h100, 64, in_node=8, node_gbps=3200).bytes_per_s == way(h100, 8).bytes_per_s
+
+
+def test_every_gpu_has_a_way():
+    for gpu in load_gpus().values():
+        assert way(gpu, 8).bytes_per_s > 1e9

@@ -10,9 +10,9 @@ from decimal import Decimal
 
 import pytest
 
+from gpuledger.encode import encode
 from gpuledger.plan.guide.asking import plan_configured
 from gpuledger.plan.guide.config import reference
-from gpuledger.plan.guide.encode import set_json
 from gpuledger.plan.guide.form import form_of
 from gpuledger.plan.guide.sets import plan_set, together
 from gpuledger.plan.guide.words import dollars
@@ -58,21 +58,22 @@ def test_a_name_is_words_not_markup(found):
 
 
 def test_every_figure_of_the_tables_is_in_the_json(found):
-    data = set_json(found)
-    for plan, written in zip(found.plans, data["plans"], strict=True):
-        by_id = {o["id"]: o for o in written["options"]}
+    data = encode("migration", found)
+    for plan, told in zip(found.plans, data["plans"], strict=True):
+        by_id = {o["id"]: o for o in told["options"]}
         for option, row in zip(shown(plan), options_table(plan).rows, strict=True):
             same = by_id[option.candidate.id]
             assert float(same["monthly_usd"]) == float(option.monthly_usd)
             assert row[-1].text == f"{same['score']:.3f}"
-        assert len(written["refused"]) == len(plan.refused)
+        assert len(told["refused"]) == len(plan.refused)
         assert len(by_id) == len(plan.options)
 
 
 def test_what_is_not_known_says_why(found):
-    chosen = set_json(found)["plans"][0]["chosen"]
-    assert chosen["speed_ratio"] is None
-    assert "cannot run it" in chosen["not_known"]["speed_ratio"]
+    told = encode("migration", found)
+    assert told["plans"][0]["chosen"]["speed_ratio"] is None
+    whys = {n["figure"]: n["why"] for n in told["not_known"]}
+    assert "cannot run it" in whys["plans[].chosen.speed_ratio"]
 
 
 def test_files_are_whole_and_json_is_strict(found, tmp_path):

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.cli.failures import explain
+from gpuledger.encode import encode
 from gpuledger.errors import GpuledgerError
 from gpuledger.plain_text import visible
 from gpuledger.plan.guide.asking import plan_configured
+from gpuledger.plan.guide.checks import pick
 from gpuledger.plan.guide.config import load_config
-from gpuledger.plan.guide.config_faults import pick
-from gpuledger.plan.guide.encode import plan_json
 from gpuledger.plan.guide.form import Form, form_of, size_key
 from gpuledger.plan.guide.schema import ModelSize, Workload, WorkloadType
 from gpuledger.plan.guide.sets import MigrationSet, members, plan_set, together, workload_named
@@ -38,7 +38,7 @@ class MigrationReport(str):
 
     def as_dict(self) -> dict[str, Any]:
         """Every figure by name."""
-        return plan_json(self.plan)
+        return encode("migration_plan", self.plan)
 
 
 def _text(found: MigrationSet, *, full: bool) -> str:

@@ -18,8 +18,7 @@ import numpy as np
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.gpus.architectures import issue_ratio
-from gpuledger.catalog.gpus.facts import PEAK_TOLERANCE_RATIO
+from gpuledger.catalog.gpus.facts import PEAK_TOLERANCE_RATIO, issue_ratio
 from gpuledger.units import Unknown
 
 Values = Any  # a number or an array of them

@@ -1,8 +1,8 @@
-"""Where on the market can so many GPUs of a kind be had, at what price, listed when?
+"""Where on the market can a number of GPUs of a kind be rented, at what price, listed when?
 
 An option is one instance type in one region under one purchase option. Zones of a region are one option: the price is
-that of its cheapest zone, with the range over its zones beside it. Where a rate of the user's own covers an instance,
-it takes the place of the listed price.
+that of its cheapest zone, with the range over its zones. A rate of the user's own replaces the listed price of the
+instance it covers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_RECLAIM = Unknown("the price lists do not say how often spot is taken back")
 class Availability:
     """In how many zones an instance type is listed, in how many as spot, and how far spot lies below on-demand there.
 
-    A listing is no promise of capacity.
+    A listing does not promise capacity.
     """
 
     zones: int
@@ -39,7 +39,7 @@ class Availability:
 
 @dataclass(frozen=True)
 class MarketOption:
-    """So many GPUs of one kind in one instance type in one region; both prices, and which of them was published."""
+    """A number of GPUs of one kind in one instance type in one region; both prices, and which of them was published."""
 
     cloud: str
     region: str
@@ -67,6 +67,10 @@ class MarketOption:
         """What a person would call it."""
         return f"{self.cloud} {self.instance or self.gpu.name} in {self.region} ({self.purchase})"
 
+    def as_json(self) -> dict[str, object]:
+        """The GPU by its key."""
+        return {**vars(self), "gpu": self.gpu.key}
+
 
 def market_options(
     gpu: str | Gpu | None = None,
@@ -80,8 +84,8 @@ def market_options(
 ) -> tuple[MarketOption, ...]:
     """The options that match all that is given, cheapest GPU first, those without a known price last.
 
-    `gpus`: in one instance. `own`: rates of the user's, used first. `listed`: other offers than the shipped ones.
-    Fractions of a GPU, bids, and offers whose GPU the catalog does not have are no options.
+    `gpus`: in one instance. `own`: the user's rates, used first. `listed`: other offers than the shipped ones.
+    Fractions of a GPU, bids, and offers whose GPU is not in the catalog are left out.
     """
     key = None if gpu is None else (gpu.key if isinstance(gpu, Gpu) else get_gpu(gpu).key)
     where = {c.casefold() for c in clouds}, {r.casefold() for r in regions}
@@ -102,10 +106,9 @@ def _counts(offer: Offer, key: str | None, gpus: int | None) -> bool:
 
 
 def _there(offer: Offer, clouds: Collection[str], regions: Collection[str]) -> bool:
-    """A rate without a region holds in all of them, and hardware of one's own is in no cloud."""
-    if offer.yours and offer.cloud == OWN_CLOUD:
-        return not regions or not offer.region or offer.region.casefold() in regions
-    if clouds and offer.cloud.casefold() not in clouds:
+    """A rate without a region holds in all of them; the user's own hardware is in no cloud."""
+    at_home = offer.yours and offer.cloud == OWN_CLOUD
+    if clouds and not at_home and offer.cloud.casefold() not in clouds:
         return False
     return not regions or not offer.region or offer.region.casefold() in regions
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Of all begun GPUs only so many are tried for the next load: a fleet of thousands is packed in time, hardly worse.
+# Only the last begun GPUs are tried for the next load: a fleet of thousands is packed in time, hardly worse.
 TRIED = 32
 HAIR = 1e-9
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """What one load needs of one GPU: shares of its memory and of its time. `alone`: it shares with nobody."""
+    """What one load needs of one GPU: shares of its memory and of its time. `alone`: it shares with no other."""
 
     memory_ratio: float
     time_ratio: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,6 +13,10 @@ from gpuledger.plan.memory.facts import get_optimizer, get_precision, get_scheme
 
 Mode = Literal["train", "serve"]
 MOST_GPUS = 1_000_000
+# What a setup of one mode reads and one of the other does not.
+TRAINING = ("zero", "scheme", "optimizer", "sequence", "micro_batch", "recompute", "attention", "kernels", "dropout",
+            "lora_rank", "frozen_precision", "sequence_parallel")  # fmt: skip
+SERVING = ("context", "batch", "cache_precision")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +54,11 @@ class Setup:
         """How many copies of the model there are, sharded or not."""
         return self.count // (self.tensor * self.pipeline)
 
+    def as_json(self) -> dict[str, object]:
+        """What applies to this mode, and the copies that follow from it."""
+        leave = SERVING if self.mode == "train" else TRAINING
+        return {name: value for name, value in vars(self).items() if name not in leave} | {"data": self.data}
+
     @property
     def kept_by(self) -> str:
         """Which table of kept tensors applies."""
@@ -71,100 +81,96 @@ def with_defaults(setup: Setup, model: Model, *, tensor: int | None) -> Setup:
 
 
 def check(setup: Setup, model: Model, gpu: Gpu) -> None:
-    """Refuse what cannot be asked, naming the option, the value and what is allowed."""
+    """Refuse what cannot be asked, naming the parameter, the value and what is allowed."""
     _check_counts(setup)
     _check_choices(setup, model)
     _check_precisions(setup, gpu)
     parts = setup.tensor * setup.pipeline
     if setup.count % parts:
-        problem = f"--count {setup.count} is no multiple of --tensor {setup.tensor} x --pipeline {setup.pipeline}"
+        problem = f"count={setup.count} is not a multiple of tensor={setup.tensor} x pipeline={setup.pipeline}"
         raise InputError(problem, hint=f"give a multiple of {parts}, or another split")
     if unsplit := split_problem(model, setup.tensor):
         ways = [t for t in range(1, min(setup.count, 64) + 1) if setup.count % t == 0 and not split_problem(model, t)]
-        raise InputError(unsplit, hint=f"with --count {setup.count} these divide: {', '.join(map(str, ways))}")
+        raise InputError(unsplit, hint=f"with {setup.count} GPUs these divide: {', '.join(map(str, ways))}")
     layers = getattr(model.shape, "layers", None)
     if setup.pipeline > 1 and layers is None:
-        problem = f"--pipeline {setup.pipeline}: {model.name} is not a stack of equal layers"
+        problem = f"pipeline={setup.pipeline}: {model.name} is not a stack of equal layers"
         raise InputError(problem, hint="leave it at 1")
     if layers is not None and setup.pipeline > layers:
-        raise InputError(f"--pipeline {setup.pipeline} but {model.name} has {layers} layers", hint=f"at most {layers}")
+        raise InputError(f"pipeline={setup.pipeline} but {model.name} has {layers} layers", hint=f"at most {layers}")
     longest = getattr(model.shape, "max_context", None)
     asked = setup.sequence if setup.mode == "train" else setup.context
     if longest is not None and asked > longest:
-        option = "--sequence" if setup.mode == "train" else "--context"
-        problem = f"{option} {asked} but {model.name} reads at most {longest} tokens"
+        option = "sequence" if setup.mode == "train" else "context"
+        problem = f"{option}={asked} but {model.name} reads at most {longest} tokens"
         raise InputError(problem, hint=f"give {longest} or less, or a config with a longer context")
 
 
 def split_problem(model: Model, tensor: int) -> str | None:
-    """Why this model cannot be split into so many tensor parallel parts, if it cannot."""
-    shape = model.shape
-    if tensor == 1:
-        return None
+    """Why this model cannot be split into this number of tensor parallel parts, if it cannot."""
+    return next(_split_problems(model, tensor), None) if tensor > 1 else None
+
+
+def _split_problems(model: Model, tensor: int) -> Iterator[str]:
+    shape, name = model.shape, model.name
     if not isinstance(shape, TransformerShape | VitShape):
-        return f"--tensor {tensor}: {model.name} has no attention heads to split"
+        yield f"tensor={tensor}: {name} has no attention heads to split"
+        return
     if shape.heads % tensor:
-        return f"--tensor {tensor} does not divide the {shape.heads} heads of {model.name}"
+        yield f"tensor={tensor} does not divide the {shape.heads} heads of {name}"
     if shape.mlp_hidden % tensor:
-        return f"--tensor {tensor} does not divide the MLP width {shape.mlp_hidden} of {model.name}"
-    return _decoder_split_problem(model.name, shape, tensor) if isinstance(shape, TransformerShape) else None
-
-
-def _decoder_split_problem(name: str, shape: TransformerShape, tensor: int) -> str | None:
-    if shape.kv_heads % tensor and tensor % shape.kv_heads:
-        return f"--tensor {tensor} neither divides the {shape.kv_heads} key-value heads of {name} nor repeats them"
-    if shape.experts % tensor and shape.expert_hidden % tensor:
-        return f"--tensor {tensor} divides neither the {shape.experts} experts of {name} nor their width"
-    return None
+        yield f"tensor={tensor} does not divide the MLP width {shape.mlp_hidden} of {name}"
+    if isinstance(shape, TransformerShape) and shape.kv_heads % tensor and tensor % shape.kv_heads:
+        yield f"tensor={tensor} neither divides the {shape.kv_heads} key-value heads of {name} nor repeats them"
+    if isinstance(shape, TransformerShape) and shape.experts % tensor and shape.expert_hidden % tensor:
+        yield f"tensor={tensor} divides neither the {shape.experts} experts of {name} nor their width"
 
 
 def _check_counts(setup: Setup) -> None:
     whole = {
-        "--count": setup.count, "--tensor": setup.tensor, "--pipeline": setup.pipeline, "--sequence": setup.sequence,
-        "--micro-batch": setup.micro_batch, "--context": setup.context, "--batch": setup.batch,
+        "count": setup.count, "tensor": setup.tensor, "pipeline": setup.pipeline, "sequence": setup.sequence,
+        "micro_batch": setup.micro_batch, "context": setup.context, "batch": setup.batch,
     }  # fmt: skip
     for option, value in whole.items():
         if value < 1:
-            raise InputError(f"{option} {value} is below 1", hint="give a whole number from 1 up")
+            raise InputError(f"{option}={value} is below 1", hint="give a whole number from 1 up")
     if setup.count > MOST_GPUS:
-        raise InputError(f"--count {setup.count} is above {MOST_GPUS:,}", hint="ask for fewer GPUs")
+        raise InputError(f"count={setup.count} is above {MOST_GPUS:,}", hint="ask for fewer GPUs")
     if setup.zero not in range(4):
-        raise InputError(
-            f"--zero {setup.zero} is not a stage", hint="0 none, 1 optimizer, 2 gradients, 3 weights (FSDP)"
-        )
+        raise InputError(f"zero={setup.zero} is not a stage", hint="0 none, 1 optimizer, 2 gradients, 3 weights (FSDP)")
     if setup.lora_rank < 0:
-        raise InputError(f"--lora-rank {setup.lora_rank} is below 0", hint="give the rank, such as 16, or 0 for none")
+        raise InputError(f"lora_rank={setup.lora_rank} is below 0", hint="give the rank, such as 16, or 0 for none")
 
 
 def _check_choices(setup: Setup, model: Model) -> None:
     get_scheme(setup.scheme)
     get_optimizer(setup.optimizer)
     if setup.frozen_precision and not setup.lora_rank:
-        problem = (
-            f"--frozen-precision {setup.frozen_precision} without --lora-rank: quantised weights cannot be trained"
-        )
-        raise InputError(problem, hint="add --lora-rank 16")
+        problem = f"frozen_precision={setup.frozen_precision} without lora_rank: quantized weights cannot be trained"
+        raise InputError(problem, hint="add lora_rank=16")
     if setup.lora_rank and not isinstance(model.shape, TransformerShape | VitShape):
-        raise InputError(f"--lora-rank: {model.name} has no matrices to adapt", hint="leave --lora-rank away")
+        raise InputError(
+            f"lora_rank={setup.lora_rank}: {model.name} has no matrices to adapt", hint="leave lora_rank out"
+        )
 
 
 def _check_precisions(setup: Setup, gpu: Gpu) -> None:
-    asked = {"--precision": setup.precision}
+    asked = {"precision": setup.precision}
     if setup.mode == "serve":
-        asked["--cache-precision"] = setup.cache_precision
+        asked["cache_precision"] = setup.cache_precision
     elif setup.frozen_precision:
-        asked["--frozen-precision"] = setup.frozen_precision
+        asked["frozen_precision"] = setup.frozen_precision
     for option, name in asked.items():
         precision = get_precision(name)
         # A cache or frozen weights are only stored so: any GPU can widen them.
-        if option == "--precision" and precision.needs and precision.needs not in gpu.peak_tflops:
-            able = ", ".join(p.name for p in precisions().values() if not p.needs or p.needs in gpu.peak_tflops)
-            problem = f"{option} {name}: {gpu.name} ({gpu.architecture}) has no {precision.needs} units in the catalog"
+        if option == "precision" and not precision.runs_on(gpu):
+            able = ", ".join(p.name for p in precisions().values() if p.runs_on(gpu))
+            problem = f"{option}={name}: {gpu.name} ({gpu.architecture}) has no {precision.needs} units in the catalog"
             raise InputError(problem, hint=f"{gpu.name} can do: {able}")
-        if option == "--precision" and setup.mode == "train" and not precision.train_as:
+        if option == "precision" and setup.mode == "train" and not precision.train_as:
             able = ", ".join(p.name for p in precisions().values() if p.train_as)
-            hint = f"train in one of {able}; for QLoRA: --lora-rank 16 --frozen-precision nf4"
-            raise InputError(f"{option} {name} is for stored weights, not for training", hint=hint)
-        if option == "--cache-precision" and not precision.cache:
+            hint = f"train in one of {able}; for QLoRA: lora_rank=16 frozen_precision=nf4"
+            raise InputError(f"{option}={name} is for stored weights, not for training", hint=hint)
+        if option == "cache_precision" and not precision.cache:
             able = ", ".join(p.name for p in precisions().values() if p.cache)
-            raise InputError(f"{option} {name} is not a way to keep keys and values", hint=f"use one of {able}")
+            raise InputError(f"{option}={name} is not a way to keep keys and values", hint=f"use one of {able}")

@@ -160,6 +160,6 @@ def _conventions(model: Model, unit: str) -> list[str]:
     out = ["training is three forward passes' worth of FLOP; a multiply-add is two; embedding lookups are none"]
     if unit == "token":
         out.append("attention counts the whole square of the sequence; mfu_causal_pct only the half that is needed")
-    if model.beside or model.differs:
+    if model.extra or model.differs:
         out.append(f"{model.name}: only the decoder is counted, not its other parts")
     return out

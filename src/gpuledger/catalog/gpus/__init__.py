@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
+from gpuledger.catalog import files
 from gpuledger.catalog.files import Fact, convert, data_dir, load_toml
 from gpuledger.catalog.gpus.facts import PEAK_TOLERANCE_RATIO, Achievable, Gpu, Link, Precision
-from gpuledger.errors import FactError, UnknownName, map_os_error, nearest
+from gpuledger.errors import FactError
 from gpuledger.units import Unknown
 
 __all__ = ["Achievable", "Gpu", "Link", "Precision", "find_gpu", "get_gpu", "load_gpus"]
 
-SUGGESTIONS = 4
+READ = "read GPU files"
 
 
 def load_gpus(extra_dir: Path | None = None) -> Mapping[str, Gpu]:
@@ -28,24 +29,17 @@ def load_gpus(extra_dir: Path | None = None) -> Mapping[str, Gpu]:
 
 def find_gpu(name: str, extra_dir: Path | None = None) -> Gpu | Unknown:
     """The GPU with exactly this key, name or alias (case and outer blanks aside), never a part of one."""
-    folded = _fold(name)
+    folded = files.fold(name)
     gpu = (None if extra_dir else _by_text(folded)) or _catalog(extra_dir)[1].get(folded)
-    if gpu is not None:
-        return gpu
-    near = _suggest(name, load_gpus(extra_dir))
-    return Unknown(f"{name!r} is not in the catalog; nearest: {', '.join(near) or 'none'}")
+    return gpu if gpu is not None else files.not_found(name, load_gpus(extra_dir))
 
 
 def get_gpu(name: str, extra_dir: Path | None = None) -> Gpu:
     """As find_gpu, for a name a person typed: an error with suggestions where there is none."""
     found = find_gpu(name, extra_dir)
-    if not isinstance(found, Unknown):
-        return found
-    gpus = load_gpus(extra_dir)
-    error = UnknownName("GPU", name, gpus)
-    if near := _suggest(name, gpus):
-        error.nearest, error.hint = near, f"did you mean {' or '.join(near)}?"
-    raise error
+    if isinstance(found, Unknown):
+        raise files.unknown_name("GPU", name, load_gpus(extra_dir))
+    return found
 
 
 @cache
@@ -54,7 +48,7 @@ def _by_text(folded: str) -> Gpu | None:
     for file, text in _texts().items():
         if f'"{folded}"' in text:
             gpu = _shipped(file)
-            if folded in map(_fold, gpu.spellings()):
+            if folded in map(files.fold, gpu.spellings()):
                 return gpu
     return None
 
@@ -62,7 +56,7 @@ def _by_text(folded: str) -> Gpu | None:
 @cache
 def _texts() -> dict[str, str]:
     """The shipped files by name, folded as the names of GPUs are."""
-    return {file.name: file.read_text(encoding="utf-8").casefold() for file in _files(_folder())}
+    return {f.name: f.read_text(encoding="utf-8").casefold() for f in files.toml_files(_folder(), READ)}
 
 
 @cache
@@ -77,56 +71,17 @@ def _folder() -> Traversable:
 @cache
 def _catalog(extra_dir: Path | None) -> tuple[Mapping[str, Gpu], Mapping[str, Gpu]]:
     """GPUs by key, and GPUs by every folded spelling."""
-    gpus: dict[str, Gpu] = {}
-    paths: dict[str, str] = {}
-    shipped = _read_folder(_folder(), lambda file: _shipped(file.name))
-    for folder in (shipped, _read_folder(extra_dir, _read_gpu) if extra_dir else {}):
-        for path, gpu in folder.items():
-            gpus[gpu.key], paths[gpu.key] = gpu, path
-    return MappingProxyType(dict(sorted(gpus.items()))), MappingProxyType(_by_spelling(gpus, paths))
-
-
-def _by_spelling(gpus: Mapping[str, Gpu], paths: Mapping[str, str]) -> dict[str, Gpu]:
-    index: dict[str, Gpu] = {}
-    for gpu in gpus.values():
-        for spelling in gpu.spellings():
-            other = index.setdefault(_fold(spelling), gpu)
-            if other is not gpu:
-                problem = f"{spelling!r} already means {other.key}"
-                raise FactError(paths[gpu.key], "aliases", problem, hint="keep the name in one of the two files")
-    return index
-
-
-def _suggest(name: str, gpus: Mapping[str, Gpu]) -> list[str]:
-    """Names to try instead: GPUs whose names hold this text first ("h100"), then those spelled like it."""
-    wanted = _fold(name)
-    owner = {s: gpu.name for gpu in gpus.values() for s in gpu.spellings()}
-    holding = [s for s in owner if wanted and wanted in _fold(s)]
-    near = [owner[s] for s in (*holding, *nearest(wanted, owner, limit=12))]
-    return list(dict.fromkeys(near))[:SUGGESTIONS]
-
-
-def _fold(name: str) -> str:
-    return name.strip().casefold()
-
-
-def _files(folder: Traversable | Path) -> list[Traversable | Path]:
-    """The *.toml files of a folder."""
-    try:
-        return sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
-    except OSError as error:
-        raise map_os_error(error, str(folder), "read GPU files") from error
-
-
-def _read_folder(folder: Traversable | Path, read: Callable[[Traversable | Path], Gpu]) -> dict[str, Gpu]:
-    """The GPUs of a folder's files by path."""
-    gpus: dict[str, Gpu] = {}
-    for file in _files(folder):
-        gpu = read(file)
-        if any(gpu.key == other.key for other in gpus.values()):
-            raise FactError(str(file), "key", f"{gpu.key!r} is the key of two files", hint="give one another key")
-        gpus[str(file)] = gpu
-    return gpus
+    gpus: dict[str, tuple[str, Gpu]] = {}
+    for folder in (_folder(), extra_dir) if extra_dir else (_folder(),):
+        keys: set[str] = set()
+        for file in files.toml_files(folder, READ):
+            gpu = _read_gpu(file) if folder is extra_dir else _shipped(file.name)
+            if gpu.key in keys:
+                raise FactError(str(file), "key", f"{gpu.key!r} is the key of two files", hint="give one another key")
+            keys.add(gpu.key)
+            gpus[gpu.key] = str(file), gpu
+    by_key = {key: gpu for key, (_, gpu) in sorted(gpus.items())}
+    return MappingProxyType(by_key), MappingProxyType(files.by_spelling(gpus.values()))
 
 
 def _read_gpu(file: Traversable | Path) -> Gpu:
@@ -156,7 +111,7 @@ def _spell_out(raw: Any, legend: Mapping[str, str]) -> Any:
 def _check_names(gpu: Gpu, path: str) -> None:
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", gpu.key):
         raise FactError(path, "key", f"{gpu.key!r} is not kebab-case", hint="use small letters, digits, single hyphens")
-    folded = [_fold(alias) for alias in gpu.aliases]
+    folded = [files.fold(alias) for alias in gpu.aliases]
     for alias in folded:
         if not alias or folded.count(alias) > 1:
             raise FactError(path, "aliases", f"{alias!r} is empty or given twice", hint="give each alias once")
@@ -172,11 +127,10 @@ def _check_names(gpu: Gpu, path: str) -> None:
 def _check_figures(gpu: Gpu, path: str) -> None:
     for field, fact in gpu.facts():
         if not (math.isfinite(fact.value) and fact.value > 0):
-            raise FactError(path, field, f"{fact.value} is not above zero", hint="leave out what is not known")
+            raise FactError(path, field, f"{fact.value} is not above zero", hint="leave out what is unknown")
         if not fact.source.strip():
             raise FactError(path, field, f"source is {fact.source!r}", hint="say where the figure comes from")
-        if not re.fullmatch(r"\d{4}-\d{2}(-\d{2})?", fact.as_of):
-            raise FactError(path, field, f"as_of is {fact.as_of!r}", hint="give the date as YYYY-MM or YYYY-MM-DD")
+        files.check_date(fact.as_of, path, field)
 
 
 def _check_peak(gpu: Gpu, path: str, precision: str, flop: Fact | None, mhz: Fact | None) -> None:

@@ -1,13 +1,16 @@
-"""What can this GPU do at most?"""
+"""What can this GPU do at most, and how fully does an active tensor pipe issue on its architecture?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
 
-from gpuledger.catalog.files import Fact
+from gpuledger.catalog.files import Fact, data_dir, load_toml
+from gpuledger.errors import FactError
 from gpuledger.units import Unknown
 
 Precision = Literal["fp64", "fp64_tensor", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"]
@@ -26,7 +29,7 @@ class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Achievable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What somebody reached, or published as reachable; precision is None where they do not say."""
+    """A figure that was reached, or published as reachable; precision is None where the source does not say."""
 
     name: str
     tflops: float
@@ -99,7 +102,7 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         return stored[reference].value * _nearest_step(peak / base)
 
     def achievable_tflops(self, name: str) -> float | Unknown:
-        """The achievable figure published or measured under `name`, for example "s0" or "measured"."""
+        """The achievable figure published or measured under `name`, for example "measured"."""
         for figure in self.achievable:
             if figure.name == name:
                 return figure.tflops
@@ -125,3 +128,51 @@ def _nearest_step(ratio: float) -> float:
         if abs(ratio / 2.0**power - 1) <= PEAK_TOLERANCE_RATIO:
             return float(2.0**power)
     return ratio
+
+
+class IssueMeasured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One recording: FLOP/s that ran over activity x SMs x FLOP per clock per SM x SM clock."""
+
+    workload: str
+    precision: str
+    ratio: float
+
+
+class IssueRatio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The share of its FLOPs that a tensor pipe does while its counter shows active, as a range."""
+
+    low: float
+    middle: float
+    high: float
+    source: str
+    as_of: str
+    note: str = ""
+    measured: tuple[IssueMeasured, ...] = ()
+
+
+class _Architecture(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tensor_issue_ratio: IssueRatio
+
+
+def issue_ratio(architecture: str) -> IssueRatio | Unknown:
+    """The measured range for an architecture by its exact name, or unknown where it has not been measured."""
+    found = _ratios().get(architecture.strip().casefold())
+    return found or Unknown(f"how fully an active tensor pipe issues has not been measured on {architecture}")
+
+
+@cache
+def _ratios() -> Mapping[str, IssueRatio]:
+    file = data_dir("gpuledger.catalog", "data", "architectures.toml")
+    ratios = {k.casefold(): a.tensor_issue_ratio for k, a in load_toml(file, dict[str, _Architecture]).items()}
+    for name, ratio in ratios.items():
+        check(ratio, str(file), name)
+    return MappingProxyType(ratios)
+
+
+def check(ratio: IssueRatio, path: str, architecture: str) -> None:
+    """A share of the pipe is above zero, at most one, and in order."""
+    if not 0 < ratio.low <= ratio.middle <= ratio.high <= 1:
+        problem = f"low {ratio.low}, middle {ratio.middle}, high {ratio.high}"
+        raise FactError(
+            path, f"{architecture}.tensor_issue_ratio", problem, hint="make it 0 < low <= middle <= high <= 1"
+        )

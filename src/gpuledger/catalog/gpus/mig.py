@@ -68,7 +68,7 @@ def compute_slices(model: str) -> int | Unknown:
 
 
 def source() -> str:
-    """Where the list of GPUs comes from."""
+    """Source of the list of GPUs."""
     return _file().source
 
 

@@ -2,27 +2,114 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from gpuledger.catalog.files import convert, data_dir, load_toml
+from gpuledger.catalog.files import convert, data_dir, load_toml, parse_json, read_text
 from gpuledger.catalog.models import Model
-from gpuledger.catalog.models.config_fields import MOST, Fields, read_json
-from gpuledger.catalog.models.shapes import (
-    CnnShape,
-    MlaShape,
-    Shape,
-    TransformerShape,
-    VitShape,
-    shape_problem,
-)
-from gpuledger.errors import FactError, nearest
+from gpuledger.catalog.models.shapes import CnnShape, MlaShape, Shape, TransformerShape, VitShape, shape_problem
+from gpuledger.errors import FactError, FileFault, nearest
+
+MOST = 10**9
+_OWN = "give the config.json the model came with, or add the field to it"
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    raw = parse_json(read_text(file, "read the model's configuration"), str(file))
+    if not isinstance(raw, dict):
+        raise FileFault(file, "does not hold a JSON object", hint="give the model's config.json")
+    return raw
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of one file; `names`: how files spell ours ("a|b": either), `defaults` what they omit."""
+
+    path: str
+    nested: str
+    raw: Mapping[str, Any]
+    names: Mapping[str, str]
+    defaults: Mapping[str, Any]
+
+    def spelled(self, name: str) -> str:
+        """The field as the file spells it, with the part of the file it is in."""
+        return f"{self.nested}{self._spellings(name)[0]}"
+
+    def has(self, name: str) -> bool:
+        """Whether the file, or its type's defaults, hold anything under this name."""
+        return self._given(name) is not None
+
+    def whole(self, name: str, default: int | None = None, *, least: int = 1, most: int = MOST) -> int:
+        """A whole number from `least` to `most`."""
+        value = self._value(name, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self._wrong(name, f"{value!r} is not a whole number")
+        if value < least:
+            raise self._wrong(name, f"{value} is less than {least}")
+        if value > most:
+            shown = str(value) if value < 10**20 else "a number of more than 20 digits"
+            raise self._wrong(name, f"{shown} is more than any model has; at most {most:,} is read")
+        return value
+
+    def yes(self, name: str, *, default: bool | None = None) -> bool:
+        """True or false."""
+        value = self._value(name, default)
+        return self._typed(name, value, isinstance(value, bool), "neither true nor false")
+
+    def text(self, name: str) -> str:
+        """A word."""
+        value = self._value(name)
+        return self._typed(name, value, isinstance(value, str), "not a word")
+
+    def numbers(self, name: str, default: list[int] | None = None) -> tuple[int, ...]:
+        """A list of whole numbers."""
+        value = self._value(name, default)
+        listed = isinstance(value, list) and all(isinstance(v, int) for v in value)
+        return tuple(self._typed(name, value, listed, "not a list of whole numbers"))
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """A list of words; an empty one where there is none."""
+        value = self._value(name, [])
+        listed = isinstance(value, list) and all(isinstance(v, str) for v in value)
+        return tuple(self._typed(name, value, listed, "not a list of words"))
+
+    def classes(self) -> int:
+        """How many classes a picture may be of: 0 where the file names none, a model without a head."""
+        labels = self.raw.get("id2label")
+        return len(labels) if isinstance(labels, dict) else self.whole("num_labels", 0, least=0)
+
+    def _value(self, name: str, default: Any = None) -> Any:
+        value = self._given(name)
+        value = default if value is None else value
+        if value is None:
+            raise self._wrong(name, "is missing")
+        return value
+
+    def _typed(self, name: str, value: Any, right: bool, problem: str) -> Any:
+        if not right:
+            raise self._wrong(name, f"{value!r} is {problem}")
+        return value
+
+    def _given(self, name: str) -> Any:
+        spellings = self._spellings(name)
+        found = (held.get(spelled) for held in (self.raw, self.defaults) for spelled in spellings)
+        return next((value for value in found if value is not None), None)
+
+    def _spellings(self, name: str) -> list[str]:
+        return self.names.get(name, name).split("|")
+
+    def _wrong(self, name: str, words: str) -> FactError:
+        return FactError(self.path, self.spelled(name), words, hint=_OWN)
+
 
 # A residual network's file does not say for which images it is.
 USUAL_IMAGE = 224
+TEXT_ONLY = "text_config only: what else the file describes, such as a vision encoder, is not in it"
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
 
@@ -52,18 +139,13 @@ def _rules() -> _File:
     return load_toml(data_dir("gpuledger.catalog", "data", "model_configs.toml"), _File)
 
 
-def model_types() -> list[str]:
-    """Every model_type that can be read."""
-    return sorted(_rules().types)
-
-
 _MOST = {"layers": 10_000, "hidden": MOST, "heads": MOST}
 
 
 def model_from_config(path: Path, *, image: int = USUAL_IMAGE) -> Model:
     """The model a config.json (or the folder that holds one) describes; `image` is for files that do not say."""
     file = path / "config.json" if path.is_dir() else path
-    raw = read_json(file)
+    raw = _read_json(file)
     inner, nested = raw, ""
     if isinstance(raw.get("text_config"), dict):
         inner, nested = dict(raw["text_config"]), "text_config."
@@ -80,9 +162,7 @@ def model_from_config(path: Path, *, image: int = USUAL_IMAGE) -> Model:
         family=str(inner["model_type"]),
         shape=shape,
         dtype=_DTYPES.get(str(inner.get("dtype") or inner.get("torch_dtype") or raw.get("torch_dtype"))),
-        differs="text_config only: what else the file describes, such as a vision encoder, is not in it"
-        if nested
-        else "",
+        differs=TEXT_ONLY if nested else "",
         source=str(file),
         as_of="not dated",
     )
@@ -94,8 +174,8 @@ def _kind_of(model_type: Any, path: str, nested: str) -> _Type:
         return known[model_type]
     near = nearest(str(model_type), known)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
-    said = "is missing" if model_type is None else f"{model_type!r} is not a type we can read"
-    raise FactError(path, f"{nested}model_type", said, hint=f"{hint}known: {', '.join(model_types())}")
+    problem = "is missing" if model_type is None else f"{model_type!r} is not a type we can read"
+    raise FactError(path, f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
 
 
 def _decoder(fields: Fields, kind: _Type, _image: int) -> Shape:
@@ -143,7 +223,7 @@ def _moe(fields: Fields, kind: _Type, layers: int) -> dict[str, int]:
     first = fields.whole("first_k_dense_replace", 0, least=0)
     steps = ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq")
     step = next((fields.whole(name) for name in steps if fields.has(name)), 1)
-    dense = set(fields.numbers("mlp_only_layers"))
+    dense = set(fields.numbers("mlp_only_layers", []))
     return {
         "experts": fields.whole("experts"),
         "experts_per_token": fields.whole("experts_per_token"),
@@ -182,8 +262,8 @@ def _resnet(fields: Fields, _kind: _Type, image: int) -> Shape:
     made = {
         "type": "cnn",
         "block": fields.text("block"),
-        "depths": fields.numbers("depths", needed=True),
-        "widths": fields.numbers("widths", needed=True),
+        "depths": fields.numbers("depths"),
+        "widths": fields.numbers("widths"),
         "stem": fields.whole("stem"),
         "channels": fields.whole("channels"),
         "stride_in_first": fields.yes("stride_in_first"),

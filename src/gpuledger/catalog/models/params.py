@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpuledger.catalog.models.shapes import CnnShape, DiffusionShape, MlaShape, Shape, TransformerShape, VitShape
+from gpuledger.catalog.models.shapes import CnnShape, DiffusionShape, Shape, TransformerShape, VitShape
 
 _EXPAND = 4  # a bottleneck block is a quarter as wide inside as outside
 STEM_KERNEL = 7
@@ -48,15 +48,11 @@ def attention_matrix_params(shape: TransformerShape) -> int:
         heads = shape.heads + 2 * shape.kv_heads  # queries, keys, values
         return shape.hidden * shape.head_dim * (heads + shape.heads)
     mla, hidden = shape.mla, shape.hidden
-    queries = _queries(mla, hidden, shape.heads)
+    wide = shape.heads * mla.qk_dim
+    queries = mla.q_lora_rank * (hidden + wide) if mla.q_lora_rank else hidden * wide
     latent = hidden * (mla.kv_lora_rank + mla.qk_rope_dim)
     out_of_latent = mla.kv_lora_rank * shape.heads * (mla.qk_nope_dim + mla.v_dim)
     return queries + latent + out_of_latent + shape.heads * mla.v_dim * hidden
-
-
-def _queries(mla: MlaShape, hidden: int, heads: int) -> int:
-    wide = heads * mla.qk_dim
-    return mla.q_lora_rank * (hidden + wide) if mla.q_lora_rank else hidden * wide
 
 
 def mlp_matrix_params(hidden: int, inner: int, *, gated: bool) -> int:

@@ -48,7 +48,7 @@ class TransformerShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     mlp_bias: bool = False
     router_bias: bool = False
     norm_bias: bool = False  # LayerNorm has one, RMSNorm has none
-    attention_sinks: bool = False  # one learned number a head
+    attention_sinks: bool = False  # one learned number per head
     qk_norm: bool = False  # a norm with weights on each head's query and key
     norms_per_layer: int = 2
     learned_positions: int = 0
@@ -102,7 +102,7 @@ class CnnShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of a model that is known by its published parameters only."""
+    """A part of a model known only by its published number of parameters."""
 
     name: str
     role: str
@@ -129,7 +129,7 @@ def shape_problem(shape: Shape) -> tuple[str, str] | None:
     if isinstance(shape, VitShape) and (shape.patch < 1 or shape.image % shape.patch):
         return "patch", f"{shape.patch} does not divide the image of {shape.image}"
     if isinstance(shape, CnnShape) and len(shape.depths) != len(shape.widths):
-        return "widths", f"{len(shape.widths)} widths beside {len(shape.depths)} depths"
+        return "widths", f"{len(shape.widths)} widths for {len(shape.depths)} depths"
     return None
 
 

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 
+from gpuledger.catalog.files import fold
 from gpuledger.catalog.gpus import find_gpu, get_gpu, load_gpus
 from gpuledger.catalog.prices.offers import Offer, Purchase, accelerators, facts, load_offers
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.units import Unknown, utc
-
-__all__ = [
-    "MarketPrice",
-    "Offer",
-    "Purchase",
-    "age_days",
-    "find_offers",
-    "instance_price",
-    "market_price",
-    "price_over",
-    "source",
-]
 
 PURCHASES: tuple[Purchase, ...] = ("on_demand", "spot")
 
@@ -50,14 +39,14 @@ class MarketPrice:
         plural = "s" if len(self.clouds) > 1 else ""
         dates = self.newest if self.oldest == self.newest else f"{self.oldest} to {self.newest}"
         return (
-            f"{self.what}, {self.purchase.replace('_', '-')}: median ${self.usd_per_gpu_h:.2f} a GPU-hour"
+            f"{self.what}, {self.purchase.replace('_', '-')}: median ${self.usd_per_gpu_h:.2f} per GPU-hour"
             f" (${self.low_usd:.2f} to ${self.high_usd:.2f} for 80 % of {self.offers} offers"
             f" of {len(self.clouds)} cloud{plural}, listed {dates})"
         )
 
 
 def source() -> str:
-    """Where the shipped prices come from."""
+    """Source of the shipped prices."""
     return facts().source
 
 
@@ -74,38 +63,40 @@ def find_offers(
     cloud: str | None = None,
     purchase: str | None = None,
 ) -> list[Offer]:
-    """The offers that match all that is given, cheapest GPU first; a name nobody offers is an error."""
+    """The offers that match all that is given, cheapest GPU first; a name that no offer has is an error."""
     if purchase is not None and purchase not in PURCHASES:
         raise InputError(f"purchase option {purchase!r} has no offers", hint="use on_demand or spot")
-    found: Iterable[Offer] = load_offers()
-    if gpu is not None:
-        found = _of_gpu(gpu)
-    for field, wanted in (("instance", instance), ("region", region), ("cloud", cloud)):
-        if wanted is not None:
-            _require(field, wanted)
-            found = [o for o in found if getattr(o, field).casefold() == wanted.strip().casefold()]
-    return sorted((o for o in found if purchase in {None, o.purchase}), key=_cheapest_first)
+    tests = [] if gpu is None else [of_gpu(gpu)]
+    for field, name in (("instance", instance), ("region", region), ("cloud", cloud)):
+        tests += [] if name is None else [named(field, name, _names(field))]
+    found = [o for o in load_offers() if purchase in {None, o.purchase} and all(test(o) for test in tests)]
+    return sorted(found, key=_cheapest_first)
 
 
-def _of_gpu(name: str) -> list[Offer]:
-    """Offers of a GPU of the catalog, or of a spelling the clouds use."""
-    found = find_gpu(name)
+def of_gpu(name: str) -> Callable[[Offer], bool]:
+    """Offers of a GPU of the catalog, or of a spelling the clouds use; any other name is an error."""
+    found, folded = find_gpu(name), fold(name)
     if not isinstance(found, Unknown):
-        return [o for o in load_offers() if o.gpu == found.key]
-    spelled = {s.casefold() for s in accelerators()}
-    if name.strip().casefold() not in spelled:
-        get_gpu(name)
-    return [o for o in load_offers() if o.accelerator.casefold() == name.strip().casefold()]
+        key = found.key
+        return lambda o: o.gpu == key
+    if folded not in {spelling.casefold() for spelling in accelerators()}:
+        get_gpu(name)  # raises with the nearest names
+    return lambda o: o.accelerator.casefold() == folded
+
+
+def named(field: str, name: str, known: Collection[str]) -> Callable[[Offer], bool]:
+    """Offers with this cloud, instance, region or zone; a name that nothing has is an error."""
+    folded = fold(name)
+    if folded not in {n.casefold() for n in known}:
+        raise UnknownName(field, name, set(known) - {""})
+    # A rate without a region holds in all of them.
+    anywhere = field in {"region", "zone"}
+    return lambda o: getattr(o, field).casefold() == folded or (anywhere and o.yours and not getattr(o, field))
 
 
 @cache
 def _names(field: str) -> frozenset[str]:
     return frozenset(getattr(o, field) for o in load_offers())
-
-
-def _require(field: str, wanted: str) -> None:
-    if wanted.strip().casefold() not in {n.casefold() for n in _names(field)}:
-        raise UnknownName(field, wanted, _names(field) - {""})
 
 
 def _cheapest_first(offer: Offer) -> tuple[bool, Decimal, str, str, str, str]:
@@ -129,11 +120,11 @@ def instance_price(instance: str, region: str | None = None, purchase: Purchase 
     listed = find_offers(instance=instance)
     where = f"{listed[0].instance} in {region}" if region else f"{listed[0].instance} in any region"
     if region:
-        _require("region", region)
-        listed = [o for o in listed if o.region.casefold() == region.strip().casefold()]
-        if not listed:
-            known = sorted({o.region for o in find_offers(instance=instance)})
+        there = list(filter(named("region", region, _names("region")), listed))
+        if not there:
+            known = sorted({o.region for o in listed})
             return Unknown(f"no offer of {where}; it is offered in {', '.join(known)}")
+        listed = there
     return price_over(where, purchase, [o for o in listed if o.purchase == purchase])
 
 

@@ -1,7 +1,7 @@
 """What do the clouds offer, at which price, as of which day?
 
 An offer is one instance type in one zone under one purchase option. Its price is for the whole instance; the price of
-one GPU is that over the number of GPUs. What the price lists get wrong is mended here, by rules in data/prices.
+one GPU is that over the number of GPUs. What the price lists get wrong is corrected here, by rules in data/prices.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PRICE_RANGE = f"between ${LEAST_USD_PER_H} and ${MOST_USD_PER_H:,} per hour"
 
 
 def plausible_usd_per_h(price: Decimal) -> bool:
-    """Whether a price above 0 is one that anybody pays."""
+    """Whether a price is one that is really paid."""
     return price.is_finite() and LEAST_USD_PER_H <= price <= MOST_USD_PER_H
 
 
@@ -89,7 +89,7 @@ class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the price facts come from, and the rules that mend and complete them."""
+    """Where the price facts come from, and the rules that correct and complete them."""
 
     version: int
     offers: str
@@ -109,6 +109,7 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Meaning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gpu: str = ""
     why: str = ""
+    other: bool = False  # Inferentia, Trainium, Gaudi, FPGAs: not a GPU
 
 
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -152,6 +153,12 @@ def accelerators() -> Mapping[str, str | Unknown]:
 
 
 @cache
+def other_accelerators() -> frozenset[str]:
+    """Spellings of accelerators that are not GPUs."""
+    return frozenset(name for name, meaning in _aliases().accelerators.items() if meaning.other)
+
+
+@cache
 def _aliases() -> _Aliases:
     file = data_dir("gpuledger.catalog", "data", "accelerator_aliases.toml")
     aliases = load_toml(file, _Aliases)
@@ -159,14 +166,11 @@ def _aliases() -> _Aliases:
     for name, meaning in aliases.accelerators.items():
         if bool(meaning.gpu) == bool(meaning.why):
             raise FactError(str(file), f"accelerators.{name}", "needs either gpu or why", hint="give one of the two")
-    for name, key in (*((n, m.gpu) for n, m in aliases.accelerators.items() if m.gpu), *_keys(aliases.rules)):
+    keys = {name: meaning.gpu for name, meaning in aliases.accelerators.items() if meaning.gpu}
+    for name, key in (*keys.items(), *((f"rules.{rule.accelerator}", rule.gpu) for rule in aliases.rules)):
         if key not in known:
             raise FactError(str(file), name, f"{key!r} is not a key of the catalog", hint="gpuledger catalog shows all")
     return aliases
-
-
-def _keys(rules: tuple[_Rule, ...]) -> list[tuple[str, str]]:
-    return [(f"rules.{rule.accelerator}", rule.gpu) for rule in rules]
 
 
 @cache
@@ -234,14 +238,14 @@ def _gpus(row: dict[str, str]) -> tuple[Decimal, tuple[str, ...]]:
 
 
 def _hosts(row: dict[str, str]) -> tuple[str, ...]:
-    """The host VMs an accelerator comes with; one nameless host where the price is whole or the host is not known."""
+    """The host VMs an accelerator comes with; one nameless host where the price is whole or the host is unknown."""
     if row["price_scope"] == "whole_instance":
         return ("",)
     return facts().gcp_hosts.get(row["accelerator"], {}).get(row["accelerator_count"], ("",))
 
 
 def _prices(row: dict[str, str], host: str) -> Iterator[tuple[Purchase, Decimal | Unknown, tuple[str, ...]]]:
-    """The purchase options of a row. A spot price of 0, a missing one or one equal to on-demand is no spot offer."""
+    """The purchase options of a row. A spot price of 0, a missing one or one equal to on-demand is not a spot offer."""
     on_demand, spot = _number(row["on_demand_usd_h"]), _number(row["spot_usd_h"])
     if on_demand:
         yield "on_demand", _whole(row, host, "on_demand", on_demand), ()
@@ -256,7 +260,7 @@ def _whole(row: dict[str, str], host: str, purchase: Purchase, price: Decimal) -
         return price
     what = f"{row['accelerator_count']} x {row['accelerator']} in {row['zone']}"
     if not host:
-        return Unknown(f"{row['cloud']} sells {what} apart from its host VM, and the host's price is not known")
+        return Unknown(f"{row['cloud']} sells {what} apart from its host VM, and the host's price is unknown")
     extra = _host_prices().get((host, row["zone"]), {}).get(purchase)
     if not extra:
         return Unknown(f"the price list has no {purchase.replace('_', '-')} price for the host {host} of {what}")
@@ -278,4 +282,4 @@ def _number(text: str) -> Decimal | None:
     try:
         return Decimal(text) if text else None
     except InvalidOperation:
-        raise FactError(facts().offers, "price", f"{text!r} is not a number", hint="mend the price file") from None
+        raise FactError(facts().offers, "price", f"{text!r} is not a number", hint="fix the price file") from None

@@ -15,10 +15,10 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from gpuledger.catalog.files import parse_json, parse_toml
+from gpuledger.catalog.files import parse_json, parse_toml, read_text
 from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, Purchase, load_offers, plausible_usd_per_h
-from gpuledger.errors import FactError, FileFault, UnknownName, map_os_error, nearest
+from gpuledger.errors import FactError, FileFault, UnknownName, nearest
 from gpuledger.units import Unknown
 
 COLUMNS = (
@@ -70,13 +70,18 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """What no two rates may say differently."""
         return self.cloud, self.instance, self.gpu, str(self.count), self.region, self.purchase
 
+    def as_json(self) -> dict[str, object]:
+        """With both prices; the way to buy as on a command line."""
+        prices = {"usd_per_gpu_h": self.offer.usd_per_gpu_h, "usd_per_instance_h": self.offer.usd_per_h}
+        return {**msgspec.structs.asdict(self), "purchase": self.purchase.replace("_", "-"), **prices}
+
 
 def read_rates(file: str | Path, today: dt.date) -> tuple[Rate, ...]:
     """All rates of a file, checked whole; an error names file, row, field, value and what is allowed."""
     path = Path(file)
     rows = _rows(path)
     if not rows:
-        raise FileFault(path, "no rates", hint=f"write one a line under: {','.join(COLUMNS)}")
+        raise FileFault(path, "no rates", hint=f"write one per line under: {','.join(COLUMNS)}")
     rates: list[Rate] = []
     seen: dict[tuple[str, ...], str] = {}
     for where, values in rows:
@@ -90,12 +95,7 @@ def read_rates(file: str | Path, today: dt.date) -> tuple[Rate, ...]:
 
 def _rows(path: Path) -> list[tuple[str, dict[str, str]]]:
     """Every row as text by column, with the name of its place in the file."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise map_os_error(error, path, "read the rates") from error
-    except UnicodeDecodeError as error:
-        raise FileFault(path, f"not text: {error.reason}", hint="save it as CSV, TOML or JSON in UTF-8") from error
+    text = read_text(path, "read the rates")
     kind = path.suffix.casefold()
     if kind in {".toml", ".json"}:
         return _tables(path, text, kind)
@@ -147,18 +147,18 @@ def _check_names(path: Path, where: str, names: Sequence[str] | Mapping[str, Any
         if name not in COLUMNS:
             close = nearest(name, COLUMNS, limit=1)
             hint = f"did you mean {close[0]}?" if close else f"use these: {', '.join(COLUMNS)}"
-            raise FactError(path, where, f"column {name!r} is not known", hint=hint)
+            raise FactError(path, where, f"column {name!r} is unknown", hint=hint)
 
 
 class _Row:
-    """Reads the fields of one rate, and says where it is wrong."""
+    """Reads the fields of one rate; an error names the place."""
 
     def __init__(self, path: str, where: str, values: Mapping[str, str], today: dt.date) -> None:
         self.path, self.where, self.values, self.today = path, where, values, today
 
     def fault(self, field: str, hint: str, problem: str = "") -> FactError:
-        told = problem or f"found {self.values.get(field, '')!r}"
-        return FactError(self.path, f"{self.where}, {field}", told, hint=hint)
+        found = problem or f"found {self.values.get(field, '')!r}"
+        return FactError(self.path, f"{self.where}, {field}", found, hint=hint)
 
     def rate(self) -> Rate:
         get = self.values.get
@@ -231,7 +231,7 @@ class _Row:
         try:
             price = Decimal(text)
         except InvalidOperation:
-            raise self.fault("usd_per_h", "write dollars an hour as a plain number, for example 2.10") from None
+            raise self.fault("usd_per_h", "write dollars per hour as a plain number, for example 2.10") from None
         if not plausible_usd_per_h(price):
             raise self.fault("usd_per_h", f"give a price above 0: {PRICE_RANGE}")
         return price
@@ -267,7 +267,7 @@ def doubts(rates: Sequence[Rate], usd_per_gpu_h: Mapping[str, Decimal | Unknown]
         if not 1 / far_ratio <= times <= far_ratio:
             what = rate.instance or rate.gpu
             found.append(
-                f"{what}: ${own:.2f} a GPU-hour is {times:.2g} times the market median (${market:.2f}); "
+                f"{what}: ${own:.2f} per GPU-hour is {times:.2g} times the market median (${market:.2f}); "
                 f"is price_scope = {rate.price_scope} right?"
             )
     return found

@@ -1,7 +1,7 @@
-"""Which prices match what was asked for, and which of them is lowest: for a GPU, an instance, a TFLOPS or a GB?
+"""Which prices match what was asked for, and which of them is lowest: per GPU, instance, TFLOPS or GB?
 
 A row is one instance type under one purchase option, at the cheapest of the places it is offered in (or place by
-place). It always carries the price of one GPU and of the whole instance, and says which of the two was published.
+place). It always carries the price of one GPU and of the whole instance, and which of the two was published.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
-from gpuledger.catalog.gpus import Gpu, find_gpu, get_gpu, load_gpus
-from gpuledger.catalog.prices.offers import Offer, PriceScope, Purchase, accelerators, facts, load_offers
+from gpuledger.catalog.gpus import Gpu, load_gpus
+from gpuledger.catalog.prices import named, of_gpu
+from gpuledger.catalog.prices.offers import Offer, PriceScope, Purchase, facts, load_offers, other_accelerators
 from gpuledger.catalog.prices.own_rates import replaced
-from gpuledger.errors import InputError, UnknownName
+from gpuledger.errors import InputError
 from gpuledger.units import MIB, Unknown
 
 By = Literal["instance", "region", "zone"]
 Order = Literal["gpu", "instance", "tflops", "gb"]
-NOT_A_GPU = "not a GPU"
 _PLACES: dict[By, tuple[str, ...]] = {"instance": (), "region": ("region",), "zone": ("region", "zone")}
 
 
@@ -43,7 +43,7 @@ class Wanted:
         if self.gpus is not None and self.gpus < 1:
             raise InputError(f"{self.gpus} GPUs in an instance", hint="ask for 1 or more")
         if self.usd_per_gpu_h_max is not None and self.usd_per_gpu_h_max <= 0:
-            raise InputError(f"a price of at most {self.usd_per_gpu_h_max}", hint="give dollars a GPU-hour above 0")
+            raise InputError(f"a price of at most {self.usd_per_gpu_h_max}", hint="give dollars per GPU-hour above 0")
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,29 @@ class PriceRow:
     flags: tuple[str, ...]
     apart: str
 
+    def as_json(self) -> dict[str, object]:
+        """Its number of GPUs as a number, the way to buy as on a command line."""
+        gpus = int(self.gpus) if self.gpus == int(self.gpus) else float(self.gpus)
+        return {**vars(self), "gpus": gpus, "purchase": self.purchase.replace("_", "-")}
+
 
 @dataclass(frozen=True)
 class Prices:
-    """The rows that match, the lowest first, and what was left out of them."""
+    """The rows that match, the lowest first, and what was left out; `matched` counts rows that are not shown too."""
 
+    matched: int
     rows: tuple[PriceRow, ...]
     offers: int
     stale_rows: int
     not_gpus: tuple[tuple[str, int], ...]
-    replaced: int
+    replaced_by_yours: int
     stale_after_days: dict[Purchase, int]
-    none_why: str = ""  # where there is no row for want of one way to buy only
+    none_why: str = ""  # where another way to buy has rows
+
+    def as_json(self) -> dict[str, object]:
+        """With where the list prices come from."""
+        about = {"stale_basis": facts().stale_basis, "source": facts().source}
+        return {**vars(self), "not_gpus": dict(self.not_gpus), **about}
 
 
 def price_rows(
@@ -97,7 +108,7 @@ def price_rows(
     by: By = "instance",
     listed: Iterable[Offer] | None = None,
 ) -> Prices:
-    """All prices that match, in order; one without a known figure comes last. A name nobody offers is an error."""
+    """All prices that match, in order; one without a known figure comes last. A name that no offer has is an error."""
     matched, not_gpus, hidden = matching(wanted, own, listed)
     groups: dict[tuple[str, ...], list[Offer]] = {}
     for offer in matched:
@@ -109,7 +120,7 @@ def price_rows(
     stale = sum(row.stale for row in rows)
     counted = tuple(sorted(not_gpus.items()))
     why = "" if rows else _no_such_purchase(wanted, own, listed)
-    return Prices(tuple(rows), len(matched), stale, counted, hidden, facts().stale_after_days, why)
+    return Prices(len(rows), tuple(rows), len(matched), stale, counted, hidden, facts().stale_after_days, why)
 
 
 def _no_such_purchase(wanted: Wanted, own: Sequence[Offer], listed: Iterable[Offer] | None) -> str:
@@ -119,14 +130,14 @@ def _no_such_purchase(wanted: Wanted, own: Sequence[Offer], listed: Iterable[Off
     if not others:
         return ""
     if wanted.purchase == "spot":
-        return f"no spot offer: {others} on-demand only (a spot price of 0, none, or that of on-demand is no offer)"
+        return f"no spot offer: {others} on-demand only (a spot price of 0, none, or that of on-demand is not an offer)"
     return f"no on-demand offer: {others} on spot only"
 
 
 def matching(
     wanted: Wanted, own: Sequence[Offer] = (), listed: Iterable[Offer] | None = None
 ) -> tuple[list[Offer], Counter[str], int]:
-    """The offers that match; how many of each accelerator that is no GPU were left out; how many rates replaced."""
+    """The offers that match; how many of each accelerator that is not a GPU were left out; how many rates replaced."""
     shipped = list(load_offers() if listed is None else listed)
     kept = [o for o in shipped if not replaced(o, own)]
     tests = list(_tests(wanted, [*own, *shipped]))
@@ -134,22 +145,18 @@ def matching(
     hidden = sum(1 for o in shipped if replaced(o, own) and all(test(o) for test in tests)) if own else 0
     if wanted.gpu or wanted.instance:
         return found, Counter(), hidden  # asked for by name, so shown
-    gpus = [o for o in found if not is_no_gpu(o)]
-    return gpus, Counter(o.accelerator for o in found if is_no_gpu(o)), hidden
-
-
-def is_no_gpu(offer: Offer) -> bool:
-    """Inferentia, Trainium, Gaudi, FPGAs and the like."""
-    return isinstance(offer.gpu, Unknown) and offer.gpu.why.startswith(NOT_A_GPU)
+    others = other_accelerators()
+    gpus = [o for o in found if o.accelerator not in others]
+    return gpus, Counter(o.accelerator for o in found if o.accelerator in others), hidden
 
 
 def _tests(wanted: Wanted, offers: Sequence[Offer]) -> Iterator[Callable[[Offer], bool]]:
     if wanted.gpu is not None:
-        yield _of_gpu(wanted.gpu)
+        yield of_gpu(wanted.gpu)
     for field in ("cloud", "region", "zone", "instance"):
         name = getattr(wanted, field)
         if name is not None:
-            yield _named(field, name, offers)
+            yield named(field, name, {getattr(o, field) for o in offers})
     if wanted.gpus is not None:
         yield lambda o: o.gpus == wanted.gpus
     if wanted.purchase is not None:
@@ -160,32 +167,12 @@ def _tests(wanted: Wanted, offers: Sequence[Offer]) -> Iterator[Callable[[Offer]
         yield lambda o: not isinstance(m := _memory_gb(o), Unknown) and m >= least
 
 
-def _of_gpu(name: str) -> Callable[[Offer], bool]:
-    """Offers of a GPU of the catalog, or of a spelling the clouds use."""
-    found, folded = find_gpu(name), name.strip().casefold()
-    if not isinstance(found, Unknown):
-        key = found.key
-        return lambda o: o.gpu == key
-    if folded not in {spelling.casefold() for spelling in accelerators()}:
-        get_gpu(name)  # which says what is near
-    return lambda o: o.accelerator.casefold() == folded
-
-
-def _named(field: str, name: str, offers: Sequence[Offer]) -> Callable[[Offer], bool]:
-    folded, known = name.strip().casefold(), {getattr(o, field) for o in offers}
-    if folded not in {n.casefold() for n in known}:
-        raise UnknownName(field, name, known - {""})
-    # A rate without a region holds in all of them.
-    anywhere = field in {"region", "zone"}
-    return lambda o: getattr(o, field).casefold() == folded or (anywhere and o.yours and not getattr(o, field))
-
-
 def _gpu(offer: Offer) -> Gpu | Unknown:
     return offer.gpu if isinstance(offer.gpu, Unknown) else load_gpus()[offer.gpu]
 
 
 def _memory_gb(offer: Offer) -> float | Unknown:
-    """Of one GPU: by the catalog, else as the list says."""
+    """Memory of one GPU: by the catalog, else by the price list."""
     gpu = _gpu(offer)
     if isinstance(gpu, Gpu):
         return gpu.memory_bytes.value / 1e9
@@ -233,7 +220,7 @@ def _over(price: Decimal | Unknown, amount: float | Unknown) -> Decimal | Unknow
 
 
 def _lowest_first(row: PriceRow, order: Order) -> tuple[bool, bool, Decimal, bool, str, str, Decimal, str, str, str]:
-    """Prices first, then what is set apart (bids, fractions of a GPU), then what is not known."""
+    """Prices first, then what is set apart (bids, fractions of a GPU), then what is unknown."""
     figure = getattr(row, f"usd_per_{order}_h")
     unknown = isinstance(figure, Unknown)
     rest = (row.cloud, row.instance, row.gpus, row.region, row.zone, row.purchase)

@@ -35,10 +35,14 @@ class Spread:
     newest_age_days: int
     stale: bool
 
+    def as_json(self) -> dict[str, object]:
+        """The way to buy as on a command line."""
+        return {**vars(self), "purchase": self.purchase.replace("_", "-")}
+
 
 @dataclass(frozen=True)
 class CloudPrice:
-    """What one cloud asks for one GPU at least, on-demand and spot, and where."""
+    """The lowest price of one cloud for one GPU, on-demand and spot, and where."""
 
     gpu: str
     cloud: str
@@ -56,7 +60,7 @@ class CloudPrice:
 class SpotSaving:
     """How far spot lies below on-demand in the same zone, over zones; below 0 where it costs more.
 
-    `claim` is a published figure that is set beside it.
+    `claim` is a published figure to compare it with.
     """
 
     p10_pct: float
@@ -75,7 +79,7 @@ class SpotSaving:
 
 @dataclass(frozen=True)
 class GpuSpread:
-    """One GPU of the catalog on the market, and what each cloud asks for it."""
+    """One GPU of the catalog on the market, and its price in each cloud."""
 
     gpu: str
     gpu_name: str
@@ -94,11 +98,16 @@ class PriceComparison:
     left_out: tuple[tuple[str, int], ...]
     stale_after_days: Mapping[Purchase, int]
 
+    def as_json(self) -> dict[str, object]:
+        """With where the list prices come from."""
+        about = {"source": facts().source, "stale_basis": facts().stale_basis}
+        return {**vars(self), **about, "left_out": dict(self.left_out)}
+
 
 def compare_prices(
     wanted: Wanted, today: dt.date, *, own: Sequence[Offer] = (), listed: Iterable[Offer] | None = None
 ) -> PriceComparison:
-    """The offers that match, GPU by GPU. Offers whose GPU is not known, bids and fractions are left out and counted."""
+    """The offers that match, GPU by GPU. Offers whose GPU is unknown, bids and fractions are left out and counted."""
     found, _, _ = matching(wanted, own, listed)
     used = [o for o in found if isinstance(o.gpu, str) and not o.apart and not isinstance(o.usd_per_h, Unknown)]
     used.sort(key=lambda o: str(o.gpu))
@@ -111,7 +120,7 @@ def _left_out(found: Sequence[Offer]) -> tuple[tuple[str, int], ...]:
     for offer in found:
         why = offer.gpu.why if isinstance(offer.gpu, Unknown) else offer.apart
         if not why and isinstance(offer.usd_per_h, Unknown):
-            why = "the whole price is not known: the accelerator is sold apart from its host"
+            why = "the whole price is unknown: the accelerator is sold apart from its host"
         if why:
             reasons[why] = reasons.get(why, 0) + 1
     return tuple(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
@@ -178,7 +187,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def spot_saving(offers: Iterable[Offer]) -> SpotSaving | Unknown:
-    """Over all zones with both prices, beside what is claimed."""
+    """Over all zones with both prices, compared with what is claimed."""
     cuts = spot_cuts(offers)
     if not cuts:
         return Unknown("no zone lists both a spot and an on-demand price")

@@ -13,7 +13,7 @@ from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.cost.encode import plain
 from gpuledger.plan.guide.config import Config
-from gpuledger.plan.options import prices_of, scope_of
+from gpuledger.plan.guide.options import prices_of, scope_of
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:

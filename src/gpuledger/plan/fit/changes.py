@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,10 +19,11 @@ LORA_RANK = 16
 WIDEST_TENSOR = 8  # beyond a node's NVLink the all-reduces of every layer cost more than they save
 DOUBLINGS = 6
 SHORTEST = 256
+SHARDED = {1: "optimizer", 2: "gradients too", 3: "weights too"}
 
 
 class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One kind of change: how much of one it is, and what is paid for it."""
+    """One kind of change: how much effort it is, and what it costs."""
 
     kind: str
     modes: tuple[Mode, ...]
@@ -46,15 +47,20 @@ class Case:
 
 @dataclass(frozen=True)
 class Change:
-    """One level of one kind: the words for it, the options that ask for it, and how it alters a case."""
+    """One level of one kind: what it is in words, and the parameters it sets (`gpu` or those of the setup)."""
 
     kind: str
     level: int
     effort: float
     words: str
-    options: str
+    sets: Mapping[str, Any]
     costs: str
-    alter: Callable[[Case], Case]
+
+    def alter(self, case: Case) -> Case:
+        """The case with the change made."""
+        if "gpu" in self.sets:
+            return replace(case, gpu=load_gpus()[self.sets["gpu"]])
+        return replace(case, setup=replace(case.setup, **self.sets))
 
 
 @cache
@@ -63,12 +69,12 @@ def kinds() -> tuple[Kind, ...]:
     return load_toml(data_dir("gpuledger.plan", "data", "fit_remedies.toml"), _File).change
 
 
-Found = list[tuple[str, str, Callable[[Case], Case]]]
+Levels = Iterator[tuple[str, dict[str, Any]]]
 
 
 def changes(model: Model, case: Case) -> dict[str, list[Change]]:
     """By kind, the levels there are for this case, least first."""
-    makers: dict[str, Callable[[Model, Case], Found]] = {
+    makers: dict[str, Callable[[Model, Case], Levels]] = {
         "recompute": _recompute, "zero": _zero, "optimizer": _optimizer, "micro_batch": _micro_batch,
         "tensor": _tensor, "sequence": _sequence, "adapters": _adapters, "cache": _cache, "weights": _weights,
         "batch": _batch, "context": _context, "gpu": _gpu, "count": _count,
@@ -76,129 +82,103 @@ def changes(model: Model, case: Case) -> dict[str, list[Change]]:
     found: dict[str, list[Change]] = {}
     for kind in kinds():
         if case.setup.mode in kind.modes:
-            levels = makers[kind.kind](model, case)
-            found[kind.kind] = [
-                Change(kind.kind, at + 1, kind.effort + at * kind.step, words, options, kind.costs, alter)
-                for at, (words, options, alter) in enumerate(levels)
-            ]
-    return {kind: levels for kind, levels in found.items() if levels}
-
-
-def _set(**fields: object) -> Callable[[Case], Case]:
-    return lambda case: replace(case, setup=replace(case.setup, **fields))  # type: ignore[arg-type]
-
-
-def _recompute(model: Model, case: Case) -> Found:
-    if case.setup.recompute or not isinstance(model.shape, TransformerShape | VitShape):
-        return []
-    return [("recompute activations", "--recompute", _set(recompute=True))]
-
-
-def _zero(_model: Model, case: Case) -> Found:
-    words = {
-        1: "ZeRO 1: shard the optimizer", 2: "ZeRO 2: shard the gradients too",
-        3: "ZeRO 3 (FSDP): shard the weights too",
-    }  # fmt: skip
-    return [(words[z], f"--zero {z}", _set(zero=z)) for z in range(case.setup.zero + 1, 4)]
-
-
-def _optimizer(_model: Model, case: Case) -> Found:
-    if case.setup.optimizer != "adamw":
-        return []
-    return [("8-bit AdamW", "--optimizer adamw-8bit", _set(optimizer="adamw-8bit"))]
-
-
-def _halvings(value: int, least: int) -> list[int]:
-    found: list[int] = []
-    while value // 2 >= least and len(found) < DOUBLINGS:
-        value //= 2
-        found.append(value)
+            for at, (words, sets) in enumerate(makers[kind.kind](model, case)):
+                change = Change(kind.kind, at + 1, kind.effort + at * kind.step, words, sets, kind.costs)
+                found.setdefault(kind.kind, []).append(change)
     return found
 
 
-def _micro_batch(_model: Model, case: Case) -> Found:
-    sizes = _halvings(case.setup.micro_batch, 1)
-    return [(f"micro-batch {n}, accumulated", f"--micro-batch {n}", _set(micro_batch=n)) for n in sizes]
+def _recompute(model: Model, case: Case) -> Levels:
+    if not case.setup.recompute and isinstance(model.shape, TransformerShape | VitShape):
+        yield "recompute activations", {"recompute": True}
 
 
-def _sequence(model: Model, case: Case) -> Found:
-    if not isinstance(model.shape, TransformerShape):
-        return []
-    lengths = _halvings(case.setup.sequence, SHORTEST)
-    return [(f"sequences of {n} tokens", f"--sequence {n}", _set(sequence=n)) for n in lengths]
+def _zero(_model: Model, case: Case) -> Levels:
+    for stage in range(case.setup.zero + 1, 4):
+        yield f"ZeRO {stage}{' (FSDP)' if stage == 3 else ''}: shard the {SHARDED[stage]}", {"zero": stage}
 
 
-def _tensor(model: Model, case: Case) -> Found:
+def _optimizer(_model: Model, case: Case) -> Levels:
+    if case.setup.optimizer == "adamw":
+        yield "8-bit AdamW", {"optimizer": "adamw-8bit"}
+
+
+def _halvings(value: int, least: int) -> Iterator[int]:
+    for halving in range(1, DOUBLINGS + 1):
+        if value >> halving >= least:
+            yield value >> halving
+
+
+def _micro_batch(_model: Model, case: Case) -> Levels:
+    for n in _halvings(case.setup.micro_batch, 1):
+        yield f"micro-batch {n}, accumulated", {"micro_batch": n}
+
+
+def _sequence(model: Model, case: Case) -> Levels:
+    for n in _halvings(case.setup.sequence, SHORTEST) if isinstance(model.shape, TransformerShape) else ():
+        yield f"sequences of {n} tokens", {"sequence": n}
+
+
+def _tensor(model: Model, case: Case) -> Levels:
     setup = case.setup
-    ways = [t for t in (2, 4, WIDEST_TENSOR) if t > setup.tensor and setup.count % (t * setup.pipeline) == 0]
-    fitting = [t for t in ways if split_problem(model, t) is None]
-    return [(f"tensor parallel over {t}", f"--tensor {t}", _set(tensor=t)) for t in fitting]
+    for t in (2, 4, WIDEST_TENSOR):
+        divides = setup.count % (t * setup.pipeline) == 0
+        if t > setup.tensor and divides and split_problem(model, t) is None:
+            yield f"tensor parallel over {t}", {"tensor": t}
 
 
-def _adapters(model: Model, case: Case) -> Found:
+def _adapters(model: Model, case: Case) -> Levels:
     if not isinstance(model.shape, TransformerShape | VitShape) or case.setup.frozen_precision:
-        return []
+        return
     rank = case.setup.lora_rank or LORA_RANK
-    plain = (f"LoRA: train adapters of rank {rank} only", f"--lora-rank {rank}", _set(lora_rank=rank))
-    options = f"--lora-rank {rank} --frozen-precision nf4"
-    quantised = ("QLoRA: train adapters over 4-bit weights", options, _set(lora_rank=rank, frozen_precision="nf4"))
-    return [quantised] if case.setup.lora_rank else [plain, quantised]
+    if not case.setup.lora_rank:
+        yield f"LoRA: train adapters of rank {rank} only", {"lora_rank": rank}
+    yield "QLoRA: train adapters over 4-bit weights", {"lora_rank": rank, "frozen_precision": "nf4"}
 
 
-def _cache(model: Model, case: Case) -> Found:
-    if not isinstance(model.shape, TransformerShape) or get_precision(case.setup.cache_precision).bits <= 8:
-        return []
-    return [("8-bit keys and values", "--cache-precision fp8", _set(cache_precision="fp8"))]
+def _cache(model: Model, case: Case) -> Levels:
+    if isinstance(model.shape, TransformerShape) and get_precision(case.setup.cache_precision).bits > 8:
+        yield "8-bit keys and values", {"cache_precision": "fp8"}
 
 
-def _weights(_model: Model, case: Case) -> Found:
-    now, found = get_precision(case.setup.precision).bits, []
+def _weights(_model: Model, case: Case) -> Levels:
+    wide = get_precision(case.setup.precision).bits > 8
     eight = "fp8" if "fp8" in case.gpu.peak_tflops else "int8"
-    if now > 8 and eight in case.gpu.peak_tflops:
-        found.append((f"weights in 8 bits ({eight})", f"--precision {eight}", _set(precision=eight)))
-    if now > 8 or case.setup.precision in ("fp8", "int8"):
-        found.append(("weights in 4 bits (int4, groups of 128)", "--precision int4", _set(precision="int4")))
-    return found
+    if wide and eight in case.gpu.peak_tflops:
+        yield f"weights in 8 bits ({eight})", {"precision": eight}
+    if wide or case.setup.precision in ("fp8", "int8"):
+        yield "weights in 4 bits (int4, groups of 128)", {"precision": "int4"}
 
 
-def _batch(_model: Model, case: Case) -> Found:
-    return [(f"at most {n} sequences at a time", f"--batch {n}", _set(batch=n)) for n in _halvings(case.setup.batch, 1)]
+def _batch(_model: Model, case: Case) -> Levels:
+    for n in _halvings(case.setup.batch, 1):
+        yield f"at most {n} sequences at a time", {"batch": n}
 
 
-def _context(model: Model, case: Case) -> Found:
-    if not isinstance(model.shape, TransformerShape):
-        return []
-    lengths = _halvings(case.setup.context, SHORTEST)
-    return [(f"at most {n} tokens of context", f"--context {n}", _set(context=n)) for n in lengths]
+def _context(model: Model, case: Case) -> Levels:
+    for n in _halvings(case.setup.context, SHORTEST) if isinstance(model.shape, TransformerShape) else ():
+        yield f"at most {n} tokens of context", {"context": n}
 
 
-def _gpu(_model: Model, case: Case) -> Found:
-    """Larger GPUs of the same maker that can do the precision, one for each size; no card for a board with NVLink."""
-    now, needs = capacity(case.gpu)[0], get_precision(case.setup.precision).needs
+def _gpu(_model: Model, case: Case) -> Levels:
+    """Larger GPUs of the same maker that can do the precision, one per size; no card for a board with NVLink."""
+    now, precision = capacity(case.gpu)[0], get_precision(case.setup.precision)
     larger: dict[int, Gpu] = {}
     for gpu in load_gpus().values():
         room = capacity(gpu)[0]
         lesser = gpu.form_factor == "PCIe" != case.gpu.form_factor
-        if room > now and gpu.vendor == case.gpu.vendor and not lesser and (not needs or needs in gpu.peak_tflops):
+        if room > now and gpu.vendor == case.gpu.vendor and not lesser and precision.runs_on(gpu):
             larger.setdefault(room, gpu)
-
-    def take(gpu: Gpu) -> Callable[[Case], Case]:
-        return lambda before: replace(before, gpu=gpu)
-
-    return [
-        (f"{gpu.name} instead of {case.gpu.name}", f"--gpu {gpu.key}", take(gpu)) for _, gpu in sorted(larger.items())
-    ]
+    for _, gpu in sorted(larger.items()):
+        yield f"{gpu.name} instead of {case.gpu.name}", {"gpu": gpu.key}
 
 
-def _count(model: Model, case: Case) -> Found:
-    found: Found = []
+def _count(model: Model, case: Case) -> Levels:
     for doubling in range(1, DOUBLINGS + 1):
         count = case.setup.count * 2**doubling
         if case.setup.mode == "train":
-            found.append((f"{count} GPUs", f"--count {count}", _set(count=count)))
+            yield f"{count} GPUs", {"count": count}
             continue
         tensor = serving_split(model, count) if case.setup.pipeline == 1 else case.setup.tensor
         if tensor > case.setup.tensor:
-            words = f"{count} GPUs, each layer over {tensor} of them"
-            found.append((words, f"--count {count} --tensor {tensor}", _set(count=count, tensor=tensor)))
-    return found
+            yield f"{count} GPUs, each layer over {tensor} of them", {"count": count, "tensor": tensor}

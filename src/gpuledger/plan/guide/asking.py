@@ -1,62 +1,50 @@
-"""How does a question become a plan at the prices of a configuration?"""
+"""How does a question become a plan, at the prices of a configuration or of the market?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from gpuledger.catalog.gpus import Gpu
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.guide.build import Terms, plan_migration
+from gpuledger.plan.guide.checks import fold, pick
 from gpuledger.plan.guide.config import Config
-from gpuledger.plan.guide.facts import migrate_facts
-from gpuledger.plan.guide.form import Form, instance_key, job_of
-from gpuledger.plan.guide.guidelines import preferred_gpus
-from gpuledger.plan.guide.statement import Job, MigrationPlan
-from gpuledger.plan.options import configured, counts, from_config, gpu_of
-from gpuledger.plan.placing import fewest_instances, fits, require_precision, sizes
+from gpuledger.plan.guide.form import Form, job_of
+from gpuledger.plan.guide.judging import preferred_gpus
+from gpuledger.plan.guide.options import cheapest_each, configured, counts, from_config, from_market, gpu_of
+from gpuledger.plan.guide.placing import require_precision
+from gpuledger.plan.guide.statement import Candidate, Job, MigrationPlan, Purchase
+from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
 
 UNDATED = (
-    "prices are illustrative figures of the guide, undated; those of the P-series are read as of whole instances, "
-    "those of the G-series as of one GPU"
+    "prices are illustrative figures of the GPU Fleet Optimizer guide, undated; those of the P-series are read as of "
+    "whole instances, those of the G-series as of one GPU"
 )
+ELSEWHERE = "try region=any, another cloud, or a configuration with your own prices"
 
 
 def plan_configured(config: Config, form: Form, workload_id: str = "") -> MigrationPlan:
     """A plan among the instances of a configuration, at its prices."""
     job = job_of(form, config, workload_id)
-    key = instance_key(form.instance, config)
+    key = pick(form.instance, config.instances, "instance")
     now = configured(config, key, form.gpus, "spot" if form.spot else "on-demand")
-    if not isinstance(now.gpu, Unknown):
-        require_precision(job, now.gpu)
-    wanted = list(_counts(config, job, form.gpus))
-    if (key, form.gpus) not in wanted:
-        wanted.append((key, form.gpus))
+    require_precision(job, now.gpu)
+    wanted = {
+        (name, gpus): None
+        for name, one in config.instances.items()
+        for gpus in counts(job, gpu_of(one), form.gpus, one.gpus)
+    }
     words = UNDATED if config.illustrative else f"prices are those of {config.where}, as configured"
-    notes = [*config.notes, *_notes(config)]
-    terms = terms_of(config, job, words, illustrative=config.illustrative, notes=tuple(notes))
-    return plan_migration(job, now, list(from_config(config, wanted)), terms)
-
-
-def _counts(config: Config, job: Job, current: int) -> Iterator[tuple[str, int]]:
-    for key, one in config.instances.items():
-        gpu = gpu_of(one)
-        least = None if isinstance(gpu, Unknown) else smallest_count(job, gpu, one.gpus)
-        for gpus in counts(current, one.gpus, least):
-            yield key, gpus
-
-
-def smallest_count(job: Job, gpu: Gpu, gpus_per_instance: int) -> int | None:
-    """The fewest GPUs the job fits on, within the limit: 1, 2, 4, ... of one instance, or whole instances."""
-    for gpus in sizes(gpus_per_instance, migrate_facts().limits.most_gpus):
-        if fits(job, gpu, gpus, gpus_per_instance):
-            return fewest_instances(job, gpu, gpus, gpus_per_instance)
-    return None
+    terms = _terms(config, job, words, illustrative=config.illustrative, notes=(*config.notes, *_notes(config)))
+    return plan_migration(job, now, list(from_config(config, wanted | {(key, form.gpus): None})), terms)
 
 
 def _notes(config: Config) -> Iterator[str]:
-    """What was read into the instances."""
-    unnamed = [key for key, one in config.instances.items() if one.price_scope is None]
-    if unnamed:
+    """Assumptions made about the instances."""
+    if unnamed := [key for key, one in config.instances.items() if one.price_scope is None]:
         yield (
             f"{', '.join(unnamed)}: no price_scope is given, so the price is read as that of a whole instance; "
             'write "price_scope": "gpu" if it is of one GPU'
@@ -65,8 +53,8 @@ def _notes(config: Config) -> Iterator[str]:
         yield from (f"{key}: {name} is {fix.value:g}: {fix.why}" for name, fix in one.corrections.items())
 
 
-def terms_of(config: Config, job: Job, words: str, *, illustrative: bool = False, notes: tuple[str, ...] = ()) -> Terms:
-    """By what the options of a job are judged."""
+def _terms(config: Config, job: Job, words: str, *, illustrative: bool = False, notes: tuple[str, ...] = ()) -> Terms:
+    """How the options of a job are judged."""
     size = config.sizes.get(job.size)
     return Terms(
         priority=config.priorities[job.priority],
@@ -77,3 +65,76 @@ def terms_of(config: Config, job: Job, words: str, *, illustrative: bool = False
         illustrative=illustrative,
         notes=notes,
     )
+
+
+@dataclass(frozen=True)
+class Market:
+    """What is offered where we looked, `where` in words; prices are old compared with `today`.
+
+    `whole`: instances are rented for this job alone, now and then; else the job pays for the GPUs it uses.
+    """
+
+    offered: Sequence[MarketOption]
+    where: str
+    today: dt.date | None = None
+    whole: bool = False
+
+
+def plan_market(config: Config, form: Form, market: Market, workload_id: str = "") -> MigrationPlan:
+    """A plan among what the market offers; sizes, priorities and use cases are the configuration's."""
+    job = job_of(form, config, workload_id)
+    if not market.offered:
+        raise InputError(f"nothing is offered in {market.where}", hint=ELSEWHERE)
+    now = _present(form, config, market, "spot" if form.spot else "on-demand")
+    other = _present(form, config, market, "on-demand" if form.spot else "spot")
+    require_precision(job, now.gpu)
+    found = {now.id: now, other.id: other}
+    for offer in cheapest_each(market.offered):
+        sizes = counts(job, offer.gpu, form.gpus, offer.gpus)
+        if market.whole:  # only whole instances are sold, even if that is more than is used now
+            sizes = [n for n in sizes if n % offer.gpus == 0] or [offer.gpus]
+        for gpus in sizes:
+            candidate = from_market(offer, gpus, market.today, whole=market.whole)
+            found.setdefault(candidate.id, candidate)
+    return plan_migration(job, now, list(found.values()), _terms(config, job, _dated(market)))
+
+
+def _present(form: Form, config: Config, market: Market, purchase: Purchase) -> Candidate:
+    """The present setup at its market price; unknown where it is not listed under that purchase option."""
+    mine = _meant(form.instance, config, market)
+    enough = [o.gpus for o in mine if o.gpus >= form.gpus]
+    size = min(enough) if enough else max(o.gpus for o in mine)
+    exact = [o for o in mine if o.gpus == size]
+    bought = next((o for o in exact if o.purchase == purchase), None)
+    if bought:
+        return from_market(bought, form.gpus, market.today, whole=market.whole)
+    why = Unknown(f"no {purchase} offer of {exact[0].instance or exact[0].gpu.name} is listed in {market.where}")
+    bare = from_market(exact[0], form.gpus, market.today, whole=market.whole)
+    prices = dict.fromkeys(("usd_per_gpu_h", "high_usd_per_gpu_h", "usd_per_h", "whole_usd_per_h"), why)
+    return replace(bare, id=f"{bare.id}, as {purchase}", purchase=purchase, **prices)  # type: ignore[arg-type]
+
+
+def _meant(name: str, config: Config, market: Market) -> list[MarketOption]:
+    """The offers a name means, cheapest first: of an instance of the configuration, an instance type, or a GPU."""
+    keys = {fold(key): one for key, one in config.instances.items()}
+    if fold(name) in keys:
+        types = keys[fold(name)].market_instances
+        found = [o for o in market.offered if o.instance in types]
+        what = f"{name} ({', '.join(types) or 'no market_instances are given for it'})"
+    elif found := [o for o in market.offered if o.instance and fold(o.instance) == fold(name)]:
+        return found
+    else:
+        gpu = find_gpu(name)
+        if isinstance(gpu, Unknown):
+            raise UnknownName("instance or GPU", name, [*config.instances, *{o.instance for o in market.offered}])
+        found, what = [o for o in market.offered if o.gpu.key == gpu.key], gpu.name
+    if not found:
+        raise InputError(f"{what} is not offered in {market.where}", hint=ELSEWHERE)
+    return found
+
+
+def _dated(market: Market) -> str:
+    dates = sorted({o.as_of for o in market.offered})
+    span = dates[0].isoformat() if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    what = "instances paid whole" if market.whole else "GPUs paid by their share of the instance"
+    return f"market list prices of {span} in {market.where}: the cheapest zone of each instance type; {what}"

@@ -1,7 +1,7 @@
 """Where should this job run instead, what does that save, and what does it risk?
 
-Work that is done when it is done (training, fine-tuning, batch inference) keeps its amount: a faster option runs fewer
-hours. A server keeps its hours: a slower option answers fewer requests, and the plan says up to which load it holds.
+Work that ends (training, fine-tuning, batch inference) keeps its amount: a faster option runs fewer hours. A server
+keeps its hours: a slower option answers fewer requests, and the plan shows up to which load it holds.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from decimal import Decimal
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.plan.guide.facts import migrate_facts
-from gpuledger.plan.guide.guidelines import guidelines
-from gpuledger.plan.guide.memory import rule_of_thumb
+from gpuledger.plan.guide.judging import Place, effort, grouped, guidelines, refuse, risk, too_slow
+from gpuledger.plan.guide.memory import rule_of_thumb, sharing
+from gpuledger.plan.guide.placing import place
 from gpuledger.plan.guide.schema import Priority
-from gpuledger.plan.guide.sharing import sharing
+from gpuledger.plan.guide.scoring import scored
 from gpuledger.plan.guide.statement import (
     Candidate,
     Current,
     Job,
-    Judged,
     MigrationPlan,
     Misfit,
     Option,
@@ -29,20 +29,15 @@ from gpuledger.plan.guide.statement import (
     Refused,
 )
 from gpuledger.plan.guide.words import assumptions, recommendation, warnings
-from gpuledger.plan.judging import effort, risk
-from gpuledger.plan.placing import place
-from gpuledger.plan.refusals import Place, grouped, refuse, too_slow
-from gpuledger.plan.scoring import scored
 from gpuledger.units import Unknown
 
 S_PER_H = 3600
 MILLION = 1_000_000
-NOTHING = Judged("low", 0, ())
 
 
 @dataclass(frozen=True)
 class Terms:
-    """By what the options are judged: the priority, the guide's preferred GPUs and rule of thumb, whose prices."""
+    """How options are judged: the priority, the preferred GPUs, the memory rules of thumb, the source of prices."""
 
     priority: Priority
     preferred: Collection[str]
@@ -56,7 +51,7 @@ class Terms:
 def plan_migration(
     job: Job, current: Candidate, candidates: Sequence[Candidate], terms: Terms, placing: Place = place
 ) -> MigrationPlan:
-    """The whole answer; `current` is looked at beside the candidates, whether or not it is one of them."""
+    """The whole answer; `current` is considered too, whether or not it is one of the candidates."""
     placing = _remembered(placing)
     now = _current(job, current, candidates, placing)
     every = [current, *(c for c in candidates if c.id != current.id)]
@@ -68,10 +63,11 @@ def plan_migration(
             refused.append(found)
         else:
             options.append(found)
-    ranked = _with_other_purchase(
-        scored(options, terms.priority.weights, serves=job.serves, enough=_enough(job, now)), every
-    )
-    chosen = _chosen(ranked)
+    ranked = [
+        replace(o, other_purchase_usd=_times(_other(o.candidate, every), o.monthly_h))
+        for o in scored(options, terms.priority.weights, serves=job.serves, enough=_enough(job, now))
+    ]
+    chosen, dates = _chosen(ranked), sorted({c.price_date for c in every})
     plan = MigrationPlan(
         job=job,
         current=now,
@@ -79,7 +75,7 @@ def plan_migration(
         recommendation="",
         chosen=chosen,
         cheapest=min(ranked, key=lambda o: (o.monthly_usd, o.candidate.id), default=None),
-        fastest=max(ranked, key=lambda o: (_middle(o.placement.rate), -o.monthly_usd), default=None),
+        fastest=max(ranked, key=lambda o: (o.placement.speed or 0.0, -o.monthly_usd), default=None),
         runners_up=_runners_up(ranked, chosen),
         options=tuple(ranked),
         refused=tuple(refused),
@@ -88,7 +84,7 @@ def plan_migration(
         sharing=sharing(job, [current, *([chosen.candidate] if chosen and not chosen.current else [])]),
         weights={k: getattr(terms.priority.weights, k) for k in ("cost", "performance", "reliability")},
         prices=terms.prices,
-        price_dates=_dates(every),
+        price_dates=(dates[0], dates[-1]),
         illustrative=terms.illustrative,
         assumptions=(),
         warnings=(),
@@ -98,7 +94,7 @@ def plan_migration(
 
 
 def _remembered(placing: Place) -> Place:
-    """The same answers, each worked out once: many offers are of the same GPU."""
+    """The same answers, each computed once: many offers are of the same GPU."""
     known: dict[tuple[str, float, int, int], Placement | Misfit] = {}
 
     def remembered(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> Placement | Misfit:
@@ -137,25 +133,11 @@ def _consider(job: Job, candidate: Candidate, now: Current, terms: Terms, placin
     assert isinstance(placed, Placement)
     assert isinstance(placed.rate, Rate)
     assert isinstance(candidate.usd_per_h, Decimal)
-    speed = _speed_ratio(now, placed.rate)
+    speed = now.rate if isinstance(now.rate, Unknown) else placed.rate.middle / now.rate.middle
     hours = job.monthly_h if job.serves or isinstance(speed, Unknown) else job.monthly_h / _exact(speed)
     if slow := too_slow(job, candidate, hours, speed):
         return slow
-    return _option(job, candidate, placed, placed.rate, now, terms, speed, hours)
-
-
-def _option(
-    job: Job,
-    candidate: Candidate,
-    placed: Placement,
-    rate: Rate,
-    now: Current,
-    terms: Terms,
-    speed: float | Unknown,
-    hours: Decimal,
-) -> Option:
-    usd = candidate.usd_per_h
-    assert isinstance(usd, Decimal)
+    usd, rate = candidate.usd_per_h, placed.rate
     monthly = usd * hours
     low, high = _range(candidate, monthly, rate, fixed_hours=job.serves or isinstance(speed, Unknown))
     verdicts = guidelines(job, candidate, terms.preferred)
@@ -172,27 +154,21 @@ def _option(
         saving_usd=saving,
         saving_pct=_pct(saving, now.monthly_usd),
         speed_ratio=speed,
-        other_purchase_usd=Unknown("no offer of the other kind is listed"),
         risk=risk(job, candidate, placed, verdicts, speed),
         effort=effort(now.candidate, candidate),
         guidelines=verdicts,
-        measures={},
-        cost_score=0.0,
-        performance_score=0.0,
-        reliability_score=0.0,
-        score=0.0,
     )
 
 
 def _range(candidate: Candidate, monthly: Decimal, rate: Rate, *, fixed_hours: bool) -> tuple[Decimal, Decimal]:
     """The month's dollars at the low and the high end of what is not known exactly."""
     price, highest = candidate.usd_per_gpu_h, candidate.high_usd_per_gpu_h
-    dearer = Decimal(1)
+    most = Decimal(1)
     if not isinstance(price, Unknown) and not isinstance(highest, Unknown) and price:
-        dearer = max(dearer, highest / price)
+        most = max(most, highest / price)
     if fixed_hours:
-        return monthly, monthly * dearer
-    return monthly * _exact(rate.middle / rate.high), monthly * dearer * _exact(rate.middle / rate.low)
+        return monthly, monthly * most
+    return monthly * _exact(rate.middle / rate.high), monthly * most * _exact(rate.middle / rate.low)
 
 
 def _chosen(ranked: Sequence[Option]) -> Option | None:
@@ -208,31 +184,19 @@ def _chosen(ranked: Sequence[Option]) -> Option | None:
 
 
 def _enough(job: Job, now: Current) -> float | None:
-    """The speed above which a server is no better: it answers what it is asked, not more."""
-    if not job.serves or isinstance(now.placement, Misfit) or isinstance(now.placement.rate, Unknown):
+    """The speed above which a server is not better: it answers what it is asked, not more."""
+    if not job.serves or isinstance(now.rate, Unknown):
         return None
-    return now.placement.rate.middle * migrate_facts().limits.enough_speed_ratio
+    return now.rate.middle * migrate_facts().limits.enough_speed_ratio
 
 
 def _runners_up(ranked: Sequence[Option], chosen: Option | None) -> tuple[Option, ...]:
     """The next best, one for each GPU, count and purchase option."""
-    seen = {_kind(o) for o in ranked if o is chosen or o.current}
-    found: list[Option] = []
-    for option in ranked:
-        if option is not chosen and _kind(option) not in seen:
-            seen.add(_kind(option))
-            found.append(option)
-    return tuple(found[: migrate_facts().limits.runners_up])
-
-
-def _kind(option: Option) -> tuple[str, int, str]:
-    c = option.candidate
-    return c.gpu_name, c.gpus, c.purchase
-
-
-def _with_other_purchase(options: Sequence[Option], every: Sequence[Candidate]) -> list[Option]:
-    """Each option with what the same GPUs cost under the other purchase option, for the same hours."""
-    return [replace(o, other_purchase_usd=_times(_other(o.candidate, every), o.monthly_h)) for o in options]
+    found: dict[tuple[str, int, str], Option | None] = {}
+    for option in sorted(ranked, key=lambda o: not (o is chosen or o.current)):  # what is known already comes first
+        c = option.candidate
+        found.setdefault((c.gpu_name, c.gpus, c.purchase), None if option is chosen or option.current else option)
+    return tuple(o for o in found.values() if o is not None)[: migrate_facts().limits.runners_up]
 
 
 def _other(candidate: Candidate, every: Sequence[Candidate]) -> Decimal | Unknown:
@@ -243,21 +207,10 @@ def _other(candidate: Candidate, every: Sequence[Candidate]) -> Decimal | Unknow
     return Unknown(f"no {'on-demand' if candidate.purchase == 'spot' else 'spot'} offer of it is listed")
 
 
-def _speed_ratio(now: Current, rate: Rate) -> float | Unknown:
-    if isinstance(now.placement, Misfit):
-        return Unknown(f"the present setup cannot run it: {now.placement.why}")
-    if isinstance(now.placement.rate, Unknown):
-        return now.placement.rate
-    return rate.middle / now.placement.rate.middle
-
-
-def _middle(rate: Rate | Unknown) -> float:
-    return 0.0 if isinstance(rate, Unknown) else rate.middle
-
-
 def _saving(now: Current, monthly: Decimal) -> Decimal | Unknown:
     if isinstance(now.placement, Misfit):
-        return Unknown(f"the present setup cannot run it: {now.placement.why}")
+        assert isinstance(now.rate, Unknown)
+        return now.rate
     return now.monthly_usd if isinstance(now.monthly_usd, Unknown) else now.monthly_usd - monthly
 
 
@@ -275,8 +228,3 @@ def _pct(part: Decimal | Unknown, whole: Decimal | Unknown) -> float | Unknown:
 
 def _exact(value: float) -> Decimal:
     return Decimal(repr(value))
-
-
-def _dates(every: Sequence[Candidate]) -> tuple[str, str]:
-    dates = sorted({c.price_date for c in every})
-    return dates[0], dates[-1]

@@ -1,4 +1,4 @@
-"""By which judgements are options weighed, and where do they come from?"""
+"""By which judgments are options weighed, and where do they come from?"""
 
 from __future__ import annotations
 
@@ -75,12 +75,6 @@ class Efforts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: dict[str, Step]
 
 
-class Guideline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule of the guide in words."""
-
-    words: str
-
-
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
@@ -90,10 +84,10 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits
     risks: Risks
     efforts: Efforts
-    guidelines: dict[str, Guideline]
+    guidelines: dict[str, str]
 
 
 @cache
 def migrate_facts() -> Facts:
-    """The shipped judgements."""
+    """The shipped judgments."""
     return load_toml(data_dir("gpuledger.plan", "data", "migrate.toml"), Facts)

@@ -1,4 +1,4 @@
-"""What may stand in the three configuration files of the migration planner?"""
+"""What may the three configuration files of the migration planner hold?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Hours = Annotated[float, msgspec.Meta(gt=0, le=744)]
 
-# GPU counts above this are no single job of this planner; a typing error is far more likely.
+# GPU counts above this are not a single job of this planner; a typing error is far more likely.
 MOST_GPUS = 4096
 
 
@@ -36,14 +36,14 @@ class ModelSize(Enum):
 
 
 class Correction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The figure to use in place of the one the field beside it holds, and why."""
+    """The figure to use instead of the one in the field of that name, and why."""
 
     value: float
     why: str
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One kind of instance. Prices are of one GPU or of the whole instance, as `price_scope` says."""
+    """One kind of instance. Prices are of one GPU or of the whole instance, by `price_scope`."""
 
     name: str
     family: str
@@ -67,7 +67,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def gpus(self) -> int:
-        """GPUs in one instance, corrected where the file says so."""
+        """GPUs in one instance, corrected where the file has a correction."""
         found = self.corrections.get("gpus_per_instance")
         return int(found.value) if found else self.gpus_per_instance
 
@@ -91,7 +91,7 @@ class PrecisionKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WorkloadKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the guide says of training, fine-tuning and inference."""
+    """Preferences and rule of thumb of training, fine-tuning or inference."""
 
     preferred_families: tuple[str, ...]
     memory_overhead_multiplier: Annotated[float, msgspec.Meta(ge=1)]
@@ -114,7 +114,7 @@ class Priority(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UseCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Why the workload runs: which priority that implies, and whether it stands being interrupted."""
+    """Why the workload runs: which priority that implies, and whether it tolerates interruption."""
 
     priority: str
     spot_suitable: bool

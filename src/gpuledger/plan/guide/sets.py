@@ -8,11 +8,12 @@ from decimal import Decimal
 
 from gpuledger.errors import UnknownName
 from gpuledger.plan.guide.config import Config
+from gpuledger.plan.guide.memory import one_request_bytes
+from gpuledger.plan.guide.placing import precision_refusal
 from gpuledger.plan.guide.schema import WorkloadType
-from gpuledger.plan.guide.sharing import one_request_bytes, pack
 from gpuledger.plan.guide.statement import MigrationPlan, Misfit
 from gpuledger.plan.memory.facts import capacity
-from gpuledger.plan.placing import precision_refusal
+from gpuledger.plan.packing import Parcel, bins
 from gpuledger.units import Unknown
 
 
@@ -33,8 +34,8 @@ class Consolidation:
 class MigrationSet:
     """Several plans and their sum. `then_usd` counts the present cost where nothing fits.
 
-    `cannot_run_now`: setups that cannot run where they are; `cannot_run_then_usd` is what running them costs, which no
-    saving can be measured against.
+    `cannot_run_now`: setups that cannot run where they are; running them costs `cannot_run_then_usd`, and nothing is
+    saved by that.
     """
 
     name: str
@@ -58,7 +59,7 @@ def members(config: Config, name: str) -> tuple[str, ...]:
 
 
 def workload_named(config: Config, name: str) -> str:
-    """The id of a workload of the configuration."""
+    """The id of a workload of the configuration, if there is such a workload."""
     if name not in config.workloads:
         raise UnknownName("workload", name, config.workloads)
     return name
@@ -75,10 +76,11 @@ def together(plans: Sequence[MigrationPlan], name: str = "", purpose: str = "", 
     """Several plans as one answer."""
     now = _sum([p.current.monthly_usd for p in plans])
     then = _sum([p.chosen.monthly_usd if p.chosen else p.current.monthly_usd for p in plans])
-    known = not isinstance(now, Unknown) and not isinstance(then, Unknown)
-    saving: Decimal | Unknown = now - then if known else Unknown("one of the prices is not known")  # type: ignore[operator]
-    pct: float | Unknown = Unknown("one of the prices is not known")
-    if not isinstance(saving, Unknown) and not isinstance(now, Unknown):
+    missing = Unknown("one of the prices is unknown")
+    saving: Decimal | Unknown = missing
+    pct: float | Unknown = missing
+    if not isinstance(now, Unknown) and not isinstance(then, Unknown):
+        saving = now - then
         pct = float(100 * saving / now) if now else Unknown("the present setups cost nothing")
     lost = [p for p in plans if isinstance(p.current.placement, Misfit)]
     spent = sum((p.chosen.monthly_usd for p in lost if p.chosen), Decimal(0))
@@ -88,12 +90,8 @@ def together(plans: Sequence[MigrationPlan], name: str = "", purpose: str = "", 
 
 
 def _sum(values: Sequence[Decimal | Unknown]) -> Decimal | Unknown:
-    total = Decimal(0)
-    for value in values:
-        if isinstance(value, Unknown):
-            return value
-        total += value
-    return total
+    unknown = next((value for value in values if isinstance(value, Unknown)), None)
+    return unknown or sum((v for v in values if not isinstance(v, Unknown)), Decimal(0))
 
 
 def _consolidate(plans: Sequence[MigrationPlan]) -> tuple[Consolidation, ...]:
@@ -116,14 +114,15 @@ def _pack(plans: Sequence[MigrationPlan]) -> Consolidation | None:
     assert not isinstance(gpu, Unknown)
     room, _ = capacity(gpu)
     names = [p.job.workload_id or p.job.name or f"job {i}" for i, p in enumerate(plans, 1)]
-    groups = pack([(n, one_request_bytes(p.job)) for n, p in zip(names, plans, strict=True)], room)
+    needs = sorted(zip(names, (one_request_bytes(p.job) / room for p in plans), strict=True))
+    fitting = [(name, Parcel(need, 0.0)) for name, need in needs if need <= 1]
+    groups = tuple(tuple(fitting[i][0] for i in held) for held in bins([parcel for _, parcel in fitting], 1.0))
     if len(groups) >= len(plans):
         return None
-    dearest = max((p.chosen.monthly_usd for p in plans if p.chosen), default=Decimal(0))
-    saving = sum((p.chosen.monthly_usd for p in plans if p.chosen), Decimal(0)) - dearest * len(groups)
+    paid = [p.chosen.monthly_usd for p in plans if p.chosen]
+    saving = sum(paid, Decimal(0)) - max(paid) * len(groups)
     words = (
         f"{len(plans)} servers fit on {len(groups)} x {gpu.name} by memory, one request at a time each; "
         "they share its speed, so measure how busy they are first"
     )
-    groups_ = tuple(tuple(g) for g in groups)
-    return Consolidation(gpu.name, tuple(names), len(plans), len(groups), groups_, max(saving, Decimal(0)), words)
+    return Consolidation(gpu.name, tuple(names), len(plans), len(groups), groups, max(saving, Decimal(0)), words)

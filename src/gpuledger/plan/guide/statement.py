@@ -1,11 +1,11 @@
-"""What does a migration plan say? The setup, what was chosen, what was refused and why, as plain frozen data."""
+"""What does a migration plan hold? The setup, what was chosen, what was refused and why, as plain frozen data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model
@@ -15,14 +15,12 @@ from gpuledger.units import Unknown
 Purchase = Literal["on-demand", "spot"]
 Level = Literal["low", "medium", "high"]
 CANNOT_FIT = "CANNOT FIT MODEL"
+_NOT_COUNTED = Unknown("it was not asked for")
 
 
 @dataclass(frozen=True)
 class Job:
-    """What runs: the model, for what, in which precision, for how many hours a month.
-
-    `busy_ratio`: the share of the present capacity that is used, where somebody measured it.
-    """
+    """What runs. `busy_ratio`: the share of the present capacity in use, where it was measured."""
 
     workload: WorkloadType
     model: Model
@@ -43,14 +41,26 @@ class Job:
 
     @property
     def serves(self) -> bool:
-        """Whether it must answer at all hours; other work is done when it is done."""
+        """Whether it must answer at all hours; other work has an end."""
         return self.workload is WorkloadType.INFERENCE and self.use_case != "batch_inference"
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it trains adapters (LoRA, QLoRA) instead of the whole model."""
+        return self.workload is WorkloadType.FINE_TUNING and self.method != "full"
+
+    def as_json(self) -> dict[str, Any]:
+        """The model by its name; text that was not given as null."""
+        made = {name: None if value == "" else value for name, value in vars(self).items() if name != "workload"}
+        method = self.method if self.workload is WorkloadType.FINE_TUNING else None
+        model = {"model": self.model.name, "params_total": self.model.params_total}
+        return made | model | {"workload_type": self.workload, "method": method}
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """So many GPUs of an instance type under one purchase option. `usd_per_h` is for these GPUs: their share of the
-    instances they are in, or the instances whole where only whole ones are sold (`whole`)."""
+    """A number of GPUs of an instance type under one purchase option. `usd_per_h` is for these GPUs: their share of the
+    instances they are in, or whole instances where only whole ones are sold (`whole`)."""
 
     id: str
     instance: str
@@ -84,10 +94,23 @@ class Candidate:
         where = f" in {self.region}" if self.region else ""
         return f"{self.gpus} x {self.gpu_name} ({self.instance}{where}, {self.purchase})"
 
+    def as_json(self) -> dict[str, Any]:
+        """The GPU by its key."""
+        return {**vars(self), "gpu": getattr(self.gpu, "key", self.gpu), "nodes": self.nodes, "words": self.name}
+
+
+@dataclass(frozen=True)
+class _OfCandidate:
+    candidate: Candidate
+
+    def as_json(self) -> dict[str, Any]:
+        """With the fields of its candidate next to its own."""
+        return self.candidate.as_json() | {name: v for name, v in vars(self).items() if name != "candidate"}
+
 
 @dataclass(frozen=True)
 class Rate:
-    """Work a second, with the range its estimate is known to have."""
+    """Work per second, with the range its estimate is known to have."""
 
     low: float
     middle: float
@@ -113,6 +136,15 @@ class Placement:
         """Free memory of the fullest GPU over what it has."""
         return 1 - self.per_gpu_bytes / self.capacity_bytes
 
+    @property
+    def speed(self) -> float | None:
+        """Work per second, where it is known."""
+        return None if isinstance(self.rate, Unknown) else self.rate.middle
+
+    def as_json(self) -> dict[str, Any]:
+        """With the headroom."""
+        return {**vars(self), "headroom_ratio": self.headroom_ratio}
+
 
 @dataclass(frozen=True)
 class Misfit:
@@ -121,13 +153,13 @@ class Misfit:
     kind: str
     why: str
     remedies: tuple[str, ...]
-    per_gpu_bytes: int | Unknown = Unknown("it was not asked for")  # noqa: RUF009  (frozen, so one for all is safe)
-    capacity_bytes: int | Unknown = Unknown("it was not asked for")  # noqa: RUF009
+    per_gpu_bytes: int | Unknown = _NOT_COUNTED
+    capacity_bytes: int | Unknown = _NOT_COUNTED
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A level with the reasons that lead to it."""
+    """A level with its reasons."""
 
     level: Level
     amount: float
@@ -136,7 +168,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A rule of the guide, applied to one option."""
+    """A guideline, applied to one option."""
 
     rule: str
     words: str
@@ -144,12 +176,10 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Option:
-    """A candidate that can do the job, with all that is known of it. Dollars are of a month; low and high come from
-    the range of the price and, where faster means cheaper, of the speed. `not_scored`: measures that are not known
-    and so not in the score."""
+class Option(_OfCandidate):
+    """A candidate that can do the job. Dollars are per month; low and high come from the range of the price and, where
+    faster means cheaper, of the speed. `not_scored`: measures that are unknown and so not in the score."""
 
-    candidate: Candidate
     placement: Placement
     current: bool
     monthly_h: Decimal
@@ -160,23 +190,22 @@ class Option:
     saving_usd: Decimal | Unknown
     saving_pct: float | Unknown
     speed_ratio: float | Unknown
-    other_purchase_usd: Decimal | Unknown
     risk: Judged
     effort: Judged
     guidelines: tuple[Verdict, ...]
-    measures: Mapping[str, float]
-    cost_score: float | Unknown
-    performance_score: float | Unknown
-    reliability_score: float | Unknown
-    score: float
+    other_purchase_usd: Decimal | Unknown = _NOT_COUNTED
+    measures: Mapping[str, float] = field(default_factory=dict)
+    cost_score: float | Unknown = _NOT_COUNTED
+    performance_score: float | Unknown = _NOT_COUNTED
+    reliability_score: float | Unknown = _NOT_COUNTED
+    score: float = 0.0
     not_scored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Refused:
+class Refused(_OfCandidate):
     """A candidate that was not considered further: the kind of reason, the reason, and the remedy."""
 
-    candidate: Candidate
     kind: str
     why: str
     remedies: tuple[str, ...]
@@ -197,7 +226,7 @@ class RefusedGroup:
 
 @dataclass(frozen=True)
 class RuleOfThumb:
-    """The guide's memory rule beside the real breakdown."""
+    """The memory rule of thumb compared with the real breakdown."""
 
     weights_bytes: int
     multiplier: float
@@ -211,7 +240,7 @@ class RuleOfThumb:
 
 @dataclass(frozen=True)
 class Sharing:
-    """What else one GPU could hold: copies of a small job, or a slice of the board for one."""
+    """What else one GPU could hold: copies of a small job, or a slice for one."""
 
     on: str
     jobs_per_gpu: int
@@ -222,14 +251,23 @@ class Sharing:
 
 
 @dataclass(frozen=True)
-class Current:
+class Current(_OfCandidate):
     """What runs now: what it costs, whether it fits, how fast it is."""
 
-    candidate: Candidate
     monthly_usd: Decimal | Unknown
     whole_monthly_usd: Decimal | Unknown
     other_purchase_usd: Decimal | Unknown
     placement: Placement | Misfit
+
+    @property
+    def rate(self) -> Rate | Unknown:
+        """How fast it is; unknown where it does not fit."""
+        placed = self.placement
+        return Unknown(f"the present setup cannot run it: {placed.why}") if isinstance(placed, Misfit) else placed.rate
+
+    def as_json(self) -> dict[str, Any]:
+        """With the fields of its candidate, and whether it fits."""
+        return {**super().as_json(), "fits": not isinstance(self.placement, Misfit)}
 
 
 @dataclass(frozen=True)
@@ -255,3 +293,8 @@ class MigrationPlan:
     illustrative: bool
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The best options by their ids: each is among the options."""
+        ids = {name: o and o.candidate.id for name, o in (("cheapest", self.cheapest), ("fastest", self.fastest))}
+        return {**vars(self), **ids, "runners_up": [option.candidate.id for option in self.runners_up]}

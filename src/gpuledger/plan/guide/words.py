@@ -1,4 +1,4 @@
-"""What does a plan say in sentences: the recommendation, what was taken for granted, what to beware of?"""
+"""What are the sentences of a plan: its recommendation, assumptions and warnings?"""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from collections import Counter
 from decimal import Decimal
 
 from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.form import DENSE_WORDS
+from gpuledger.plan.guide.judging import busy
 from gpuledger.plan.guide.schema import WorkloadType
-from gpuledger.plan.guide.size_shapes import WORDS as DERIVED
-from gpuledger.plan.guide.size_shapes import is_derived
 from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
-from gpuledger.plan.links import network
-from gpuledger.plan.refusals import busy
+from gpuledger.plan.speed.facts import network
 from gpuledger.units import Unknown
 
 
 def dollars(value: Decimal | Unknown) -> str:
-    """Dollars of a month, whole from a hundred on."""
+    """Dollars, without cents from a hundred on."""
     if isinstance(value, Unknown):
         return str(value)
     sign, amount = "-" if value < 0 else "", abs(value)
@@ -27,14 +26,15 @@ def recommendation(plan: MigrationPlan) -> str:
     """The answer in one or two sentences."""
     chosen = plan.chosen
     if chosen is None:
-        remedy = _first_remedy(plan)
-        return f"No option can run this. {remedy}" if remedy else "No option can run this."
+        first = next((r for r in plan.refused if r.remedies), None)
+        remedy = f" {first.why}. What would help: {first.remedies[0]}." if first else ""
+        return f"No option can run this.{remedy}"
     if chosen.current:
         return _stay(plan, chosen)
     now = plan.current.monthly_usd
     cannot = " for a setup that cannot run it" if isinstance(plan.current.placement, Misfit) else ""
     words = [
-        f"Move to {chosen.candidate.name}: {dollars(chosen.monthly_usd)} a month instead of {dollars(now)}{cannot}"
+        f"Move to {chosen.candidate.name}: {dollars(chosen.monthly_usd)} per month instead of {dollars(now)}{cannot}"
     ]
     words.append(_saving(chosen))
     words.append(_speed(plan, chosen))
@@ -44,7 +44,7 @@ def recommendation(plan: MigrationPlan) -> str:
 
 def _stay(plan: MigrationPlan, chosen: Option) -> str:
     """Already well optimized; the nearest alternative, where there is one."""
-    first = f"Already well optimized: keep {chosen.candidate.name} at {dollars(chosen.monthly_usd)} a month"
+    first = f"Already well optimized: keep {chosen.candidate.name} at {dollars(chosen.monthly_usd)} per month"
     other = next((o for o in plan.options if not o.current), None)
     if other is None:
         return f"{first}. Nothing else can run this."
@@ -65,20 +65,13 @@ def _speed(plan: MigrationPlan, option: Option) -> str:
     ratio = option.speed_ratio
     if isinstance(ratio, Unknown):
         if isinstance(plan.current.placement, Misfit):
-            return f"For {float(option.monthly_h):g} hours a month, as now"
+            return f"For {float(option.monthly_h):g} hours per month, as now"
         return f"How much faster is {ratio}"
     if not plan.job.serves:
         return f"{ratio:.2f} x the speed: the month's work takes {option.monthly_h:,.0f} hours"
     if ratio >= 1 or plan.job.busy_ratio is not None:
         return f"{ratio:.2f} x the speed"
     return f"{ratio:.2f} x the speed: it holds the load if the present setup is at most {100 * ratio:.0f} % busy"
-
-
-def _first_remedy(plan: MigrationPlan) -> str:
-    for refused in plan.refused:
-        if refused.remedies:
-            return f"{refused.why}. What would help: {refused.remedies[0]}."
-    return ""
 
 
 def warnings(plan: MigrationPlan) -> tuple[str, ...]:
@@ -94,8 +87,8 @@ def warnings(plan: MigrationPlan) -> tuple[str, ...]:
     if not isinstance(paid, Unknown) and not isinstance(whole, Unknown) and whole > paid:
         c = now.candidate
         found.append(
-            f"{c.gpus} of the {c.nodes * c.gpus_per_instance} GPUs of {c.instance} are counted, {dollars(paid)} a "
-            f"month; if nothing else uses the rest, the instance costs {dollars(whole)}"
+            f"{c.gpus} of the {c.nodes * c.gpus_per_instance} GPUs of {c.instance} are counted, {dollars(paid)} "
+            f"per month; if nothing else uses the rest, the instance costs {dollars(whole)}"
         )
     if now.candidate.stale:
         found.append(
@@ -110,11 +103,11 @@ def warnings(plan: MigrationPlan) -> tuple[str, ...]:
 
 
 def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
-    """What was taken for granted, all of it."""
+    """Everything the plan assumes."""
     job, limits = plan.job, migrate_facts().limits
     found = [plan.prices]
-    if is_derived(job.model):
-        found.append(DERIVED)
+    if job.size:
+        found.append(DENSE_WORDS)
     if job.workload is WorkloadType.INFERENCE:
         found.append(
             f"serving: context {limits.serving_context:,}, fp16 cache, up to {limits.serving_batch} requests at a time "
@@ -127,10 +120,10 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
             f"{how}, AdamW in mixed precision, sequence 4096, micro-batch 1; sharded or recomputed only if need be"
         )
     if job.serves:
-        told = "as given" if job.busy_ratio is not None else "assumed, as nobody measured it (--busy)"
+        basis = "as given" if job.busy_ratio is not None else "assumed, as it was not measured"
         found.append(
-            f"a server runs {float(job.monthly_h):g} hours a month whatever its speed; "
-            f"the present one is {100 * busy(job):.0f} % busy, {told}"
+            f"a server runs {float(job.monthly_h):g} hours per month whatever its speed; "
+            f"the present one is {100 * busy(job):.0f} % busy, {basis}"
         )
     else:
         found.append("the amount of work stays: a faster option runs fewer hours")
@@ -140,12 +133,12 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
         found.append("GPUs of an instance that the job does not use are paid by whoever uses them")
     missing = Counter(name for option in plan.options for name in option.not_scored)
     found += [
-        f"{name} is not known for {without} of {len(plan.options)} options: their scores are made of the other "
+        f"{name} is unknown for {without} of {len(plan.options)} options: their scores are made of the other "
         "measures, whose shares are scaled up to 1"
         for name, without in missing.items()
     ]
     found.append(
-        f"risk, effort and the shares of the seven measures are judgements of {migrate_facts().as_of}, written down in "
+        f"risk, effort and the shares of the seven measures are judgments of {migrate_facts().as_of}, written down in "
         "plan/data/migrate.toml"
     )
     return tuple(found)

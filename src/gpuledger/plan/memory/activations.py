@@ -21,7 +21,7 @@ FP32_BYTES = 4
 
 @dataclass(frozen=True)
 class Activations:
-    """Bytes kept for the backward pass, and the most that is held for a moment beside them."""
+    """Bytes kept for the backward pass, and the most that is held for a moment in addition."""
 
     kept_bytes: int
     working_bytes: int

@@ -1,7 +1,8 @@
-"""Which facts does an answer about memory stand on: bits, optimizers, kept tensors, overheads?"""
+"""Which facts does an answer about memory rest on: bits, optimizers, kept tensors, overheads?"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Literal, TypeVar
@@ -38,6 +39,10 @@ class Precision(_Sourced, frozen=True, kw_only=True):
     cache: bool = False
     experts_only: bool = False
 
+    def runs_on(self, gpu: Gpu) -> bool:
+        """Whether the GPU has units for it, or needs none."""
+        return not self.needs or self.needs in gpu.peak_tflops
+
 
 class Scheme(_Sourced, frozen=True, kw_only=True):
     """In what a training run holds weights, gradients, master copy, states and casts."""
@@ -52,7 +57,7 @@ class Scheme(_Sourced, frozen=True, kw_only=True):
 
 
 class Optimizer(_Sourced, frozen=True, kw_only=True):
-    """What an optimizer keeps for each parameter, beside the scheme's master copy."""
+    """What an optimizer keeps for each parameter, in addition to the scheme's master copy."""
 
     name: str
     words: str
@@ -96,18 +101,18 @@ class Measured(_Sourced, frozen=True, kw_only=True):
     p90: Above
 
     def span(self, predicted_bytes: int) -> tuple[int, int]:
-        """What may be taken, from and to, where so much is predicted; the prediction itself is always within."""
+        """The range of what may be taken for a predicted amount; the prediction itself is always within."""
         return int(predicted_bytes / max(self.p90, 1.0)), int(predicted_bytes / min(self.p10, 1.0))
 
 
 class Errors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Of training and of serving apart: the one says nothing of the other."""
+    """Errors of training and of serving, measured separately."""
 
     train: Measured
     serve: Measured
 
     def of(self, mode: str) -> Measured:
-        """Those of this mode."""
+        """The errors of this mode."""
         return self.train if mode == "train" else self.serve
 
 
@@ -157,18 +162,6 @@ def precisions() -> MappingProxyType[str, Precision]:
 
 
 @cache
-def schemes() -> MappingProxyType[str, Scheme]:
-    """All schemes of training by name."""
-    return MappingProxyType({s.name: s for s in _load("precisions.toml", _Precisions).scheme})
-
-
-@cache
-def optimizers() -> MappingProxyType[str, Optimizer]:
-    """All optimizers by name."""
-    return MappingProxyType({o.name: o for o in _load("optimizers.toml", _Optimizers).optimizer})
-
-
-@cache
 def kept(kernels: str) -> Kept:
     """What a layer keeps with these kernels: eager, fused or autocast."""
     table: Kept = getattr(_load("activations.toml", _Activations), kernels)
@@ -187,15 +180,15 @@ def get_precision(name: str) -> Precision:
 
 def get_scheme(name: str) -> Scheme:
     """The scheme of this name, or an error with the nearest ones."""
-    return _named("scheme", name, schemes())
+    return _named("scheme", name, {s.name: s for s in _load("precisions.toml", _Precisions).scheme})
 
 
 def get_optimizer(name: str) -> Optimizer:
     """The optimizer of this name, or an error with the nearest ones."""
-    return _named("optimizer", name, optimizers())
+    return _named("optimizer", name, {o.name: o for o in _load("optimizers.toml", _Optimizers).optimizer})
 
 
-def _named(kind: str, name: str, things: MappingProxyType[str, T]) -> T:
+def _named(kind: str, name: str, things: Mapping[str, T]) -> T:
     if name not in things:
         raise UnknownName(kind, name, things)
     return things[name]
@@ -206,6 +199,6 @@ def capacity(gpu: Gpu) -> tuple[int, str]:
     for seen in overheads().visible:
         if seen.gpu == gpu.key:
             return int(seen.gib * GIB), f"{seen.gib:g} GiB visible to a program: {seen.source} ({seen.as_of})"
-    labelled = gpu.memory_bytes
-    words = f"as labelled; what a program sees of {gpu.name} is not in the facts"
-    return int(labelled.value), f"{labelled.value / 1e9:g} GB {words} ({labelled.source}, {labelled.as_of})"
+    labeled = gpu.memory_bytes
+    words = f"as labeled; what a program sees of {gpu.name} is not in the catalog"
+    return int(labeled.value), f"{labeled.value / 1e9:g} GB {words} ({labeled.source}, {labeled.as_of})"

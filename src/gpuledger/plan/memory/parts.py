@@ -5,30 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from gpuledger.catalog.models import Model
+from gpuledger.catalog.models import Model, TransformerShape, VitShape
 from gpuledger.plan.memory.activations import activations
-from gpuledger.plan.memory.cache import cache_bytes, working_bytes
 from gpuledger.plan.memory.facts import FP32_BITS, get_optimizer, get_precision, get_scheme, overheads
 from gpuledger.plan.memory.weights import Held, Stage, held, stages
 from gpuledger.plan.setup import Setup
 from gpuledger.units import Unknown
 
-# Embeddings, norms and routers are left in 16 bits where the matrices are quantised.
+# Embeddings, norms and routers are left in 16 bits where the matrices are quantized.
 LEAST_REST_BITS = 16.0
+# A quantized model still computes in 16 bits.
+LEAST_WORK_BITS = 16.0
+FP32_BYTES = 4
 # FSDP gathers the next unit while one computes.
 UNITS_GATHERED = 2
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of the fullest GPU by part; a part that is not known is named with the reason and adds nothing."""
+    """Bytes of the fullest GPU by part; an unknown part is named with the reason and adds nothing."""
 
     parts: dict[str, int]
     not_known: dict[str, str]
 
     @property
     def total_bytes(self) -> int:
-        """The sum of the parts: a lower bound where some part is not known."""
+        """The sum of the parts: a lower bound where some part is unknown."""
         return sum(self.parts.values())
 
 
@@ -65,11 +67,8 @@ class ModelStates:
 
 def model_states(setup: Setup, own: Held) -> ModelStates:
     """What training holds for its parameters on one GPU of an unsharded run."""
-    precision, scheme, optimizer = (
-        get_precision(setup.precision),
-        get_scheme(setup.scheme),
-        get_optimizer(setup.optimizer),
-    )
+    precision, scheme = get_precision(setup.precision), get_scheme(setup.scheme)
+    optimizer = get_optimizer(setup.optimizer)
     work = get_precision(precision.train_as).bits
     bits = {"work": work, "fp32": FP32_BITS, "none": 0.0}
     masters = bits[scheme.master] if work < FP32_BITS else 0.0  # fp32 weights are their own master
@@ -119,7 +118,7 @@ def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict
     # No more can be gathered than what the GPU does not hold already.
     if setup.zero >= 2 and setup.data > 1:
         if states.unit_weights is None or states.unit_gradients is None:
-            missing["gathered"] = f"the pieces {model.name} is gathered in are not known: it has no equal layers"
+            missing["gathered"] = f"the pieces {model.name} is gathered in are unknown: it has no equal layers"
         else:
             parts["gathered"] = min(states.unit_weights, states.weights - weights)
             parts["gathered"] += min(states.unit_gradients, states.gradients - gradients)
@@ -146,3 +145,50 @@ def _bytes(bits: float) -> int:
 
 def _shard(whole: int, among: int) -> int:
     return -(-whole // among)
+
+
+def cache_numbers_per_token(shape: TransformerShape, tensor: int) -> int:
+    """Numbers one layer keeps of one token on one GPU; a latent is kept whole on each."""
+    if shape.mla is not None:
+        return shape.mla.kv_lora_rank + shape.mla.qk_rope_dim
+    return 2 * max(1, shape.kv_heads // tensor) * shape.head_dim
+
+
+def cache_bytes(model: Model, setup: Setup, stage: Stage) -> int:
+    """Keys and values of all sequences of one copy on one GPU; a windowed layer keeps its window only."""
+    shape = model.shape
+    if not isinstance(shape, TransformerShape):
+        return 0
+    windowed = shape.sliding_layers * stage.layers // shape.layers  # rounded down: a stage may have more full layers
+    seen = stage.layers * setup.context
+    if shape.sliding_window is not None:
+        seen -= windowed * (setup.context - min(setup.context, shape.sliding_window))
+    numbers = setup.batch * seen * cache_numbers_per_token(shape, setup.tensor)
+    return ceil(numbers * get_precision(setup.cache_precision).bits / 8)
+
+
+def working_bytes(model: Model, setup: Setup, stage: Stage) -> int | Unknown:
+    """What one forward pass holds: the widest layer of the tokens in flight, and the logits of each sequence."""
+    shape = model.shape
+    work = max(get_precision(setup.precision).bits, LEAST_WORK_BITS) / 8
+    if isinstance(shape, VitShape):
+        per_token = work * (2 * shape.mlp_hidden / setup.tensor + 2 * shape.hidden)
+        return ceil(setup.batch * shape.tokens * per_token)
+    if not isinstance(shape, TransformerShape):
+        return Unknown(f"no closed form for what a forward pass of {model.name} holds")
+    per_token = work * _widest(shape) / setup.tensor + (2 * work + FP32_BYTES) * shape.hidden
+    logits = setup.batch * -(-shape.vocab // setup.tensor) * (work + FP32_BYTES) if stage.last else 0
+    # A long prompt comes in pieces; every sequence adds one token when decoding.
+    tokens = max(min(int(overheads().prefill_chunk_tokens.value), setup.batch * setup.context), setup.batch)
+    return ceil(tokens * per_token + logits)
+
+
+def _widest(s: TransformerShape) -> int:
+    """Numbers per token in the widest part of a layer: the MLP, the experts of a token, or the attention."""
+    each = 3 if s.mlp_gated else 2
+    routed = s.experts_per_token * (each * s.expert_hidden + 2 * s.hidden) + each * s.expert_hidden * s.shared_experts
+    if s.mla is None:
+        attention = s.head_dim * (2 * s.heads + 2 * s.kv_heads)
+    else:
+        attention = s.heads * (2 * s.mla.qk_dim + 2 * s.mla.v_dim)
+    return max(each * s.mlp_hidden, routed if s.moe_layers else 0, attention)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuledger.catalog.models import CnnShape, DiffusionShape, Model, TransformerShape, VitShape
+from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import attention_matrix_params, component_params, params_by_part
 
-# Parts that stay in 16 bits when the matrices are quantised: GPTQ, AWQ, bitsandbytes and fp8 checkpoints leave them.
 DENOISER = "denoiser"
 
 
@@ -29,7 +28,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Held:
-    """Parameters one GPU holds: in matrices that can be quantised, and the rest; what is frozen in any case.
+    """Parameters one GPU holds: in matrices that can be quantized, and the rest; what is frozen in any case.
 
     unit is the largest piece gathered at a time under ZeRO 3, None where the model has no equal layers. rank_one is
     what LoRA of rank 1 adds; edges are rows plus columns of all matrices, what a factored optimizer keeps. experts are
@@ -75,13 +74,9 @@ def held(model: Model, stage: Stage, tensor: int) -> Held:
         parts = params_by_part(shape)
         rest = parts["norms"]
         return Held(model.params_total - rest, rest, 0, None, 0, None)
-    trained = _denoiser(shape)
+    # Only the denoiser of a pipeline is trained; text encoders and the image decoder stay as they are.
+    trained = component_params(shape, DENOISER) or sum(round(part.params.value) for part in shape.components)
     return Held(trained, 0, model.params_total - trained, None, 0, None)
-
-
-def _denoiser(shape: DiffusionShape) -> int:
-    """What is trained of a pipeline: the denoiser; text encoders and the image decoder stay as they are."""
-    return component_params(shape, DENOISER) or sum(round(part.params.value) for part in shape.components)
 
 
 def _split(params: int, tensor: int) -> int:
@@ -112,7 +107,7 @@ def _transformer(model: Model, s: TransformerShape, stage: Stage, tensor: int) -
     matrices = stage.layers * attention + stage.dense * dense + stage.moe * moe
     rest = stage.layers * (norms + biases) + stage.moe * router
     if stage.first:
-        rest += table + parts.get("positions", 0) + sum(round(part.params.value) for part in model.beside)
+        rest += table + parts.get("positions", 0) + sum(round(part.params.value) for part in model.extra)
     if stage.last:
         rest += norm + (0 if stage.first and s.tied_embeddings else table)
     unit = max(attention + dense if stage.dense else 0, attention + moe if stage.moe else 0, table)
@@ -152,7 +147,7 @@ def _vit(model: Model, s: VitShape, stage: Stage, tensor: int) -> Held:
     share = _split(matrices, tensor)
     rest = stage.layers * (layer - matrices)
     if stage.first:
-        rest += parts["patches"] + parts["positions"] + sum(round(part.params.value) for part in model.beside)
+        rest += parts["patches"] + parts["positions"] + sum(round(part.params.value) for part in model.extra)
     if stage.last:
         rest += 2 * s.hidden + parts["head"]
     own = s.hidden // tensor

@@ -1,14 +1,14 @@
 """What should each namespace move to, by what its GPUs really did?
 
 Demand comes from the ledger, dollars from the same charges as the audit's, prices from the market or the user's own
-rates. What a move claims is capped by the waste that was measured on the very GPUs it moves: a saving comes out of
-idle, underused and stalled time, never out of time that was put to use.
+rates. What a move claims is capped by the waste measured on the GPUs it moves: a saving comes out of idle, underused
+and stalled time, never out of productive time.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -29,12 +29,11 @@ from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope, namespace_name
-from gpuledger.plan.move.demand import Load, read_loads
+from gpuledger.plan.move.demand import Holding, Load, read_loads
 from gpuledger.plan.move.market import Market
-from gpuledger.plan.move.moves import Holding
-from gpuledger.plan.move.statement import HoldingPlan, LakePlan, MonthRange, NamespacePlan
-from gpuledger.plan.move.verdict import plan_holding
-from gpuledger.plan.move.words import BESIDE_AUDIT, assumptions, headline, namespace_verdict, not_known
+from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, LakePlan, MonthRange, NamespacePlan
+from gpuledger.plan.move.verdict import plan_holding, settings_file
+from gpuledger.settings import changed
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 Key = tuple[str, str | None]
@@ -57,11 +56,11 @@ def migrate_from_lake(
     limits: Limits | None = None,
     market: Market | None = None,
 ) -> LakePlan:
-    """A proposal for each namespace in scope; the books must be posted.
+    """A proposal for each namespace in scope; the ledger must be posted.
 
-    `inventory`, `price`, `instance`, `region` say what is paid now, as for the audit; `own` are the user's own rates.
-    `clouds`, `regions`: move only there. Without them a move stays in the cloud the inventory's instances are of, so
-    that prices of one cloud are compared; `anywhere` lifts that. `market`: other prices than the shipped ones.
+    `inventory`, `price`, `instance`, `region`: what is paid now, as for the audit; `own`: the user's own rates.
+    `clouds`, `regions`: move only there. Without them a move stays in the cloud of the inventory's instances, so that
+    prices of one cloud are compared; `anywhere` lifts that. `market`: other prices than the shipped ones.
     """
     books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
     stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
@@ -96,11 +95,12 @@ def _holding(key: Key, charges: Sequence[Charge], loads: Sequence[Load], cases: 
     paid: dict[str, dict[Bucket, Decimal]] = {}
     hours: dict[str, float] = {}
     for charge in priced or charges:
-        parts = charge.dollars.each() if charge.dollars is not None else _times(charge)
+        parts = charge.dollars.each() if charge.dollars is not None else charge.times.each()
         own = paid.setdefault(charge.device.name, dict.fromkeys(BUCKETS, ZERO))
         for bucket, amount in parts.items():
-            own[bucket] += amount
+            own[bucket] += Decimal(amount)
         hours[charge.device.name] = hours.get(charge.device.name, 0.0) + charge.times.paid_ms / MS_PER_HOUR
+    unpriced = {c.device.name for c in charges if isinstance(c.price, Unknown)}  # but for devices with a price at times
     mine = [c for c in cases if (namespace_name(c.namespace), c.gpu_model) == key]
     return Holding(
         namespace=namespace,
@@ -113,24 +113,14 @@ def _holding(key: Key, charges: Sequence[Charge], loads: Sequence[Load], cases: 
         by_market=all(isinstance(c.price, Price) and c.price.basis == "market" for c in priced),
         cases=tuple(mine),
         purposes=frozenset(c.purpose for c in mine),
-        unpriced=_unpriced(charges),
+        unpriced=len(unpriced - {c.device.name for c in priced}),
     )
-
-
-def _unpriced(charges: Sequence[Charge]) -> int:
-    """Devices none of whose time has a price, though it is paid for."""
-    priced = {c.device.name for c in charges if c.dollars is not None}
-    return len({c.device.name for c in charges if isinstance(c.price, Unknown)} - priced)
 
 
 def _clouds(holding: Holding) -> frozenset[str]:
     """The clouds its instances are of, where the inventory names them."""
     instances = {c.instance for c in holding.cases if c.instance}
     return frozenset(o.cloud for o in load_offers() if o.instance in instances) if instances else frozenset()
-
-
-def _times(charge: Charge) -> dict[Bucket, Decimal]:
-    return {bucket: Decimal(ms) for bucket, ms in charge.times.each().items()}
 
 
 def _rate(priced: Sequence[Charge], charges: Sequence[Charge]) -> Decimal | Unknown:
@@ -147,7 +137,8 @@ def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, as
     grouped: dict[str, list[HoldingPlan]] = {}
     for plan in plans:
         grouped.setdefault(plan.namespace, []).append(plan)
-    spaces = sorted((_namespace(n, members) for n, members in grouped.items()), key=_most_expensive)
+    spaces = [_namespace(name, members) for name, members in grouped.items()]
+    spaces.sort(key=lambda s: _expensive_first(s.paid_usd, s.namespace))
     now, after = _add_known(s.month_now_usd for s in spaces), _add_known(s.month_after_usd for s in spaces)
     saving, dollars = _add([s.saving_month for s in spaces]), cost.dollars
     unpriced = sum(s.unpriced_gpus for s in spaces)
@@ -172,9 +163,8 @@ def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, as
     )
 
 
-def _most_expensive(space: NamespacePlan) -> tuple[bool, Decimal, str]:
-    paid = space.paid_usd
-    return isinstance(paid, Unknown), ZERO if isinstance(paid, Unknown) else -paid, space.namespace
+def _expensive_first(paid: Decimal | Unknown, name: str) -> tuple[bool, Decimal, str]:
+    return (True, ZERO, name) if isinstance(paid, Unknown) else (False, -paid, name)
 
 
 def _namespace(name: str, plans: Sequence[HoldingPlan]) -> NamespacePlan:
@@ -195,13 +185,8 @@ def _namespace(name: str, plans: Sequence[HoldingPlan]) -> NamespacePlan:
         saving_month=_add(months),
         saving_pct=_saved_pct(now, after),
         verdict=namespace_verdict(plans),
-        holdings=tuple(sorted(plans, key=_most_expensive_holding)),
+        holdings=tuple(sorted(plans, key=lambda p: _expensive_first(p.paid_usd, str(p.gpu_model)))),
     )
-
-
-def _most_expensive_holding(plan: HoldingPlan) -> tuple[bool, Decimal, str]:
-    paid = plan.paid_usd
-    return isinstance(paid, Unknown), ZERO if isinstance(paid, Unknown) else -paid, str(plan.gpu_model)
 
 
 def _add_known(amounts: Iterable[Decimal | Unknown]) -> Decimal | Unknown:
@@ -225,3 +210,92 @@ def _saved_pct(now: Decimal | Unknown, after: Decimal | Unknown) -> Decimal | Un
     if isinstance(after, Unknown):
         return after
     return usd(Fraction((now - after) * 100) / Fraction(now)) if now else NOTHING_PAID
+
+
+BESIDE_AUDIT = (
+    "This is what changing GPUs alone saves. The saving of an audit is what fixing the work on the present GPUs could "
+    "free. Both come out of the same idle, underused and stalled dollars: they overlap and must not be added."
+)
+
+
+def headline(
+    spaces: Sequence[NamespacePlan],
+    now: Decimal | Unknown,
+    after: Decimal | Unknown,
+    saving: MonthRange | Unknown,
+    unpriced: int,
+) -> str:
+    """What it costs, what it could cost, and where to begin."""
+    if isinstance(now, Unknown) or isinstance(after, Unknown) or isinstance(saving, Unknown):
+        why = next(x.why for x in (now, after, saving) if isinstance(x, Unknown))
+        return f"What the GPUs cost is unknown ({why}), so no saving is given in dollars: give a price or an inventory."
+    left_out = f" {unpriced} GPU{'s' * (unpriced != 1)} without a price not included." if unpriced else ""
+    moving = [(s.saving_month.middle_usd, s) for s in spaces if not isinstance(s.saving_month, Unknown)]
+    worth = [(amount, s) for amount, s in moving if amount > 0]
+    if not worth:
+        return f"${now:,.0f} per month: {WELL_OPTIMIZED}, or no move carries the demand for less.{left_out}"
+    first = max(worth, key=lambda pair: (pair[0], pair[1].namespace))[1]
+    share = 100 * (now - after) / now
+    return (
+        f"${now:,.0f} per month could be ${after:,.0f}: {share:.0f} % less (${saving.low_usd:,.0f} to "
+        f"${saving.high_usd:,.0f} saved). First: {first.namespace}, {first.verdict}.{left_out}"
+    )
+
+
+def namespace_verdict(plans: Sequence[HoldingPlan]) -> str:
+    """The verdicts on its holdings, the most expensive move first."""
+    moving = [p for p in plans if p.move is not None]
+    moving.sort(key=lambda p: (-p.move.saving.middle_pct if p.move else Decimal(0), str(p.gpu_model)))
+    if moving:
+        return "; ".join(f"{p.verdict} ({p.gpu_model})" for p in moving)
+    verdicts = list(dict.fromkeys(p.verdict for p in plans))
+    if all(p.outcome == "well optimized" for p in plans):
+        return WELL_OPTIMIZED
+    return verdicts[0] if len(verdicts) == 1 else "stay: no move carries the demand for less"
+
+
+def not_known(plans: Sequence[HoldingPlan]) -> Iterator[tuple[str, str]]:
+    """Figures the plan has to do without."""
+    for plan in plans:
+        what = f"{plan.namespace} on {plan.gpu_model or 'a GPU without a model name'}"
+        if isinstance(plan.paid_usd, Unknown):
+            yield f"price of {what}", plan.paid_usd.why
+        for figure in ("busy_hours_tflops", "busy_hours_dram_bytes_per_s", "memory_max_bytes", "nvlink_bytes_per_s"):
+            value = getattr(plan.measured, figure)
+            if isinstance(value, Unknown):
+                yield f"{figure} of {what}", value.why
+
+
+def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere: bool) -> Iterator[str]:
+    """Every choice that changes a figure."""
+    fill, smaller = limits.fill, limits.smaller
+    if not isinstance(cost.projection, Unknown) and cost.projection.projection_basis.sparse:
+        yield f"dollars per month: {cost.projection.projection_basis.words}"
+    yield "a plan carries each GPU's busy hours (95th percentile over its hours), its peak memory at all times"
+    yield (
+        f"a shared GPU is planned {100 * fill.cautious_ratio:.0f}, {100 * fill.middle_ratio:.0f} and "
+        f"{100 * fill.bold_ratio:.0f} % full (cautious, middle, bold); {100 * smaller.memory_margin_ratio:.0f} % "
+        "of the memory stays free"
+    )
+    yield "work by counters is taken at the high end of what they can mean; by power it is a ceiling"
+    yield (
+        "each pipe and precision is compared with its own peak on the other GPU; tensor work without a precision label "
+        "is taken as the reference precision (bf16, or fp16 on older GPUs)"
+    )
+    yield "a saving comes out of idle, underused and stalled time of the GPUs that move, never out of productive time"
+    yield "a GPU that exchanges data over its links shares with no other load and moves only to GPUs with links"
+    yield "the range of a move to another GPU is that of its price (p10 to p90) and of how full it is planned"
+    yield (
+        "a GPU is priced as in the cheapest instance type of each region, median over regions, each cloud counting the "
+        "same (over all offers where the present GPUs are priced so too); vCPUs and host memory are not checked"
+    )
+    if market.clouds or market.regions:
+        yield f"moves only to {', '.join((*market.clouds, *market.regions))}"
+    elif not anywhere:
+        yield "where the inventory names instances of a cloud, moves stay in it unless a cloud is named, or any"
+    yield f"list prices are stale from {facts().stale_after_days['on_demand']} days on ({facts().stale_basis})"
+    least = settings_file()
+    yield f"a move must save {100 * least.worth_from_ratio:.0f} % of what these GPUs cost ({least.source})"
+    yield "a month is 30 days; copying data, contracts and the work of moving are not in the dollars"
+    yield from changed(efficiency_classes=load_thresholds().origin, advice=limits.origin)
+    yield from cost.assumptions

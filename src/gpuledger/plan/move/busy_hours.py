@@ -1,7 +1,7 @@
 """What adds up to the load of a device: sums by hour, what they are worth, and the busiest of the hours?
 
 Hours come from the one reader of lines. What a plan must carry is the 95th percentile over a device's hours, not their
-mean; DuckDB works it out. Work is taken at the high end of what the counters can mean, pipe by pipe. Days that were
+mean; DuckDB computes it. Work is taken at the high end of what the counters can mean, pipe by pipe. Days that were
 folded count as one long hour each.
 """
 
@@ -27,8 +27,8 @@ from gpuledger.units import Unknown
 
 PHASES = ("idle", "underutilized", "productive", "compute_bound")
 BUSY_HOURS = 0.95
-# An hour with less work than this does not tell how fast the work goes.
-TELLS_FROM_RATIO = 0.05
+# An hour with less work than this does not show how fast the work goes.
+SHOWS_FROM_RATIO = 0.05
 # Tensor work of a precision that has another name there: fp32 products run as tf32, fp64 ones have a peak of their own.
 _TENSOR_NAMES = {"fp32": "tf32", "fp64": "fp64_tensor"}
 TENSOR = tuple(p for p in get_args(Precision) if p not in VECTOR_PRECISIONS)
@@ -77,7 +77,7 @@ def _read_hours(lake: Lake, scope: Scope) -> pa.Table:
 
 
 def _rates(pairs: list[tuple[str | None, str | None]], facts: Mapping[str | None, ModelFacts]) -> pa.Table:
-    """What each pipe's activity is worth, by GPU model and precision; null where the catalog cannot say."""
+    """What each pipe's activity is worth, by GPU model and precision; null where the catalog has no figure."""
     columns: dict[str, list[Any]] = {"model": [m for m, _ in pairs], "precision": [p for _, p in pairs]}
     worths = [facts[m].rates(precision_name(p)) for m, p in pairs]
     for pipe in PIPES:
@@ -113,8 +113,8 @@ def _need_rates(
 
 def tensor_precision(label: str | None, gpu: Gpu | Unknown) -> str | None:
     """The tensor precision a label stands for; None where it names none that this GPU has."""
-    told = precision_name(label)
-    name = _TENSOR_NAMES.get(told or "", told)
+    named = precision_name(label)
+    name = _TENSOR_NAMES.get(named or "", named)
     if name is None or isinstance(gpu, Unknown) or isinstance(gpu.tensor_flop_per_clk_per_sm(name), Unknown):
         return None
     return name
@@ -159,7 +159,7 @@ def _sql() -> str:
         "LEFT JOIN rates r ON l.gpu_model IS NOT DISTINCT FROM r.model "
         f"AND l.tensor_precision IS NOT DISTINCT FROM r.precision GROUP BY {key}, hour_ms"
     )
-    busy, tells = "busy / observed_ms", f"FILTER (busy >= {TELLS_FROM_RATIO} * observed_ms)"
+    busy, shows = "busy / observed_ms", f"FILTER (busy >= {SHOWS_FROM_RATIO} * observed_ms)"
     outer = [
         "count(*) AS hours",
         *(f"sum({name}) AS {name}" for name in (*_SUMS, "busy", "dram", "work_ms", *(f"done_{e}" for e in ENDS))),
@@ -171,12 +171,12 @@ def _sql() -> str:
         f"quantile_cont(dram / nullif(dram_ms, 0), {BUSY_HOURS}) AS dram_p95",
         f"quantile_cont(pif_uj / nullif(pif_uj_max, 0), {BUSY_HOURS}) AS pif_p95",
         *(
-            f"coalesce(quantile_cont(need_{n} / nullif({_recorded_ms(n)}, 0) / ({busy}), {BUSY_HOURS}) {tells}, "
+            f"coalesce(quantile_cont(need_{n} / nullif({_recorded_ms(n)}, 0) / ({busy}), {BUSY_HOURS}) {shows}, "
             f"quantile_cont(need_{n} / nullif({_recorded_ms(n)}, 0), {BUSY_HOURS})) AS need_{n}"
             for n in needs
         ),
-        f"quantile_cont(fp64_active / nullif(fp64_ms, 0) / ({busy}), {BUSY_HOURS}) {tells} AS fp64_working",
-        f"quantile_cont(dram / nullif(dram_ms, 0) / ({busy}), {BUSY_HOURS}) {tells} AS dram_working",
+        f"quantile_cont(fp64_active / nullif(fp64_ms, 0) / ({busy}), {BUSY_HOURS}) {shows} AS fp64_working",
+        f"quantile_cont(dram / nullif(dram_ms, 0) / ({busy}), {BUSY_HOURS}) {shows} AS dram_working",
     ]
     order = "namespace NULLS LAST, gpu_uuid, gpu_instance_id, gpu_model"
     return (

@@ -26,7 +26,7 @@ class Misfit:
 
 NOT_BUSY = Misfit(
     "not measured",
-    "neither engine activity nor utilization is recorded, so how busy it is is not known",
+    "neither engine activity nor utilization is recorded, so how busy it is remains unknown",
     "record DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_GR_ENGINE_ACTIVE",
 )
 # A bridge joins two cards; a switch joins all GPUs of a board.
@@ -40,25 +40,22 @@ def works_together(load: Load, limits: Limits) -> bool:
 
 
 def same_gpu(load: Load, limits: Limits) -> Parcel | Misfit:
-    """The load on the GPU it has, beside others."""
+    """The load on the GPU it has, next to others."""
     if isinstance(load.memory_max_bytes, Unknown):
         return Misfit("not measured", load.memory_max_bytes.why, "record framebuffer memory (DCGM_FI_DEV_FB_USED)")
     if not load.busy_known:
         return NOT_BUSY
-    room = _memory_bytes(load) * (1 - limits.smaller.memory_margin_ratio)
+    card = 1.0 if isinstance(load.gpu, Unknown) else load.gpu.memory_bytes.value
+    room = card * (1 - limits.smaller.memory_margin_ratio)
     memory = load.memory_max_bytes / room
     alone = works_together(load, limits) or load.sliced or memory > 1
     return Parcel(min(memory, 1.0), min(load.busy_hours_ratio, 1.0), alone)
 
 
-def _memory_bytes(load: Load) -> float:
-    return 1.0 if isinstance(load.gpu, Unknown) else load.gpu.memory_bytes.value
-
-
 def slice_for(load: Load, limits: Limits, full_ratio: float) -> Slice | Misfit:
     """The smallest slice of the same GPU that holds the load."""
     if isinstance(load.gpu, Unknown) or isinstance(load.memory_max_bytes, Unknown) or not load.busy_known:
-        why = "the GPU, its memory use or how busy it is is not known"
+        why = "the GPU, its memory use or how busy it is remains unknown"
         return Misfit("not measured", why, "record the GPU's name, its memory use and its utilization")
     if load.sliced:
         return Misfit("sliced", "it is a slice already", "")
@@ -80,8 +77,8 @@ def other_gpu(
     """The load on another GPU: memory with room to spare, and its busy hours as long as they get there.
 
     Cautiously it slows down as the peak of a pipe it uses or the bandwidth falls, whichever falls more; else only as
-    far as what was measured exceeds what the other GPU can be planned with. `linked`: so many GPUs may work together
-    with this one.
+    far as what was measured exceeds what the other GPU can be planned with. `linked`: the number of GPUs that may work
+    together with this one.
     """
     wrong = next(chain(_refuses(load, other, limits), _unlinked(load, other, limits, full_ratio, linked)), None)
     if wrong is not None:
@@ -107,7 +104,7 @@ def other_gpu(
 
 
 def pipes_filled(load: Load, other: Gpu) -> tuple[Filled, ...]:
-    """How full each pipe the load uses would be on another GPU, the fullest first; empty where that is not known."""
+    """How full each pipe the load uses would be on another GPU, the fullest first; empty where that is unknown."""
     found = () if isinstance(load.needs, Unknown) else filled(load.needs, other)
     return () if isinstance(found, Unknown) else found
 
@@ -120,7 +117,7 @@ def _refuses(load: Load, other: Gpu, limits: Limits) -> Iterator[Misfit]:
     """What rules the other GPU out whatever its speed, the plainest reason first."""
     gpu, needs = load.gpu, load.needs
     if isinstance(gpu, Unknown):
-        yield Misfit("not known", gpu.why, "add the GPU to the catalog")
+        yield Misfit("unknown GPU", gpu.why, "add the GPU to the catalog")
     elif other.vendor != gpu.vendor:
         yield Misfit("vendor", f"{other.vendor} instead of {gpu.vendor}", "port and test the job there first")
     if load.sliced:
@@ -145,14 +142,17 @@ def _unlinked(load: Load, other: Gpu, limits: Limits, full_ratio: float, linked:
     """Where the other GPU cannot reach its neighbours as the present one does."""
     if not works_together(load, limits) or isinstance(load.nvlink_bytes_per_s, Unknown):
         return
-    told, kind = f"it exchanges {_gbs(load.nvlink_bytes_per_s)} with other GPUs", other.link.kind if other.link else ""
+    traffic, kind = (
+        f"it exchanges {_gbs(load.nvlink_bytes_per_s)} with other GPUs",
+        other.link.kind if other.link else "",
+    )
     remedy = "choose a GPU with a switch between its GPUs, or let the job run on one GPU"
     if other.link is None or kind.startswith("PCIe"):
-        yield Misfit("link", f"{told}, and {other.name} has no link but PCIe", remedy)
+        yield Misfit("link", f"{traffic}, and {other.name} has no link but PCIe", remedy)
     elif kind.endswith("bridge") and linked > BRIDGED:
         yield Misfit("link", f"{linked} GPUs exchange data, and the bridge of {other.name} joins two", remedy)
     elif load.nvlink_bytes_per_s / max(load.busy_ratio, full_ratio) > full_ratio * other.link.bytes_per_s.value:
-        yield Misfit("link", f"{told}, {other.name} has {_gbs(other.link.bytes_per_s.value)} at most", remedy)
+        yield Misfit("link", f"{traffic}, {other.name} has {_gbs(other.link.bytes_per_s.value)} at most", remedy)
 
 
 def _slower(load: Load, other: Gpu) -> float:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, TypeVar
 
+from gpuledger.advice.case import Case
 from gpuledger.advice.needs import MATTERS_FROM_RATIO, PIPES_NOT_RECORDED, Need
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
+from gpuledger.cost.statement import Bucket
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.evidence import ModelFacts
 from gpuledger.plan.move.busy_hours import ASSUMED, ENDS, PHASES, TENSOR, read_rows, tensor_precision
+from gpuledger.plan.move.statement import Evidence, Measured
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown
 
+T = TypeVar("T")
 Figure = float | Unknown
-Evidence = Literal["counters", "power", "none"]
 # A demand is known where its counters are recorded for this share of the time: vector pipes against the tensor pipe.
 RECORDED_FROM_RATIO = 0.9
 NO_DRAM = Unknown("memory activity (DRAM) is not recorded")
@@ -29,7 +34,7 @@ class Load:
 
     `tflops` is realized work, low to high; by power (`evidence`) it is a ceiling, not a count. `needs` and `working_*`
     are how fast it goes while it works: what another GPU must match. `unrecorded`: pipes that are not in `needs`
-    because nobody recorded them. Not `busy_known`: neither activity nor utilization is recorded for enough of the time.
+    because they were not recorded. Not `busy_known`: neither activity nor utilization is recorded for enough time.
     """
 
     device: str
@@ -142,3 +147,72 @@ def _work(row: Mapping[str, Any], facts: ModelFacts) -> tuple[Evidence, tuple[fl
         return "none", PIPES_NOT_RECORDED, PIPES_NOT_RECORDED
     why = Unknown("neither pipe counters nor power are recorded")
     return "none", why, why
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A namespace's GPUs of one model: their loads, and what was paid for each device by bucket (time, unpriced).
+
+    `by_market`: their cost is the market's median, not what was really paid. `unpriced`: devices without a price;
+    where others have one, these are in no dollar figure and in no load.
+    """
+
+    namespace: str
+    gpu_model: str | None
+    gpu: Gpu | Unknown
+    loads: tuple[Load, ...]
+    paid: Mapping[str, Mapping[Bucket, Decimal]]
+    paid_h: Mapping[str, float]
+    usd_per_gpu_h: Decimal | Unknown
+    by_market: bool = False
+    cases: tuple[Case, ...] = ()
+    purposes: frozenset[str | None] = field(default_factory=frozenset)
+    unpriced: int = 0
+
+    @property
+    def serves(self) -> bool:
+        """Whether all of it serves: copies of a server hold the same weights."""
+        return self.purposes == {"inference"}
+
+
+def measured(holding: Holding) -> Measured:
+    """Means over observed time; the busy hours of each GPU added up; for memory and links the most of any GPU."""
+    loads = holding.loads
+    observed = sum(load.observed_h for load in loads)
+    busy_h = sum(load.busy_ratio * load.observed_h for load in loads)
+    phases = Counter[str]()
+    for load in loads:
+        phases.update(load.phases_ms)
+    total, kinds = phases.total(), {load.evidence for load in loads}
+    tflops = _all([load.tflops for load in loads])
+    ends = tuple(tflops if isinstance(tflops, Unknown) else sum(each[end] for each in tflops) for end in range(3))
+    return Measured(
+        gpus=len(loads) or len(holding.paid),
+        observed_h=observed,
+        busy_gpu_h=busy_h,
+        busy_ratio=busy_h / observed if observed else 0.0,
+        busy_hours_gpus=sum(load.busy_hours_ratio for load in loads),
+        evidence="counters" if "counters" in kinds else "power" if "power" in kinds else "none",
+        tflops_low=ends[0],
+        tflops_middle=ends[1],
+        tflops_high=ends[2],
+        busy_hours_tflops=_over(sum, [load.busy_hours_tflops for load in loads]),
+        busy_hours_dram_bytes_per_s=_over(sum, [load.busy_hours_dram_bytes_per_s for load in loads]),
+        memory_max_bytes=_over(max, [load.memory_max_bytes for load in loads]),
+        nvlink_bytes_per_s=_over(max, [load.nvlink_bytes_per_s for load in loads]),
+        phases_pct={p: 100 * phases[p] / total if total else 0.0 for p in PHASES},
+        purpose=next(iter(holding.purposes)) if len(holding.purposes) == 1 else None,
+        classes=tuple(dict.fromkeys(c.klass for c in holding.cases)),
+    )
+
+
+def _all(figures: Sequence[T | Unknown]) -> list[T] | Unknown:
+    """All figures, or why one of them is unknown."""
+    missing = next((f for f in figures if isinstance(f, Unknown)), None)
+    known = [f for f in figures if not isinstance(f, Unknown)]
+    return missing if missing is not None else known or Unknown("no device was seen")
+
+
+def _over(add: Callable[[list[float]], float], figures: Sequence[Figure]) -> Figure:
+    known = _all(figures)
+    return known if isinstance(known, Unknown) else add(known)

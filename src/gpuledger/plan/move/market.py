@@ -1,4 +1,4 @@
-"""What would one GPU-hour of another GPU cost: by the user's own rate, else by the market or a part of it?"""
+"""What would one GPU-hour of another GPU cost, by the user's own rate, else by the market or a part of it?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuledger.units import Unknown
 
 
 class Market:
-    """On-demand prices by GPU, each worked out once. `clouds`, `regions`: only there; `listed`: other offers.
+    """On-demand prices by GPU, each computed once. `clouds`, `regions`: only there; `listed`: other offers.
 
     Where the present GPUs are priced by the market median over all offers, so are others: like is compared with like.
     """
@@ -32,7 +32,7 @@ class Market:
         listed: Sequence[Offer] | None = None,
     ) -> None:
         self.today, self.own, self.clouds, self.regions = today, tuple(own), tuple(clouds), tuple(regions)
-        # A market of one's own choice may be as narrow as one likes.
+        # A market the user chose may be as narrow as the user likes.
         self.clouds_from = 1 if clouds or regions else clouds_from
         self._listed = load_offers() if listed is None else tuple(listed)
         self._found: dict[tuple[str, bool], PriceBasis | Unknown] = {}
@@ -96,7 +96,7 @@ class Market:
         )  # fmt: skip
 
     def _of(self, gpu: Gpu) -> list[Offer]:
-        """The cheapest offer of each region: the same GPU in a larger host is not what a buyer who needs GPUs takes."""
+        """The cheapest offer of each region: a buyer of GPUs does not take the same GPU in a larger host."""
         best: dict[tuple[str, str], tuple[Decimal, Offer]] = {}
         for offer in self._offers.get(gpu.key, []):
             price, place = offer.usd_per_gpu_h, (offer.cloud, offer.region)
@@ -107,12 +107,12 @@ class Market:
         return [offer for _, offer in best.values()]
 
     def cheapest_host(self, gpu: Gpu, at_least: int, at_most: int) -> MarketOption | None:
-        """The instance type with so many of this GPU that sells one for the least."""
+        """The instance type with this number of the GPU that sells one for the least."""
         fitting = (o for o in self._options.get(gpu.key, []) if at_least <= o.gpus <= at_most)
         return next(fitting, None)  # the cheapest come first
 
     def example(self, gpu: Gpu, usd_per_gpu_h: Decimal) -> MarketOption | None:
-        """An option near a price, to be looked at first."""
+        """An option near a price, to look at first."""
         options = self._options.get(gpu.key, [])
 
         def far(option: MarketOption) -> tuple[bool, Decimal, str, str]:

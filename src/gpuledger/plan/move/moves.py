@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from gpuledger.advice.case import Case
 from gpuledger.advice.gains import Range
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.needs import Filled
 from gpuledger.advice.offers import is_smaller
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.catalog.gpus.mig import Slice, slices_of
-from gpuledger.cost.statement import Bucket
 from gpuledger.plan.move.carry import Misfit, other_gpu, pipes_filled, same_gpu, slice_for, works_together
-from gpuledger.plan.move.demand import Load
+from gpuledger.plan.move.demand import Holding, Load
 from gpuledger.plan.move.market import Market
 from gpuledger.plan.move.statement import Kind, PriceBasis, RefusedMove
 from gpuledger.plan.packing import Parcel, bins
@@ -27,32 +24,6 @@ from gpuledger.units import Unknown
 Settings = tuple[float, float, float]
 Place = Callable[[Load, int], Parcel | Misfit]
 ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class Holding:
-    """A namespace's GPUs of one model: their loads, and what was paid for each device by bucket (time, unpriced).
-
-    `by_market`: what they cost is the market's median, not what was really paid. `unpriced`: devices without a price;
-    where others have one, these are in no dollar and in no load.
-    """
-
-    namespace: str
-    gpu_model: str | None
-    gpu: Gpu | Unknown
-    loads: tuple[Load, ...]
-    paid: Mapping[str, Mapping[Bucket, Decimal]]
-    paid_h: Mapping[str, float]
-    usd_per_gpu_h: Decimal | Unknown
-    by_market: bool = False
-    cases: tuple[Case, ...] = ()
-    purposes: frozenset[str | None] = field(default_factory=frozenset)
-    unpriced: int = 0
-
-    @property
-    def serves(self) -> bool:
-        """Whether all of it serves: copies of a server hold the same weights."""
-        return self.purposes == {"inference"}
 
 
 @dataclass(frozen=True)
@@ -137,7 +108,7 @@ def _fewer(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | RefusedMove:
 
 
 def _copies(loads: Sequence[Load], packed: _Packed, limits: Limits, fulls: Settings) -> _Packed:
-    """Copies of a server share its weights and its requests: only their busy time adds up. Cautiously they are none."""
+    """Copies of a server share weights and requests: only their busy time adds up. Cautiously they are not copies."""
     together = [load for load in loads if not works_together(load, limits) and not load.sliced]
     busy, alone = sum(load.busy_hours_ratio for load in together), len(loads) - len(together)
     middle, bold = (min(len(together), max(1, math.ceil(busy / full))) + alone for full in fulls[1:])
@@ -202,7 +173,7 @@ def _other(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Clai
         return refuse("price", price.why, "give a rate of your own: gpuledger prices update FILE")
     now = holding.usd_per_gpu_h
     if isinstance(now, Unknown):
-        return refuse("price", f"what the present GPUs cost is not known: {now.why}", "give --price or an inventory")
+        return refuse("price", f"what the present GPUs cost is unknown: {now.why}", "give a price or an inventory")
     n = len(packed.moved)
     usd = (price.high_usd, price.usd_per_gpu_h, price.low_usd)
     gains = [
@@ -234,7 +205,7 @@ def _claim(
     if holding.serves:
         reasons.append("a server: compare its latency on one GPU before the rest is moved")
     if isinstance(holding.gpu, Gpu) and not is_smaller(holding.gpu, other, limits):
-        reasons.append("it is no smaller GPU than the present one: what it saves is a difference of price")
+        reasons.append("it is not a smaller GPU than the present one: what it saves is a difference in price")
     if price.stale:
         reasons.append(f"the price is {price.age_days} days old")
     compute = ", ".join(p.words for p in pipes) or "hardly any compute"

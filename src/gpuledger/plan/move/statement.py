@@ -1,4 +1,4 @@
-"""What does the plan from the ledger say? Namespaces, what they needed, what is proposed and what was refused."""
+"""What does the plan from the ledger hold? Namespaces, what they needed, what is proposed and what was refused."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuledger.cost.savings import Spread
-from gpuledger.plan.move.demand import Evidence
 from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
 
+Evidence = Literal["counters", "power", "none"]
 Kind = Literal["fewer", "slices", "other"]
 Level = Literal["low", "medium", "high"]
 WELL_OPTIMIZED = "already well optimized"
-# What becomes of some GPUs; the verdict says it in words.
+# What becomes of some GPUs; the verdict puts it in words.
 Outcome = Literal["unallocated", "unknown GPU", "not sampled", "move", "stay", "not rated", "well optimized"]
 
 
 @dataclass(frozen=True)
 class MonthRange:
-    """Dollars a month, cautious to bold."""
+    """Dollars per month, cautious to bold."""
 
     low_usd: Decimal
     middle_usd: Decimal
@@ -56,7 +56,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class PriceBasis:
-    """The price a move is reckoned with: of the user's own, or the market's median with its range."""
+    """The price a move is calculated with: the user's own, or the market's median with its range."""
 
     usd_per_gpu_h: Decimal
     low_usd: Decimal
@@ -116,9 +116,8 @@ class RefusedMove:
 class HoldingPlan:
     """A namespace's GPUs of one model: what they did, the proposed move (None: stay), runners-up, refused moves.
 
-    `spot_pct`: what spot of the present GPU would save, p10, median and p90 over zones; a lower price, not waste.
-    `cheaper_host`: an instance type that sells the same GPU for less, and `cheaper_host_pct` by how much; a lower
-    price too, so it is shown beside the dollars and not in them.
+    `spot_pct`: what spot of the present GPU would save, p10, median and p90 over zones. `cheaper_host`: an instance
+    type that sells the same GPU for less, by `cheaper_host_pct`. Both are lower prices, not in the dollars.
     """
 
     namespace: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from typing import TypeVar
 
 import msgspec
 
@@ -19,21 +20,14 @@ from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
 from gpuledger.cost.statement import BUCKETS, WASTE, Bucket
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plan.move.carry import works_together
+from gpuledger.plan.move.demand import Holding, measured
 from gpuledger.plan.move.market import Market
-from gpuledger.plan.move.measured import measured
-from gpuledger.plan.move.moves import Claim, Holding, find_moves
-from gpuledger.plan.move.statement import (
-    WELL_OPTIMIZED,
-    HoldingPlan,
-    Kind,
-    Level,
-    MonthRange,
-    Move,
-    Outcome,
-)
+from gpuledger.plan.move.moves import Claim, find_moves
+from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, Kind, Level, MonthRange, Move, Outcome
 from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
 
+T = TypeVar("T")
 NO_SAVING = Spread(ZERO, ZERO, ZERO)
 
 
@@ -64,14 +58,10 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
     moves.sort(key=lambda m: (-m.saving.middle_pct, m.effort_hours, m.kind, m.gpu))
     worth = Decimal(str(100 * settings_file().worth_from_ratio))
     best = next((m for m in moves if m.saving.middle_pct >= worth), None)
-    priced = not isinstance(holding.usd_per_gpu_h, Unknown)
-    paid = _sum(holding.paid.values(), BUCKETS)
-    waste = _sum(holding.paid.values(), WASTE)
-    now: Decimal | Unknown = (
-        holding.usd_per_gpu_h if isinstance(holding.usd_per_gpu_h, Unknown) else _cents(paid, month)
-    )
-    lost = waste / paid if paid else ZERO
-    unrated = _sum(holding.paid.values(), ("unrated",)) / paid if paid else ZERO
+    parts = _buckets(holding, holding.paid)
+    paid, waste = sum(parts.values(), ZERO), sum((parts[b] for b in WASTE), ZERO)
+    now = _priced(holding, _cents(paid, month))
+    lost, unrated = (waste / paid, parts["unrated"] / paid) if paid else (ZERO, ZERO)
     outcome = _outcome(holding, best, lost, unrated, limits)
     host = _cheaper_host(holding, limits, market)
     saved = best.saving_month if best is not None else MonthRange(ZERO, ZERO, ZERO)
@@ -79,9 +69,9 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
         namespace=holding.namespace,
         gpu_model=holding.gpu_model,
         measured=measured(holding),
-        paid_usd=paid if priced else _no_price(holding),
+        paid_usd=_priced(holding, paid),
         paid_h=sum(holding.paid_h.values()),
-        waste_usd=waste if priced else _no_price(holding),
+        waste_usd=_priced(holding, waste),
         month_now_usd=now,
         month_after_usd=now if isinstance(now, Unknown) or isinstance(saved, Unknown) else now - saved.middle_usd,
         outcome=outcome,
@@ -99,9 +89,8 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
 def _cheaper_host(holding: Holding, limits: Limits, market: Market) -> tuple[MarketOption, Decimal] | None:
     """The same GPU in an instance type that sells it for less, and how many percent less.
 
-    Not where the present price is itself a median of the market: half of all offers are below that. GPUs that work
-    together need an instance that holds them all, and one with more GPUs than there are would be paid for in part
-    only.
+    Not where the present price is a median of the market: half of all offers are below it. GPUs that work together
+    need an instance that holds them all; one with more GPUs than there are would be used in part only.
     """
     gpu, now = holding.gpu, holding.usd_per_gpu_h
     if isinstance(gpu, Unknown) or isinstance(now, Unknown) or not now or holding.by_market:
@@ -114,13 +103,9 @@ def _cheaper_host(holding: Holding, limits: Limits, market: Market) -> tuple[Mar
     return (found, less) if less >= 100 * Decimal(str(limits.smaller.cheaper_from_ratio)) else None
 
 
-def _no_price(holding: Holding) -> Unknown:
-    found = holding.usd_per_gpu_h
-    return found if isinstance(found, Unknown) else Unknown("no price")
-
-
-def _sum(devices: Iterable[Mapping[Bucket, Decimal]], buckets: Sequence[Bucket]) -> Decimal:
-    return sum((device[b] for device in devices for b in buckets), ZERO)
+def _priced(holding: Holding, amount: T) -> T | Unknown:
+    """The amount, or why the holding has no price."""
+    return holding.usd_per_gpu_h if isinstance(holding.usd_per_gpu_h, Unknown) else amount
 
 
 def _cents(amount: Decimal | Fraction, month: Fraction) -> Decimal:
@@ -128,13 +113,13 @@ def _cents(amount: Decimal | Fraction, month: Fraction) -> Decimal:
 
 
 def _move(claim: Claim, holding: Holding, limits: Limits, market: Market, month: Fraction) -> Move:
-    moved = _buckets(holding, set(claim.moved), inside=True)
-    bill = Bill({"moved": moved, "stays": _buckets(holding, set(claim.moved), inside=False)})
+    moved = _buckets(holding, claim.moved)
+    bill = Bill({"moved": moved, "stays": _buckets(holding, holding.paid.keys() - set(claim.moved))})
+    moved_usd, paid = sum(moved.values(), ZERO), sum(_buckets(holding, holding.paid).values(), ZERO)
     spot, words = _spot(holding, claim.gpu, limits)
-    saved, paid = _combined(bill, claim, sum(moved.values(), ZERO), spot)
-    facts, priced = settings_file().moves[claim.kind], not isinstance(holding.usd_per_gpu_h, Unknown)
+    saved, facts = _combined(bill, claim, moved_usd, spot), settings_file().moves[claim.kind]
     spread = saved.combined if saved else NO_SAVING
-    level: Level = "high" if claim.strained else facts.risk
+    ends = (spread.low_pct, spread.middle_pct, spread.high_pct)
     return Move(
         kind=claim.kind,
         title=facts.title,
@@ -144,16 +129,16 @@ def _move(claim: Claim, holding: Holding, limits: Limits, market: Market, month:
         gpus_now=len(holding.loads),
         moved=len(claim.moved),
         gpus_after=claim.gpus_after,
-        claimed_pct=_of_bill(claim.gain.middle, moved, paid),
+        claimed_pct=usd(Fraction(claim.gain.middle) * 100 * Fraction(moved_usd) / Fraction(paid)) if paid else ZERO,
         cap_pct=saved.cap_pct if saved else ZERO,
         capped=any(lever.capped for lever in saved.levers if lever.name == claim.kind) if saved else False,
         saving=spread,
-        saving_usd=(saved.combined_usd if saved else ZERO) if priced else _no_price(holding),
-        saving_month=_months(spread, paid, month) if priced else _no_price(holding),
+        saving_usd=_priced(holding, saved.combined_usd if saved else ZERO),
+        saving_month=_priced(holding, MonthRange(*(_cents(Fraction(p) * Fraction(paid) / 100, month) for p in ends))),
         with_spot_pct=saved.with_rate_pct if saved and spot else Unknown(words),
         spot_words=words,
         fits=claim.fits,
-        risk=level,
+        risk="high" if claim.strained else facts.risk,
         risk_reasons=claim.reasons,
         effort_hours=facts.effort_hours,
         price=claim.price,
@@ -161,34 +146,25 @@ def _move(claim: Claim, holding: Holding, limits: Limits, market: Market, month:
     )
 
 
-def _of_bill(part: Decimal, moved: Mapping[Bucket, Decimal], paid: Decimal) -> Decimal:
-    return usd(Fraction(part) * 100 * Fraction(sum(moved.values(), ZERO)) / Fraction(paid)) if paid else ZERO
-
-
-def _months(spread: Spread, paid: Decimal, month: Fraction) -> MonthRange:
-    parts = (spread.low_pct, spread.middle_pct, spread.high_pct)
-    return MonthRange(*(_cents(Fraction(p) * Fraction(paid) / 100, month) for p in parts))
-
-
-def _buckets(holding: Holding, devices: set[str], *, inside: bool) -> dict[Bucket, Decimal]:
-    chosen = [parts for name, parts in holding.paid.items() if (name in devices) is inside]
+def _buckets(holding: Holding, devices: Collection[str]) -> dict[Bucket, Decimal]:
+    wanted = set(devices)
+    chosen = [parts for name, parts in holding.paid.items() if name in wanted]
     return {b: sum((parts[b] for parts in chosen), ZERO) for b in BUCKETS}
 
 
-def _combined(bill: Bill, claim: Claim, moved: Decimal, spot: Lever | None) -> tuple[Savings | None, Decimal]:
+def _combined(bill: Bill, claim: Claim, moved: Decimal, spot: Lever | None) -> Savings | None:
     """The claim cut to the waste of the moved devices, with a lower price on top where there is one."""
-    headroom = claim.gain.high * moved if claim.kind == "other" else None
+    other = claim.kind == "other"
     lever = Lever(
-        claim.kind, "sku" if claim.kind == "other" else "hours", claim.gain.low, claim.gain.middle, claim.gain.high,
-        ("moved",), headroom_usd=headroom,
+        claim.kind, "sku" if other else "hours", claim.gain.low, claim.gain.middle, claim.gain.high, ("moved",),
+        headroom_usd=claim.gain.high * moved if other else None,
     )  # fmt: skip
     found = combine(bill, [lever, spot] if spot else [lever])
-    paid = sum((v for parts in bill.scopes.values() for v in parts.values()), ZERO)
-    return (None if isinstance(found, Unknown) else found), paid
+    return None if isinstance(found, Unknown) else found
 
 
 def _stay_on_spot(holding: Holding, limits: Limits) -> Spread | Unknown:
-    """What spot of the present GPU is cheaper by; shown beside the plan, never in its dollars."""
+    """How much cheaper spot of the present GPU is; shown next to the plan, never in its dollars."""
     if isinstance(holding.gpu, Unknown):
         return holding.gpu
     lever, words = _spot(holding, holding.gpu, limits)
@@ -226,11 +202,11 @@ def _verdict(
     holding: Holding, outcome: Outcome, best: Move | None, moves: Sequence[Move], waste: Decimal, unrated: Decimal
 ) -> str:
     if outcome == "unallocated":
-        return "nobody's time: release it or give it an owner; gpuledger audit says which GPUs"
+        return "time without an owner: release it or give it one; gpuledger audit shows which GPUs"
     if isinstance(holding.gpu, Unknown):
-        return f"not known: {holding.gpu.why}"
+        return f"unknown: {holding.gpu.why}"
     if outcome == "not sampled":
-        return "paid for, but in no sample: nothing is known of its demand"
+        return "paid for, but in no sample: its demand is unknown"
     if best is not None:
         return _words(best)
     first = "no move carries the demand for less"

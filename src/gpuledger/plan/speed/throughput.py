@@ -1,4 +1,4 @@
-"""How many tokens a second will this give, and between which bounds?"""
+"""How many tokens per second will this give, and between which bounds?"""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model, TransformerShape
-from gpuledger.plan.links import Way, all_reduce_s, gpus_per_node, way
 from gpuledger.plan.memory.facts import capacity
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
-from gpuledger.plan.speed.decode import StepLoad, compute_peak, step_load
-from gpuledger.plan.speed.facts import Decode, Spread, factors, spread
-from gpuledger.plan.speed.products import data_way, exchange_s, optimizer_s, work
+from gpuledger.plan.speed.facts import Decode, ErrorSpread, Way, all_reduce_s, factors, gpus_per_node, spread, way
+from gpuledger.plan.speed.steps import StepLoad, compute_peak, data_way, exchange_s, optimizer_s, step_load, work
 from gpuledger.training.flops import training_flop, unit_of
 from gpuledger.units import Unknown
 
 # The share of a micro-batch's work that is backward: gradients travel while it runs.
 BACKWARD_SHARE = 2 / 3
 MICRO_BATCHES = 8
-STAGE_FILLS = 4  # micro-batches for each pipeline stage, where nothing is said
+STAGE_FILLS = 4  # micro-batches for each pipeline stage, by default
 
 
 @dataclass(frozen=True)
 class Rate:
-    """So many a second; eight of ten measured ones lay between low and high."""
+    """A rate per second; eight of ten measured ones lay between low and high."""
 
     per_s: float
     low_per_s: float
@@ -48,7 +46,7 @@ class TrainRate:
 
 @dataclass(frozen=True)
 class DecodeRate:
-    """Writing tokens with so many sequences at a time in each copy."""
+    """Writing tokens with `batch` sequences at a time in each copy."""
 
     batch: int
     rate: Rate
@@ -75,16 +73,17 @@ def throughput(
 ) -> Throughput:
     """Rates of a setup, whether it fits or not."""
     check(setup, model, gpu)
+    differs = [f"{model.name}: {model.differs}"] if model.differs else []
     if setup.mode == "train":
         many = micro_batches or max(MICRO_BATCHES, STAGE_FILLS * setup.pipeline if setup.pipeline > 1 else 0)
         train = train_rate(model, gpu, setup, many, node_gbps)
         return Throughput(
             model.name, gpu.key, setup, _fits(model, gpu, setup), train, None, None,
-            (*_train_words(gpu, setup, many, node_gbps), *_left_out(model)),
+            (*_train_words(gpu, setup, many, node_gbps), *differs),
         )  # fmt: skip
     return Throughput(
         model.name, gpu.key, setup, _fits(model, gpu, setup), None, prefill_rate(model, gpu, setup),
-        decode_rates(model, gpu, setup), (*_serve_words(gpu, setup), *_left_out(model)),
+        decode_rates(model, gpu, setup), (*_serve_words(gpu, setup), *differs),
     )  # fmt: skip
 
 
@@ -100,7 +99,7 @@ def train_rate(
     node_gbps: float | None = None,
     per_node: int | None = None,
 ) -> TrainRate | Unknown:
-    """One optimizer step of so many micro-batches in each copy. `per_node`: GPUs of a node, where it is known."""
+    """One optimizer step of `micro_batches` in each copy. `per_node`: GPUs of a node, where it is known."""
     facts = factors().train
     each = work(model, gpu, setup, facts)
     if isinstance(each, Unknown):
@@ -141,7 +140,7 @@ def _mfu(model: Model, gpu: Gpu, setup: Setup, sequences_per_s: float) -> float 
 
 
 def prefill_rate(model: Model, gpu: Gpu, setup: Setup) -> Rate | Unknown:
-    """Tokens of prompts a second, all copies together, when nothing is written meanwhile."""
+    """Prompt tokens per second, all copies together, while nothing is written."""
     if not isinstance(model.shape, TransformerShape):
         return Unknown(f"{model.name} reads no prompts")
     facts = factors().prefill
@@ -190,39 +189,35 @@ def step_s(load: StepLoad, lost: Decode, over: Way, group: int) -> float:
     )
 
 
-def decode_errors(model: Model, gpu: Gpu) -> Spread:
+def decode_errors(model: Model, gpu: Gpu) -> ErrorSpread:
     """The errors of models and GPUs like these, else of models like this, else of all."""
     kind = "moe" if getattr(model.shape, "experts", 0) else "dense"
     return spread(factors().decode.errors, f"{kind}, {gpu.architecture}", kind, "all")
 
 
-def _rate(per_s: float, errors: Spread) -> Rate:
+def _rate(per_s: float, errors: ErrorSpread) -> Rate:
     low, high = errors.range_of(per_s)
     return Rate(per_s, low, high, errors.of, errors.rows)
 
 
 def _train_words(gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | None) -> list[str]:
     where = f"each of {setup.data} copies" if setup.data > 1 else "one copy of the model"
-    said = [f"{micro_batches} micro-batches of {setup.micro_batch} a step in {where}"]
+    words = [f"{micro_batches} micro-batches of {setup.micro_batch} per step in {where}"]
     if setup.tensor > 1:
-        said.append(f"tensor parallel {setup.tensor} over {way(gpu, setup.tensor).words}, nothing hidden behind work")
+        words.append(f"tensor parallel {setup.tensor} over {way(gpu, setup.tensor).words}, nothing hidden behind work")
     if setup.data > 1:
-        said.append(f"copies exchange over {data_way(gpu, setup, node_gbps).words}, hidden behind the backward pass")
+        words.append(f"copies exchange over {data_way(gpu, setup, node_gbps).words}, hidden behind the backward pass")
     if setup.count > gpus_per_node():
-        said.append(f"{gpus_per_node()} GPUs a node")
+        words.append(f"{gpus_per_node()} GPUs per node")
     facts = factors().train
-    return [*said, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]
-
-
-def _left_out(model: Model) -> list[str]:
-    return [f"{model.name}: {model.differs}"] if model.differs else []
+    return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]
 
 
 def _serve_words(gpu: Gpu, setup: Setup) -> list[str]:
-    said = [f"{setup.data} copies of the model" if setup.data > 1 else "one copy of the model"]
+    words = [f"{setup.data} copies of the model" if setup.data > 1 else "one copy of the model"]
     if setup.tensor > 1:
-        said.append(f"tensor parallel {setup.tensor} over {way(gpu, setup.tensor).words}")
-    said.append(f"sequences half full on average: {setup.context / 2:g} tokens; prompts read apart from writing")
-    said.append("prompts as plain torch reads them: fused kernels are faster")
+        words.append(f"tensor parallel {setup.tensor} over {way(gpu, setup.tensor).words}")
+    words.append(f"sequences half full on average: {setup.context / 2:g} tokens; prompts read apart from writing")
+    words.append("prompts as plain torch reads them: fused kernels are faster")
     facts = factors().decode
-    return [*said, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]
+    return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]

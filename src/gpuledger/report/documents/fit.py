@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpuledger.encode import encode
 from gpuledger.plan.fit.build import Fit
-from gpuledger.plan.fit.encode import fit_as_data
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, make_table
@@ -34,7 +34,7 @@ def fit_document(fit: Fit) -> Document:
             Section("assumptions", "Assumptions", [Bullets([*fit.assumptions, f"memory: {fit.capacity_from}"])]),
         ],
         screen=[*memory, *remedies],
-        data=lambda: fit_as_data(fit),
+        data=lambda: encode("fit", fit),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from gpuledger.plan.guide.encode import set_json
+from gpuledger.encode import encode
 from gpuledger.plan.guide.sets import MigrationSet
 from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
 from gpuledger.plan.guide.words import dollars
@@ -44,7 +44,7 @@ def migrate_document(found: MigrationSet) -> Document:
         summary=summary,
         sections=[*sections, Section("assumptions", "Assumptions", [Bullets(assumed)])],
         screen=_screen(one) if one else summary,
-        data=lambda: set_json(found),
+        data=lambda: encode("migration", found),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from gpuledger.plan.move.encode import lake_plan_json
+from gpuledger.encode import encode
 from gpuledger.plan.move.statement import HoldingPlan, LakePlan, MonthRange, Move, RefusedMove
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_for
@@ -46,7 +46,7 @@ def move_document(plan: LakePlan) -> Document:
             unknown_section(plan.not_known),
         ],
         screen=[*summary, replace(moves, note="", screen_rows=8), *_few(found)],
-        data=lambda: lake_plan_json(plan),
+        data=lambda: encode("move", plan),
     )  # fmt: skip
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
-from gpuledger.catalog.prices.encode import comparison_json, prices_json, rate_json
 from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.catalog.prices.rows import Order, PriceRow, Prices
 from gpuledger.catalog.prices.spread import GpuSpread, PriceComparison, SpotSaving, Spread
+from gpuledger.encode import encode
 from gpuledger.report.document import Block, Document, Prose
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
 from gpuledger.report.written import amount, number
@@ -45,12 +46,11 @@ def prices_document(prices: Prices, order: Order, limit: int | None) -> Document
         ]
         blocks.append(_price_table(shown, order))
         notes = [*_notes(shown), *notes]
-    if prices.replaced:
-        notes.append(f"{_count(prices.replaced, 'listed offer')} replaced by your own rates.")
+    if prices.replaced_by_yours:
+        notes.append(f"{_count(prices.replaced_by_yours, 'listed offer')} replaced by your own rates.")
     blocks += [Prose("\n".join(notes), "note")] if notes else []
-    return Document(
-        "prices", KIND, KIND, headline, facts, summary=blocks, data=lambda: prices_json(prices, limit)
-    )  # fmt: skip
+    shown = replace(prices, rows=prices.rows[:limit])
+    return Document("prices", KIND, KIND, headline, facts, summary=blocks, data=lambda: encode("prices", shown))
 
 
 def _price_table(rows: Sequence[PriceRow], order: Order) -> Table:
@@ -138,7 +138,7 @@ def comparison_document(found: PriceComparison) -> Document:
         why = "; ".join(f"{words} ({n})" for words, n in found.left_out[:REASONS])
         more = "; ..." if len(found.left_out) > REASONS else ""
         blocks.append(Prose(f"Omitted: {_count(total, 'offer')}: {why}{more}", "dim"))
-    return Document("comparison", KIND, KIND, headline, summary=blocks, data=lambda: comparison_json(found))
+    return Document("comparison", KIND, KIND, headline, summary=blocks, data=lambda: encode("price_comparison", found))
 
 
 def _saving(what: str, saving: SpotSaving | Unknown) -> str:
@@ -212,8 +212,9 @@ def rates_document(rates: Sequence[Rate], doubts: Sequence[str], file: str, remo
     table = make_table("rates", "", heads, "wwwnwnnnNw", rows, screen_rows=len(rows))
     checks = [f"check: {words}" for words in doubts]
     note = Prose("* as you gave it; the other is calculated from it", "note")
-    data = {"rates": [rate_json(r) for r in rates], "file": file, "removed": removed, "doubts": list(doubts)}
+    data = {"rates": rates, "file": file, "removed": removed, "doubts": doubts}
     return Document(
         "rates", KIND, "Your rates", f"{_count(len(rows), 'rate')} of your own" if rows else "No rates of your own",
-        summary=[table, note, *(Prose(words, "warning") for words in checks)] if rows else [], data=lambda: data,
+        summary=[table, note, *(Prose(words, "warning") for words in checks)] if rows else [],
+        data=lambda: encode("own_rates", data),
     )  # fmt: skip

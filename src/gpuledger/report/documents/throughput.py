@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.plan.fit.encode import plain
+from gpuledger.encode import encode
 from gpuledger.plan.speed.throughput import DecodeRate, Rate, Throughput, TrainRate
 from gpuledger.report.document import Block, Bullets, Document, Prose
 from gpuledger.report.documents import document_for
@@ -28,7 +28,7 @@ def throughput_document(answer: Throughput) -> Document:
         headline=_headline(answer),
         notes=[] if answer.fits else [Prose(NO_ROOM, "warning")],
         summary=[*blocks, Bullets(answer.assumptions, "Assumptions")],
-        data=lambda: plain(answer),
+        data=lambda: encode("throughput", answer),
     )
 
 

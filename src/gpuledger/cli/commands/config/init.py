@@ -27,7 +27,7 @@ def command(screen: Screen, folder: Path | None, scripts: bool, force: bool) -> 
         screen.answer({"files": [str(file)]})
         screen.say(str(file), "next: edit it, then gpuledger config show")
         return
-    from gpuledger.plan.guide.config_files import init_config
+    from gpuledger.plan.guide.config import init_config
 
     files = [str(path) for path in init_config(folder, scripts=scripts, force=force)]
     screen.answer({"files": files})

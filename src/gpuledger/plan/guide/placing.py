@@ -1,4 +1,4 @@
-"""Does this job run on so many GPUs, split how, and how fast; and where not, what would make it run?
+"""Does this job run on a number of GPUs, split how, and how fast; and where not, what would make it run?
 
 Ways to place a job are tried from the plainest to the most thrifty, and the fastest that fits is taken, so that more
 memory can only add ways. Training and fine-tuning: plain data parallel, then recomputation, then sharding (FSDP), then
@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
+from gpuledger.catalog.models import Model
 from gpuledger.errors import InputError
 from gpuledger.plan.guide.facts import migrate_facts
 from gpuledger.plan.guide.schema import WorkloadType
 from gpuledger.plan.guide.statement import CANNOT_FIT, Job, Misfit, Placement, Rate
 from gpuledger.plan.memory.facts import capacity, get_precision, precisions
 from gpuledger.plan.memory.parts import Memory, memory
-from gpuledger.plan.placing_rate import work_rate
 from gpuledger.plan.setup import Setup, split_problem
+from gpuledger.plan.speed.throughput import MICRO_BATCHES, decode_errors, decode_step_s, train_rate
 from gpuledger.units import Unknown
 
 LORA_RANK = 16
@@ -49,13 +50,15 @@ def place(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> Placement | 
         if need.total_bytes <= room:
             full = _filled(job, way, room)
             found = _placement(job, gpu, full, memory(job.model, full.setup), room, gpus_per_instance)
-            best = found if best is None or _speed(found) > _speed(best) else best
+            best = found if best is None or (found.speed or 0.0) > (best.speed or 0.0) else best
     if best is not None:
         return best
     if least is None:
         why = f"{gpus} GPUs do not divide {job.model.name} evenly, or not over instances of {gpus_per_instance}"
         return Misfit("SPLIT", why, ("use 1, 2, 4 or 8 GPUs, or whole instances",))
-    return _misfit(job, gpu, gpus, gpus_per_instance, least.total_bytes, room)
+    short, each = least.total_bytes, "each GPU" if gpus > 1 else "the GPU"
+    why = f"{CANNOT_FIT}: {each} needs {short / 1e9:.1f} GB of {room / 1e9:.1f} GB, split as thriftily as it can be"
+    return Misfit(CANNOT_FIT, why, remedies(job, gpu, gpus, gpus_per_instance), short, room)
 
 
 def _filled(job: Job, way: Way, room: int) -> Way:
@@ -72,10 +75,6 @@ def _filled(job: Job, way: Way, room: int) -> Way:
         enough = memory(job.model, replace(way.setup, batch=middle)).total_bytes <= room
         low, high = (middle, high) if enough else (low, middle - 1)
     return replace(way, setup=replace(way.setup, batch=low))
-
-
-def _speed(placement: Placement) -> float:
-    return 0.0 if isinstance(placement.rate, Unknown) else placement.rate.middle
 
 
 def ways(job: Job, gpus: int, gpus_per_instance: int) -> Iterator[Way]:
@@ -95,7 +94,7 @@ def ways(job: Job, gpus: int, gpus_per_instance: int) -> Iterator[Way]:
 def _training(job: Job, gpus: int) -> Setup:
     """AdamW in mixed precision; fine-tuning trains adapters unless the whole model is asked for."""
     setup = Setup(mode="train", count=gpus, precision=job.precision)
-    if job.workload is not WorkloadType.FINE_TUNING or job.method == "full":
+    if not job.adapts:
         return setup
     frozen = "nf4" if job.method == "qlora" else ""
     if not get_precision(job.precision).train_as:
@@ -117,6 +116,7 @@ def _serving(job: Job, gpus: int, gpus_per_instance: int) -> Iterator[Way]:
 
 def _placement(job: Job, gpu: Gpu, way: Way, need: Memory, room: int, gpus_per_instance: int) -> Placement:
     serving = way.setup.mode == "serve"
+    rate = work_rate(job.model, way.setup, gpu, gpus_per_instance)
     at_a_time = f", {way.setup.batch} request{'s' if way.setup.batch > 1 else ''} at a time" if serving else ""
     return Placement(
         words=way.words + at_a_time,
@@ -126,43 +126,29 @@ def _placement(job: Job, gpu: Gpu, way: Way, need: Memory, room: int, gpus_per_i
         parts=dict(need.parts),
         per_gpu_bytes=need.total_bytes,
         capacity_bytes=room,
-        rate=_times(work_rate(job.model, way.setup, gpu, gpus_per_instance), way.copies),
+        rate=rate if isinstance(rate, Unknown) else Rate(*(way.copies * r for r in (rate.low, rate.middle, rate.high))),
         unit="generated token" if serving else "trained token",
     )
-
-
-def _times(rate: Rate | Unknown, copies: int) -> Rate | Unknown:
-    if isinstance(rate, Unknown):
-        return rate
-    return Rate(rate.low * copies, rate.middle * copies, rate.high * copies)
 
 
 def precision_refusal(job: Job, gpu: Gpu) -> Misfit | None:
     """Why this GPU or this workload cannot do the precision asked for, if so."""
     asked = get_precision(job.precision)
-    able = [p.name for p in precisions().values() if not p.needs or p.needs in gpu.peak_tflops]
-    if asked.needs and asked.needs not in gpu.peak_tflops:
+    able = [p.name for p in precisions().values() if p.runs_on(gpu)]
+    if not asked.runs_on(gpu):
         why = f"{gpu.name} ({gpu.architecture}) has no {asked.needs} units in the catalog"
         return Misfit("PRECISION", why, (f"use one of {', '.join(able)}",))
-    adapters = job.workload is WorkloadType.FINE_TUNING and job.method != "full"
-    if job.workload is not WorkloadType.INFERENCE and not asked.train_as and not adapters:
+    if job.workload is not WorkloadType.INFERENCE and not asked.train_as and not job.adapts:
         trains = ", ".join(p.name for p in precisions().values() if p.train_as and p.name in able)
-        return Misfit(
-            "PRECISION", f"{asked.name} is for stored weights, not for training", (f"train in one of {trains}",)
-        )
+        why = f"{asked.name} is for stored weights, not for training"
+        return Misfit("PRECISION", why, (f"train in one of {trains}",))
     return None
 
 
-def require_precision(job: Job, gpu: Gpu) -> None:
+def require_precision(job: Job, gpu: Gpu | Unknown) -> None:
     """Refuse a question about a present setup that cannot be: a precision its GPU or its work does not have."""
-    if found := precision_refusal(job, gpu):
+    if not isinstance(gpu, Unknown) and (found := precision_refusal(job, gpu)):
         raise InputError(f"precision {job.precision!r}: {found.why}", hint=found.remedies[0])
-
-
-def _misfit(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int, need: int, room: int) -> Misfit:
-    each = "each GPU" if gpus > 1 else "the GPU"
-    why = f"{CANNOT_FIT}: {each} needs {need / 1e9:.1f} GB of {room / 1e9:.1f} GB, split as thriftily as it can be"
-    return Misfit(CANNOT_FIT, why, remedies(job, gpu, gpus, gpus_per_instance), need, room)
 
 
 def fits(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> bool:
@@ -174,13 +160,21 @@ def fits(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> bool:
 
 
 def sizes(gpus_per_instance: int, most: int) -> list[int]:
-    """GPU counts that can be had: 1, 2, 4, ... of an instance, then 1, 2, 4, ... whole ones and as many as may be."""
+    """GPU counts to choose from: 1, 2, 4, ... of an instance, then 1, 2, 4, ... whole ones, and the most allowed."""
     part = [2**i for i in range(gpus_per_instance.bit_length()) if 2**i < gpus_per_instance]
     whole = [gpus_per_instance * 2**i for i in range(most.bit_length())]
     return sorted(n for n in {*part, *whole, most // gpus_per_instance * gpus_per_instance} if 0 < n <= most)
 
 
-def fewest_instances(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> int:
+def smallest_count(job: Job, gpu: Gpu, gpus_per_instance: int, above: int = 0, most: int = 0) -> int | None:
+    """The fewest GPUs the job fits on, within the limit: 1, 2, 4, ... of one instance, or whole instances."""
+    for gpus in sizes(gpus_per_instance, most or migrate_facts().limits.most_gpus):
+        if gpus > above and fits(job, gpu, gpus, gpus_per_instance):
+            return _fewest_instances(job, gpu, gpus, gpus_per_instance)
+    return None
+
+
+def _fewest_instances(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> int:
     """Where `gpus` fit: the fewest whole instances that do.
 
     Sharding takes less of each GPU the more there are, so halving the interval finds them.
@@ -200,16 +194,12 @@ def remedies(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> tuple[str
     found: list[str] = []
     for name in NARROWER:
         narrower = replace(job, precision=name)
-        if get_precision(name).bits < get_precision(job.precision).bits and fits(
-            narrower, gpu, gpus, gpus_per_instance
-        ):
+        is_narrower = get_precision(name).bits < get_precision(job.precision).bits
+        if is_narrower and fits(narrower, gpu, gpus, gpus_per_instance):
             found.append(f"{name.upper()} precision: fits on the same {gpus} x {gpu.name}")
             break
-    for count in sizes(gpus_per_instance, MOST_GPUS_TO_FIT):
-        if count > gpus and fits(job, gpu, count, gpus_per_instance):
-            enough = fewest_instances(job, gpu, count, gpus_per_instance)
-            found.append(f"{enough} GPUs of {gpu.name} instead of {gpus}")
-            break
+    if enough := smallest_count(job, gpu, gpus_per_instance, above=gpus, most=MOST_GPUS_TO_FIT):
+        found.append(f"{enough} GPUs of {gpu.name} instead of {gpus}")
     found += _adapters(job, gpu, gpus, gpus_per_instance)
     if not found:
         found.append(f"a GPU with more memory than {gpu.name}: nothing tried makes it fit here")
@@ -217,7 +207,7 @@ def remedies(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> tuple[str
 
 
 def _adapters(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> list[str]:
-    """Training fewer parameters, where that is what stands in the way."""
+    """Training fewer parameters, where that makes it fit."""
     if job.workload is WorkloadType.INFERENCE:
         return []
     tuning = replace(job, workload=WorkloadType.FINE_TUNING)
@@ -228,3 +218,22 @@ def _adapters(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> list[str
         if not same and fits(replace(tuning, method=method), gpu, gpus, gpus_per_instance):
             return [f"{words} instead of {instead}: fits on the same {gpus} x {gpu.name}"]
     return []
+
+
+def work_rate(model: Model, setup: Setup, gpu: Gpu, gpus_per_instance: int) -> Rate | Unknown:
+    """Tokens per second of one copy: trained, or written with all its requests at a time, half full on average."""
+    if setup.mode == "train":
+        found = train_rate(model, gpu, setup, MICRO_BATCHES, per_node=gpus_per_instance)
+        if isinstance(found, Unknown):
+            return found
+        return _around(found.rate.per_s, found.rate.low_per_s, found.rate.high_per_s)
+    step = decode_step_s(model, gpu, setup, setup.context / 2)
+    if isinstance(step, Unknown):
+        return step
+    middle = setup.data * setup.batch / step
+    return _around(middle, *decode_errors(model, gpu).range_of(middle))
+
+
+def _around(middle: float, low: float, high: float) -> Rate:
+    """The range of the measured errors, widened to hold the estimate itself where all of them lie on one side."""
+    return Rate(min(low, middle), middle, max(high, middle))

@@ -16,20 +16,20 @@ from gpuledger.catalog.prices.offers import facts as price_facts
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.plan.guide.config import Config
 from gpuledger.plan.guide.facts import migrate_facts
+from gpuledger.plan.guide.placing import sizes, smallest_count
 from gpuledger.plan.guide.schema import Instance
-from gpuledger.plan.guide.statement import Candidate, Purchase
+from gpuledger.plan.guide.statement import Candidate, Job, Purchase
 from gpuledger.plan.offers import MarketOption
-from gpuledger.plan.placing import sizes
 from gpuledger.units import Unknown
 
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
-GUIDE_MONTH_H = 720
+MONTH_H = 720
 SAME_MEMORY_RATIO = 0.05
 NO_SPOT = Unknown("no spot price is given")
 
 
 def gpu_of(instance: Instance) -> Gpu | Unknown:
-    """The GPU of a configured instance: the catalog's, with the configured memory where that is really another."""
+    """The GPU of a configured instance: the catalog's, with the configured memory where that differs."""
     found = load_gpus()[instance.catalog_gpu] if instance.catalog_gpu else find_gpu(instance.gpu_type)
     memory = Fact(instance.gpu_memory_gb * 1e9, "your configuration", "undated")
     if not isinstance(found, Unknown):
@@ -55,7 +55,7 @@ def gpu_of(instance: Instance) -> Gpu | Unknown:
 
 
 def scope_of(instance: Instance) -> str:
-    """Whether its price is of one GPU or of the whole instance; a whole one where the file does not say."""
+    """Whether its price is of one GPU or of the whole instance; a whole one by default."""
     return instance.price_scope or "instance"
 
 
@@ -70,25 +70,23 @@ def per_gpu(instance: Instance, purchase: Purchase) -> Decimal | Unknown:
 
 @dataclass(frozen=True)
 class InstancePrices:
-    """The prices of one configured instance, both scopes; a month is 720 hours, as the guide counts."""
+    """The prices of one configured instance, per GPU and whole; a month is 720 hours."""
 
     usd_per_gpu_h: Decimal
     spot_usd_per_gpu_h: Decimal | Unknown
     usd_per_instance_h: Decimal
     gpu_monthly_usd: Decimal
-    spot_gpu_monthly_usd: Decimal | Unknown
 
 
 def prices_of(instance: Instance) -> InstancePrices:
     """What one GPU and one whole instance cost."""
     price, spot = per_gpu(instance, "on-demand"), per_gpu(instance, "spot")
     assert not isinstance(price, Unknown), "an on-demand price is required"
-    month = spot if isinstance(spot, Unknown) else spot * GUIDE_MONTH_H
-    return InstancePrices(price, spot, price * instance.gpus, price * GUIDE_MONTH_H, month)
+    return InstancePrices(price, spot, price * instance.gpus, price * MONTH_H)
 
 
 def configured(config: Config, key: str, gpus: int, purchase: Purchase) -> Candidate:
-    """So many GPUs of one configured instance, at their share of its price."""
+    """A number of GPUs of one configured instance, at their share of its price."""
     one = config.instances[key]
     price = per_gpu(one, purchase)
     share: Decimal | Unknown = price if isinstance(price, Unknown) else price * gpus
@@ -116,7 +114,7 @@ def configured(config: Config, key: str, gpus: int, purchase: Purchase) -> Candi
 
 
 def zones_listing(cloud: str, instances: tuple[str, ...], purchase: Purchase) -> int | None:
-    """In how many zones of a cloud the price lists have these instances; None where they say nothing of it."""
+    """In how many zones of a cloud the price lists have these instances; None where none is named."""
     if not instances:
         return None
     wanted = "spot" if purchase == "spot" else "on_demand"
@@ -132,14 +130,16 @@ def _listings() -> dict[tuple[str, str, str], set[tuple[str, str]]]:
     return found
 
 
-def counts(current: int, gpus_per_instance: int, smallest: int | None) -> list[int]:
-    """The GPU counts to look at: 1, 2, 4, ... within an instance, then whole instances, up to the limit."""
+def counts(job: Job, gpu: Gpu | Unknown, current: int, gpus_per_instance: int) -> list[int]:
+    """The GPU counts to look at: 1, 2, 4, ... within an instance, then whole instances, up to the limit.
+
+    The fewest GPUs the job fits on are among them.
+    """
     limits = migrate_facts().limits
-    most = max(limits.counts_times * current, smallest or 1)
-    steps = {current, *sizes(gpus_per_instance, max(most, 1))}
-    fitting = {n for n in steps if n <= gpus_per_instance or n % gpus_per_instance == 0}
-    if smallest is not None:
-        fitting.add(smallest)
+    least = None if isinstance(gpu, Unknown) else smallest_count(job, gpu, gpus_per_instance)
+    most = max(limits.counts_times * current, least or 1)
+    steps = {current, *sizes(gpus_per_instance, most)}
+    fitting = {n for n in steps if n <= gpus_per_instance or n % gpus_per_instance == 0} | ({least} if least else set())
     return sorted(n for n in fitting if n <= min(most, max(limits.most_gpus, current)))
 
 
@@ -153,7 +153,7 @@ def from_config(config: Config, wanted: Iterable[tuple[str, int]]) -> Iterator[C
 
 
 def from_market(offer: MarketOption, gpus: int, today: dt.date | None, *, whole: bool = False) -> Candidate:
-    """So many GPUs of a market offer: at their share of the price, or with `whole` at that of every instance."""
+    """A number of GPUs of a market offer: at their share of the price, or with `whole` at that of every instance."""
     price, each = offer.usd_per_gpu_h, offer.usd_per_instance_h
     all_of_it = each if isinstance(each, Unknown) else each * -(-gpus // offer.gpus)
     share = price if isinstance(price, Unknown) else price * gpus
@@ -184,7 +184,7 @@ def from_market(offer: MarketOption, gpus: int, today: dt.date | None, *, whole:
 
 
 def family_of(gpu: Gpu) -> str:
-    """P for GPUs all linked among each other, G for those on PCIe or in bridged pairs: what the letters mean on AWS."""
+    """P for GPUs that are all linked, G for those on PCIe or in bridged pairs: what the letters mean on AWS."""
     kind = gpu.link.kind.casefold() if gpu.link is not None else "pcie"
     return "G" if "pcie" in kind or "bridge" in kind else "P"
 

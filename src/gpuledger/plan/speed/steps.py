@@ -1,7 +1,8 @@
-"""How long does a GPU work on a training micro-batch, or on reading prompts?
+"""How long does a GPU work on one step: decoding, a training micro-batch, or reading prompts?
 
-The products at the measured share of the peak; beside them the traffic of all that is no product (norms, activations,
-casts), which grows with the tensors a step keeps; and a time for each layer that does not shrink with the work.
+A roofline and its losses: bytes moved over the measured share of the bandwidth, products over the measured share of the
+peak, the traffic of everything else (norms, activations, casts), and times that do not shrink with a faster GPU: per
+layer, per collective, per sequence, per step.
 """
 
 from __future__ import annotations
@@ -11,21 +12,92 @@ from math import ceil
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
-from gpuledger.plan.links import Way, all_reduce_s, gather_s, gpus_per_node, way
+from gpuledger.catalog.models.params import active_params, expert_params
 from gpuledger.plan.memory.activations import activations
-from gpuledger.plan.memory.facts import overheads
-from gpuledger.plan.memory.parts import model_states
+from gpuledger.plan.memory.facts import get_precision, overheads
+from gpuledger.plan.memory.parts import cache_numbers_per_token, model_states
 from gpuledger.plan.memory.weights import held, stages
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.speed.decode import COLLECTIVES_PER_LAYER, compute_peak
-from gpuledger.plan.speed.facts import Products
+from gpuledger.plan.speed.facts import Products, Way, all_reduce_s, gather_s, gpus_per_node, way
 from gpuledger.training.flops import forward_flop, training_flop
 from gpuledger.units import Unknown
 
+TERA = 1e12
+# Each layer adds up its attention and its MLP over the group.
+COLLECTIVES_PER_LAYER = 2
+# Weights stored narrower than the GPU computes in are widened: the product runs at the 16-bit peak.
+WIDENED = "bf16"
 # Weights, gradients and states are read, and all but the gradients written back.
 STATE_PASSES = 2
 # Training makes three products for each one forward, four with recomputation.
 PASSES, PASSES_RECOMPUTED = 3, 4
+
+
+@dataclass(frozen=True)
+class StepLoad:
+    """What one decoding step asks of one GPU, at its rated speed and before any loss."""
+
+    weights_s: float
+    experts_s: float
+    cache_s: float
+    compute_s: float
+    layers: int
+    moe_layers: int
+    collectives: int
+    collective_bytes: float
+    sequences: int
+
+    @property
+    def memory_s(self) -> float:
+        """Bytes moved at the rated bandwidth: weights outside the experts, keys and values."""
+        return self.weights_s + self.cache_s
+
+
+def compute_peak(gpu: Gpu, precision: str) -> float | Unknown:
+    """FLOP/s the products of this precision run at: at the 16-bit peak where the GPU has no units for it."""
+    needs = get_precision(precision).needs
+    peak = gpu.peak(needs) if needs else gpu.peak(WIDENED if WIDENED in gpu.peak_tflops else "fp16")
+    return peak if isinstance(peak, Unknown) else peak * TERA
+
+
+def experts_touched(shape: TransformerShape, tokens: int) -> float:
+    """How many experts of a layer a batch needs at least once, with even and independent routing."""
+    if not shape.experts:
+        return 0.0
+    return shape.experts * (1 - (1 - shape.experts_per_token / shape.experts) ** tokens)
+
+
+def step_load(model: Model, gpu: Gpu, setup: Setup, context: float) -> StepLoad | Unknown:
+    """One step for setup.batch sequences of `context` tokens each, on the fullest GPU of a tensor parallel group."""
+    shape = model.shape
+    if not isinstance(shape, TransformerShape):
+        return Unknown(f"{model.name} writes no tokens")
+    peak = compute_peak(gpu, setup.precision)
+    if isinstance(peak, Unknown):
+        return peak
+    bandwidth = gpu.memory_bandwidth_bytes_per_s.value
+    bits = get_precision(setup.precision).bits
+    own = held(model, stages(model, 1)[0], setup.tensor)
+    experts = shape.moe_layers * expert_params(shape) / setup.tensor
+    table = 0 if shape.tied_embeddings else shape.vocab * shape.hidden / setup.tensor  # only rows of it are read
+    read = (own.matrices - shape.experts * experts) * bits / 8 + (own.rest - table) * max(bits, 16) / 8
+    seen = shape.full_layers * context + shape.sliding_layers * min(context, shape.sliding_window or context)
+    cache = setup.batch * seen * cache_numbers_per_token(shape, setup.tensor)
+    products = 2 * active_params(shape) * setup.batch / setup.tensor
+    # Multiply-adds of a head per token it looks at: query x key, weight x value; or the latent itself.
+    score = 2 * (shape.mla.kv_lora_rank if shape.mla else shape.head_dim) + (shape.mla.qk_rope_dim if shape.mla else 0)
+    pairs = 2 * setup.batch * seen * shape.heads * score / setup.tensor
+    return StepLoad(
+        weights_s=read / bandwidth,
+        experts_s=experts_touched(shape, setup.batch) * experts * bits / 8 / bandwidth,
+        cache_s=cache * get_precision(setup.cache_precision).bits / 8 / bandwidth,
+        compute_s=(products + pairs) / peak,
+        layers=shape.layers,
+        moe_layers=shape.moe_layers,
+        collectives=COLLECTIVES_PER_LAYER * shape.layers if setup.tensor > 1 else 0,
+        collective_bytes=2.0 * setup.batch * shape.hidden,
+        sequences=setup.batch,
+    )
 
 
 @dataclass(frozen=True)
@@ -114,7 +186,7 @@ def _length(model: Model, setup: Setup) -> int | None:
 
 
 def _tensor_link(model: Model, gpu: Gpu, setup: Setup) -> float:
-    """The all-reduces of a tensor parallel group: two a layer forward, two backward, two more when recomputed."""
+    """The all-reduces of a tensor parallel group: two per layer forward, two backward, two more when recomputed."""
     shape = model.shape
     if setup.tensor == 1 or isinstance(shape, CnnShape) or not isinstance(shape, TransformerShape | VitShape):
         return 0.0
