@@ -41,7 +41,7 @@ def commands_of(text: str) -> list[list[str]]:
     """The gpuledger commands of the fenced blocks, without comments and what they are piped or chained to."""
     found = []
     for block in FENCED.findall(text):
-        for line in block.replace("\\\n", " ").splitlines():
+        for line in re.sub(r"\$\(.*?\)", "", block.replace("\\\n", " ")).splitlines():
             for part in re.split(r"&&|\|\s", line):
                 words = shlex.split(part, comments=True) if part.strip().startswith("gpuledger ") else []
                 if words:
