@@ -65,7 +65,7 @@ class TestCatalog:
         assert max(map(len, out.splitlines())) <= width
         line = next(line for line in out.splitlines() if line.startswith("deepseek-r1"))
         assert line.split()[:6] == ["deepseek-r1", "671.0", "37.6", "671.0", "163,840", "2026-11"]
-        assert ("Source" in out.splitlines()[2]) == (width >= 110)
+        assert ("Source" in out.splitlines()[2]) == (width >= 100)
 
     def test_list(self, cli):
         said = cli("catalog", "gpus", "--json").json()["gpus"]

@@ -12,7 +12,7 @@ from gpuledger.report.document import Figures
 from gpuledger.report.documents.training import training_document, unknown
 from gpuledger.report.render.markdown import render_markdown
 from gpuledger.training.findings import find_all
-from gpuledger.training.meter.observed import Identity, LoaderFacts, Observed, Place, Spread, Work
+from gpuledger.training.meter.observed import Identity, LoaderFacts, Observed, Place, StepSeconds, Work
 from gpuledger.training.meter.report import make_report, price_of, to_json
 
 
@@ -24,7 +24,7 @@ def report(**seen: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "who": Identity("run-7", 0, 1, "node0"), "place": Place("cuda", "NVIDIA H100 80GB HBM3", gpu, "GPU-a"),
         "state": "done", "steps": 50, "timed_steps": 40, "updates": 50, "start_ms": 0, "end_ms": 5000,
-        "phases_s": phases, "host_s": phases, "step": Spread(total, total, total, total), "precision": "bf16",
+        "phases_s": phases, "host_s": phases, "step": StepSeconds(total, total, total, total), "precision": "bf16",
         "work": Work(4e13, 4e13, 1e13, "counted"), "tokens_per_step": 8192.0, "samples_per_step": 8.0,
         "loader": LoaderFacts("DataLoader", 0, False), "cpus": 8,
     }  # fmt: skip

@@ -49,8 +49,8 @@ def prices_document(prices: Prices, order: Order, limit: int | None) -> Document
     if prices.replaced_by_yours:
         notes.append(f"{_count(prices.replaced_by_yours, 'listed offer')} replaced by your own rates.")
     blocks += [Prose("\n".join(notes), "note")] if notes else []
-    shown = replace(prices, rows=prices.rows[:limit])
-    return Document("prices", KIND, KIND, headline, facts, summary=blocks, data=lambda: encode("prices", shown))
+    cut = replace(prices, rows=prices.rows[:limit])
+    return Document("prices", KIND, KIND, headline, facts, summary=blocks, data=lambda: encode("prices", cut))
 
 
 def _price_table(rows: Sequence[PriceRow], order: Order) -> Table:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.markup import escape as escape_markup
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -30,8 +31,9 @@ from gpuledger.report.document import (
 from gpuledger.report.tables import Cell, Table
 
 BETWEEN = 2
-WORDS_WIDTH = 18
-NAME_WIDTH = 12
+WORDS_WIDTH = 24
+LEAST_WIDTH = 6
+BARS_WIDTH = 22
 BAR_PER_PCT = 5.0
 MORE = "--full or --json"
 TONES = {"strong": "bold", "warning": "yellow", "note": "dim", "dim": "dim", "lead": "dim", "plain": ""}
@@ -58,9 +60,9 @@ def _whole(blocks: Iterable[Block]) -> list[Block]:
     return [replace(b, screen_rows=len(b.rows)) if isinstance(b, Table) else b for b in blocks]
 
 
-def escape(text: str) -> str:
-    """Words as words: neither markup nor a control character in them takes effect."""
-    return escape_markup(visible(text))
+def escape(text: str, *, lines: bool = False) -> str:
+    """Words as words: neither markup nor a control character in them takes effect; `lines` keeps line feeds."""
+    return escape_markup(visible(text, lines=lines))
 
 
 def text_of(words: str, style: str = "") -> Text:
@@ -157,15 +159,15 @@ def table(found: Table, width: int) -> RenderableType | None:
     """A table cut to the terminal: wide columns and long words only where there is room, the first rows only."""
     if not found.rows:
         return text_of(f"{found.caption}: {found.empty}", "dim") if found.empty else None
-    kept = _fitting(found, width)
+    widths = _widths(found, width)
+    kept = list(widths)
     bars = any(row[i].bar is not None for row in found.rows for i in kept)
-    made = plain_table(found.caption)
-    for i in kept:
-        words, head = found.words[i], escape(found.heads[i])
-        # A heading may take several lines; a figure never does.
-        longest = max((len(row[i].text) for row in found.rows if not row[i].unknown), default=0)
-        least = min(longest, NAME_WIDTH) if words and i == 0 else None if words else longest
-        made.add_column(head, justify="left" if words else "right", overflow="fold", min_width=least)
+    made = plain_table()
+    for i, wide in widths.items():
+        # A figure stays on one line; its heading may take several.
+        head = "\n".join(textwrap.wrap(found.heads[i], max(wide, 1)))
+        side: JustifyMethod = "left" if found.words[i] else "right"
+        made.add_column(escape(head, lines=True), justify=side, overflow="fold", width=wide)
     if bars:
         made.add_column("", no_wrap=True)
     for row in found.rows[: found.screen_rows]:
@@ -174,30 +176,40 @@ def table(found: Table, width: int) -> RenderableType | None:
         made.add_section()
         made.add_row(*(_cell(found.total[i]) for i in kept), *([""] if bars else []), style="bold")
     more = len(found.rows) - found.screen_rows
-    if more > 0:
-        made.caption, made.caption_justify = f"and {more:,} more: {MORE}", "left"
-    return made
+    title = [text_of(found.caption, "bold")] if found.caption else []
+    return Group(*title, made, *([text_of(f"and {more:,} more: {MORE}", "dim")] if more > 0 else []))
 
 
-def _fitting(found: Table, width: int) -> list[int]:
-    """The columns that fit side by side: left out are columns of zeros first, then those meant for wide screens."""
-    kept = [i for i in range(len(found.heads)) if not found.is_below(i)]
-    rows = found.rows[: found.screen_rows]
-    zeros = [i for i in kept[1:] if not found.words[i] and not any(row[i].key for row in found.rows)]
-    wide = [i for i in reversed(kept) if found.is_wide(i)]
+def _widths(found: Table, width: int) -> dict[int, int]:
+    """The columns that fit side by side and how wide each is: no figure and no word of a heading is cut.
 
-    def needed(place: int) -> int:
-        cells = [row[place] for row in (*rows, *([found.total] if found.total else []))]
-        longest = max(len("unknown" if c.unknown else c.text) for c in cells)
-        if found.words[place]:
-            return min(WORDS_WIDTH, max(longest, min(len(found.heads[place]), WORDS_WIDTH)))
-        return max(longest, *map(len, found.heads[place].split() or [""]))
+    Left out are columns of zeros first, then those meant for wide screens, the last one first. What room is left goes
+    to columns of words; where there is too little, they give.
+    """
+    columns = [i for i in range(len(found.heads)) if not found.is_below(i)]
+    rows = [*found.rows[: found.screen_rows], *([found.total] if found.total else [])]
+    texts = {i: ["unknown" if row[i].unknown else row[i].text for row in rows] for i in columns}
+    heads = {i: max(map(len, found.heads[i].split()), default=0) for i in columns}
+    whole = {i: max(*map(len, texts[i]), heads[i]) for i in columns}
+    word = {i: max((len(w) for text in texts[i] for w in text.split()), default=0) for i in columns}
+    word[columns[0]] = whole[columns[0]]  # a name stays on one line
+    widths = {i: max(min(word[i], WORDS_WIDTH), heads[i]) if found.words[i] else whole[i] for i in columns}
+    zeros = [i for i in columns[1:] if not found.words[i] and not any(row[i].key for row in found.rows)]
+    bar = BARS_WIDTH if any(row[i].bar is not None for row in found.rows for i in columns) else 0
 
-    for place in dict.fromkeys((*zeros, *wide)):
-        if sum(needed(i) + BETWEEN for i in kept) <= width:
+    def left() -> int:
+        return width - bar - sum(w + BETWEEN for w in widths.values()) + BETWEEN
+
+    for place in dict.fromkeys((*zeros, *(i for i in reversed(columns) if found.is_wide(i)))):
+        if left() >= 0:
             break
-        kept.remove(place)
-    return kept
+        del widths[place]
+    flexible = [i for i in widths if found.words[i]]
+    while left() < 0 and any(widths[i] > LEAST_WIDTH for i in flexible):
+        widths[max(flexible, key=lambda i: widths[i])] -= 1
+    while left() > 0 and (short := [i for i in flexible if widths[i] < whole[i]]):
+        widths[min(short, key=lambda i: widths[i] / whole[i])] += 1
+    return widths
 
 
 def _cell(cell: Cell) -> str:
