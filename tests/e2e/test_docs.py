@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-FENCED = re.compile(r"^```(?:bash|text)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SHELL = {"", "bash"}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -40,7 +41,7 @@ def test_the_python_page_runs_top_to_bottom_in_an_empty_folder(tmp_path):
 def commands_of(text: str) -> list[list[str]]:
     """The gpuledger commands of the fenced blocks, without comments and what they are piped or chained to."""
     found = []
-    for block in FENCED.findall(text):
+    for block in (block for kind, block in FENCED.findall(text) if kind in SHELL):
         for line in re.sub(r"\$\(.*?\)", "", block.replace("\\\n", " ")).splitlines():
             for part in re.split(r"&&|\|\s", line):
                 words = shlex.split(part, comments=True) if part.strip().startswith("gpuledger ") else []
@@ -75,6 +76,13 @@ def problem(words: list[str]) -> str | None:
 def test_written_commands_and_options_exist(page):
     wrong = [(words, why) for words in commands_of(page.read_text(encoding="utf-8")) if (why := problem(words))]
     assert wrong == []
+
+
+def test_commands_are_found_between_other_blocks():
+    assert commands_of("```csv\na,b\n```\ngpuledger is prose\n```\ngpuledger demo && gpuledger tidy\n```\n") == [
+        ["demo"],
+        ["tidy"],
+    ]
 
 
 def test_a_wrong_command_is_noticed():
