@@ -31,7 +31,7 @@ from gpuledger.catalog.gpus import Gpu, get_gpu
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.counted import with_counted
-from gpuledger.efficiency.encode import to_json
+from gpuledger.efficiency.statement import to_json
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.measures import PIPES

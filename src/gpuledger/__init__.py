@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from gpuledger.catalog.thresholds import Thresholds, load_thresholds
     from gpuledger.cost.build import cost_report, cost_statement
     from gpuledger.efficiency.build import efficiency_statement
-    from gpuledger.efficiency.encode import to_json
-    from gpuledger.efficiency.statement import EfficiencyStatement
+    from gpuledger.efficiency.statement import EfficiencyStatement, to_json
     from gpuledger.errors import GpuledgerError
     from gpuledger.lake.importing import ImportResult, import_files
     from gpuledger.lake.layout import Lake
@@ -70,8 +69,7 @@ _HOMES = {
     "catalog.thresholds": ("Thresholds", "load_thresholds"),
     "cost.build": ("cost_report", "cost_statement"),
     "efficiency.build": ("efficiency_statement",),
-    "efficiency.encode": ("to_json",),
-    "efficiency.statement": ("EfficiencyStatement",),
+    "efficiency.statement": ("EfficiencyStatement", "to_json"),
     "errors": ("GpuledgerError",),
     "recording.command": ("CommandRun", "run_command"),
     "lake.importing": ("ImportResult", "import_files"),

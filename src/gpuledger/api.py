@@ -95,7 +95,7 @@ class OpenLake:
         """
         from gpuledger.advice.build import audit_statement
         from gpuledger.advice.limits import load_limits
-        from gpuledger.cost.own_prices import load_own
+        from gpuledger.cost.pricing import load_own
         from gpuledger.cost.showback import load_config
         from gpuledger.efficiency.calibration_files import load_calibration
 

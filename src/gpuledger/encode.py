@@ -57,7 +57,7 @@ def plain(value: Any, path: str = "", missing: Missing | None = None) -> Any:
             missing[path, value.why] += 1
         return None
     if isinstance(value, Mapping):
-        return {_key(key): _field(_key(key), item, path, missing) for key, item in value.items()}
+        return _mapping(value, path, missing)
     if isinstance(value, list | tuple | set | frozenset):
         items = value if isinstance(value, list | tuple) else sorted(value)
         return [plain(item, f"{path}[]", missing) for item in items]
@@ -73,6 +73,11 @@ def as_text(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") or "0" if "." in text else text
 
 
+def iso(at_ms: int) -> str:
+    """An instant in milliseconds as ISO text."""
+    return f"{utc(at_ms):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _scalar(value: object) -> Any:
     if isinstance(value, Enum):
         return value.value
@@ -85,6 +90,14 @@ def _scalar(value: object) -> Any:
     return value
 
 
+def _mapping(value: Mapping[Any, object], path: str, missing: Missing | None) -> Json:
+    out: Json = {}
+    for key, found in value.items():
+        name = key if type(key) is str else _key(key)
+        out[name] = found if type(found) in _LEAVES else _field(name, found, path, missing)
+    return out
+
+
 def _fields(value: object, names: tuple[str, ...], path: str, missing: Missing | None) -> Json:
     out: Json = {}
     for name in names:
@@ -93,7 +106,7 @@ def _fields(value: object, names: tuple[str, ...], path: str, missing: Missing |
         out[called] = found if type(found) in _LEAVES else _field(called, found, path, missing)
         if name.endswith(_MS):
             at = out[called]
-            out[f"{called.removesuffix(_MS)}_utc"] = None if at is None else f"{utc(at):%Y-%m-%dT%H:%M:%SZ}"
+            out[f"{called.removesuffix(_MS)}_utc"] = None if at is None else iso(at)
     return out
 
 

@@ -189,8 +189,8 @@ def _read_shipped(package: str, file: str) -> dict[str, Any]:
 
 def _over(shipped: Any, own: Any, file: Path | None, path: tuple[str, ...]) -> Any:
     """The user's values over the shipped ones; a table the user changed names the user's file as its source."""
-    if not isinstance(shipped, dict) or not isinstance(own, Mapping):
-        return own
+    if not isinstance(shipped, dict) or not shipped or not isinstance(own, Mapping):
+        return own  # what an empty table may hold is checked by the room that reads it
     for name in own:
         if name not in shipped:
             assert file is not None

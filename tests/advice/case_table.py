@@ -1,7 +1,7 @@
-"""The plainest case of each kind, and the rules that must apply to it.
+"""The plainest case of each kind, and the rules that apply to it.
 
-Every other rule that some case here names must not apply. A rule that no case names is not judged here: it has a test
-of its own.
+A rule that some case here names must apply to no other case. A rule that no case names is not judged here: it has a
+test of its own, so that a new rule is one file and one test.
 """
 
 from __future__ import annotations
@@ -374,4 +374,3 @@ _CASES: dict[str, tuple[Case, str]] = {
 CASES: dict[str, Case] = {name: one for name, (one, _) in _CASES.items()}
 MUST: dict[str, frozenset[str]] = {name: frozenset(rules.split()) for name, (_, rules) in _CASES.items()}
 NAMED: frozenset[str] = frozenset().union(*MUST.values())
-NEVER: dict[str, frozenset[str]] = {name: NAMED - must for name, must in MUST.items()}

@@ -7,9 +7,9 @@ import pytest
 from casebook import HOUR, START, activity, line, memory
 
 from gpuledger.advice.build import audit_statement
-from gpuledger.advice.encode import to_json
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.rule import RULES
+from gpuledger.advice.statement import to_json
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.inventory import demo_inventory
 from gpuledger.cost.showback import demo_config
@@ -46,7 +46,7 @@ def test_one_starved_gpu_by_pencil(books):
     assert workers.namespaces == ("ml-training",)
     assert workers.targets[0].devices == ("GPU-a",)
     assert made.cost.projection.monthly_usd == 1440
-    assert made.headline[0].startswith("$1,440.00 a month for 1 GPU ($2.00 an hour)")
+    assert made.headline[0].startswith("$1,440.00 per month for 1 GPU ($2.00 per hour)")
     assert made.headline[1].startswith("First: Load data in parallel: num_workers")
     assert made.first is workers
 
@@ -63,10 +63,10 @@ def test_nothing_wasted_is_an_answer(books):
 
 def test_the_first_line_is_the_money_and_the_second_the_first_thing_to_do(audit):
     money, first = audit.headline
-    assert money.startswith(f"${audit.cost.projection.monthly_usd:,.2f} a month for 50 GPUs")
+    assert money.startswith(f"${audit.cost.projection.monthly_usd:,.2f} per month for 50 GPUs")
     assert audit.first.title in first
     assert audit.first.lever not in {"rate", None}
-    assert f"${audit.first.month.middle_usd:,.0f} a month" in first
+    assert f"${audit.first.month.middle_usd:,.0f} per month" in first
 
 
 def test_the_list_starts_with_the_first_thing_to_do(audit, told):
@@ -175,7 +175,7 @@ def test_an_empty_window_is_an_input_error(demo):
 def test_the_first_line_says_how_many_gpus_its_dollars_are_for(books):
     rows = [line(0, "GPU-a"), line(0, "GPU-b", gpu_model="Some Card 9000"), line(0, "GPU-c")]
     made = audit_statement(books(*rows))
-    assert " a month for 2 of 3 GPUs, the price of 1 not known ($" in made.headline[0]
+    assert " per month for 2 of 3 GPUs, the price of 1 unknown ($" in made.headline[0]
     unknown = [n["figure"] for n in to_json(made)["not_known"]]
     assert unknown.count("price of Some Card 9000") == 1
     assert not any("1 GPUs" in words for words in (*unknown, *made.assumptions))
@@ -195,14 +195,15 @@ def test_an_unpriced_fleet_gets_advice_and_percentages_but_no_dollars(books):
         assert r.targets[0].own.middle_pct > 0
     assert made.savings.of == "the paid GPU-hours"
     assert made.savings.combined_pct > 0
-    assert made.headline[0].startswith("What 1 GPU cost is not known")
+    assert made.headline[0].startswith("What 1 GPU cost is unknown")
     told = to_json(made)
     assert told["paid_usd"] is None
     assert told["savings"]["combined_pct"] > 0
     assert told["savings"]["combined_month"] is None
     assert any("Banana 9000" in n["figure"] for n in told["not_known"])
     assert told["recommendations"][0]["monthly_usd"] is None
-    assert "Banana 9000" in told["recommendations"][0]["not_known"]
+    (missing,) = (n for n in told["not_known"] if n["figure"] == "recommendations[].monthly_usd" and "9000" in n["why"])
+    assert missing["count"] == len(claims)
 
 
 def test_a_part_without_a_price_is_named_and_left_out(books):

@@ -224,3 +224,28 @@ def test_work_outside_the_recorded_pipes_leaves_the_demand_unknown(books):
     (one,) = audit_statement(books(line(0, state="matrix-unseen", **worked)), price=2).cases
     assert isinstance(one.demand.tflops, Unknown)
     assert "DCGM_FI_PROF_PIPE_FP32_ACTIVE" in one.demand.tflops.why
+
+
+def test_the_slices_of_a_board_share_its_energy(books):
+    # 3.6e9 mJ are 1 kWh, read for the whole board and repeated for each slice: 4/7 and 3/7 of it, 1 kWh together.
+    energy = {"energy_mj": 3_600_000_000, "energy_ms": HOUR}
+    halves = (("1", "left", 571_429), ("2", "right", 428_571))
+    rows = [line(0, gpu_instance_id=i, namespace=n, slice_ppm=p, **GEMM, **energy) for i, n, p in halves]
+    made = audit_statement(books(*rows), price=2)
+    assert {c.namespace: c.energy_kwh for c in made.cases} == pytest.approx({"left": 4 / 7, "right": 3 / 7}, rel=1e-5)
+    assert made.cost.energy_kwh == pytest.approx(1.0)
+
+
+def test_owners_that_read_alike_are_two_cases(books):
+    # Namespace "a" with workload "b", and a namespace "a/b" without one: the same words, two bills.
+    rows = [line(h, "GPU-a", namespace="a", workload="b", **WAITS) for h in range(24)]
+    rows += [line(h, "GPU-b", namespace="a/b", **WAITS) for h in range(24)]
+    made = audit_statement(books(*rows), price=2)
+    one, other = made.cases
+    assert one.name == other.name
+    assert one.key != other.key
+    alone = audit_statement(books(*rows), Scope(namespaces=("a",)), price=2)
+    assert made.savings.combined_pct == alone.savings.combined_pct
+    assert all(t.counted for r in made.recommendations for t in r.targets if r.id == "num-workers")
+    workers = next(r for r in made.recommendations if r.id == "num-workers")
+    assert len(workers.targets) == 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from casebook import case
 
+from gpuledger.advice.case import Health, health_of
 from gpuledger.advice.findings import find
-from gpuledger.advice.health import Health, health_of
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.rule import RULES
 from gpuledger.ledger.read.rollup import HEALTH

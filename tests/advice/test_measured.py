@@ -11,10 +11,9 @@ from casebook import START, activity, case, line
 
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.case import Case
-from gpuledger.advice.encode import to_json
-from gpuledger.advice.findings import Finding, find_all
+from gpuledger.advice.findings import Finding, find_all, with_measured
 from gpuledger.advice.limits import load_limits
-from gpuledger.advice.measured import with_measured
+from gpuledger.advice.statement import to_json
 from gpuledger.lake.counted import CountedRun, CountedSpan, MeasuredFinding, write_counted
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope

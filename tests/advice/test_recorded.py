@@ -13,6 +13,7 @@ from casebook import case
 from gpuledger.advice.case import Case
 from gpuledger.advice.findings import find_all
 from gpuledger.advice.limits import load_limits
+from gpuledger.advice.rule import RULES
 from gpuledger.physics.behavior import classify
 from gpuledger.physics.pipes import precision_name
 from gpuledger.physics.signals import Signals
@@ -80,29 +81,29 @@ def test_each_class_gets_its_own_advice(name: str) -> None:
 def test_a_job_in_tf32_is_told_of_bf16_with_its_own_range() -> None:
     found = {f.rule.id: f for f in find_all([case_of("own/lm_tf32_b16", told=True)], LIMITS)}
     assert "tf32" in found["bf16"].reason.why
-    assert (found["bf16"].gain.low, found["bf16"].gain.high) == (1.8, 2.4)
+    assert found["bf16"].gain.range == (1.8, 2.1, 2.4)
     assert "tensor-cores" not in found
 
 
 def test_the_ranges_are_those_of_the_recordings() -> None:
-    from gpuledger.advice.gains import gain_of
+    rules = dict(RULES)
 
     def times(one: str, other: str) -> float:
         return ROWS[other]["true_tflops"] / ROWS[one]["true_tflops"]
 
     strict, lm = "own/resnet50_fp32_strict", "h200_truth/lm_train_fp32_b4"
-    bf16, tf32, batch = gain_of("bf16"), gain_of("tensor-cores"), gain_of("larger-batch")
-    assert bf16.low == pytest.approx(times(strict, "own/resnet50_bf16_b64"), abs=0.06)
-    assert bf16.high == pytest.approx(times(lm, "h200_truth/lm_train_bf16_b4"), abs=0.06)
-    assert bf16.middle == pytest.approx((2.65 * 8.0) ** 0.5, abs=0.06)
-    assert tf32.low == pytest.approx(times(strict, "h200_truth/resnet50_fp32_b64"), abs=0.06)
-    assert tf32.middle == pytest.approx(times(lm, "own/lm_tf32_b4"), abs=0.06)
-    assert tf32.high == pytest.approx(times("h200_truth/fp32_gemm_8192", "h200_truth/tf32_gemm_8192"), abs=0.06)
-    assert batch.low == pytest.approx(times("h200_truth/lm_train_bf16_b4", "own/lm_bf16_b8"), abs=0.01)
-    assert batch.middle == pytest.approx(times("h200_truth/lm_train_bf16_b4", "h200_truth/lm_train_bf16_b16"), abs=0.01)
-    from_tf32 = bf16.variant("tf32")
-    assert from_tf32.low == pytest.approx(times("h200_truth/tf32_gemm_8192", "h200_truth/bf16_gemm_8192"), abs=0.06)
-    assert from_tf32.middle == pytest.approx(times("own/lm_tf32_b4", "h200_truth/lm_train_bf16_b4"), abs=0.06)
-    assert from_tf32.high == pytest.approx(times("own/lm_tf32_b16", "h200_truth/lm_train_bf16_b16"), abs=0.06)
+    bf16, tf32, batch = (rules[name].gain.range for name in ("bf16", "tensor-cores", "larger-batch"))
+    assert bf16[0] == pytest.approx(times(strict, "own/resnet50_bf16_b64"), abs=0.06)
+    assert bf16[2] == pytest.approx(times(lm, "h200_truth/lm_train_bf16_b4"), abs=0.06)
+    assert bf16[1] == pytest.approx((2.65 * 8.0) ** 0.5, abs=0.06)
+    assert tf32[0] == pytest.approx(times(strict, "h200_truth/resnet50_fp32_b64"), abs=0.06)
+    assert tf32[1] == pytest.approx(times(lm, "own/lm_tf32_b4"), abs=0.06)
+    assert tf32[2] == pytest.approx(times("h200_truth/fp32_gemm_8192", "h200_truth/tf32_gemm_8192"), abs=0.06)
+    assert batch[0] == pytest.approx(times("h200_truth/lm_train_bf16_b4", "own/lm_bf16_b8"), abs=0.01)
+    assert batch[1] == pytest.approx(times("h200_truth/lm_train_bf16_b4", "h200_truth/lm_train_bf16_b16"), abs=0.01)
+    from_tf32 = rules["bf16"].gain.variants["tf32"].range
+    assert from_tf32[0] == pytest.approx(times("h200_truth/tf32_gemm_8192", "h200_truth/bf16_gemm_8192"), abs=0.06)
+    assert from_tf32[1] == pytest.approx(times("own/lm_tf32_b4", "h200_truth/lm_train_bf16_b4"), abs=0.06)
+    assert from_tf32[2] == pytest.approx(times("own/lm_tf32_b16", "h200_truth/lm_train_bf16_b16"), abs=0.06)
     waits = times("h200_truth/lm_train_bf16_b8_waits", "h200_truth/lm_train_bf16_b4")
-    assert gain_of("num-workers").high == pytest.approx(waits, abs=0.06)
+    assert rules["num-workers"].gain.range[2] == pytest.approx(waits, abs=0.06)

@@ -122,7 +122,7 @@ def test_every_gpu_keeps_its_name_and_every_bucket_that_holds_money(cli, fleet_c
     stock += [f"{name},2026-01-20,2026-01-21,,,on_demand,2" for name in names[1:]]
     Path("inventory.csv").write_text("\n".join(stock) + "\n")
     out = cli("audit", "--lake", "lake", "--inventory", "inventory.csv", "--until", "2026-01-21", "--full").out
-    assert "for 2 of 3 GPUs, the price of 1 not known" in " ".join(out.split())
+    assert "for 2 of 3 GPUs, the price of 1 unknown" in " ".join(out.split())
     table = out[out.rindex("Every GPU") : out.index("What each number means")]
     for name in names:
         assert name.removeprefix("GPU-")[:8] in table
@@ -243,7 +243,7 @@ def test_prices_as_people_write_them():
         (["--price", "0"], "above 0"),
         (["--price", "2", "--instance", "p5.48xlarge"], "one of them"),
         (["--instance", "p5.4xlarge9"], "did you mean p5.4xlarge"),
-        (["--region", "us-east-1"], "--instance"),
+        (["--region", "us-east-1"], "needs an instance"),
         (["--inventory", "missing.csv"], "missing.csv"),
         (["--teams", "missing.toml"], "missing.toml"),
         (["--limits", "missing.toml"], "missing.toml"),
@@ -315,7 +315,7 @@ def test_a_command_is_recorded_audited_and_passed_through(tmp_path):
     assert done.stdout == "from the job\n", "stdout is the command's alone"
     assert "to its stderr" in done.stderr
     assert "The bill by bucket" in done.stderr
-    assert done.stderr.index("to its stderr") < done.stderr.index("a month for 1 GPU")
+    assert done.stderr.index("to its stderr") < done.stderr.index("per month for 1 GPU")
     again = subprocess.run(
         [sys.executable, "-m", "gpuledger", "audit", "--lake", "lake", "--price", "4", "--json"],
         cwd=tmp_path, capture_output=True, text=True, check=True,
@@ -496,7 +496,7 @@ def test_single_samples_have_no_paid_time(cli, dcgm_csv):
         assert ended.code == 2
         assert "each GPU has a single sample, so its paid time is unknown" in ended.err
         assert "import more samples" in ended.err
-        assert "--inventory" in ended.err
+        assert "give an inventory and a window" in ended.err
     ended = cli("audit", "--lake", "lake", "--price", "1", "--namespace", "nobody")
     assert "no line of the ledger matches: namespaces nobody" in ended.err
     rows = [f"GPU-{n},2026-01-20,2026-01-21,,,owned,1" for n in range(3)]

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.advice.build import audit_statement
-from gpuledger.advice.encode import to_json as audit_json
+from gpuledger.advice.statement import to_json as audit_json
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.statement import CostStatement
 from gpuledger.efficiency.build import efficiency_statement
-from gpuledger.efficiency.encode import to_json as efficiency_json
+from gpuledger.efficiency.statement import to_json as efficiency_json
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake

@@ -21,7 +21,7 @@ def pieces(books: Books, *rows: dict[str, Any], calibration: Calibration | None 
     lake = books(*rows)
     found = {(r["gpu_uuid"], r["gpu_instance_id"]) for r in rows}
     segments = [Segment(i, *device, START, START + 48 * HOUR) for i, device in enumerate(sorted(found, key=str))]
-    return read_pieces(Reader(lake, Scope(**scope)), segments, calibration).found
+    return read_pieces(Reader(lake, Scope(**scope)), segments, calibration)[0]
 
 
 def shape(**work: Any) -> list[dict[str, Any]]:
@@ -204,7 +204,7 @@ def test_a_line_is_cut_where_a_segment_ends_and_loses_nothing(books: Books) -> N
     lake = books(line(idle_ms=HOUR // 2 + 1, busy_ppm_ms=HOUR // 2 * PPM, energy_mj=10**10 + 7))
     cut = START + 1_234_567
     segments = [Segment(0, "GPU-a", None, START, cut), Segment(1, "GPU-a", None, cut, START + HOUR)]
-    first, second = read_pieces(Reader(lake, Scope()), segments).found
+    first, second = read_pieces(Reader(lake, Scope()), segments)[0]
     assert first.sums["observed_ms"] == 1_234_567
     assert first.sums["observed_ms"] + second.sums["observed_ms"] == HOUR
     assert first.sums["idle_ms"] + second.sums["idle_ms"] == HOUR // 2 + 1

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuledger.cost.billing import Stay
 from gpuledger.cost.charges import Charge, group, make_charges, row_of
 from gpuledger.cost.money import cost_usd
 from gpuledger.cost.pieces import Device, Piece, Segment
 from gpuledger.cost.pricing import Price
-from gpuledger.cost.segments import Stay
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown

@@ -12,10 +12,9 @@ import pytest
 from fleets import A100, DAY, H100, Row, lake_of, random_fleet
 
 from gpuledger.cost.build import cost_statement
-from gpuledger.cost.encode import to_json
 from gpuledger.cost.money import cost_usd
 from gpuledger.cost.showback import Config, NamespaceConfig
-from gpuledger.cost.statement import BUCKETS, CostStatement, Dollars
+from gpuledger.cost.statement import BUCKETS, CostStatement, Dollars, to_json
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown, utc
 

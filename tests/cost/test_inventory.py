@@ -37,7 +37,7 @@ def test_a_row_says_who_is_paid_for_when_and_how_much(tmp_path: Path) -> None:
 
 def test_columns_may_be_left_out_but_not_invented(tmp_path: Path) -> None:
     assert read_inventory(write(tmp_path, "GPU-a,2", head="device,usd_per_h")).rows[0].purchase_option == "on_demand"
-    with pytest.raises(FactError, match="column 'usd_per_hour' is not known") as caught:
+    with pytest.raises(FactError, match="column 'usd_per_hour' is unknown") as caught:
         read_inventory(write(tmp_path, "GPU-a,2", head="device,usd_per_hour"))
     assert "usd_per_h" in caught.value.hint
     with pytest.raises(FactError, match="'device' is missing"):
@@ -56,7 +56,7 @@ def test_columns_may_be_left_out_but_not_invented(tmp_path: Path) -> None:
         ("GPU-a,,,,,,0", "usd_per_h", "'0'", "owned"),
         ("GPU-a,,,,,,NaN", "usd_per_h", "'NaN'", "above 0"),
         ("GPU-a,,,,,,", "usd_per_h", "''", "instance"),
-        ("GPU-a,,,p5.48xlarge,,reserved,", "usd_per_h", "''", "no list of reserved prices"),
+        ("GPU-a,,,p5.48xlarge,,reserved,", "usd_per_h", "''", "reserved prices are not listed"),
     ],
 )
 def test_an_error_names_file_row_field_value_and_next_step(

@@ -65,7 +65,8 @@ POSTS_ON = """
         import_files(lake, [part])
         post_lake(lake, load_thresholds())
         posted += 1
-        (folder / "posted").write_text(str(posted))
+        (folder / "posted.new").write_text(str(posted))
+        (folder / "posted.new").replace(folder / "posted")
 """
 
 

@@ -36,14 +36,12 @@ def test_spot_and_a_fix_compound_to_76_percent() -> None:
     assert (found.combined_pct, found.rate_pct, found.with_rate_pct) == (40, 60, 76)
     assert found.naive_pct == 100
     assert found.cap_pct == 60
-    assert any("spot" in w and "compound" in w for w in found.words)
 
 
 def test_two_levers_on_one_bucket_overlap() -> None:
     # Each takes half of the 60 stalled dollars: together 60 x (1 - 1/2 x 1/2) = 45, not 60.
     found = together(bill(productive=40, stalled=60), lever("a", "throughput", "0.3"), lever("b", "throughput", "0.3"))
     assert (found.combined_usd, found.naive_pct) == (45, 60)
-    assert any("overlap in stalled" in w for w in found.words)
 
 
 def test_levers_on_different_buckets_add() -> None:
@@ -51,7 +49,6 @@ def test_levers_on_different_buckets_add() -> None:
         bill(productive=50, idle=20, stalled=30), lever("off", "hours", "0.1"), lever("amp", "throughput", "0.2")
     )
     assert (found.combined_pct, found.naive_pct, found.cap_pct) == (30, 30, 50)
-    assert any("add up" in w for w in found.words)
 
 
 def test_the_one_bucket_rule_and_ours_by_pencil() -> None:
@@ -111,7 +108,6 @@ def test_of_exclusive_levers_the_best_counts() -> None:
     )
     assert found.combined_pct == 30
     assert {row.name: row.chosen for row in found.levers} == {"mig": True, "mps": False}
-    assert any("mps is left out" in w for w in found.words)
 
 
 def test_the_best_is_the_best_in_company() -> None:
@@ -155,10 +151,10 @@ def test_nothing_paid_nothing_saved() -> None:
     assert isinstance(combine(bill(), [lever("x", "hours", "0.1")]), Unknown)
 
 
-def test_a_lever_without_dollars_to_act_on_says_so() -> None:
+def test_a_lever_without_dollars_to_act_on_saves_nothing() -> None:
     found = together(bill(productive=100), lever("off", "hours", "0.3"))
     assert (found.combined_pct, found.cap_pct) == (0, 0)
-    assert found.words == ("off finds nothing to act on: its buckets are empty",)
+    assert [row.capped for row in found.levers] == [True]
 
 
 def test_no_levers_save_nothing() -> None:

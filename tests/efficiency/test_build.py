@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.build import efficiency_statement
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import EfficiencyStatement, Range
+from gpuledger.efficiency.statement import EfficiencyStatement, Range, to_json
 from gpuledger.errors import InputError, LakeError, UnknownName
 from gpuledger.lake.layout import Lake
 from gpuledger.units import MS_PER_HOUR, Unknown, day_start_ms

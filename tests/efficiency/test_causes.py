@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.units import MS_PER_HOUR, PPM
 
 SLOW: dict[str, Any] = {"util": 0.9, "pif": 0.4, "bottleneck_ms": MS_PER_HOUR}

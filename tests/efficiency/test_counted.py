@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.counted import with_counted
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import CountedAnalysis, Range
+from gpuledger.efficiency.statement import CountedAnalysis, Range, to_json
 from gpuledger.lake.counted import CountedRun, CountedSpan, write_counted
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
@@ -120,15 +118,13 @@ def test_it_is_json_and_a_sentence(lake: Lake) -> None:
     assert "counted their own FLOPs for 17 % of the observed time: 50 % of the dense peak" in statement.findings[1]
 
 
-def test_a_terminal_shows_it(lake: Lake) -> None:
-    from gpuledger.cli.views.statement import parts
-    from rich.console import Console
+def test_the_document_shows_it(lake: Lake) -> None:
+    from gpuledger.report.documents.efficiency import efficiency_document
+    from gpuledger.report.render.markdown import render_markdown
 
     write_counted(lake, counted("GPU-a", tflop=1800 * 494.75))
-    console = Console(width=100, record=True, file=io.StringIO())
-    for part in parts(with_counted(efficiency_statement(lake), lake, Scope()), 100):
-        console.print(part)
-    shown = console.export_text()
+    shown = render_markdown(efficiency_document(with_counted(efficiency_statement(lake), lake, Scope())))
+    shown = shown.replace("\u202f", " ")
     assert "Counted by the jobs themselves" in shown
     assert "494.8" in shown
     assert "50.0 %" in shown

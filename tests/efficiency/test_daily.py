@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from gpuledger.efficiency.build import efficiency_statement
-from gpuledger.efficiency.encode import to_json
+from gpuledger.efficiency.statement import to_json
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines, spells
 from gpuledger.ledger.read.books import Books

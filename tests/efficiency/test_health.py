@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpuledger.efficiency.encode import to_json
 from gpuledger.efficiency.health import THERMAL_ABOVE_PCT, health_words
-from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.efficiency.tables import health_rows
 from gpuledger.units import MS_PER_HOUR, Unknown
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import EfficiencyStatement, Range
+from gpuledger.efficiency.statement import EfficiencyStatement, Range, to_json
 from gpuledger.physics.calibration import Calibration, MeasuredGpu
 from gpuledger.units import MS_PER_HOUR, PPM
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuledger.advice.limits import load_limits
-from gpuledger.advice.needs import Need
+from gpuledger.advice.offers import Need
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.prices.offers import Offer
 from gpuledger.catalog.prices.own_rates import Rate

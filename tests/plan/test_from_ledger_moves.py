@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpuledger.advice.limits import load_limits
-from gpuledger.advice.needs import PIPES_NOT_RECORDED, Need
+from gpuledger.advice.offers import PIPES_NOT_RECORDED, Need
 from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.prices.offers import Offer
 from gpuledger.cost.statement import BUCKETS

@@ -34,8 +34,6 @@ from gpuledger.cost.statement import (
     Times,
     Unpriced,
     WorkCost,
-    add_dollars,
-    add_times,
 )
 from gpuledger.efficiency.statement import (
     ActiveAnalysis,
@@ -283,7 +281,7 @@ def make_cost() -> CostStatement:
     """Three namespaces, one of them without a price beside its dollars."""
     rows = (cost_row("ml-training", "100"), cost_row("research", "31.7"), cost_row("ml-inference", "7.77"))
     priced = [r.dollars for r in rows if isinstance(r.dollars, Dollars)]
-    whole, times = add_dollars(priced), add_times(r.times for r in rows)
+    whole, times = Dollars.total(priced), Times.total(r.times for r in rows)
     paid = whole.paid_usd
     return CostStatement(
         start_ms=START_MS,

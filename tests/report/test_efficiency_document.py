@@ -8,8 +8,7 @@ import re
 
 import pytest
 
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import EfficiencyStatement, NotKnown
+from gpuledger.efficiency.statement import EfficiencyStatement, NotKnown, to_json
 from gpuledger.physics.causes import LikelyCause
 from gpuledger.report.charts import CHARTS, chart_names
 from gpuledger.report.document import Bullets

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from gpuledger.efficiency.health import health_words
-from gpuledger.efficiency.statement import EfficiencyStatement, HealthAnalysis, HealthRow
+from gpuledger.efficiency.health import HealthAnalysis, HealthRow, health_words
+from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.report.documents.efficiency import efficiency_document
 from gpuledger.report.outline import load_outline
 from gpuledger.report.render.html import render_html

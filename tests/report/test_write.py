@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.advice.encode import to_json as audit_json
+from gpuledger.advice.statement import to_json as audit_json
 from gpuledger.cost.statement import BUCKETS
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.errors import FileFault, GpuledgerError, UnknownName
 from gpuledger.report.charts import chart_names
 from gpuledger.report.documents.audit import audit_document

@@ -1,82 +1,51 @@
-"""Lake, prices and inventory in: what was wasted, what should be changed, what is that worth?"""
+"""What was wasted in a window, what should be changed, and what is that worth?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Unpack
 
 from gpuledger.advice.case import Case
 from gpuledger.advice.cases import Made, make_cases
-from gpuledger.advice.findings import find_all
-from gpuledger.advice.groups import group_behaviours
-from gpuledger.advice.headline import first_on_top, headline, unrated_note
+from gpuledger.advice.findings import find_all, with_measured
 from gpuledger.advice.hours import idle_by_hour, quiet_hours
 from gpuledger.advice.limits import Limits, load_limits
-from gpuledger.advice.measured import with_measured
-from gpuledger.advice.recommend import Scale, recommend
-from gpuledger.advice.roi import roi_priced
-from gpuledger.advice.statement import AuditStatement, RoiPriced
+from gpuledger.advice.recommend import Scale, headline, recommend, unrated_note
+from gpuledger.advice.statement import AuditStatement, ClassPart, GroupBehaviour, RoiPriced
 from gpuledger.advice.stretches import read_stretches
-from gpuledger.advice.totals import combine_cases, total
-from gpuledger.catalog.prices.offers import Offer
+from gpuledger.advice.totals import combine_cases, roi_priced, total
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.build import Money, statement_and_bill
-from gpuledger.cost.inventory import Inventory, read_inventory
+from gpuledger.cost.build import Terms, statement_and_bill
+from gpuledger.cost.charges import grouped
+from gpuledger.cost.inventory import read_inventory
 from gpuledger.cost.projections import months_of
-from gpuledger.cost.showback import Config
-from gpuledger.cost.statement import CostStatement
+from gpuledger.cost.statement import CostStatement, unpriced_names
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.lake.counted import read_counted
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.behavior import NOT_KNOWN
-from gpuledger.physics.calibration import Calibration
 from gpuledger.settings import changed
 from gpuledger.units import Unknown
 
 
 def audit_statement(
-    lake: Lake | str | Path,
-    scope: Scope | None = None,
-    *,
-    inventory: Inventory | str | Path | None = None,
-    price: Money | Mapping[str, Money] | None = None,
-    instance: str | None = None,
-    region: str | None = None,
-    teams: Config | None = None,
-    as_of_ms: int | None = None,
-    previous: bool = False,
-    usd_per_kwh: Money | None = None,
-    calibration: Calibration | None = None,
-    thresholds: Limits | None = None,
-    own: Sequence[Offer] = (),
+    lake: Lake | str | Path, scope: Scope | None = None, *, thresholds: Limits | None = None, **terms: Unpack[Terms]
 ) -> AuditStatement:
-    """Cost, behaviour and advice of one window; the books must be posted.
+    """Cost, behavior and advice of one window; the ledger must be posted.
 
-    `thresholds`: where advice applies. `own`: rates of the user's own, used before list prices.
+    `thresholds`: where advice applies. Other keywords: see `gpuledger.cost.build.Terms`.
     """
     books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
-    stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
+    given, per_kwh = terms.get("inventory"), terms.get("usd_per_kwh")
+    terms["inventory"] = stock = read_inventory(given) if isinstance(given, str | Path) else given
     limits, rules = thresholds or load_limits(), load_thresholds()
     stretches = read_stretches(books, wanted, limits, rules)
-    cost, bill = statement_and_bill(
-        books,
-        wanted,
-        inventory=stock,
-        price=price,
-        instance=instance,
-        region=region,
-        teams=teams,
-        as_of_ms=as_of_ms,
-        previous=previous,
-        usd_per_kwh=usd_per_kwh,
-        calibration=calibration,
-        own=own,
-    )
-    per_kwh = None if usd_per_kwh is None else Decimal(str(usd_per_kwh))
-    made = make_cases(stretches, bill, stock, limits, per_kwh)
+    cost, bill = statement_and_bill(books, wanted, **terms)
+    made = make_cases(stretches, bill, stock, limits, None if per_kwh is None else Decimal(str(per_kwh)))
     cases = with_measured(_with_hours(books, wanted, made, limits), read_counted(books), wanted)
     return _advised(cost, cases, limits, roi_priced(stretches, cost, rules.targets), rules.origin)
 
@@ -89,7 +58,7 @@ def _advised(
     combined = combine_cases(findings)
     month = months_of(cost.projection, cost.end_ms - cost.start_ms)
     scale = Scale(cost.paid_usd, cost.times.paid_ms, month)
-    recommendations = first_on_top(recommend(findings, combined, scale))
+    recommendations = recommend(findings, combined, scale)
     savings = total(combined, cost.paid_usd, cost.times.paid_ms, month)
     return AuditStatement(
         cost=cost,
@@ -121,13 +90,13 @@ def _with_hours(lake: Lake, scope: Scope, made: Made, limits: Limits) -> tuple[C
 
 
 def _not_known(cost: CostStatement, cases: Sequence[Case]) -> Iterator[NotKnown]:
-    for row in cost.unpriced:
-        yield NotKnown(f"price of {row.gpu_model or 'devices without a model name'}", row.why)
+    for name, why in unpriced_names(cost):
+        yield NotKnown(name, why)
     if isinstance(cost.phases_pct, Unknown):
         yield NotKnown("phases", cost.phases_pct.why)
     for case in cases:
         if case.klass == NOT_KNOWN:
-            yield NotKnown(f"behaviour of {case.owner} on {case.model}", case.evidence[0])
+            yield NotKnown(f"behavior of {case.owner} on {case.model}", case.evidence[0])
         elif case.works and not case.by_counters:
             why = "judged by utilization and power alone: " + case.evidence[-1]
             yield NotKnown(f"what {case.owner} on {case.model} is limited by", why)
@@ -145,3 +114,42 @@ def _assumptions(cost: CostStatement, limits: Limits) -> Iterator[str]:
     yield "fewer hours save money while the provider bills by the hour, not where capacity is committed or owned"
     yield "hours of the day are UTC; a month is 30 days"
     yield from cost.assumptions
+
+
+def group_behaviours(cases: Sequence[Case]) -> tuple[GroupBehaviour, ...]:
+    """Cases by owner and model, the longest observed first."""
+    groups = grouped(cases, lambda c: (c.namespace, c.workload, c.gpu_model))
+    rows = [_behaviour(members) for members in groups.values()]
+    return tuple(sorted(rows, key=lambda r: (-r.observed_h, str((r.namespace, r.workload, r.gpu_model)))))
+
+
+def _behaviour(members: Sequence[Case]) -> GroupBehaviour:
+    ordered = sorted(members, key=lambda c: (-c.observed_h, c.klass))
+    shares = _mix(ordered, "shares")
+    main = max(sorted(shares), key=lambda k: shares[k]) if shares else ordered[0].klass
+    # The case of the dominating class has the evidence; a class that only mixes in has no case of its own.
+    shown = next((c for c in ordered if c.klass == main), ordered[0])
+    return GroupBehaviour(
+        namespace=shown.namespace,
+        workload=shown.workload,
+        gpu_model=shown.gpu_model,
+        purpose=shown.purpose,
+        gpus=len({d.partition("/")[0] for c in ordered for d in c.devices}),
+        observed_h=sum(c.observed_h for c in ordered),
+        klass=main,
+        shares_pct=shares,
+        phases_pct=_mix(ordered, "phases"),
+        evidence=shown.evidence,
+        confidence=shown.confidence,
+        parts=tuple(ClassPart(c.klass, c.gpus, c.observed_h, c.evidence, c.confidence) for c in ordered),
+    )
+
+
+def _mix(members: Sequence[Case], name: str) -> dict[str, float]:
+    """Shares over several cases in percent, weighted by their time."""
+    sums: dict[str, float] = {}
+    for case in members:
+        for key, share in getattr(case, name).items():
+            sums[key] = sums.get(key, 0.0) + share * case.observed_h
+    total = sum(sums.values())
+    return {key: 100 * value / total for key, value in sums.items()} if total else {}

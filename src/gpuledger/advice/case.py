@@ -1,44 +1,99 @@
-"""What is known of one case: one owner's GPUs of one model that behave alike?"""
+"""What is known about one case: one owner's GPUs of one model that behave alike?"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
-from gpuledger.advice.health import Health
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.statement import BUCKETS, Bucket, Dollars, Times
+from gpuledger.efficiency.health import THERMAL_ABOVE_PCT
 from gpuledger.lake.counted import MeasuredFinding
+from gpuledger.ledger.read.rollup import HEALTH
 from gpuledger.ledger.read.scope import owner_name
 from gpuledger.physics.purpose import By, Purpose
 from gpuledger.physics.signals import Signals
-from gpuledger.units import Unknown
+from gpuledger.units import MIB, MS_PER_S, PPM, Unknown
 
 Figure = float | Unknown
-NOT_SAID = Unknown("not recorded")
+Sums = Mapping[str, Any]
 IDLE_CLASSES = ("idle", "idle-held")
+NOT_RECORDED = Unknown("not recorded")
+_NO_REASONS = Unknown("the reasons for held-down clocks are not recorded")
+_URGENT = ("row_remap_failures", "xid_events", "thermal_ms")
+# The exporter fields that show work outside the tensor cores.
+_VECTOR_FIELDS = "DCGM_FI_PROF_PIPE_FP32_ACTIVE, DCGM_FI_PROF_PIPE_FP16_ACTIVE, DCGM_FI_PROF_PIPE_FP64_ACTIVE"
+# Up to this share of the working time may have pipes that are not recorded.
+SEEN_WITHIN_RATIO = 0.02
+
+
+@dataclass(frozen=True)
+class Health:
+    """Faults counted over the window, and the share of the time clocks were held down.
+
+    Faults are a board's own: where each MIG instance reports them again, the board counts them once. `affected` are
+    the GPUs with driver errors, failed remappings or much heat, the worst first; `hottest_ratio` is the largest share
+    of one GPU's time held down by heat.
+    """
+
+    xid_events: int = 0
+    rows_remapped: int = 0
+    row_remap_failures: int = 0
+    pcie_replays: int = 0
+    thermal_ratio: Figure = _NO_REASONS
+    hottest_ratio: Figure = _NO_REASONS
+    affected: tuple[str, ...] = ()
+
+
+def health_of(parts: Iterable[tuple[str, str | None, Sums]]) -> Health:
+    """From sums by board and MIG instance; a board counts the largest figure of its instances."""
+    devices: dict[tuple[str, str | None], Counter[str]] = {}
+    for board, instance, sums in parts:
+        devices.setdefault((board, instance), Counter()).update({name: int(sums[name]) for name in HEALTH})
+    boards: dict[str, Counter[str]] = {}
+    for (board, _), found in devices.items():
+        boards[board] = boards.get(board, Counter()) | found  # the larger of each
+    heat = {name: b["thermal_ms"] / b["throttle_ms"] for name, b in boards.items() if b["throttle_ms"]}
+    affected = [
+        name
+        for name, b in boards.items()
+        if b["xid_events"] or b["row_remap_failures"] or 100 * heat.get(name, 0.0) > THERMAL_ABOVE_PCT
+    ]
+    total = {name: sum(board[name] for board in boards.values()) for name in HEALTH}
+    known = total["throttle_ms"]
+    return Health(
+        total["xid_events"],
+        total["rows_remapped"],
+        total["row_remap_failures"],
+        total["pcie_replays"],
+        total["thermal_ms"] / known if known else _NO_REASONS,
+        max(heat.values()) if heat else _NO_REASONS,
+        tuple(sorted(affected, key=lambda n: (*(-boards[n][name] for name in _URGENT), n))),
+    )
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What the case needs of its GPUs, beside its signals. Memory is over all of the time; the rest is while working.
+    """What the case needs of its GPUs. Memory is over all of the time; the rest is while working.
 
     `tflops` is the work by pipe counters at the high end of what they can mean, unknown where pipes that may work are
     not recorded; `capped_ratio` is the share of the working time at a power limit below the board's own, `capped_w`
     that limit.
     """
 
-    memory_max_ratio: Figure = NOT_SAID
-    memory_mean_ratio: Figure = NOT_SAID
-    memory_max_bytes: Figure = NOT_SAID
-    tflops: Figure = NOT_SAID
-    dram_bytes_per_s: Figure = NOT_SAID
-    pcie_rx_bytes_per_s: Figure = NOT_SAID
-    nvlink_bytes_per_s: Figure = NOT_SAID
+    memory_max_ratio: Figure = NOT_RECORDED
+    memory_mean_ratio: Figure = NOT_RECORDED
+    memory_max_bytes: Figure = NOT_RECORDED
+    tflops: Figure = NOT_RECORDED
+    dram_bytes_per_s: Figure = NOT_RECORDED
+    pcie_rx_bytes_per_s: Figure = NOT_RECORDED
+    nvlink_bytes_per_s: Figure = NOT_RECORDED
     capped_ratio: float = 0.0
-    capped_w: Figure = NOT_SAID
+    capped_w: Figure = NOT_RECORDED
 
 
 @dataclass(frozen=True)
@@ -65,7 +120,7 @@ class Case:
     idle_ratio: float = 0.0
     idle_held_ratio: float = 0.0
     memory_known: bool = True
-    health: Health = Health()  # noqa: RUF009
+    health: Health = Health()
     busy_ratio: float = 0.0
     precision: str | None = None
     tensor_kind: str | None = None
@@ -78,18 +133,26 @@ class Case:
     shared_ratio: float = 0.0
     purchase: str = "not said"
     instance: str | None = None
-    energy_kwh: Figure = NOT_SAID
+    energy_kwh: Figure = NOT_RECORDED
     usd_per_kwh: Decimal | None = None
     measured: tuple[MeasuredFinding, ...] = ()
     bucket_shares: Mapping[Bucket, Decimal] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bucket_shares", _shares(self.weights))
+        weights = self.weights
+        total = sum(weights.values(), Decimal(0))
+        shares = {b: weights[b] / total if total else Decimal(0) for b in BUCKETS}
+        object.__setattr__(self, "bucket_shares", shares)
 
     @property
     def owner(self) -> str:
         """Namespace and workload, as the owner filter takes them."""
         return owner_name(self.namespace, self.workload)
+
+    @property
+    def key(self) -> tuple[str | None, str | None, str | None, str]:
+        """What no two cases share: names may hold any character, so words cannot tell them apart."""
+        return self.namespace, self.workload, self.gpu_model, self.klass
 
     @property
     def model(self) -> str:
@@ -98,12 +161,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What a person would call the case; two cases never share one."""
+        """The case in words; `key` tells cases apart."""
         return f"{self.owner} on {self.model} ({self.klass})"
 
     @property
     def weights(self) -> Mapping[Bucket, Decimal]:
-        """What savings are fractions of: dollars, or paid time where there is no price."""
+        """What savings are fractions of: dollars, or paid time without a price."""
         if not isinstance(self.dollars, Unknown):
             return self.dollars.each()
         return {bucket: Decimal(ms) for bucket, ms in self.times.each().items()}
@@ -115,7 +178,7 @@ class Case:
 
     @property
     def serves(self) -> bool:
-        """Whether it is surely a server, by its name or its memory traffic; low utilization alone does not tell."""
+        """Whether it is surely a server, by its name or its memory traffic; low utilization alone does not show it."""
         return self.purpose == "inference" and self.purpose_by in {"name", "memory"}
 
     @property
@@ -137,6 +200,42 @@ class Case:
         return self.phases.get(name, 0.0) if self.phases else None
 
 
-def _shares(weights: Mapping[Bucket, Decimal]) -> dict[Bucket, Decimal]:
-    total = sum(weights.values(), Decimal(0))
-    return {b: weights[b] / total if total else Decimal(0) for b in BUCKETS}
+def demand_of(total: Sums, at_work: Sums, signals: Signals, gpu: Gpu | None) -> Demand:
+    """Memory over all of the time, everything else while at work."""
+    most, card = total["fb_max_bytes"], total["card_bytes"] or (gpu.memory_bytes.value if gpu else None)
+
+    def rate(name: str) -> Figure:
+        ms = at_work[f"{name}_ms"]
+        return at_work[f"{name}_bytes"] * MS_PER_S / ms if ms else Unknown(f"{name} traffic is not recorded")
+
+    no_memory, dram = Unknown("memory use is not recorded"), Unknown("memory activity is not recorded")
+    mean: Figure = no_memory
+    if total["fb_ms"] and card:
+        mean = float(min(1.0, total["fb_mib_ms"] * MIB / total["fb_ms"] / card))
+    return Demand(
+        memory_max_ratio=most / card if most is not None and card else no_memory,
+        memory_mean_ratio=mean,
+        memory_max_bytes=float(most) if most is not None else no_memory,
+        tflops=_tflops(at_work, gpu),
+        dram_bytes_per_s=signals.dram_ratio * gpu.memory_bandwidth_bytes_per_s.value
+        if gpu and signals.dram_ratio is not None
+        else dram,
+        pcie_rx_bytes_per_s=rate("pcie_rx"),
+        nvlink_bytes_per_s=rate("nvlink"),
+        capped_ratio=at_work["capped_ms"] / (at_work["observed_ms"] or 1),
+        capped_w=at_work["capped_mw_ms"] / at_work["capped_ms"] / 1e3
+        if at_work["capped_ms"]
+        else Unknown("no time at a lowered power limit"),
+    )
+
+
+def _tflops(at_work: Sums, gpu: Gpu | None) -> Figure:
+    """Work by pipe counters while working, at the high end of what they can mean."""
+    peak = gpu.peak(gpu.reference_precision()) if gpu else Unknown("the GPU model is not in the catalog")
+    if isinstance(peak, Unknown):
+        return peak
+    if not at_work["work_ms"]:
+        return Unknown("no pipe activity in the samples")
+    if at_work["unseen_ms"] > SEEN_WITHIN_RATIO * at_work["observed_ms"]:
+        return Unknown(f"not all compute pipes are recorded: enable {_VECTOR_FIELDS}")
+    return float(peak * at_work["done_high"] / PPM / at_work["work_ms"])

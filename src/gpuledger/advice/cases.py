@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from gpuledger.advice.bought import with_money
-from gpuledger.advice.case import IDLE_CLASSES, Case
-from gpuledger.advice.demand import demand_of
-from gpuledger.advice.health import health_of
+from gpuledger.advice.case import IDLE_CLASSES, Case, Sums, demand_of, health_of
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.stretches import MOST, SUMS, Key, Stretch
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.cost.billing import Charged
-from gpuledger.cost.charges import Charge
+from gpuledger.cost.charges import Charge, grouped, row_of
+from gpuledger.cost.figures import energy_kwh
 from gpuledger.cost.inventory import Inventory
+from gpuledger.cost.pricing import Price
 from gpuledger.ledger.read.scope import UNALLOCATED, owner_name
 from gpuledger.physics.behavior import Basis, Behaviour, classify
 from gpuledger.physics.pipes import precision_name
@@ -29,17 +28,15 @@ from gpuledger.physics.signals import from_sums
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 _PHASES = ("idle", "underutilized", "productive", "compute_bound")
-Sums = Mapping[str, Any]
 Group = tuple[str | None, str | None, str | None, str]
 
 
 @dataclass(frozen=True)
 class Made:
-    """The cases of a window, which case each device and owner is in, and the charges that are in none."""
+    """The cases of a window, and which of them each device and owner is in."""
 
     cases: tuple[Case, ...]
     case_of: Mapping[Key, int]
-    rest: tuple[Charge, ...]
 
 
 def make_cases(
@@ -50,23 +47,19 @@ def make_cases(
     usd_per_kwh: Decimal | None,
 ) -> Made:
     """All cases, the longest observed first."""
-    by_key: dict[Key, list[Stretch]] = {}
-    for stretch in stretches:
-        by_key.setdefault(stretch.key, []).append(stretch)
+    by_key = grouped(stretches, lambda s: s.key)
     groups: dict[Group, list[Key]] = {}
     spellings: dict[str, str] = {}
 
     def spelled(model: str | None) -> str | None:
-        """A model as it was first written: sources may spell one GPU in several ways."""
+        """A model as first written: sources may spell one GPU in several ways."""
         found = find_gpu(model) if model else None
         return spellings.setdefault(found.key, model or "") if isinstance(found, Gpu) else model
 
     for key, members in by_key.items():
         klass = _main_class([(s.klass, s.sums["all_ms"]) for s in members], limits)
         groups.setdefault((key[2], key[3], spelled(members[0].gpu_model), klass), []).append(key)
-    charges: dict[Key, list[Charge]] = {}
-    for charge in bill.charges:
-        charges.setdefault(_charge_key(charge), []).append(charge)
+    charges = grouped(bill.charges, lambda c: (c.device.gpu_uuid, c.device.gpu_instance_id, c.namespace, c.workload))
     aims = _purposes(stretches)
     cases, case_of = [], dict[Key, int]()
     order = sorted(groups, key=lambda g: (-sum(_observed(by_key[k]) for k in groups[g]), str(g)))
@@ -74,11 +67,11 @@ def make_cases(
         keys = groups[group]
         members = [s for key in keys for s in by_key[key]]
         case = _case(group, members, usd_per_kwh)
-        owed = [charge for key in keys for charge in charges.pop(key, [])]
+        owed = [charge for key in keys for charge in charges.get(key, ())]
         kind, by, how = aims[group[0], group[1]]
         cases.append(replace(with_money(case, owed, inventory), purpose=kind, purpose_by=by, purpose_how=how))
         case_of |= dict.fromkeys(keys, number)
-    return Made(tuple(cases), case_of, tuple(c for left in charges.values() for c in left))
+    return Made(tuple(cases), case_of)
 
 
 def _main_class(judged: Iterable[tuple[str, int]], limits: Limits) -> str:
@@ -108,7 +101,6 @@ def _case(group: Group, members: Sequence[Stretch], usd_per_kwh: Decimal | None)
     names = {f"{s.gpu_uuid}/{s.gpu_instance_id}" if s.gpu_instance_id else s.gpu_uuid for s in members}
     boards = len({s.gpu_uuid for s in members})
     precision = labels.most_common(1)[0][0] if labels else None
-    kwh = total["energy_mj"] / 3.6e9 if total["energy_ms"] else Unknown("neither energy nor power was recorded")
     return Case(
         namespace=namespace,
         workload=workload,
@@ -134,13 +126,12 @@ def _case(group: Group, members: Sequence[Stretch], usd_per_kwh: Decimal | None)
         sliced=any(s.gpu_instance_id for s in members),
         shared_ratio=total["shared_ms"] / observed,
         health=health_of((s.gpu_uuid, s.gpu_instance_id, s.sums) for s in members),
-        energy_kwh=kwh,
         usd_per_kwh=usd_per_kwh,
     )
 
 
 def _tensor_kind(at_work: Sums) -> str | None:
-    """fp64 or int8, where the counters tell; floating point of 8 to 32 bits looks alike to them."""
+    """fp64 or int8, where the counters show it; floating point of 8 to 32 bits looks alike to them."""
     kinds = {"fp64": at_work["dfma_ppm_ms"], "int8": at_work["imma_ppm_ms"]}
     return next((kind for kind, part in kinds.items() if part and 2 * part >= at_work["tensor_ppm_ms"]), None)
 
@@ -154,17 +145,14 @@ def _judge(klass: str, own: Sequence[Stretch], gpu: Gpu | None) -> Behaviour:
             return whole
         longest = max(own, key=lambda s: s.sums["all_ms"])
         alone = classify(from_sums(longest.sums, gpu))
-        return alone if alone.klass == klass else replace_class(whole, klass)
+        if alone.klass == klass:
+            return alone
+        seen = "; ".join(whole.evidence)
+        return Behaviour(klass, (f"so on most days; all days together: {seen}",), whole.confidence)
     resting = 100 * sums["resting_ms"] / max(sums["all_ms"], 1)
     memory = {"idle-held": ", memory is held", "idle": ", memory use is not recorded" * bool(sums["idle_unknown_ms"])}
-    seen: Basis = "counters" if sums["seen_ms"] else "utilization"
-    return Behaviour(klass, (f"no work {resting:.0f} % of the time{memory[klass]}",), seen)
-
-
-def replace_class(judged: Behaviour, klass: str) -> Behaviour:
-    """The class of most days, where all days together look like another."""
-    seen = "; ".join(judged.evidence)
-    return Behaviour(klass, (f"most days were so; all together: {seen}",), judged.confidence)
+    basis: Basis = "counters" if sums["seen_ms"] else "utilization"
+    return Behaviour(klass, (f"no work {resting:.0f} % of the time{memory[klass]}",), basis)
 
 
 def add_up(rows: Iterable[Sums], names: Sequence[str] = SUMS) -> dict[str, Any]:
@@ -187,16 +175,37 @@ def _shares(parts: Mapping[str, int]) -> dict[str, float]:
 
 def _purposes(stretches: Sequence[Stretch]) -> dict[tuple[str | None, str | None], Aim]:
     """What each owner is for, by its name or by all of its use."""
-    rows: dict[tuple[str | None, str | None], list[Sums]] = {}
-    for s in stretches:
-        rows.setdefault((s.namespace, s.workload), []).append(s.sums)
     out = {}
-    for (namespace, workload), sums in rows.items():
-        name = owner_name(namespace, workload)
-        use = {n: float(sum(row[n] or 0 for row in sums)) for n in USE}
-        out[namespace, workload] = purpose(name, use, nameless=UNALLOCATED)
+    for owner, members in grouped(stretches, lambda s: (s.namespace, s.workload)).items():
+        use = {n: float(sum(s.sums[n] or 0 for s in members)) for n in USE}
+        out[owner] = purpose(owner_name(*owner), use, nameless=UNALLOCATED)
     return out
 
 
-def _charge_key(charge: Charge) -> Key:
-    return charge.device.gpu_uuid, charge.device.gpu_instance_id, charge.namespace, charge.workload
+def with_money(case: Case, charges: Sequence[Charge], inventory: Inventory | None) -> Case:
+    """The case with dollars and energy of its charges, and the way most of its time was bought."""
+    if not charges:
+        return case
+    row = row_of(case.name, charges)
+    options, instances = Counter[str](), Counter[str]()
+    for charge in charges:
+        option, instance = _bought(charge, inventory)
+        options[option] += charge.times.paid_ms
+        instances[instance] += charge.times.paid_ms
+    option, instance = options.most_common(1)[0][0], instances.most_common(1)[0][0]
+    bought = replace(case, times=row.times, dollars=row.dollars, purchase=option, instance=instance or None)
+    # Power is read for a whole board and repeated for each of its MIG slices; charges hold each slice's part of it.
+    return replace(bought, energy_kwh=energy_kwh(charges))
+
+
+def _bought(charge: Charge, inventory: Inventory | None) -> tuple[str, str]:
+    """How the time was bought: as the inventory says, else as the list price it was priced by."""
+    price, segment = charge.price, charge.stay.segment
+    if inventory is not None and isinstance(price, Price) and price.basis in {"inventory", "yours", "instance"}:
+        rows = inventory.by_device.get(charge.device.name) or inventory.by_device.get(charge.device.gpu_uuid) or ()
+        for row in rows:
+            if row.within(segment.start_ms, segment.end_ms):
+                return row.purchase_option, row.instance
+    if isinstance(price, Price) and price.basis in {"market", "yours", "instance"}:
+        return "on_demand", ""
+    return "not said", ""

@@ -1,17 +1,22 @@
-"""Which rules apply to which cases, and what would each save there by itself?"""
+"""Which rules apply to which cases, and what would each save there by itself?
+
+A finding that a job's own meter measured outranks what its telemetry suggests: the advice it names applies, with the
+meter's evidence and with a saving that is never more than the share of the step that was measured.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from gpuledger.advice.case import Case
-from gpuledger.advice.gains import Gain, Range, gain_of
 from gpuledger.advice.limits import Limits
-from gpuledger.advice.measured import measured_gain, measured_reason
-from gpuledger.advice.rule import RULES, Reason, Rule, Snippet
+from gpuledger.advice.rule import ACTIVE, RULES, Gain, Range, Reason, Rule, Snippet, with_rule_limits
 from gpuledger.cost.savings import ACTS_ON, MAYBE, Lever
+from gpuledger.efficiency.counted import in_scope
+from gpuledger.lake.counted import CountedRun
+from gpuledger.ledger.read.scope import Scope
 
 # Less than this of a case's bill is not worth a change.
 LEAST = Decimal("0.001")
@@ -37,8 +42,8 @@ class Finding:
 
 def find_all(cases: Iterable[Case], limits: Limits) -> tuple[Finding, ...]:
     """Every rule against every case."""
-    rules = [rule for _, rule in RULES]
-    return tuple(found for case in cases for rule in rules if (found := find(rule, case, limits)) is not None)
+    rules, full = [rule for _, rule in RULES], with_rule_limits(limits)
+    return tuple(found for case in cases for rule in rules if (found := find(rule, case, full)) is not None)
 
 
 def find(rule: Rule, case: Case, limits: Limits) -> Finding | None:
@@ -46,7 +51,9 @@ def find(rule: Rule, case: Case, limits: Limits) -> Finding | None:
     reason = measured_reason(rule, case) or rule.when(case, limits)
     if reason is None:
         return None
-    gain = measured_gain(reason) if reason.source else gain_of(rule.id).variant(reason.variant)
+    gain = rule.gain.variants[reason.variant] if reason.variant else rule.gain
+    if reason.source:
+        gain = Gain("computed", "measured", reason.source)
     if rule.lever is None:
         return Finding(rule, case, reason, gain, NOTHING, None)
     claimed = reason.gain or gain.fraction(case.bucket_shares)
@@ -55,7 +62,10 @@ def find(rule: Rule, case: Case, limits: Limits) -> Finding | None:
     alone = capped(rule, claimed, case)
     if alone.high < LEAST:
         return None
-    return Finding(rule, case, reason, gain, alone, _lever(rule, claimed, case))
+    headroom = claimed.high * sum(case.weights.values(), Decimal(0)) if rule.lever == "sku" else None
+    parts = claimed.low, claimed.middle, claimed.high
+    lever = Lever(rule.id, rule.lever, *parts, exclusive=rule.exclusive, headroom_usd=headroom)
+    return Finding(rule, case, reason, gain, alone, lever)
 
 
 def capped(rule: Rule, claimed: Range, case: Case) -> Range:
@@ -67,15 +77,39 @@ def capped(rule: Rule, claimed: Range, case: Case) -> Range:
     return Range(min(claimed.low, reach), min(claimed.middle, reach), min(claimed.high, most))
 
 
-def _lever(rule: Rule, claimed: Range, case: Case) -> Lever:
-    assert rule.lever is not None
-    paid = sum(case.weights.values(), Decimal(0))
-    headroom = claimed.high * paid if rule.lever == "sku" else None
-    return Lever(
-        rule.id, rule.lever, claimed.low, claimed.middle, claimed.high, (), rule.exclusive, headroom
-    )  # fmt: skip
+def with_measured(cases: Sequence[Case], runs: Iterable[CountedRun], scope: Scope) -> tuple[Case, ...]:
+    """The cases with what was measured on their devices for their owner; of a topic the latest."""
+    counted = [run for run, _ in in_scope(runs, scope)]
+    if not counted:
+        return tuple(cases)
+    out = []
+    for case in cases:
+        found = {f.topic: f for run in counted if _ran_in(run, case) for f in run.findings}
+        out.append(replace(case, measured=tuple(found.values())) if found else case)
+    return tuple(out)
 
 
-def of_case(findings: Sequence[Finding], case: Case) -> list[Finding]:
-    """The findings on one case."""
-    return [f for f in findings if f.case is case]
+def _ran_in(run: CountedRun, case: Case) -> bool:
+    name = f"{run.gpu_uuid}/{run.gpu_instance_id}" if run.gpu_instance_id else run.gpu_uuid
+    if name not in case.devices:
+        return False
+    owner = run.labels.get("namespace"), run.labels.get("workload")
+    mine = case.namespace, case.workload
+    # A recording next to the job may know less of its owner than the job does, or the other way round.
+    return all(a is None or b is None or a == b for a, b in zip(owner, mine, strict=True))
+
+
+def measured_reason(rule: Rule, case: Case) -> Reason | None:
+    """Why the rule applies, by the meter; None where nothing was measured for it, or nothing that could be saved."""
+    fitting = [f for f in case.measured if f.rule == rule.id and (f.high > 0 or rule.lever is None)]
+    if not fitting:
+        return None
+    found = max(fitting, key=lambda f: (f.middle, f.high, f.topic))
+    active = case.share(*ACTIVE)
+    return Reason(
+        f"measured in the job's own loop: {found.why}",
+        gain=None if rule.lever is None else Range.of(*(x * active for x in (found.low, found.middle, found.high))),
+        gain_words=found.gain_words,
+        change=Snippet("python", found.change),
+        source=f"measured by the training meter on this job's own loop; {found.source}",
+    )

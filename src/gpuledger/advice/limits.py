@@ -113,7 +113,10 @@ class Names(_Section, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All limits of the rules. `origin`: the file of the user's own, if any."""
+    """All limits of the rules. `origin`: the file of the user's own, if any.
+
+    `rules` holds, by rule, the limits that a rule brings itself (`gpuledger.advice.rule.with_rule_limits` fills it).
+    """
 
     version: int
     idle: Idle
@@ -129,6 +132,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unrated: Unrated
     names: Names
     origin: str = ""
+    rules: dict[str, dict[str, float]] = {}
 
 
 LAYER = Layer("advice", Limits, "gpuledger.advice", "limits.toml")

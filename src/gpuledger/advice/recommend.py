@@ -1,4 +1,4 @@
-"""What should be done first? Findings of one rule become one recommendation, the largest saving first."""
+"""What should be done, and first? One recommendation per rule, the largest saving first; and the first lines."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from decimal import Decimal
 from fractions import Fraction
 
 from gpuledger.advice.findings import Finding
-from gpuledger.advice.statement import MonthlyEnergy, MonthlyUsd, Recommendation, Target
-from gpuledger.advice.totals import CENT_PLACES, NO_PRICE, Combined
+from gpuledger.advice.statement import AuditSavings, MonthlyEnergy, MonthlyUsd, Recommendation, Target
+from gpuledger.advice.totals import CENT_PLACES, NO_PRICE, CaseKey, Combined
+from gpuledger.cost.charges import grouped
 from gpuledger.cost.money import usd
 from gpuledger.cost.savings import CASES, Spread
+from gpuledger.cost.statement import CostStatement
 from gpuledger.ledger.read.scope import namespace_name
 from gpuledger.units import Unknown
+
+# A change that saves less than this share of what the largest saves is not the first thing to do, however quick.
+WORTHWHILE = Decimal("0.25")
+RECORD = "record-pipes"
+NO_DOLLARS = Unknown("it claims no dollars of the bill")
 
 
 class Scale:
@@ -24,7 +31,7 @@ class Scale:
         self.month = month
 
     def usd(self, found: Finding) -> MonthlyUsd | Unknown:
-        """What a finding saves a month, by itself."""
+        """What a finding saves per month, by itself."""
         dollars = found.case.dollars
         if isinstance(dollars, Unknown):
             return dollars
@@ -41,22 +48,22 @@ class Scale:
 
 
 def recommend(
-    findings: Sequence[Finding], combined: Mapping[str, Combined], scale: Scale
+    findings: Sequence[Finding], combined: Mapping[CaseKey, Combined], scale: Scale
 ) -> tuple[Recommendation, ...]:
-    """One recommendation a rule, by dollars saved a month (by GPU-hours, without prices), then by effort."""
-    by_rule: dict[str, list[Finding]] = {}
-    for found in findings:
-        by_rule.setdefault(found.rule.id, []).append(found)
-    made = [_one(members, combined, scale) for members in by_rule.values()]
-    return tuple(sorted(made, key=_first))
+    """One recommendation per rule, the first thing to do on top; the rest by dollars saved, then by effort."""
+    made = [_one(members, combined, scale) for members in grouped(findings, lambda f: f.rule.id).values()]
+    made.sort(key=_most_first)
+    top = first_to_do(made)
+    return tuple(sorted(made, key=lambda r: r is not top))
 
 
-def _first(r: Recommendation) -> tuple[Decimal, Decimal, float, str]:
+def _most_first(r: Recommendation) -> tuple[Decimal, Decimal, float, str]:
+    """By dollars per month; by GPU-hours, without prices."""
     dollars = Decimal(0) if isinstance(r.month, Unknown) else r.month.middle_usd
     return -dollars, -r.saving.middle_pct, r.effort.hours, r.id
 
 
-def _one(members: Sequence[Finding], combined: Mapping[str, Combined], scale: Scale) -> Recommendation:
+def _one(members: Sequence[Finding], combined: Mapping[CaseKey, Combined], scale: Scale) -> Recommendation:
     ordered = sorted(members, key=lambda f: (-scale.share(f)[1], -f.alone.middle, -f.case.gpus, f.case.name))
     top, rule = ordered[0], ordered[0].rule
     shares = [sum(parts, Fraction(0)) for parts in zip(*(scale.share(f) for f in ordered), strict=True)]
@@ -74,10 +81,10 @@ def _one(members: Sequence[Finding], combined: Mapping[str, Combined], scale: Sc
         source="; ".join((top.gain.source, *words)),
         namespaces=tuple(sorted({namespace_name(f.case.namespace) for f in ordered})),
         gpus=_boards(ordered),
-        month=_sum(months) if rule.lever else Unknown("it claims no dollars of the bill"),
+        month=_sum(months) if rule.lever else NO_DOLLARS,
         saving=Spread(*(usd(s) for s in shares)),
         energy=_energy(ordered, scale),
-        targets=tuple(_target(f, m, combined.get(f.case.name)) for f, m in zip(ordered, months, strict=True)),
+        targets=tuple(_target(f, m, combined.get(f.case.key)) for f, m in zip(ordered, months, strict=True)),
     )
 
 
@@ -102,7 +109,7 @@ def _sum(months: Sequence[MonthlyUsd | Unknown]) -> MonthlyUsd | Unknown:
 def _target(found: Finding, month: MonthlyUsd | Unknown, combined: Combined | None) -> Target:
     case, id_ = found.case, found.rule.id
     counted = bool(combined and combined.chosen(id_))
-    words = combined.words(id_) if combined and found.lever else "it claims no dollars of the bill"
+    words = combined.words(id_) if combined and found.lever else NO_DOLLARS.why
     return Target(
         owner=case.owner,
         namespace=case.namespace,
@@ -113,7 +120,7 @@ def _target(found: Finding, month: MonthlyUsd | Unknown, combined: Combined | No
         devices=_devices(found),
         why=found.reason.why,
         own=Spread(*(usd(Fraction(getattr(found.alone, c)) * 100) for c in CASES)),
-        month=month if found.lever else Unknown("it claims no dollars of the bill"),
+        month=month if found.lever else NO_DOLLARS,
         gain_words=found.reason.gain_words or found.gain.source,
         counted=counted,
         words=words,
@@ -121,18 +128,112 @@ def _target(found: Finding, month: MonthlyUsd | Unknown, combined: Combined | No
 
 
 def _energy(ordered: Sequence[Finding], scale: Scale) -> MonthlyEnergy | None:
-    """Energy a month that a rule saves, for the cases whose energy is known."""
-    kwh = [0.0, 0.0, 0.0]
-    prices = {f.case.usd_per_kwh for f in ordered}
-    known = [f for f in ordered if f.reason.energy is not None and not isinstance(f.case.energy_kwh, Unknown)]
-    for found in known:
-        energy, used = found.reason.energy, found.case.energy_kwh
-        if energy is None or isinstance(used, Unknown):
-            continue
-        for i, c in enumerate(CASES):
-            kwh[i] += float(getattr(energy, c)) * used * float(scale.month)
+    """Energy per month that a rule saves, for the cases whose energy is known."""
+    known = [
+        (f.reason.energy, f.case.energy_kwh * float(scale.month))
+        for f in ordered
+        if f.reason.energy is not None and not isinstance(f.case.energy_kwh, Unknown)
+    ]
     if not known:
         return None
+    kwh = [sum(float(getattr(saves, c)) * used for saves, used in known) for c in CASES]
+    prices = {f.case.usd_per_kwh for f in ordered}
     price = prices.pop() if len(prices) == 1 else None
     cost = Unknown("no price per kWh was given") if price is None else round(usd(Fraction(kwh[1]) * Fraction(price)), 2)
     return MonthlyEnergy(kwh[0], kwh[1], kwh[2], cost)
+
+
+def headline(
+    cost: CostStatement,
+    savings: AuditSavings | Unknown,
+    recommendations: Sequence[Recommendation],
+    sizable_ratio: float = 0.0,
+) -> tuple[str, str]:
+    """The money; the first thing to do. An unrated share of `sizable_ratio` or more is named with the money."""
+    return _money(cost, savings, sizable_ratio), _first_line(recommendations)
+
+
+def unrated_note(cost: CostStatement, recommendations: Sequence[Recommendation], sizable_ratio: float) -> str:
+    """One sentence where a sizable part of the bill cannot be rated, with the next step; else empty."""
+    ratio = _unrated_ratio(cost)
+    if not ratio or ratio < sizable_ratio:
+        return ""
+    if isinstance(cost.dollars, Unknown):
+        what = f"{100 * ratio:.0f} % of the paid GPU-hours is unrated"
+    else:
+        what = f"{100 * ratio:.0f} % of the bill (${cost.dollars.unrated_usd:,.2f}) is unrated"
+    step = next((r for r in recommendations if r.id == RECORD), None)
+    todo = "" if step is None else f" Next step: {step.title[:1].lower()}{step.title[1:]}; {step.why}."
+    return f"{what}: busy, but the evidence does not show whether it did work.{todo}"
+
+
+def _unrated_ratio(cost: CostStatement) -> float:
+    if isinstance(cost.dollars, Unknown):
+        return cost.times.unrated_ms / cost.times.paid_ms if cost.times.paid_ms else 0.0
+    return cost.dollars.pct(cost.dollars.unrated_usd) / 100
+
+
+def _money(cost: CostStatement, savings: AuditSavings | Unknown, sizable_ratio: float) -> str:
+    gpus = f"{cost.gpus:,} GPU{'s' * (cost.gpus != 1)}"
+    if isinstance(cost.dollars, Unknown) or isinstance(cost.projection, Unknown):
+        why = cost.dollars.why if isinstance(cost.dollars, Unknown) else str(cost.projection)
+        head = f"What {gpus} cost is unknown: {why}"
+        if isinstance(savings, Unknown):
+            return f"{head}."
+        return f"{head}. About {savings.combined_pct:.0f} % of the paid GPU-hours could be saved."
+    rate, dollars = cost.projection, cost.dollars
+    used = 100 * dollars.productive_usd / dollars.paid_usd if dollars.paid_usd else 0
+    ratio = _unrated_ratio(cost)
+    unrated = f", {100 * ratio:.0f} % unrated" if ratio and ratio >= sizable_ratio else ""
+    head = (
+        f"${rate.monthly_usd:,.2f} per month for {_priced(cost, gpus)} (${rate.hourly_usd:,.2f} per hour), "
+        f"{used:.0f} % of it put to use{unrated}"
+    )
+    if rate.projection_basis.sparse:
+        # A rate that rests on an assumption is shown with it.
+        head = f"{rate.projection_basis.words}; {used:.0f} % of what was seen put to use{unrated}"
+    if isinstance(savings, Unknown) or isinstance(savings.combined_month, Unknown):
+        return f"{head}."
+    month, spread = savings.combined_month, savings.combined
+    could = (
+        f"about ${month.middle_usd:,.0f} per month ({savings.combined_pct:.0f} %; {spread.low_pct:.0f} to "
+        f"{spread.high_pct:.0f} %) could be saved"
+    )
+    if savings.with_rate_pct > savings.combined_pct:
+        could += f", {savings.with_rate_pct:.0f} % with lower prices on top"
+    return f"{head}; {could}."
+
+
+def _priced(cost: CostStatement, gpus: str) -> str:
+    """Which GPUs the dollars are of: all, or as many as have a price."""
+    without = sum(row.gpus for row in cost.unpriced)
+    if not without:
+        return gpus
+    return f"{max(cost.gpus - without, 0):,} of {gpus}, the price of {without:,} unknown"
+
+
+def first_to_do(recommendations: Sequence[Recommendation]) -> Recommendation | None:
+    """The most saved per hour of work, among the larger savings; a lower price comes after using less."""
+    counted = [r for r in recommendations if any(t.counted for t in r.targets)]
+    usage = [r for r in counted if r.lever not in {None, "rate"}]
+    pool = usage or [r for r in counted if r.lever] or list(recommendations)
+    if not pool:
+        return None
+    least = WORTHWHILE * max(r.saving.middle_pct for r in pool)
+    large = (r for r in pool if r.saving.middle_pct >= least)
+    return max(large, key=lambda r: float(r.saving.middle_pct) / r.effort.hours)
+
+
+def _first_line(recommendations: Sequence[Recommendation]) -> str:
+    top = first_to_do(recommendations)
+    if top is None:
+        return "Nothing to change first: no rule finds waste it can act on."
+    names = list(dict.fromkeys(t.namespace or t.workload or t.owner for t in top.targets))
+    where = f"{', '.join(names[:3])}{' and others' * (len(names) > 3)}"
+    gpus = f"{top.gpus:,} GPU{'s' * (top.gpus != 1)}"
+    if isinstance(top.month, Unknown):
+        worth = f"about {top.saving.middle_pct:.0f} % of the paid GPU-hours" if top.saving.middle_pct else top.month.why
+    else:
+        low, high = f"${top.month.low_usd:,.0f}", f"${top.month.high_usd:,.0f}"
+        worth = f"about ${top.month.middle_usd:,.0f} per month ({low} to {high})"
+    return f"First: {top.title}, for {where} ({gpus}): {worth}; effort {top.effort.words}."

@@ -1,6 +1,6 @@
-"""What does the audit say? Cost, behaviour and advice as plain frozen data.
+"""Which figures does the audit have? Cost, behavior and advice.
 
-Percentages of savings are of the bill; where no device has a price they are of the paid GPU-hours, and `of` says so.
+Percentages of savings are of the bill; where no device has a price they are of the paid GPU-hours, and `of` names it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from gpuledger.cost.savings import Kind, Spread
 from gpuledger.cost.statement import CostStatement
 from gpuledger.cost.user_settings import Budget
 from gpuledger.efficiency.statement import NotKnown, RoiRow
+from gpuledger.encode import Json, encode
 from gpuledger.units import Unknown
 
 
 @dataclass(frozen=True)
 class MonthlyUsd:
-    """Dollars a month, cautious to bold."""
+    """Dollars per month, cautious to bold."""
 
     low_usd: Decimal
     middle_usd: Decimal
@@ -29,7 +30,7 @@ class MonthlyUsd:
 
 @dataclass(frozen=True)
 class MonthlyEnergy:
-    """Energy a month that need not be used; its dollars are not part of the bill, as cloud prices include them."""
+    """Energy per month that could be saved; its dollars are not part of the bill, as cloud prices include them."""
 
     low_kwh: float
     middle_kwh: float
@@ -55,6 +56,10 @@ class Target:
     counted: bool
     words: str
 
+    def as_json(self) -> Json:
+        """Dollars under the name that has their unit."""
+        return _renamed(self, klass="class", month="monthly_usd")
+
 
 @dataclass(frozen=True)
 class Recommendation:
@@ -75,6 +80,10 @@ class Recommendation:
     saving: Spread
     energy: MonthlyEnergy | None
     targets: tuple[Target, ...]
+
+    def as_json(self) -> Json:
+        """Dollars and energy under names that have their unit."""
+        return _renamed(self, month="monthly_usd", energy="energy_monthly") | {"exclusive": self.exclusive or None}
 
 
 @dataclass(frozen=True)
@@ -108,7 +117,7 @@ class GroupBehaviour:
 
 @dataclass(frozen=True)
 class AuditSavings:
-    """All levers together, the honest figure beside the naive sum. Single figures are the middle case.
+    """All levers together, compared with the naive sum. Single figures are the middle case.
 
     `one_bucket_pct`: 1 - prod(1 - f) for each case, all of its waste taken as one bucket, added up over the cases.
     """
@@ -135,6 +144,10 @@ class RoiPriced:
     usd_per_gpu_h: Decimal | Unknown
     usd_per_month: Decimal | Unknown
 
+    def as_json(self) -> Json:
+        """The figures of the row with their price, in one object."""
+        return {**vars(self.row), "usd_per_gpu_h": self.usd_per_gpu_h, "usd_per_month": self.usd_per_month}
+
 
 @dataclass(frozen=True)
 class AuditStatement:
@@ -156,3 +169,19 @@ class AuditStatement:
     assumptions: tuple[str, ...]
     unrated_note: str = ""
     budgets: tuple[Budget, ...] = ()
+
+    def as_json(self) -> Json:
+        """The headline, the figures of the cost statement under their own names, then the advice."""
+        head = {"headline": self.headline, "first": self.first.id if self.first else None}
+        head |= {"unrated_note": self.unrated_note or None}
+        advice = ("recommendations", "savings", "behaviours", "roi_priced", "budgets", "assumptions")
+        return head | self.cost.as_json() | {name: getattr(self, name) for name in advice}
+
+
+def to_json(audit: AuditStatement) -> Json:
+    """The whole audit."""
+    return encode("audit", audit, named=((n.figure, n.why) for n in audit.not_known))
+
+
+def _renamed(row: object, **names: str) -> Json:
+    return {names.get(name, name): value for name, value in vars(row).items()}

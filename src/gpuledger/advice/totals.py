@@ -1,4 +1,4 @@
-"""What do all levers of all cases save together, without counting a dollar twice?
+"""What do all levers of all cases save together, and what would a higher efficiency be worth?
 
 Cases do not share a dollar, so each is combined by itself (cost.savings does that) and the results add up. Only cases
 with a price count; where no case has one, paid GPU-hours stand in for dollars and no dollar figure is given.
@@ -14,14 +14,19 @@ from fractions import Fraction
 
 from gpuledger.advice.case import Case
 from gpuledger.advice.findings import Finding
-from gpuledger.advice.statement import AuditSavings, MonthlyUsd
+from gpuledger.advice.statement import AuditSavings, MonthlyUsd, RoiPriced
+from gpuledger.advice.stretches import Stretch
+from gpuledger.catalog.thresholds import Targets
+from gpuledger.cost.charges import NOTHING_PAID, grouped
 from gpuledger.cost.money import usd
 from gpuledger.cost.savings import ACTS_ON, Bill, Savings, Spread, combine
-from gpuledger.cost.statement import Bucket
-from gpuledger.units import Unknown
+from gpuledger.cost.statement import Bucket, CostStatement
+from gpuledger.efficiency.capacity import roi
+from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
+CaseKey = tuple[str | None, str | None, str | None, str]
 CENT_PLACES = 2
-BESIDE_MOVES = (
+NEXT_TO_MOVES = (
     "this is what fixing the work on the present GPUs could free; a migration plan shows what changing GPUs alone "
     "saves. Both come out of the same idle, underused and stalled dollars: they overlap and must not be added"
 )
@@ -53,23 +58,19 @@ class Combined:
         return next((lever.words for lever in self.savings.levers if lever.name == rule_id), "")
 
 
-def combine_cases(findings: Sequence[Finding]) -> dict[str, Combined]:
-    """Each case with levers, combined; by the case's name."""
-    grouped: dict[str, list[Finding]] = {}
-    for found in findings:
-        if found.lever is not None:
-            grouped.setdefault(found.case.name, []).append(found)
+def combine_cases(findings: Sequence[Finding]) -> dict[CaseKey, Combined]:
+    """Each case with levers, combined; by the case's key."""
     out = {}
-    for name, members in grouped.items():
+    for key, members in grouped((f for f in findings if f.lever is not None), lambda f: f.case.key).items():
         case = members[0].case
         made = combine(Bill.whole(case.weights), [f.lever for f in members if f.lever is not None])
         if not isinstance(made, Unknown):
-            out[name] = Combined(case, tuple(members), made)
+            out[key] = Combined(case, tuple(members), made)
     return out
 
 
-def total(combined: Mapping[str, Combined], paid: Decimal | Unknown, paid_ms: int, month: Fraction) -> AuditSavings:
-    """All cases added up. `paid` are the dollars of the window, `month` its length in months, upside down."""
+def total(combined: Mapping[CaseKey, Combined], paid: Decimal | Unknown, paid_ms: int, month: Fraction) -> AuditSavings:
+    """All cases added up. `paid` are the dollars of the window; times `month` they are those of a month."""
     priced = not isinstance(paid, Unknown)
     used = [c for c in combined.values() if not priced or not isinstance(c.case.dollars, Unknown)]
     whole = Fraction(paid) if not isinstance(paid, Unknown) else Fraction(paid_ms)
@@ -103,7 +104,7 @@ def differs(one_bucket_pct: Decimal, combined_pct: Decimal) -> bool:
 
 
 def _relations(one_bucket_pct: Decimal, combined_pct: Decimal) -> Iterator[str]:
-    """How the combined figure relates to the other figures a reader may hold against it."""
+    """How the combined figure relates to other figures for the same changes."""
     if differs(one_bucket_pct, combined_pct):
         yield (
             f"compounded as one bucket, 1 - (1 - f1)(1 - f2)..., the changes come to {one_bucket_pct:.1f} %, not "
@@ -111,7 +112,7 @@ def _relations(one_bucket_pct: Decimal, combined_pct: Decimal) -> Iterator[str]:
             "underused or stalled dollars the change acts on, and adds up what lies in different buckets"
         )
     if combined_pct:
-        yield BESIDE_MOVES
+        yield NEXT_TO_MOVES
 
 
 def _over(part: Fraction, whole: Fraction) -> Decimal:
@@ -137,16 +138,17 @@ def _words(used: Sequence[Combined]) -> Iterator[str]:
 
 
 def _overlaps(used: Sequence[Combined]) -> Iterator[str]:
-    together: dict[tuple[str, ...], dict[Bucket, set[str]]] = {}
+    together: dict[tuple[str, ...], dict[Bucket, set[CaseKey]]] = {}
     acted: set[Bucket] = set()
     for c in used:
         for bucket in _WORDS:
-            acting = tuple(sorted(f.rule.id for f in c.findings if c.chosen(f.rule.id) and _acts(f, bucket)))
+            chosen = ((f.rule.id, f.rule.lever) for f in c.findings if c.chosen(f.rule.id))
+            acting = tuple(sorted(name for name, lever in chosen if lever and bucket in ACTS_ON[lever]))
             if not acting or not c.case.weights[bucket]:
                 continue
             acted.add(bucket)
             if len(acting) > 1:
-                together.setdefault(acting, {}).setdefault(bucket, set()).add(c.case.name)
+                together.setdefault(acting, {}).setdefault(bucket, set()).add(c.case.key)
     for acting, places in sorted(together.items()):
         time = _and([_WORDS[b] for b in _WORDS if b in places])
         where = _places(len(set().union(*places.values())))
@@ -156,13 +158,39 @@ def _overlaps(used: Sequence[Combined]) -> Iterator[str]:
         yield f"{names} time are different dollars: what is saved in one adds to what is saved in another"
 
 
-def _acts(found: Finding, bucket: Bucket) -> bool:
-    return found.rule.lever is not None and bucket in ACTS_ON[found.rule.lever]
-
-
 def _places(n: int) -> str:
     return f"{n} case{'s' * (n != 1)}"
 
 
 def _and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def rfu_power(stretches: Sequence[Stretch]) -> tuple[int, float | Unknown]:
+    """The boards whose power is known, and their RFU (realized FLOPS utilization) by power in percent."""
+    worked = sum(s.sums["rfu_ratio_ms"] for s in stretches) / PPM
+    known_ms = sum(s.sums["rfu_ms"] for s in stretches)
+    boards = {s.gpu_uuid for s in stretches if s.sums["rfu_ms"]}
+    return len(boards), 100 * worked / known_ms if known_ms else Unknown("no power with a known power limit")
+
+
+def mean_price(cost: CostStatement) -> Decimal | Unknown:
+    """Mean dollars per GPU-hour, over what has a price."""
+    if isinstance(cost.dollars, Unknown):
+        return cost.dollars
+    unpriced_ms = sum(round(row.paid_h * MS_PER_HOUR) for row in cost.unpriced)
+    paid_ms = cost.times.paid_ms - unpriced_ms
+    if paid_ms <= 0:
+        return NOTHING_PAID
+    return usd(Fraction(cost.dollars.paid_usd) * MS_PER_HOUR / paid_ms)
+
+
+def roi_priced(stretches: Sequence[Stretch], cost: CostStatement, targets: Targets) -> tuple[RoiPriced, ...]:
+    """Each target above the current RFU, with dollars per month: GPU-hours x the mean price."""
+    gpus, rfu_pct = rfu_power(stretches)
+    price = mean_price(cost)
+    rows = []
+    for row in roi(gpus, rfu_pct, targets.roi_rfu_ratios):
+        worth = price if isinstance(price, Unknown) else round(price * Decimal(str(row.gpu_hours_per_month)), 2)
+        rows.append(RoiPriced(row, price, worth))
+    return tuple(rows)

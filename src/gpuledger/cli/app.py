@@ -10,13 +10,13 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from gpuledger.cli.failures import explain
-from gpuledger.errors import UnknownName
+from gpuledger.errors import InputError, UnknownName
 
 # The first sentence a command says about itself: of its function, or of a group's help.
 _SENTENCE = re.compile(
@@ -68,6 +68,18 @@ class CommandFolder(click.Group):
         command = self.get_command(ctx, name)
         return command.get_short_help_str(limit=200) if command else ""
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error that names a parameter (name=value, or "name is ...") names the option instead."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            if command is not None and not isinstance(command, click.Group):
+                options = [p for p in command.params if isinstance(p, click.Option)]
+                names = {str(n): p.opts[0] for p in options for n in (p.name, p.opts[0].strip("-"))}
+                error.message, error.hint = _spelled(error.message, names), _spelled(error.hint, names)
+            raise
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands in the help."""
         with formatter.section("Commands"):
@@ -84,6 +96,12 @@ class CommandFolder(click.Group):
         if args[0] not in self._modules() and not args[0].startswith("-"):
             raise UnknownName("command", args[0], self._modules())
         return super().resolve_command(ctx, args)
+
+
+def _spelled(text: str, names: Mapping[str, str]) -> str:
+    """Parameters written as the options of the command."""
+    text = re.sub(r"\b([a-z_]+)=(?=\S)", lambda m: f"{names[m[1]]} " if m[1] in names else m[0], text)
+    return re.sub(r"^([a-z_]+)(?= is | '| and [a-z_]+ )", lambda m: names.get(m[1], m[0]), text)
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:

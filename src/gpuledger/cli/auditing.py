@@ -18,8 +18,7 @@ from gpuledger.cli.options import Chosen
 from gpuledger.cli.price_options import price_of, usd_of
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.inventory import Inventory, read_inventory
-from gpuledger.cost.own_prices import load_own
-from gpuledger.cost.pricing import PriceChoice
+from gpuledger.cost.pricing import PriceChoice, load_own
 from gpuledger.cost.showback import Config, load_config
 from gpuledger.cost.user_settings import Price, budgets_of, set_teams, with_set_prices
 from gpuledger.efficiency.calibration_files import load_calibration

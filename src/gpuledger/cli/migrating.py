@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.cli.failures import BAD_INPUT, tell
 from gpuledger.cli.figures import count
-from gpuledger.cost.own_prices import load_own
+from gpuledger.cost.pricing import load_own
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.guide.asking import Market, plan_configured, plan_market
 from gpuledger.plan.guide.config import Config, load_config

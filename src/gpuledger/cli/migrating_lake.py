@@ -75,7 +75,7 @@ def _plan(
     from gpuledger.cli.analysis import post, since_ms
     from gpuledger.cli.price_options import price_of
     from gpuledger.cost.inventory import read_inventory
-    from gpuledger.cost.own_prices import load_own
+    from gpuledger.cost.pricing import load_own
     from gpuledger.cost.user_settings import with_set_prices
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.scope import Scope

@@ -1,32 +1,51 @@
-"""Lake, prices and inventory in: what did the window cost, and what does that come to?"""
+"""What did a window cost, what does that come to per month, and what does the bill assume?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import TypedDict, Unpack
 
+from gpuledger.catalog.prices import source
 from gpuledger.catalog.prices.offers import Offer
-from gpuledger.cost import figures, words
+from gpuledger.cost import figures
 from gpuledger.cost.billing import Asked, Charged, charge_window
 from gpuledger.cost.charges import group, row_of
-from gpuledger.cost.compare import compare
 from gpuledger.cost.inventory import Inventory, read_inventory
 from gpuledger.cost.money import ZERO, rounded
-from gpuledger.cost.pricing import PriceChoice
-from gpuledger.cost.projections import Projection, Quarter, project
-from gpuledger.cost.savings import Bill
+from gpuledger.cost.pricing import Price, PriceChoice
+from gpuledger.cost.projections import Quarter, project
 from gpuledger.cost.showback import Config
-from gpuledger.cost.spending import paid_boards
-from gpuledger.cost.statement import NOT_ASKED, WASTE, Bucket, Comparison, CostStatement, Dollars
+from gpuledger.cost.statement import NOT_ASKED, WASTE, Bucket, Comparison, CostStatement
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope, namespace_name, owner_name
 from gpuledger.physics.calibration import Calibration
-from gpuledger.units import MS_PER_HOUR, Unknown
+from gpuledger.physics.evidence import ModelFacts, PipeRates
+from gpuledger.units import MS_PER_HOUR, Unknown, utc
 
 Money = Decimal | float | int | str
+# Below this many samples per device, one reading more or less moves a share by 10 % or more.
+FEW_SAMPLES = 10
+_NOTES = {
+    "by_power_ms": "have no pipe counters: the productive share is power above idle power, so any hot work counts",
+    "by_none_ms": (
+        "cannot be rated: no pipe counters of a GPU that the catalog can rate, and no power with a known idle power; "
+        "their busy part is unrated"
+    ),
+    "tensor_only_ms": "do not have all compute pipes recorded: what they do beyond the recorded ones is unrated",
+    "unshared_ms": "are of MIG slices whose share of the board is not recorded: the energy leaves them out",
+    "unclocked_ms": "have pipe counters but no SM clock recorded: the rated clock is assumed",
+    "capped_ms": "ran at a power limit below the board's own: all of their busy part counts as productive",
+    "stateless_ms": (
+        "were posted by version 1 of the ledger, by hour averages, and their samples are gone: mixed work is rated too "
+        "low there"
+    ),
+    "idle_unknown_ms": "without work have no memory use recorded: whether memory was held is unknown; counted as idle",
+}
 
 
 @dataclass(frozen=True)
@@ -41,36 +60,33 @@ class CostReport:
     waste_monthly_usd: Decimal
 
 
-def cost_statement(
-    lake: Lake | str | Path,
-    scope: Scope | None = None,
-    *,
-    inventory: Inventory | str | Path | None = None,
-    price: Money | Mapping[str, Money] | None = None,
-    instance: str | None = None,
-    region: str | None = None,
-    teams: Config | None = None,
-    as_of_ms: int | None = None,
-    previous: bool = False,
-    usd_per_kwh: Money | None = None,
-    calibration: Calibration | None = None,
-    own: Sequence[Offer] = (),
-) -> CostStatement:
-    """What the devices in scope cost; the books must be posted. `as_of_ms`: today, else the end of the window."""
-    return statement_and_bill(
-        lake,
-        scope,
-        inventory=inventory,
-        price=price,
-        instance=instance,
-        region=region,
-        teams=teams,
-        as_of_ms=as_of_ms,
-        previous=previous,
-        usd_per_kwh=usd_per_kwh,
-        calibration=calibration,
-        own=own,
-    )[0]
+class Terms(TypedDict, total=False):
+    """How a window is billed: what is paid for, at which prices, and who it is shown to.
+
+    `as_of_ms`: today, else the end of the window. `previous`: compare with the period before. `own`: the user's rates,
+    used before list prices.
+    """
+
+    inventory: Inventory | str | Path | None
+    price: Money | Mapping[str, Money] | None
+    instance: str | None
+    region: str | None
+    teams: Config | None
+    as_of_ms: int | None
+    previous: bool
+    usd_per_kwh: Money | None
+    calibration: Calibration | None
+    own: Sequence[Offer]
+
+
+def cost_statement(lake: Lake | str | Path, scope: Scope | None = None, **terms: Unpack[Terms]) -> CostStatement:
+    """What the devices in scope cost; the ledger must be posted. Keywords: see `Terms`."""
+    return statement_and_bill(lake, scope, **terms)[0]
+
+
+def cost_report(lake: Lake | str | Path, scope: Scope | None = None, **terms: Unpack[Terms]) -> CostReport | Unknown:
+    """Hourly, monthly, yearly and next quarter's dollars of a lake, and the month's buckets. Keywords: see `Terms`."""
+    return report_of(cost_statement(lake, scope, **terms))
 
 
 def statement_and_bill(
@@ -88,7 +104,7 @@ def statement_and_bill(
     calibration: Calibration | None = None,
     own: Sequence[Offer] = (),
 ) -> tuple[CostStatement, Charged]:
-    """As cost_statement, with the charges it is made of: who owes what, device by device. `own`: the user's rates."""
+    """The cost statement with the charges it is made of: who owes what, device by device."""
     books = lake if isinstance(lake, Lake) else Lake(lake)
     stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
     asked = Asked(scope or Scope(), stock, PriceChoice(_prices(price), instance, region, tuple(own)), calibration)
@@ -107,16 +123,19 @@ def _statement(
     usd_per_kwh: Decimal | None,
     before: Comparison | Unknown,
 ) -> CostStatement:
-    charges, fleet = bill.charges, row_of("fleet", bill.charges)
+    charges, window, fleet = bill.charges, bill.window, row_of("fleet", bill.charges)
+    paid = fleet.dollars if isinstance(fleet.dollars, Unknown) else fleet.dollars.paid_usd
     return CostStatement(
-        start_ms=bill.window.start_ms,
-        end_ms=bill.window.end_ms,
+        start_ms=window.start_ms,
+        end_ms=window.end_ms,
         gpus=figures.boards(charges),
         times=fleet.times,
         dollars=fleet.dollars,
         paid_low_usd=figures.paid_at(charges, "low_usd"),
         paid_high_usd=figures.paid_at(charges, "high_usd"),
-        projection=_projection(fleet.dollars, bill, asked, today_ms),
+        projection=paid
+        if isinstance(paid, Unknown)
+        else project(paid, window.end_ms - window.start_ms, today_ms, figures.paid_boards(bill, asked)),
         phases_pct=figures.phases_pct(charges),
         evidence_pct=figures.evidence_pct(charges),
         work=figures.work(charges),
@@ -131,15 +150,9 @@ def _statement(
         prices=figures.prices_used(charges, today_ms),
         unpriced=figures.unpriced(charges),
         previous=before,
-        assumptions=words.assumptions(bill, asked),
+        assumptions=tuple(_assumptions(bill, asked)),
         samples=bill.samples,
     )
-
-
-def _projection(dollars: Dollars | Unknown, bill: Charged, asked: Asked, today_ms: int) -> Projection | Unknown:
-    if isinstance(dollars, Unknown):
-        return dollars
-    return project(dollars.paid_usd, bill.window.end_ms - bill.window.start_ms, today_ms, paid_boards(bill, asked))
 
 
 def _previous(lake: Lake, asked: Asked, now: Charged) -> Comparison | Unknown:
@@ -149,35 +162,12 @@ def _previous(lake: Lake, asked: Asked, now: Charged) -> Comparison | Unknown:
         before = charge_window(lake, replace(asked, scope=earlier))
     except InputError as error:
         return Unknown(f"the period before has nothing to compare with: {error.message}")
-    found = compare(now.charges, before.charges, (start - length, start))
+    found = figures.compare(now.charges, before.charges, (start - length, start))
     seen_ms = before.window.end_ms - before.window.start_ms
     if seen_ms >= length:
         return found
     short = f"the period before was seen for {seen_ms / MS_PER_HOUR:,.1f} of {length / MS_PER_HOUR:,.1f} h only"
     return replace(found, words=(*found.words, short))
-
-
-def bill_by_namespace(statement: CostStatement) -> Bill:
-    """What levers can act on: the priced buckets of each namespace."""
-    rows = [(row.name, row.dollars) for row in statement.by_namespace]
-    return Bill({name: dollars.each() for name, dollars in rows if not isinstance(dollars, Unknown)})
-
-
-def cost_report(
-    lake: Lake | str | Path,
-    scope: Scope | None = None,
-    *,
-    inventory: Inventory | str | Path | None = None,
-    price: Money | Mapping[str, Money] | None = None,
-    instance: str | None = None,
-    region: str | None = None,
-    as_of_ms: int | None = None,
-) -> CostReport | Unknown:
-    """Hourly, monthly, yearly and next quarter's dollars of a lake, and the month's buckets."""
-    made = cost_statement(
-        lake, scope, inventory=inventory, price=price, instance=instance, region=region, as_of_ms=as_of_ms
-    )
-    return report_of(made)
 
 
 def report_of(statement: CostStatement) -> CostReport | Unknown:
@@ -188,8 +178,7 @@ def report_of(statement: CostStatement) -> CostReport | Unknown:
     if isinstance(rate, Unknown):
         return rate
     paid = dollars.paid_usd
-    monthly = {b: rate.monthly_usd * v / paid if paid else ZERO for b, v in dollars.each().items()}
-    cents = rounded(monthly)
+    cents = rounded({b: rate.monthly_usd * v / paid if paid else ZERO for b, v in dollars.each().items()})
     waste = sum((cents[b] for b in WASTE), ZERO)
     return CostReport(rate.hourly_usd, rate.monthly_usd, rate.yearly_usd, rate.quarter, cents, waste)
 
@@ -206,3 +195,81 @@ def _money(value: Money) -> Decimal:
         return Decimal(str(value))
     except InvalidOperation:
         raise InputError(f"{value!r} is not a price", hint="give dollars as a plain number, for example 2.50") from None
+
+
+def _assumptions(bill: Charged, asked: Asked) -> Iterator[str]:
+    """Every choice that moves a dollar, one sentence each."""
+    devices = len(bill.devices)
+    if bill.samples < FEW_SAMPLES * devices:
+        yield (
+            f"only {bill.samples} samples of {devices} device{'s' * (devices != 1)}: too few to tell what the GPUs "
+            "did; shares and dollars per month are rough"
+        )
+    yield from _paid_time(bill, asked)
+    if bill.cut_by_share:
+        yield "samples of an hour or day that the window cuts are gone: its part is taken in proportion to time"
+    since, until = asked.scope.since_ms, asked.scope.until_ms
+    start, end = bill.window.start_ms, bill.window.end_ms
+    if (since is not None and since < start) or (until is not None and until > end):
+        reach = f"{utc(start):%Y-%m-%d %H:%M} to {utc(end):%Y-%m-%d %H:%M} UTC"
+        yield f"samples reach from {reach}, less than was asked for: hourly figures are over that time"
+    yield from _price_notes(bill)
+    yield from _bucket_notes(bill)
+
+
+def _paid_time(bill: Charged, asked: Asked) -> Iterator[str]:
+    if asked.inventory is None:
+        yield "no inventory was given: each GPU counts as paid for from its first to its last sample"
+    else:
+        rows, seen = asked.inventory.by_device, {d.name for d in bill.devices} | {d.gpu_uuid for d in bill.devices}
+        outside = sorted(d.name for d in bill.devices if d.name not in rows and d.gpu_uuid not in rows)
+        unseen = sorted(name for name in rows if name not in seen)
+        yield f"paid time comes from {asked.inventory.path}"
+        if outside:
+            yield f"{_some(outside)} not in the inventory: paid for from first to last sample"
+        if unseen:
+            yield f"{_some(unseen)} in the inventory but in no sample: all of that time is unobserved"
+    if bill.unpaid_ms:
+        yield f"{bill.unpaid_ms / MS_PER_HOUR:,.1f} h were seen while not paid for, and cost nothing here"
+    if any(d.gpu_instance_id for d in bill.devices):
+        yield "a MIG slice pays its share of the board; hours are hours of a whole board"
+
+
+def _price_notes(bill: Charged) -> Iterator[str]:
+    bases = Counter(c.price.basis for c in bill.charges if isinstance(c.price, Price))
+    if bases["market"] or bases["instance"]:
+        yield f"list prices: {source()}"
+    if bases["yours"]:
+        yield "rates of your own are used before list prices"
+    if bases["market"]:
+        yield "where no price was given, the market median of the GPU is used; its range is shown next to it"
+    boards = {c.device.gpu_uuid for c in bill.charges if isinstance(c.price, Unknown)}
+    if boards:
+        gpus = "1 GPU has" if len(boards) == 1 else f"{len(boards)} GPUs have"
+        yield f"{gpus} no known price: no dollar figure holds any of that time"
+
+
+def _bucket_notes(bill: Charged) -> Iterator[str]:
+    totals = Counter[str]()
+    for charge in bill.charges:
+        totals.update(charge.sums)
+    if ms := totals["unstated_ms"]:
+        yield f"{ms / MS_PER_HOUR:,.1f} h have samples without activity or utilization: counted as unobserved"
+    for name, what in _NOTES.items():
+        if ms := totals[name]:
+            yield f"{ms / MS_PER_HOUR:,.1f} h {what}"
+    if not totals["by_counters_ms"]:
+        return
+    # What had to be assumed to rate the pipes of each model.
+    found: dict[str, dict[str, None]] = {}
+    for model, precision in bill.worked:
+        rates = ModelFacts(model).rates(precision)
+        for note in rates.notes if isinstance(rates, PipeRates) else ():
+            found.setdefault(note, {})[model or ""] = None
+    for note, models in found.items():
+        yield f"{', '.join(models)}: {note}"
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 2} more are" if len(names) > 2 else (" is" if len(names) == 1 else " are")
+    return ", ".join(names[:2]) + more

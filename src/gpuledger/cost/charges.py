@@ -1,7 +1,7 @@
 """What does each device and each owner owe, bucket by bucket?
 
 Paid time and dollars of a stay are split over its owners and buckets by largest remainder: they add up exactly, so does
-every group of them. Time that a line could not tell apart (unstated) and time without any line count as unobserved.
+every group of them. Time whose state is unknown (unstated) and time without any line count as unobserved.
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
 from gpuledger.cost.money import ZERO, cost_usd, split, split_whole, usd
-from gpuledger.cost.pieces import Device, Piece
+from gpuledger.cost.pieces import Device, Piece, Segment
 from gpuledger.cost.pricing import Price
-from gpuledger.cost.segments import Stay
-from gpuledger.cost.statement import BUCKETS, Bucket, CostRow, Dollars, Times, add_dollars, add_times
+from gpuledger.cost.statement import BUCKETS, Bucket, CostRow, Dollars, Times
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.ledger.read.slices import exact_share, slice_scale
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
+K = TypeVar("K")
+T = TypeVar("T")
 _STATED: tuple[Bucket, ...] = tuple(b for b in BUCKETS if b != "unobserved")
-_NOBODY = -1
+_NO_OWNER = -1
+NOTHING_PAID = Unknown("nothing was paid")
 # Shares of a board are weighed in sevenths of a ppm: MIG cuts boards into sevenths, which whole ppm cannot hold.
 _SEVENTHS = 7
 _BOARD = _SEVENTHS * PPM
@@ -31,8 +34,25 @@ _ENERGY = ("energy_mj", "energy_ms")
 
 
 @dataclass(frozen=True)
+class Stay:
+    """One stretch of a board, or of a MIG slice with a price of its own; `device` is which of them.
+
+    `price` is None where the time is not paid for here. `usd_per_h` is for the whole board; with `own_rate`, of the
+    slice itself.
+    """
+
+    device: Device
+    segment: Segment
+    price: Price | Unknown | None
+    length_ms: int
+    usd_per_h: Fraction | None = None
+    own_rate: bool = False
+    seen: bool = True
+
+
+@dataclass(frozen=True)
 class Charge:
-    """One owner's part of one stay. `dollars` is None where the price is not known; `price` says why.
+    """One owner's part of one stay. `dollars` is None where the price is unknown; `price` has the reason.
 
     `share_ppm`: the share of the board the device holds.
     """
@@ -53,9 +73,7 @@ class Charge:
 
 def make_charges(stays: Sequence[Stay], pieces: Sequence[Piece], scope: Scope) -> tuple[list[Charge], int]:
     """The charges of the owners asked for, and the milliseconds that were seen but not paid for."""
-    found: dict[int, list[Piece]] = {}
-    for piece in pieces:
-        found.setdefault(piece.segment, []).append(piece)
+    found = grouped(pieces, lambda p: p.segment)
     charges: list[Charge] = []
     unpaid_ms, scale = 0, _energy_scale(pieces)
     for stay in stays:
@@ -82,7 +100,7 @@ def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope, scale: Mapping[s
         weights[i, "unobserved"] = piece.sums["unstated_ms"] * share
     # Lines cut by proportion, or slices next to their board, can hold more than the stretch; then all shrink alike.
     rest = 0 if None in shares else max(length * whole - sum(weights.values()), 0)
-    weights[_NOBODY, "unobserved"] = rest
+    weights[_NO_OWNER, "unobserved"] = rest
     known = min(length * whole, sum(weights.values()))
     board_ms = known if board == 1 else round(Fraction(known, board))
     times = split_whole(board_ms, weights)
@@ -90,7 +108,7 @@ def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope, scale: Mapping[s
     if stay.usd_per_h is not None:
         rate = stay.usd_per_h if not stay.own_rate else stay.usd_per_h * Fraction(board, whole)
         paid = split(cost_usd(known, rate / board), weights)
-    for i, owner in [*enumerate(pieces), (_NOBODY, None)]:
+    for i, owner in [*enumerate(pieces), (_NO_OWNER, None)]:
         if not _wanted(stay, owner, scope) or (owner is None and not rest):
             continue
         share = board if owner is None else shares[i]
@@ -104,13 +122,13 @@ def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope, scale: Mapping[s
         yield Charge(
             stay, _device(stay, owner), *_owner(stay, owner), Times.of(mine), owed, low, high,
             _of_board(owner, share, board, scale),
-            stay.price if stay.price is not None else Unknown("nothing was paid"),
+            NOTHING_PAID if stay.price is None else stay.price,
             PPM if share == board else round(Fraction(share, _SEVENTHS)),
         )  # fmt: skip
 
 
 def _share(stay: Stay, piece: Piece) -> int | None:
-    """The share of the board; None where it is not known. A slice with a rate of its own counts whole."""
+    """The share of the board; None where it is unknown. A slice with a rate of its own counts whole."""
     ppm = PPM if stay.own_rate and piece.slice_ppm is None else piece.slice_ppm
     if ppm is None:
         return None
@@ -127,26 +145,21 @@ def _whole(stay: Stay, shares: Sequence[int | None]) -> int:
 
 
 def _unpriced(stay: Stay, piece: Piece) -> Charge:
-    """A slice whose share of the board is not known: its time is counted, its dollars cannot be."""
+    """A slice of unknown share of the board: its time is counted, its dollars cannot be."""
     mine: dict[Bucket, int] = {b: piece.sums[f"{b}_ms"] for b in _STATED}
     mine["unobserved"] = piece.sums["unstated_ms"]
-    why = Unknown(f"the samples do not say which share of the board slice {piece.device[1]} is")
-    return Charge(
-        stay,
-        _device(stay, piece),
-        *_owner(stay, piece),
-        Times.of(mine),
-        None,
-        ZERO,
-        ZERO,
-        _no_energy(piece, piece.sums),
-        why,
-        PPM,
-    )
+    why = Unknown(f"the share of the board that slice {piece.device[1]} holds is not recorded")
+    sums = _without_energy(piece.sums)
+    return Charge(stay, _device(stay, piece), *_owner(stay, piece), Times.of(mine), None, ZERO, ZERO, sums, why)
+
+
+def _without_energy(sums: Mapping[str, int]) -> Mapping[str, int]:
+    """The sums of a slice of unknown share: its board's energy cannot be divided. `unshared_ms`: for how long."""
+    return {**sums, **dict.fromkeys(_ENERGY, 0), "unshared_ms": sums.get("energy_ms", 0)}
 
 
 def _device(stay: Stay, piece: Piece | None) -> Device:
-    """The device of a piece; paid time nobody was seen in is the board's."""
+    """The device of a piece; paid time without an owner is the board's."""
     if piece is None or piece.device == (stay.device.gpu_uuid, stay.device.gpu_instance_id):
         return stay.device
     return replace(stay.device, gpu_uuid=piece.device[0], gpu_instance_id=piece.device[1])
@@ -187,14 +200,9 @@ def _of_board(piece: Piece | None, share: int, board: int, scale: Mapping[str, f
     if piece.device[1] is None:
         return sums
     if piece.slice_ppm is None:
-        return _no_energy(piece, sums)
+        return _without_energy(sums)
     part = share / board * scale[piece.device[0]]
     return {**sums, **{name: round(piece.sums.get(name, 0) * part) for name in _ENERGY}}
-
-
-def _no_energy(piece: Piece, sums: Mapping[str, int]) -> Mapping[str, int]:
-    """Of a slice whose share is not known: its board's energy cannot be divided. `unshared_ms`: for how long."""
-    return {**sums, **dict.fromkeys(_ENERGY, 0), "unshared_ms": piece.sums.get("energy_ms", 0)}
 
 
 def _owner(stay: Stay, piece: Piece | None) -> tuple[str | None, str | None, str | None]:
@@ -210,12 +218,17 @@ def _wanted(stay: Stay, piece: Piece | None, scope: Scope) -> bool:
     return not scope.clusters or stay.device.cluster in scope.clusters
 
 
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Items by their key, both in the order they come."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
 def group(charges: Iterable[Charge], name: Callable[[Charge], str]) -> tuple[CostRow, ...]:
-    """Charges by name, the dearest first."""
-    found: dict[str, list[Charge]] = {}
-    for charge in charges:
-        found.setdefault(name(charge), []).append(charge)
-    rows = [row_of(key, members) for key, members in found.items()]
+    """Charges by name, the most expensive first."""
+    rows = [row_of(key, members) for key, members in grouped(charges, name).items()]
     return tuple(sorted(rows, key=lambda row: (-_paid(row), row.name)))
 
 
@@ -223,13 +236,10 @@ def row_of(name: str, members: Sequence[Charge]) -> CostRow:
     """Some charges as one row."""
     priced = [c.dollars for c in members if c.dollars is not None]
     missing_ms = sum(c.times.paid_ms for c in members if c.dollars is None)
-    dollars = add_dollars(priced) if priced else Unknown(_why(members))
+    why = next((c.price for c in members if isinstance(c.price, Unknown)), NOTHING_PAID)
+    dollars = Dollars.total(priced) if priced else why
     devices = {(c.device.gpu_uuid, c.device.gpu_instance_id) for c in members}
-    return CostRow(name, len(devices), add_times(c.times for c in members), dollars, missing_ms / MS_PER_HOUR)
-
-
-def _why(members: Sequence[Charge]) -> str:
-    return next((c.price.why for c in members if isinstance(c.price, Unknown)), "nothing was paid")
+    return CostRow(name, len(devices), Times.total(c.times for c in members), dollars, missing_ms / MS_PER_HOUR)
 
 
 def _paid(row: CostRow) -> Decimal:

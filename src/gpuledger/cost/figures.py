@@ -1,26 +1,39 @@
-"""What do the charges of a window say, beside their dollars by group?"""
+"""Which figures follow from the charges of a window, apart from dollars by group?
+
+A comparison with the last period of the same length explains the change of each GPU model's dollars in a bucket, which
+are hours x price x the bucket's share. In this order, so the parts add up exactly:
+volume      more or fewer paid hours, at the old price and old shares
+rate        another price, on the new hours and old shares
+efficiency  time moved between buckets, at the new hours and price
+A model that is new or gone is all volume.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
 from gpuledger.catalog.prices import age_days
-from gpuledger.cost.charges import Charge
+from gpuledger.cost.billing import Asked, Charged
+from gpuledger.cost.charges import NOTHING_PAID, Charge, grouped
 from gpuledger.cost.money import ZERO, split_whole, usd
 from gpuledger.cost.pricing import Price
+from gpuledger.cost.projections import PaidBoard
 from gpuledger.cost.statement import (
+    BUCKETS,
     EVIDENCE,
     PHASES,
+    Bucket,
+    Comparison,
     Dollars,
+    Effect,
     GpuCost,
     PriceUsed,
+    Times,
     Unpriced,
     WorkCost,
-    add_dollars,
-    add_times,
 )  # fmt: skip
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
@@ -29,6 +42,8 @@ GFLOP_PER_EXAFLOP = 10**9
 # Work is priced on devices whose counters were recorded for nearly all of the time they were seen.
 COUNTED_FROM = Fraction(99, 100)
 _TENTHS_OF_PPM = 10**7
+NO_ENERGY = Unknown("neither energy nor power was recorded")
+NO_SHARE = Unknown("the samples do not say which share of its board a MIG slice is")
 
 
 def boards(charges: Iterable[Charge]) -> int:
@@ -89,59 +104,47 @@ def work(charges: Sequence[Charge]) -> WorkCost | Unknown:
 
 
 def energy_kwh(charges: Sequence[Charge]) -> float | Unknown:
-    """Energy of the devices, as recorded."""
-    unknown = _no_energy(charges)
-    return _sum(charges, "energy_mj") / MJ_PER_KWH if unknown is None else unknown
-
-
-def _no_energy(charges: Sequence[Charge]) -> Unknown | None:
-    """Why there is no energy; None where there is some."""
-    if _sum(charges, "energy_ms"):
-        return None
-    if _sum(charges, "unshared_ms"):
-        return Unknown("the samples do not say which share of its board a MIG slice is")
-    return Unknown("neither energy nor power was recorded")
+    """Energy of the devices, as recorded; the slices of one board count it once."""
+    if not _sum(charges, "energy_ms"):
+        return NO_SHARE if _sum(charges, "unshared_ms") else NO_ENERGY
+    return _sum(charges, "energy_mj") / MJ_PER_KWH
 
 
 def energy_usd(charges: Sequence[Charge], usd_per_kwh: Decimal | None) -> Decimal | Unknown:
     """What the energy costs by itself; not part of any bucket, as cloud prices include it."""
     if usd_per_kwh is None:
         return Unknown("no price per kWh was given")
-    if (unknown := _no_energy(charges)) is not None:
-        return unknown
-    return usd(Fraction(usd_per_kwh) * _sum(charges, "energy_mj") / MJ_PER_KWH)
+    used = energy_kwh(charges)
+    return used if isinstance(used, Unknown) else usd(Fraction(usd_per_kwh) * _sum(charges, "energy_mj") / MJ_PER_KWH)
 
 
 def by_device(charges: Iterable[Charge]) -> dict[tuple[str, str], list[Charge]]:
     """Charges by board and slice."""
-    found: dict[tuple[str, str], list[Charge]] = {}
-    for c in charges:
-        found.setdefault((c.device.gpu_uuid, c.device.gpu_instance_id or ""), []).append(c)
-    return found
+    return grouped(charges, lambda c: (c.device.gpu_uuid, c.device.gpu_instance_id or ""))
 
 
 def by_gpu(charges: Sequence[Charge]) -> tuple[GpuCost, ...]:
-    """One row a device, the dearest first."""
-    rows = [_gpu_row(members) for members in by_device(charges).values()]
-    return tuple(sorted(rows, key=_dearest_first))
+    """One row per device, the most expensive first."""
 
+    def expensive_first(row: GpuCost) -> tuple[Decimal, str, str]:
+        paid = ZERO if isinstance(row.dollars, Unknown) else row.dollars.paid_usd
+        return -paid, row.gpu_uuid, row.gpu_instance_id or ""
 
-def _dearest_first(row: GpuCost) -> tuple[Decimal, str, str]:
-    paid = ZERO if isinstance(row.dollars, Unknown) else row.dollars.paid_usd
-    return -paid, row.gpu_uuid, row.gpu_instance_id or ""
+    return tuple(sorted((_gpu_row(members) for members in by_device(charges).values()), key=expensive_first))
 
 
 def _gpu_row(members: Sequence[Charge]) -> GpuCost:
     device = members[0].device
     dollars = [c.dollars for c in members if c.dollars is not None]
-    times = add_times(c.times for c in members)
+    times = Times.total(c.times for c in members)
     missing = next((c.price for c in members if isinstance(c.price, Unknown)), None)
+    why = NOTHING_PAID if missing is None else missing
     paid_ms = times.paid_ms
     share = _mean_share(members, paid_ms)
-    rate: Decimal | Unknown = missing or Unknown("nothing was paid")
+    rate: Decimal | Unknown = why
     if dollars and missing is None and paid_ms:
         rate = usd(_rate(members, dollars, paid_ms))
-    told = [c.price.words for c in members if isinstance(c.price, Price)]
+    words = [c.price.words for c in members if isinstance(c.price, Price)]
     return GpuCost(
         gpu_uuid=device.gpu_uuid,
         gpu_instance_id=device.gpu_instance_id,
@@ -150,9 +153,9 @@ def _gpu_row(members: Sequence[Charge]) -> GpuCost:
         region=device.region,
         board_share=float(share),
         times=times,
-        dollars=add_dollars(dollars) if dollars else missing or Unknown("nothing was paid"),
+        dollars=Dollars.total(dollars) if dollars else why,
         usd_per_h=rate,
-        price_words="; ".join(dict.fromkeys(told)) or str(missing or "nothing was paid"),
+        price_words="; ".join(dict.fromkeys(words)) or str(why),
     )
 
 
@@ -177,45 +180,103 @@ def _rate(members: Sequence[Charge], dollars: Sequence[Dollars], paid_ms: int) -
     return Fraction(paid * MS_PER_HOUR / paid_ms * _mean_share(members, paid_ms))
 
 
+def _by_price(charges: Iterable[Charge]) -> dict[tuple[str | None, Price | Unknown], list[Charge]]:
+    return grouped(charges, lambda c: (c.device.gpu_model, c.price))
+
+
 def prices_used(charges: Sequence[Charge], as_of_ms: int) -> tuple[PriceUsed, ...]:
     """Every price that was used, with what it rests on and its age."""
-    rows = []
-    for (model, price), members in _grouped(((c.device.gpu_model, c.price), c) for c in charges).items():
-        if not isinstance(price, Price):
-            continue
-        age = None if price.newest is None else age_days(price.newest, as_of_ms)
-        rows.append(
-            PriceUsed(
-                model,
-                price.usd_per_h,
-                price.low_usd,
-                price.high_usd,
-                price.basis,
-                "; ".join((price.words, *price.notes)),
-                price.oldest,
-                price.newest,
-                age,
-                boards(members),
-                sum(c.times.paid_ms for c in members) / MS_PER_HOUR,
-            )
+    rows = [
+        PriceUsed(
+            model, price.usd_per_h, price.low_usd, price.high_usd, price.basis, "; ".join((price.words, *price.notes)),
+            price.oldest, price.newest, None if price.newest is None else age_days(price.newest, as_of_ms),
+            boards(members), _paid_h(members),
         )
+        for (model, price), members in _by_price(charges).items()
+        if isinstance(price, Price)
+    ]  # fmt: skip
     return tuple(sorted(rows, key=lambda r: (-r.paid_h, r.gpu_model or "", r.words)))
 
 
 def unpriced(charges: Sequence[Charge]) -> tuple[Unpriced, ...]:
-    """The devices whose price is not known, by reason."""
-    rows = []
-    for (model, price), members in _grouped(((c.device.gpu_model, c.price), c) for c in charges).items():
-        if isinstance(price, Unknown):
-            hours = sum(c.times.paid_ms for c in members) / MS_PER_HOUR
-            rows.append(Unpriced(model, boards(members), hours, price.why))
+    """The devices whose price is unknown, by reason."""
+    rows = [
+        Unpriced(model, boards(members), _paid_h(members), price.why)
+        for (model, price), members in _by_price(charges).items()
+        if isinstance(price, Unknown)
+    ]
     return tuple(sorted(rows, key=lambda r: (-r.paid_h, r.gpu_model or "", r.why)))
 
 
-def _grouped(
-    pairs: Iterable[tuple[tuple[str | None, Price | Unknown | None], Charge]],
-) -> dict[tuple[str | None, Price | Unknown | None], list[Charge]]:
-    found: dict[Hashable, list[Charge]] = {}
-    for key, charge in pairs:
-        found.setdefault(key, []).append(charge)
-    return found  # type: ignore[return-value]
+def _paid_h(charges: Iterable[Charge]) -> float:
+    return sum(c.times.paid_ms for c in charges) / MS_PER_HOUR
+
+
+def paid_boards(bill: Charged, asked: Asked) -> tuple[PaidBoard, ...]:
+    """Each GPU with a price: dollars and time paid in the window. The slices of one board are one GPU.
+
+    Where only some owners are asked for, their part of a GPU's time is known and is not stretched: it counts as listed.
+    """
+    rows = asked.inventory.by_device if asked.inventory else {}
+    found = grouped((c for c in bill.charges if c.dollars is not None), lambda c: c.device.gpu_uuid)
+    return tuple(
+        PaidBoard(
+            sum((c.dollars.paid_usd for c in members if c.dollars), ZERO),
+            sum({c.stay.segment.number: c.stay.length_ms for c in members}.values()),
+            sum(c.times.unobserved_ms for c in members),
+            listed=asked.scope.names_owners or uuid in rows or any(c.device.name in rows for c in members),
+        )
+        for uuid, members in sorted(found.items())
+    )
+
+
+class _Side:
+    """One model's priced hours and dollars in one period."""
+
+    def __init__(self, charges: Sequence[Charge]) -> None:
+        self.dollars: Dollars = Dollars.total(c.dollars for c in charges if c.dollars is not None)
+        self.hours = Fraction(sum(c.times.paid_ms for c in charges if c.dollars is not None))
+        self.paid = Fraction(self.dollars.paid_usd)
+
+
+def compare(now: Sequence[Charge], before: Sequence[Charge], last_window: tuple[int, int]) -> Comparison:
+    """The change of every bucket, model by model, added up."""
+    models = {c.device.gpu_model for c in (*now, *before)}
+    parts: list[dict[Bucket, Effect]] = []
+    for model in sorted(models, key=str):
+        old = _Side([c for c in before if c.device.gpu_model == model])
+        new = _Side([c for c in now if c.device.gpu_model == model])
+        parts.append({b: _effect(b, old, new) for b in BUCKETS})
+    by_bucket = tuple(_total(b, [p[b] for p in parts]) for b in BUCKETS)
+    total = _total("paid", by_bucket)
+    return Comparison(*last_window, total, by_bucket, tuple(_words(total, by_bucket)))
+
+
+def _effect(bucket: Bucket, old: _Side, new: _Side) -> Effect:
+    before, after = old.dollars.each()[bucket], new.dollars.each()[bucket]
+    if not old.hours or not new.hours or not old.paid:
+        return Effect(bucket, before, after, after - before, ZERO, ZERO)
+    share = Fraction(before) / old.paid
+    volume = usd((new.hours / old.hours - 1) * Fraction(before))
+    rate = usd((new.paid - old.paid * new.hours / old.hours) * share)
+    return Effect(bucket, before, after, volume, rate, after - before - volume - rate)
+
+
+def _total(name: str, effects: Sequence[Effect]) -> Effect:
+    columns = ("before_usd", "after_usd", "volume_usd", "rate_usd", "efficiency_usd")
+    return Effect(name, *(sum((getattr(e, c) for e in effects), ZERO) for c in columns))
+
+
+def _words(total: Effect, by_bucket: Sequence[Effect]) -> list[str]:
+    change = f"paid ${total.after_usd:,.2f}, {_signed(total.change_usd)} against ${total.before_usd:,.2f}"
+    words = [f"{change}: {_signed(total.volume_usd)} by volume, {_signed(total.rate_usd)} by rate"]
+    moved = max(by_bucket, key=lambda e: abs(e.efficiency_usd), default=None)
+    if moved and moved.efficiency_usd:
+        way = "into" if moved.efficiency_usd > 0 else "out of"
+        amount = f"${abs(moved.efficiency_usd):,.2f}"
+        words.append(f"efficiency moved {amount} {way} {moved.bucket.replace('_', '-')} time")
+    return words
+
+
+def _signed(amount: Decimal) -> str:
+    return f"{'-' if amount < 0 else '+'}${abs(amount):,.2f}"

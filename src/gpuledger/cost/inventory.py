@@ -90,7 +90,7 @@ def read_inventory(file: str | Path | Traversable) -> Inventory:
         where = f"line {reader.line_num + 1}: cannot be read as CSV: {error}"
         raise FileFault(str(source), where, hint="shorten the value, or close its quote") from error
     if not rows:
-        raise FileFault(str(source), "no rows", hint=f"write a line a device under: {','.join(COLUMNS)}")
+        raise FileFault(str(source), "no rows", hint=f"write one line per device under: {','.join(COLUMNS)}")
     inventory = Inventory(str(source), tuple(rows))
     _check_overlaps(inventory)
     return inventory
@@ -102,7 +102,7 @@ def _check_header(path: str, names: Iterable[str]) -> None:
         if name not in COLUMNS:
             close = nearest(name, COLUMNS, limit=1)
             hint = f"did you mean {close[0]}?" if close else f"use these columns: {','.join(COLUMNS)}"
-            raise FactError(path, "row 1", f"column {name!r} is not known", hint=hint)
+            raise FactError(path, "row 1", f"column {name!r} is unknown", hint=hint)
     for name in NEEDED:
         if name not in found:
             raise FactError(path, "row 1", f"column {name!r} is missing", hint=f"begin with: {','.join(COLUMNS)}")
@@ -126,12 +126,12 @@ def _row(path: str, number: int, line: Mapping[str | None, str | None]) -> Paid:
     if price is None and not instance:
         raise fail("usd_per_h", "give the price, or the instance to look it up by")
     if price is None and option not in {"on_demand", "spot"}:
-        raise fail("usd_per_h", f"give the price: there is no list of {option} prices to look it up in")
+        raise fail("usd_per_h", f"give the price: {option} prices are not listed")
     return Paid(number, get["device"], start, end, instance, get.get("region", ""), option, price)
 
 
 class _Fault:
-    """Reads the fields of one row, and says where it is wrong."""
+    """Reads the fields of one row; its errors name file, row and field."""
 
     def __init__(self, path: str, number: int, values: Mapping[str, str]) -> None:
         self.path, self.number, self.values = path, number, values
@@ -155,7 +155,7 @@ class _Fault:
         return round(at.timestamp() * MS_PER_S)
 
     def price(self, field: str) -> Decimal | None:
-        """Dollars an hour, above zero."""
+        """Dollars per hour, above zero."""
         text = self.values.get(field, "").removeprefix("$")
         if not text:
             return None

@@ -69,15 +69,6 @@ class Piece:
     sums: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """All pieces; the models whose tensor pipe worked, with each precision; whether lines were cut in proportion."""
-
-    found: list[Piece]
-    worked: tuple[tuple[str | None, str | None], ...]
-    cut_by_share: bool
-
-
 _FACTS = ("gpu_model", "cluster", "region", "host")
 
 
@@ -106,8 +97,10 @@ def read_devices(books: Books) -> list[Device]:
     ]
 
 
-def read_pieces(books: Books, segments: Sequence[Segment], calibration: Calibration | None = None) -> Pieces:
-    """The sums of every owner within every segment, those not in scope marked so."""
+def read_pieces(
+    books: Books, segments: Sequence[Segment], calibration: Calibration | None = None
+) -> tuple[list[Piece], tuple[tuple[str | None, str | None], ...]]:
+    """The sums of every owner within every segment, and the models whose tensor pipe worked, with each precision."""
     cuts = _Cuts(segments)
     sums = Accumulator()
     worked: set[tuple[str | None, str | None]] = set()
@@ -129,7 +122,7 @@ def read_pieces(books: Books, segments: Sequence[Segment], calibration: Calibrat
         share[rows["gpu_instance_id"] < 0] = PPM
         keys = [segment, *(rows[c][row] for c in (*schema.DEVICE, *OWNER)), share[row], rows["wanted"][row] + 0]
         sums.add(keys, made)
-    return Pieces(_made(sums, names), tuple(sorted(worked, key=str)), books.cut_by_share)
+    return _made(sums, names), tuple(sorted(worked, key=str))
 
 
 def kinds_of_rows(rows: Rows, names: Mapping[str, Names]) -> Kinds:
@@ -152,17 +145,11 @@ def _made(sums: Accumulator, names: Mapping[str, Names]) -> list[Piece]:
     uuid, instance, cluster, namespace, workload = text
     return [
         Piece(
-            int(segment[i]),
-            (uuid[i] or "", instance[i]),
-            None if share[i] < 0 else int(share[i]),
-            cluster[i],
-            namespace[i],
-            workload[i],
-            bool(wanted[i]),
-            {c: v[i] for c, v in whole.items()},
+            int(segment[i]), (uuid[i] or "", instance[i]), None if share[i] < 0 else int(share[i]), cluster[i],
+            namespace[i], workload[i], bool(wanted[i]), {c: v[i] for c, v in whole.items()},
         )
         for i in order
-    ]
+    ]  # fmt: skip
 
 
 class _Cuts:
@@ -175,7 +162,7 @@ class _Cuts:
 
     @property
     def days(self) -> Collection[int]:
-        """The starts of days within which a segment meets another: there, hours are told apart."""
+        """The starts of days within which a segment meets another: there, hours are needed."""
         edges = set[int]()
         for found in self._by_name.values():
             ordered = sorted(found, key=lambda s: s.start_ms)

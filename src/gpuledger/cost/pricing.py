@@ -1,9 +1,11 @@
 """What does one hour of this device cost, and what does that figure rest on?
 
 Inventory first, else the price that was given, else a rate of the user's own ("yours"), else the instance that was
-given, else the dated market median of its GPU with its range. A rate of the user's own also stands before the list
-price where inventory or command line name an instance.
-There is no default price: where none of these is known, the price is unknown and says why.
+given, else the dated market median of its GPU with its range. A rate of the user's own is also used before the list
+price where the inventory or the request names an instance. No price is assumed: where none of these is known,
+the price is unknown, with the reason.
+
+LAKE/prices/yours.json holds the user's own rates; a new file replaces all of it, whole or not at all.
 """
 
 from __future__ import annotations
@@ -11,13 +13,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from gpuledger.catalog.gpus import find_gpu, get_gpu
 from gpuledger.catalog.prices import MarketPrice, find_offers, instance_price, market_price, price_over
 from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, Purchase, plausible_usd_per_h
+from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.cost.inventory import Paid
-from gpuledger.errors import InputError, UnknownName
+from gpuledger.errors import InputError, LakeError, UnknownName, map_os_error
+from gpuledger.lake.layout import Lake, write_atomically
 from gpuledger.units import Unknown
 
 Basis = Literal["inventory", "given", "yours", "instance", "market"]
@@ -59,7 +66,9 @@ class PriceChoice:
                 raise InputError(f"{price} is not a price for a GPU", hint=f"give dollars above 0, {PRICE_RANGE}: 2.50")
         object.__setattr__(self, "by_key", {get_gpu(name).key: price for name, price in given.items()})
         if self.region and not self.instance:
-            raise InputError(f"region {self.region!r} needs an instance", hint="add --instance, or leave --region out")
+            raise InputError(
+                f"region {self.region!r} needs an instance", hint="name its instance, or leave the region out"
+            )
         if self.instance and not any(_same(o.instance, self.instance) for o in self.own):
             find_offers(instance=self.instance)
             if self.region:
@@ -74,7 +83,7 @@ def price_for(model: str | None, choice: PriceChoice, row: Paid | None = None) -
         return _of_row(row, gpu, choice.own)
     given = choice.by_key.get(gpu or "", choice.price)
     if isinstance(given, Decimal):
-        return Price(given, "given", f"as given: ${given} a GPU-hour", given, given, gpu=gpu)
+        return Price(given, "given", f"as given: ${given} per GPU-hour", given, given, gpu=gpu)
     mine = _of_own(choice.own, gpu, choice.instance, choice.region)
     if mine is not None:
         return mine
@@ -97,7 +106,7 @@ def _of_own(
     found = [o for o in own if o.gpu == gpu and o.purchase == purchase]
     if instance:
         found = [o for o in found if _same(o.instance, instance) and (not o.region or _same(o.region, region or ""))]
-        found = [o for o in found if o.region] or found  # the rate of the very region before that of all
+        found = [o for o in found if o.region] or found  # the rate of that region before the rate of all
     if not found:
         return None
     what = found[0].instance or found[0].accelerator
@@ -112,7 +121,7 @@ def _same(one: str, other: str) -> bool:
 def _of_row(row: Paid, gpu: str | None, own: Sequence[Offer] = ()) -> Price | Unknown:
     """The price of an inventory row, or by its instance, region and purchase option where it leaves that to us."""
     if row.usd_per_h is not None:
-        words = f"inventory: ${row.usd_per_h} a GPU-hour ({row.purchase_option.replace('_', '-')})"
+        words = f"inventory: ${row.usd_per_h} per GPU-hour ({row.purchase_option.replace('_', '-')})"
         return Price(row.usd_per_h, "inventory", words, row.usd_per_h, row.usd_per_h, gpu=gpu)
     purchase: Purchase = "spot" if row.purchase_option == "spot" else "on_demand"
     mine = _of_own(own, gpu, row.instance, row.region, purchase)
@@ -121,7 +130,7 @@ def _of_row(row: Paid, gpu: str | None, own: Sequence[Offer] = ()) -> Price | Un
     try:
         found = instance_price(row.instance, row.region or None, purchase)
     except InputError as error:
-        # Names of one's own are usual here, and a list of all others would not help.
+        # Private instance names are usual here, and a list of all others would not help.
         hint = error.hint if isinstance(error, UnknownName) and error.nearest else "write usd_per_h into that row"
         return Unknown(f"inventory row {row.row}: {error.message}; {hint}")
     if isinstance(found, Unknown):
@@ -137,14 +146,74 @@ def _of_instance(instance: str, region: str | None, gpu: str | None) -> Price | 
         return Unknown(error.message)
     if gpu is None or gpu not in sold:
         holds = ", ".join(sorted(sold)) or "no GPU of the catalog"
-        return Unknown(f"{instance} has {holds}, not {gpu or 'a GPU that is not known'}")
+        return Unknown(f"{instance} has {holds}, not {gpu or 'an unknown GPU'}")
     found = instance_price(instance, region)
     return found if isinstance(found, Unknown) else _of_market(found, "instance", gpu)
 
 
 def _of_market(found: MarketPrice, basis: Basis, gpu: str | None, notes: tuple[str, ...] = ()) -> Price:
     exact = found.low_usd == found.high_usd
-    words = f"{found.what}: ${found.usd_per_gpu_h:.4f} a GPU-hour, listed {found.newest}" if exact else found.words
+    words = f"{found.what}: ${found.usd_per_gpu_h:.4f} per GPU-hour, listed {found.newest}" if exact else found.words
     return Price(
         found.usd_per_gpu_h, basis, words, found.low_usd, found.high_usd, found.oldest, found.newest, gpu, notes
     )
+
+
+FILE_VERSION = 1
+FOLDER, NAME = "prices", "yours.json"
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True):
+    version: int = FILE_VERSION
+    taken_from: str = ""
+    rates: tuple[Rate, ...] = ()
+
+
+def own_file(lake: Lake | str | Path) -> Path:
+    """The file with the user's rates of a lake."""
+    return (lake if isinstance(lake, Lake) else Lake(lake)).root / FOLDER / NAME
+
+
+def load_rates(lake: Lake | str | Path) -> tuple[Rate, ...]:
+    """The user's stored rates; empty where none were given."""
+    file = own_file(lake)
+    try:
+        stored = msgspec.json.decode(file.read_bytes(), type=_Stored)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise map_os_error(error, file, "read your rates") from error
+    except msgspec.DecodeError as error:
+        hint = "give them again: gpuledger prices update FILE, or remove the file"
+        raise LakeError(f"{file}: not a file of rates: {error}", hint=hint) from error
+    if stored.version > FILE_VERSION:
+        raise LakeError(f"{file}: written by a newer gpuledger", hint="upgrade gpuledger")
+    return stored.rates
+
+
+def load_own(lake: Lake | str | Path) -> tuple[Offer, ...]:
+    """The stored rates as offers, as statements and planners take them."""
+    return tuple(rate.offer for rate in load_rates(lake))
+
+
+def store_rates(lake: Lake | str | Path, rates: Sequence[Rate], taken_from: str) -> Path:
+    """Replace the stored rates."""
+    file = own_file(lake)
+    content = msgspec.json.encode(_Stored(taken_from=taken_from, rates=tuple(rates)))
+    try:
+        write_atomically(file, msgspec.json.format(content, indent=1) + b"\n")
+    except OSError as error:
+        raise map_os_error(error, file, "store your rates") from error
+    return file
+
+
+def drop_rates(lake: Lake | str | Path) -> bool:
+    """Remove the stored rates; False where there were none."""
+    file = own_file(lake)
+    try:
+        file.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise map_os_error(error, file, "remove your rates") from error
+    return True

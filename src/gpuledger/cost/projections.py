@@ -53,7 +53,7 @@ class Quarter:
 
 @dataclass(frozen=True)
 class ProjectionBasis:
-    """What a projection assumes: so many GPUs for so many hours at a price per paid GPU-hour.
+    """What a projection assumes: a number of GPUs and hours, at a price per paid GPU-hour.
 
     `sparse`: no inventory, and the GPUs were seen for too small a part of the window to tell when they are paid for.
     `seen_hourly_usd` and `seen_monthly_usd` are if they are paid for only from their first to their last sample.
@@ -83,7 +83,7 @@ class Projection:
 def project(paid_usd: Decimal, window_ms: int, as_of_ms: int, boards: Sequence[PaidBoard] = ()) -> Projection | Unknown:
     """Paid dollars over the wall hours of the window, carried forward; of sparsely seen GPUs, their rate while seen."""
     if window_ms <= 0:
-        return Unknown("the window has no length, so there is no hourly rate")
+        return Unknown("the window has no length, so the hourly rate is unknown")
     seen_hourly = Fraction(paid_usd) * MS_PER_HOUR / window_ms
     sparse = bool(seen_hourly) and _sparse(window_ms, boards)
     hourly = usd(_while_seen(paid_usd, window_ms, boards) if sparse else seen_hourly)
@@ -102,7 +102,7 @@ def months(window_ms: int) -> Fraction:
 
 
 def months_of(projection: Projection | Unknown, window_ms: int) -> Fraction:
-    """What dollars of the window are multiplied with to be those of a month, as the projection has it."""
+    """The factor from dollars of the window to dollars per month, as the projection has it."""
     if isinstance(projection, Unknown) or not projection.projection_basis.sparse:
         return months(window_ms)
     return months(window_ms) * Fraction(projection.hourly_usd) / Fraction(projection.projection_basis.seen_hourly_usd)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import combinations, product
-from typing import Literal
+from itertools import product
+from typing import Literal, NamedTuple
 
 from gpuledger.cost.money import usd
 from gpuledger.cost.statement import WASTE, Bucket
@@ -90,12 +90,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class LeverSaving:
-    """What a lever would save by itself, in the middle case, and what became of it."""
+    """What became of a lever: whether it is counted, and whether its buckets hold less than it claims."""
 
     name: str
-    kind: Kind
-    alone_usd: Decimal
-    alone_pct: Decimal
     capped: bool
     chosen: bool
     words: str
@@ -103,7 +100,7 @@ class LeverSaving:
 
 @dataclass(frozen=True)
 class Savings:
-    """The honest figure beside the naive one; percentages are of the bill. Single figures are the middle case.
+    """Levers combined, compared with the naive sum; percentages are of the bill. Single figures are the middle case.
 
     `one_bucket_pct` is the common rule, 1 - prod(1 - f) of the whole bill: all waste is one bucket and is its cap. It
     differs from `combined_pct`, where a lever acts only on the dollars of its own buckets.
@@ -120,11 +117,9 @@ class Savings:
     combined: Spread
     with_rate: Spread
     levers: tuple[LeverSaving, ...]
-    words: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Outcome:
+class _Outcome(NamedTuple):
     """Dollars for one choice of levers in one case."""
 
     combined: Fraction
@@ -133,7 +128,7 @@ class _Outcome:
 
 
 class _Reach:
-    """What each lever takes of each bucket by itself; worked out once, whatever is chosen later."""
+    """What each lever takes of each bucket by itself; calculated once, whatever is chosen later."""
 
     def __init__(self, bill: Bill, levers: Sequence[Lever]) -> None:
         self.scopes = tuple(bill.scopes)
@@ -213,7 +208,6 @@ def combine(bill: Bill, levers: Iterable[Lever]) -> Savings | Unknown:
         combined=Spread(*(_pct(cases[c].combined, paid) for c in CASES)),
         with_rate=Spread(*(_pct(cases[c].final, paid) for c in CASES)),
         levers=tuple(_alone(reach, lever, lever in chosen) for lever in given),
-        words=tuple(_words(reach, given, chosen)),
     )
 
 
@@ -246,27 +240,7 @@ def _alone(reach: _Reach, lever: Lever, chosen: bool) -> LeverSaving:
         words = f"cut from {_pct(wanted, reach.paid):.1f} % of the bill to what its buckets hold"
     else:
         words = "counted in full"
-    return LeverSaving(lever.name, lever.kind, usd(saved), _pct(saved, reach.paid), capped, chosen, words)
-
-
-def _words(reach: _Reach, given: Sequence[Lever], chosen: Sequence[Lever]) -> Iterator[str]:
-    """Which levers overlap, which add up, which compound, which were left out."""
-    cells = {lever.name: set(reach.shares[lever.name, "middle"]) for lever in chosen if lever.kind != "rate"}
-    for one, other in combinations(cells, 2):
-        if shared := sorted({bucket for _, bucket in cells[one] & cells[other]}):
-            yield f"{one} and {other} overlap in {', '.join(shared)}: each takes its share of what the other leaves"
-        elif cells[one] and cells[other]:
-            yield f"{one} and {other} act on different dollars and add up"
-    rates = [lever.name for lever in chosen if lever.kind == "rate" and lever.middle]
-    if rates:
-        verb = "lowers" if len(rates) == 1 else "lower"
-        yield f"{' and '.join(rates)} {verb} the price of what is still paid for: this compounds with all the rest"
-    for name, found in cells.items():
-        if not found:
-            yield f"{name} finds nothing to act on: its buckets are empty"
-    for lever in given:
-        if lever not in chosen:
-            yield f"{lever.name} is left out: it excludes another lever ({lever.exclusive}) that does more"
+    return LeverSaving(lever.name, capped, chosen, words)
 
 
 def _pct(part: Fraction, whole: Fraction) -> Decimal:

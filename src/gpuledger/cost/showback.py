@@ -49,7 +49,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return narrow or self.namespaces.get(namespace) or NamespaceConfig()
 
     def team(self, cluster: str | None, namespace: str | None) -> str:
-        """Who is shown the cost; time without an owner is nobody's."""
+        """The team that is shown the cost; time without an owner has none."""
         if namespace is None:
             return UNALLOCATED
         return self.of(cluster, namespace).team or NO_TEAM

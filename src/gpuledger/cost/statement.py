@@ -1,31 +1,58 @@
-"""What does the cost statement say? Its figures, as plain frozen data.
+"""Which figures does the cost statement have?
 
-Dollars are whole numbers of 10^-12 USD, so every group adds up to the bill exactly. A figure that is not known is an
-`Unknown` with the reason; a group of which only a part has a price counts that part and says how much has none.
+Dollars are whole numbers of 10^-12 USD, so every group adds up to the bill exactly. An unknown figure is an `Unknown`
+with the reason; a group of which only a part has a price counts that part and reports how much has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import ClassVar, Generic, Literal, Self, TypeVar
 
 from gpuledger.cost.money import ZERO
 from gpuledger.cost.projections import Projection
+from gpuledger.encode import Json, encode, iso
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 Bucket = Literal["productive", "stalled", "unrated", "underused", "idle", "idle_held", "unobserved"]
 BUCKETS: tuple[Bucket, ...] = ("productive", "stalled", "unrated", "underused", "idle", "idle_held", "unobserved")
-# Paid and seen not to be put to use. Unrated time may be, and unobserved time was not seen: neither is called waste.
+# Paid for, and seen not to be used. Unrated time may have been used and unobserved time was not seen: not waste.
 WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
 PHASES = ("idle", "underutilized", "productive", "compute_bound")
 EVIDENCE = ("counters", "power", "none")
 NOT_ASKED = "not asked for"
+_PROJECTED = ("hourly_usd", "monthly_usd", "yearly_usd", "quarter", "projection_basis")
+N = TypeVar("N", int, Decimal)
+
+
+class _ByBucket(Generic[N]):
+    """Amounts by bucket; the fields of a class are in the order of BUCKETS."""
+
+    _unit: ClassVar[str]
+
+    def parts(self) -> tuple[N, ...]:
+        """In the order of BUCKETS."""
+        return tuple(vars(self).values())
+
+    def each(self) -> dict[Bucket, N]:
+        """By bucket."""
+        return dict(zip(BUCKETS, self.parts(), strict=True))
+
+    @classmethod
+    def of(cls, each: Mapping[Bucket, N]) -> Self:
+        """From amounts by bucket."""
+        return cls(**{f"{b}_{cls._unit}": amount for b, amount in each.items()})
+
+    @classmethod
+    def total(cls, rows: Iterable[Self]) -> Self:
+        """Added up bucket by bucket."""
+        return cls(*(sum(column) for column in zip(*(row.parts() for row in rows), strict=True)))
 
 
 @dataclass(frozen=True)
-class Times:
+class Times(_ByBucket[int]):
     """Paid time by bucket in whole milliseconds."""
 
     productive_ms: int = 0
@@ -35,6 +62,7 @@ class Times:
     idle_ms: int = 0
     idle_held_ms: int = 0
     unobserved_ms: int = 0
+    _unit: ClassVar[str] = "ms"
 
     @property
     def paid_ms(self) -> int:
@@ -46,25 +74,9 @@ class Times:
         """All paid time in hours."""
         return self.paid_ms / MS_PER_HOUR
 
-    def each(self) -> dict[Bucket, int]:
-        """By the bucket's name."""
-        return dict(zip(BUCKETS, self.parts(), strict=True))
-
-    def parts(self) -> tuple[int, ...]:
-        """In the order of BUCKETS."""
-        return (
-            self.productive_ms, self.stalled_ms, self.unrated_ms, self.underused_ms, self.idle_ms, self.idle_held_ms,
-            self.unobserved_ms,
-        )  # fmt: skip
-
-    @classmethod
-    def of(cls, each: Mapping[Bucket, int]) -> Times:
-        """From amounts by the bucket's name."""
-        return cls(**{f"{b}_ms": n for b, n in each.items()})
-
 
 @dataclass(frozen=True)
-class Dollars:
+class Dollars(_ByBucket[Decimal]):
     """Paid dollars by bucket."""
 
     productive_usd: Decimal = ZERO
@@ -74,6 +86,7 @@ class Dollars:
     idle_usd: Decimal = ZERO
     idle_held_usd: Decimal = ZERO
     unobserved_usd: Decimal = ZERO
+    _unit: ClassVar[str] = "usd"
 
     @property
     def paid_usd(self) -> Decimal:
@@ -82,39 +95,24 @@ class Dollars:
 
     @property
     def waste_usd(self) -> Decimal:
-        """Paid and seen not to be put to use."""
+        """Paid for time that was seen not to be used."""
         each = self.each()
         return sum((each[b] for b in WASTE), ZERO)
-
-    def each(self) -> dict[Bucket, Decimal]:
-        """By the bucket's name."""
-        return dict(zip(BUCKETS, self.parts(), strict=True))
 
     def pct(self, amount: Decimal) -> float:
         """An amount in percent of what was paid; 0 where nothing was."""
         return float(100 * amount / self.paid_usd) if self.paid_usd else 0.0
 
-    def parts(self) -> tuple[Decimal, ...]:
-        """In the order of BUCKETS."""
-        return (
-            self.productive_usd, self.stalled_usd, self.unrated_usd, self.underused_usd, self.idle_usd,
-            self.idle_held_usd, self.unobserved_usd,
-        )  # fmt: skip
 
-    @classmethod
-    def of(cls, each: Mapping[Bucket, Decimal]) -> Dollars:
-        """From amounts by the bucket's name."""
-        return cls(**{f"{b}_usd": v for b, v in each.items()})
-
-
-def add_times(times: Iterable[Times]) -> Times:
-    """Bucket by bucket."""
-    return Times(*(sum(column) for column in zip(*(t.parts() for t in times), strict=True)))
-
-
-def add_dollars(dollars: Iterable[Dollars]) -> Dollars:
-    """Bucket by bucket."""
-    return Dollars(*(sum(column, ZERO) for column in zip(*(d.parts() for d in dollars), strict=True)))
+def _money(dollars: Dollars | Unknown, times: Times) -> Json:
+    """What was paid and how much of it was waste, as JSON names it; all of it unknown without a price."""
+    hours = {"paid_h": times.paid_h, "bucket_h": {b: ms / MS_PER_HOUR for b, ms in times.each().items()}}
+    if isinstance(dollars, Unknown):
+        return dict.fromkeys(("paid_usd", "buckets", "bucket_pct", "waste_usd", "waste_pct"), dollars) | hours
+    paid, waste, each = dollars.paid_usd, dollars.waste_usd, dollars.each()
+    shares = {b: float(100 * v / paid) if paid else 0.0 for b, v in each.items()}
+    money = {"paid_usd": paid, "buckets": each, "bucket_pct": shares, "waste_usd": waste}
+    return money | {"waste_pct": dollars.pct(waste)} | hours
 
 
 @dataclass(frozen=True)
@@ -126,6 +124,10 @@ class CostRow:
     times: Times
     dollars: Dollars | Unknown
     unpriced_h: float
+
+    def as_json(self) -> Json:
+        """With the money of the group spelled out."""
+        return {"name": self.name, "gpus": self.gpus, **_money(self.dollars, self.times), "unpriced_h": self.unpriced_h}
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,11 @@ class GpuCost:
     dollars: Dollars | Unknown
     usd_per_h: Decimal | Unknown
     price_words: str
+
+    def as_json(self) -> Json:
+        """With the money of the device spelled out."""
+        own = {name: value for name, value in vars(self).items() if name not in {"times", "dollars"}}
+        return own | _money(self.dollars, self.times)
 
 
 @dataclass(frozen=True)
@@ -163,7 +170,7 @@ class PriceUsed:
 
 @dataclass(frozen=True)
 class Unpriced:
-    """Devices whose price is not known, and why; none of their time is in any dollar figure."""
+    """Devices whose price is unknown, and why; none of their time is in any dollar figure."""
 
     gpu_model: str | None
     gpus: int
@@ -173,7 +180,7 @@ class Unpriced:
 
 @dataclass(frozen=True)
 class WorkCost:
-    """Dollars for 10^18 floating-point operations really done: low, middle, high, by what the counters can tell."""
+    """Dollars for 10^18 floating-point operations really done: low, middle, high, by what the counters show."""
 
     low_usd: Decimal
     middle_usd: Decimal
@@ -213,7 +220,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class CostStatement:
-    """What was paid in one window, for what, by whom, and what it comes to.
+    """What was paid in one window, for what, for which owners, and what it comes to.
 
     `samples` are those of the owners in scope, within the window.
     """
@@ -252,3 +259,25 @@ class CostStatement:
     def wall_h(self) -> float:
         """Length of the window."""
         return (self.end_ms - self.start_ms) / MS_PER_HOUR
+
+    def as_json(self) -> Json:
+        """The money of the bill and its projection first, then the rest."""
+        rate = self.projection
+        projected = {n: rate if isinstance(rate, Unknown) else getattr(rate, n) for n in _PROJECTED}
+        head: Json = {"start_ms": self.start_ms, "start_utc": iso(self.start_ms), "end_ms": self.end_ms}
+        head |= {"end_utc": iso(self.end_ms), "wall_h": self.wall_h, "gpus": self.gpus, "samples": self.samples}
+        spent = {"paid_low_usd": self.paid_low_usd, "paid_high_usd": self.paid_high_usd}
+        written = {*head, *spent, "times", "dollars", "projection", "phases_pct"}
+        rest = {name: value for name, value in vars(self).items() if name not in written}
+        return head | _money(self.dollars, self.times) | spent | projected | {"phases": self.phases_pct} | rest
+
+
+def to_json(statement: CostStatement) -> Json:
+    """The whole statement; devices without a price are named with what is unknown."""
+    return encode("cost", statement, named=unpriced_names(statement))
+
+
+def unpriced_names(statement: CostStatement) -> Iterator[tuple[str, str]]:
+    """Each GPU model without a price, and why."""
+    for row in statement.unpriced:
+        yield f"price of {row.gpu_model or 'devices without a model name'}", row.why

@@ -1,4 +1,4 @@
-"""Where does a calibration rest, and how do statements read it?
+"""Where is a calibration kept, and how do statements read it?
 
 LAKE/calibration/<gpu_uuid>.json holds what was measured on one board; measuring again replaces it.
 """
@@ -41,7 +41,7 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BoardCalibration(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured on one board; `not_measured` says why a figure is missing."""
+    """What was measured on one board; `not_measured` has the reason for each missing figure."""
 
     version: int = FILE_VERSION
     gpu_uuid: str
@@ -60,7 +60,7 @@ class BoardCalibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibration_file(lake: Lake, gpu_uuid: str) -> Path:
-    """Where the calibration of a board rests."""
+    """The file with the calibration of a board."""
     return lake.root / FOLDER / f"{_UNSAFE.sub('_', gpu_uuid)}.json"
 
 

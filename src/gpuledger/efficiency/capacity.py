@@ -1,28 +1,27 @@
-"""How many TFLOPS are installed, achievable and realized, in the fleet, by model and by cluster?"""
+"""How many TFLOPS are installed, achievable and realized, and what would reaching a target be worth in GPUs?"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.efficiency.accounts import Accounts
-from gpuledger.efficiency.means import Groups
-from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, Range
+from gpuledger.efficiency.means import LEVELS, Accounts, Groups
+from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, Range, RoiRow
 from gpuledger.ledger.read.adding import distinct
 from gpuledger.ledger.read.slices import sliced_wall_ms
 from gpuledger.physics.calibration import Calibration
 from gpuledger.units import Unknown
 
-_NO_SHARE = Unknown("the share of the board this MIG instance holds is not known")
+_NO_SHARE = Unknown("the share of the board this MIG instance holds is unknown")
 _ROUNDING = 1e-5  # shares are recorded in whole ppm
 
 
 @dataclass(frozen=True)
 class Column:
-    """A figure by device: NaN and a reason where it is not known."""
+    """A figure by device: NaN and a reason where it is unknown."""
 
     values: np.ndarray
     unknown: Mapping[int, Unknown]
@@ -88,8 +87,7 @@ def device_capacities(
                 listed[i] = measured.achievable_tflops
     peak, achievable = _shared([peaks[m] for m in models], counted), _shared(listed, counted)
     ranges = devices.counters_pct
-    ends: list[Callable[[Range], float]] = [lambda r: r.low, lambda r: r.middle, lambda r: r.high]
-    low, middle, high = (_column([r if isinstance(r, Unknown) else end(r) for r in ranges]) for end in ends)
+    low, middle, high = (_column([r if isinstance(r, Unknown) else getattr(r, k) for r in ranges]) for k in LEVELS)
     return Capacities(
         accounts.board[main],
         [name or "no model name" for name in models],
@@ -145,7 +143,7 @@ def _shared(figures: Sequence[Figure], share: np.ndarray) -> Column:
 
 
 def _product(first: Column, second: Column) -> Column:
-    """The reason is the first one's where both are not known."""
+    """The reason is the first one's where both are unknown."""
     return Column(first.values * second.values, {**second.unknown, **first.unknown})
 
 
@@ -154,7 +152,7 @@ def _percent(pct: Column, of: Column) -> Column:
 
 
 def capacity_analysis(devices: Capacities, source: str) -> CapacityAnalysis:
-    """Analysis 1. A total stands on the GPUs whose figures are known, and says on how many."""
+    """Analysis 1. A total covers the GPUs whose figures are known, with their number."""
     return CapacityAnalysis(
         _capacity("fleet", devices, np.arange(len(devices.board)), source),
         tuple(_capacity(name, devices, rows, source) for name, rows in _by_name(devices.model)),
@@ -172,9 +170,9 @@ def _by_name(texts: Sequence[str]) -> list[tuple[str, np.ndarray]]:
 
 def _capacity(name: str, devices: Capacities, rows: np.ndarray, source: str) -> Capacity:
     gpus = len(distinct(devices.board[rows]))
-    stands = {figure: _boards(devices, column, rows) for figure, column in devices.figures().items()}
+    over = {figure: len(distinct(devices.board[_known(c, rows)])) for figure, c in devices.figures().items()}
     words = ("peak", "achievable", "realized by power", "realized by counters")
-    parts = [f"{what} over {n} of {gpus} GPUs" for what, n in zip(words, stands.values(), strict=True) if 0 < n < gpus]
+    parts = [f"{what} over {n} of {gpus} GPUs" for what, n in zip(words, over.values(), strict=True) if 0 < n < gpus]
     return Capacity(
         name=name,
         gpus=gpus,
@@ -183,17 +181,13 @@ def _capacity(name: str, devices: Capacities, rows: np.ndarray, source: str) -> 
         achievable_source=source,
         realized_power_tflops=_total(devices.by_power, rows),
         realized_counters_tflops=_total_range(devices, rows),
-        achievable_gpus=stands["achievable_tflops"],
+        achievable_gpus=over["achievable_tflops"],
         note="; ".join(parts),
     )
 
 
 def _known(column: Column, rows: np.ndarray) -> np.ndarray:
     return rows if not column.unknown else rows[~np.isnan(column.values[rows])]
-
-
-def _boards(devices: Capacities, column: Column, rows: np.ndarray) -> int:
-    return len(distinct(devices.board[_known(column, rows)]))
 
 
 def _total(column: Column, rows: np.ndarray) -> Figure:
@@ -203,8 +197,7 @@ def _total(column: Column, rows: np.ndarray) -> Figure:
 
 
 def _total_range(devices: Capacities, rows: np.ndarray) -> Range | Unknown:
-    ends = [_total(column, rows) for column in devices.by_counters]
-    low, middle, high = ends
+    low, middle, high = (_total(column, rows) for column in devices.by_counters)
     if isinstance(low, Unknown) or isinstance(middle, Unknown) or isinstance(high, Unknown):
         return _first_reason(devices.by_counters[0], rows)
     texts = {devices.notes[i] for i in _known(devices.by_counters[0], rows).tolist()}
@@ -216,7 +209,7 @@ def _first_reason(column: Column, rows: np.ndarray) -> Unknown:
 
 
 def unknown_capacity(devices: Capacities) -> list[NotKnown]:
-    """What is not known, once per model and reason, with the number of GPUs it concerns."""
+    """What is unknown, once per model and reason, with the number of GPUs."""
     found: dict[tuple[str, str, str], set[int]] = {}
     boards = devices.board.tolist()
     for figure, column in devices.figures().items():
@@ -226,3 +219,23 @@ def unknown_capacity(devices: Capacities) -> list[NotKnown]:
         NotKnown(f"capacity.{figure} of {model} ({len(boards)} GPU{'s' * (len(boards) != 1)})", why)
         for (model, figure, why), boards in sorted(found.items())
     ]
+
+
+HOURS_PER_DAY = 24
+DAYS_PER_MONTH = 30
+
+
+def roi(gpus: int, rfu_pct: Figure, target_ratios: Sequence[float]) -> tuple[RoiRow, ...]:
+    """Each target above the current RFU: N x (target / current - 1) more GPUs' worth of the same work.
+
+    Empty where the current RFU is unknown or zero: nothing can be scaled from it.
+    """
+    if isinstance(rfu_pct, Unknown) or rfu_pct <= 0:
+        return ()
+    rows = []
+    for target_pct in sorted({round(100 * t, 9) for t in target_ratios}):
+        if target_pct > rfu_pct:
+            more = gpus * (target_pct / rfu_pct - 1)
+            per_day = more * HOURS_PER_DAY
+            rows.append(RoiRow(target_pct, more, per_day, per_day * DAYS_PER_MONTH))
+    return tuple(rows)

@@ -1,7 +1,7 @@
 """What did jobs count themselves, on which devices, for how much of the time?
 
-FLOPs a job counted are the best evidence of realized work there is (before pipe counters, before power). They stand
-for the time the job's meter ran, and for nothing beyond it.
+FLOPs a job counted are the best evidence of realized work (before pipe counters, before power). They cover the time
+the job's meter ran, and nothing beyond it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_FLOP = "the jobs counted steps but no FLOPs"
 
 
 def with_counted(statement: EfficiencyStatement, lake: Lake, scope: Scope) -> EfficiencyStatement:
-    """The statement with what jobs counted; the very same where none did."""
+    """The statement with what jobs counted; unchanged where none did."""
     found = in_scope(read_counted(lake), scope)
     if not found:
         return statement
@@ -115,7 +115,7 @@ def counted_analysis(found: Sequence[Found], per_gpu: Sequence[GpuRow]) -> Count
     return CountedAnalysis(
         gpus=len({d.gpu_uuid for d in devices}),
         covered_h=covered_h,
-        covered_pct_of_observed=_times(ratio(covered_h, observed_h, "nothing was observed"), 100),
+        covered_pct_of_observed=ratio(100 * covered_h, observed_h, "nothing was observed"),
         realized_tflops=Range(total, total, total, EVIDENCE) if made else Unknown(_NO_FLOP),
         rfu_counted_pct=mean / weight if weight else Unknown("no counted device has a peak in the catalog"),
         devices=devices,
@@ -156,15 +156,11 @@ def _sum(parts: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _times(figure: Figure, factor: float) -> Figure:
-    return figure if isinstance(figure, Unknown) else factor * figure
-
-
 def _note(elsewhere: set[str]) -> str:
     if not elsewhere:
         return ""
     names = ", ".join(sorted(elsewhere)[:3]) + (f" and {len(elsewhere) - 3} more" if len(elsewhere) > 3 else "")
-    return f"{names} counted on devices that have no samples in the window: record beside the job"
+    return f"{names} counted on devices that have no samples in the window: record next to the job"
 
 
 def _sentence(analysis: CountedAnalysis) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What should a reader take away, in sentences that stand on their own?"""
+"""What are the most important findings, one sentence each?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.health import faults_of, hot
-from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow, HealthRow, Range, Trend
+from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow, Range, Trend
 from gpuledger.units import Unknown, utc
 
 MOST = 8
@@ -95,7 +95,7 @@ def _roi(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     row = s.roi[0]
     text = f"Raising RFU from {rfu:.1f} to {row.target_rfu_pct:.0f} % is worth {row.equivalent_gpus:.1f} GPUs"
     weight = (row.target_rfu_pct - rfu) / 100 * s.fleet.observed_h
-    return weight, f"{text} without buying any: {row.gpu_hours_per_day:,.0f} GPU-hours a day."
+    return weight, f"{text} without buying any: {row.gpu_hours_per_day:,.0f} GPU-hours per day."
 
 
 def _target(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
@@ -152,13 +152,13 @@ def _trend(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
 
 def _slope_words(trend: Trend) -> str:
     if trend.direction == "flat" or isinstance(trend.slope_low, Unknown) or isinstance(trend.slope_high, Unknown):
-        return f"shows no trend: {trend.slope_per_day:+.2f} points a day is within chance"
+        return f"shows no trend: {trend.slope_per_day:+.2f} points per day is within chance"
     ends = sorted((trend.slope_low, trend.slope_high))
-    return f"is {trend.direction}: {trend.slope_per_day:+.2f} points a day (95 %: {ends[0]:+.2f} to {ends[1]:+.2f})"
+    return f"is {trend.direction}: {trend.slope_per_day:+.2f} points per day (95 %: {ends[0]:+.2f} to {ends[1]:+.2f})"
 
 
 def _health(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
-    """Faults that put work at risk, and heat: the worst GPU by name. Remapped rows and replays alone are not news."""
+    """Faults that put work at risk, and heat: the worst GPU by name. Remapped rows and replays alone are repairs."""
     broken = [r for r in s.health.rows if r.xid_events or r.row_remap_failures or hot(r)]
     if not broken:
         return None
@@ -166,16 +166,9 @@ def _health(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     more = f"; {_gpus(len(broken) - 1, 'other GPU')} too" if len(broken) > 1 else ""
     # What may fail takes all of its time with it.
     weight = s.fleet.observed_h * len(broken) / max(s.health.gpus, 1)
-    return weight, f"Check {_place(worst)}: {', '.join(_symptoms(worst))}{more}."
-
-
-def _symptoms(row: HealthRow) -> list[str]:
-    heat = f"clocks held down by heat {row.thermal_pct:.0f} % of the time" if hot(row) else ""
-    return [*faults_of(row), *([heat] if heat else [])]
-
-
-def _place(row: HealthRow) -> str:
-    return row.gpu_uuid + (f" on {row.host}" if row.host else "")
+    heat = [f"clocks held down by heat {worst.thermal_pct:.0f} % of the time"] if hot(worst) else []
+    place = worst.gpu_uuid + (f" on {worst.host}" if worst.host else "")
+    return weight, f"Check {place}: {', '.join([*faults_of(worst), *heat])}{more}."
 
 
 def _not_known(s: EfficiencyStatement, _: Thresholds) -> Finding | None:

@@ -7,13 +7,14 @@ reports them again, so a board counts the largest figure of its instances, not t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.efficiency.statement import Figure, HealthAnalysis, HealthRow
 from gpuledger.ledger.read.rollup import HEALTH, HOTTEST, AccountSums
 from gpuledger.units import MS_PER_HOUR, Unknown
 
+Figure = float | Unknown
 FAULTS: Mapping[str, tuple[str, str]] = {
     "xid_events": ("XID error", "XID errors"),
     "rows_remapped": ("remapped memory row", "remapped memory rows"),
@@ -24,10 +25,45 @@ _GPU = ("GPU", "GPUs")
 # Clocks held down by heat for a larger share of the time than this are worth naming a GPU for.
 THERMAL_ABOVE_PCT = 1.0
 NO_REASONS = Unknown("the reasons for held-down clocks are not recorded (DCGM_FI_DEV_CLOCKS_EVENT_REASONS)")
+_NO_GPU = Unknown("no GPU was seen")
 _NO_TEMPERATURE = {
     "gpu_temp_max_c": Unknown("the GPU temperature is not recorded"),
     "mem_temp_max_c": Unknown("the memory temperature is not recorded"),
 }
+
+
+@dataclass(frozen=True)
+class HealthRow:
+    """One GPU with faults, or held down by heat. Shares are of the time with the reasons known."""
+
+    gpu_uuid: str
+    gpu_model: str | None
+    host: str | None
+    xid_events: int
+    rows_remapped: int
+    row_remap_failures: int
+    pcie_replays: int
+    thermal_pct: Figure
+    power_capped_pct: Figure
+    gpu_temp_max_c: Figure
+    mem_temp_max_c: Figure
+
+
+@dataclass(frozen=True)
+class HealthAnalysis:
+    """Faults of the fleet and shares of `throttle_known_h`, GPU-hours with the reasons for held-down clocks known."""
+
+    gpus: int = 0
+    xid_events: int = 0
+    rows_remapped: int = 0
+    row_remap_failures: int = 0
+    pcie_replays: int = 0
+    thermal_pct: Figure = _NO_GPU
+    power_capped_pct: Figure = _NO_GPU
+    throttle_known_h: float = 0.0
+    gpu_temp_max_c: Figure = _NO_GPU
+    mem_temp_max_c: Figure = _NO_GPU
+    rows: tuple[HealthRow, ...] = ()
 
 
 def health_analysis(found: AccountSums) -> HealthAnalysis:

@@ -3,24 +3,99 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.efficiency.device_hours import device_hours
-from gpuledger.efficiency.hour_groups import HourGrouping, HourGroups
 from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_UTIL
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
 from gpuledger.ledger.cells import classify
-from gpuledger.ledger.read.adding import distinct
+from gpuledger.ledger.read.adding import Sums, apart, distinct
 from gpuledger.ledger.read.columns import Names, Rows, kept
+from gpuledger.ledger.read.rollup import state_codes
+from gpuledger.physics.activity import CONDITIONS, PIPES
 from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio
 
 BINS = 20
 Period = tuple[int, int]  # start and length
+_KEYS = ("device", "hour_ms", "grain_ms")
+_SUMS = ("samples", "observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "power_uj", "power_ms")
+_HALF_HOUR_MS = 1_800_000
+_LABELS = ("gpu_model", "tensor_precision", "namespace", "state")
+_GROUP_SUMS = (
+    "samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms", "counters_ms", "matrix_ms", "vector_ms", *PIPES,
+    *CONDITIONS,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HourGroups:
+    """One place for each period (start and length), model, precision, namespace and state, in that order."""
+
+    period: list[Period] = field(default_factory=list)
+    model: list[str | None] = field(default_factory=list)
+    precision: list[str | None] = field(default_factory=list)
+    namespace: list[str | None] = field(default_factory=list)
+    sums: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def _grouping(lines: Iterable[tuple[int, Rows]], into: Sums) -> Iterator[tuple[int, Rows]]:
+    """The lines as they come, added up by period and kind on their way."""
+    for day_ms, rows in lines:
+        if len(rows["hour_ms"]):
+            period = rows["hour_ms"] // MS_PER_HOUR * 2 + (rows["grain_ms"] == MS_PER_DAY)
+            zero = np.zeros(len(period), dtype=np.int64)
+            into.add([period, *(rows[c] for c in _LABELS)], {c: rows.get(c, zero) for c in _GROUP_SUMS})
+        yield day_ms, rows
+
+
+def _groups(added: Sums, names: Mapping[str, Names]) -> HourGroups:
+    """What was added up, in order."""
+    keys, sums = added.total()
+    if not keys:
+        return HourGroups()
+    places = [names[c].places()[codes] for c, codes in zip(_LABELS, keys[1:], strict=True)]
+    order = np.lexsort([*reversed(places), keys[0]])
+    period, *labels = (key[order] for key in keys)
+    model, precision, owner = (names[c].text(codes) for c, codes in zip(_LABELS[:3], labels[:3], strict=True))
+    found = {c: v[order] for c, v in sums.items()} | {"state": state_codes(names["state"], labels[-1])}
+    return HourGroups([_period(code) for code in period.tolist()], model, precision, owner, found)
+
+
+def device_hours(lines: Iterable[tuple[int, Rows]]) -> Iterator[Rows]:
+    """One row per device and period, from the lines of one file after the other, each with the start of its day."""
+    later: Rows = {}
+    for day_ms, found in lines:
+        rows = {c: found[c] for c in (*_KEYS, "limit_mw", *_SUMS)}
+        if later:
+            rows = {c: np.concatenate([later[c], values]) for c, values in rows.items()}
+        # A span over midnight is posted with the day before: what is of the next day waits for its file.
+        done = rows["hour_ms"] < day_ms + MS_PER_DAY
+        later = {} if done.all() else kept(rows, ~done)
+        yield _one_row_each(kept(rows, done) if later else rows)
+    if later:
+        yield _one_row_each(later)
+
+
+def _one_row_each(rows: Rows) -> Rows:
+    """Owners of a device within one period added up. Whole numbers below 2**63, so the order does not matter."""
+    key = (rows["device"] << 32) + (rows["hour_ms"] // _HALF_HOUR_MS) + (rows["grain_ms"] == MS_PER_DAY)
+    step = np.diff(key)
+    if (step < 0).any():
+        order = np.argsort(key, kind="stable")
+        rows, key = {name: values[order] for name, values in rows.items()}, key[order]
+        step = np.diff(key)
+    if (step > 0).all():
+        return rows
+    starts = np.flatnonzero(np.append(1, step))
+    first = {name: rows[name][starts] for name in _KEYS}
+    first["limit_mw"] = np.fmax.reduceat(rows["limit_mw"], starts)
+    # Times known are mostly the time observed: one array under many names.
+    made = {id(values): np.add.reduceat(values, starts) for values in apart(rows[name] for name in _SUMS)}
+    return first | {name: made[id(rows[name])] for name in _SUMS}
 
 
 @dataclass
@@ -40,13 +115,13 @@ def gather(
     device_board: np.ndarray,
     device_share: np.ndarray,
 ) -> HourSums:
-    """Add up lines. `device_tflops`: achievable by device, NaN where not known; its board, and its share of it."""
-    sums, grouping = HourSums(), HourGrouping()
-    for rows in device_hours(grouping.passing(lines)):
+    """Add up lines. `device_tflops`: achievable by device, NaN where unknown; its board, and its share of it."""
+    sums, by_kind = HourSums(), Sums()
+    for rows in device_hours(_grouping(lines, by_kind)):
         if len(rows["device"]):
             _add_periods(sums, rows, device_tflops, device_board, device_share)
             _add_plane(sums, rows)
-    sums.groups = grouping.total(names)
+    sums.groups = _groups(by_kind, names)
     if sums.boards:  # MIG: the instances of a board count once
         code = distinct(np.concatenate(sums.boards)) // len(device_board)
         for i, count in enumerate(np.bincount(code - code[0]).tolist(), int(code[0])):
@@ -84,8 +159,9 @@ def _add_periods(
 def _watts(
     rows: Rows, code: np.ndarray, device_board: np.ndarray, device_share: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """By period the mean power of every board, added up, and the time it is known for. It is read for the board:
-    slices repeat it; one of unknown share (0) has no part in it.
+    """By period the mean power of every board, added up, and the time it is known for.
+
+    It is read for the board: slices repeat it; one of unknown share (0) has no part in it.
     """
     device = rows["device"]
     place, of_row = np.unique(code * len(device_board) + device_board[device], return_inverse=True)
@@ -101,7 +177,7 @@ def _period(code: int) -> Period:
 
 
 def _add(sums: dict[Period, defaultdict[str, float]], key: Period, values: Mapping[str, float]) -> None:
-    """A day may rest in several files: what one holds is added to what was there."""
+    """A day may be in several files: what one holds is added to what was there."""
     into = sums.setdefault(key, defaultdict(float))
     for name, value in values.items():
         into[name] += value
@@ -119,36 +195,20 @@ def _add_plane(sums: HourSums, rows: Rows) -> None:
 
 def hour_rows(sums: HourSums, models: dict[str | None, ModelFacts], why_tflops: str) -> tuple[HourRow, ...]:
     """The fleet per period, in order of time."""
-    worked, whole = _worked(sums.groups, models), _whole(sums.groups)
-    return tuple(_hour(k, whole[k] | sums.periods[k], worked.get(k), why_tflops) for k in sorted(sums.periods))
+    groups, whole = sums.groups, dict[Period, defaultdict[str, float]]()
+    if groups.sums:
+        done = work(groups.sums, *kinds_of(groups.model, groups.precision), models, with_notes=False)
+        added = {n: groups.sums[n] for n in ("samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms")}
+        added |= {"worked_ratio_ms": done.middle, "worked_ms": done.ms}
+        for key, *values in zip(groups.period, *(v.tolist() for v in added.values()), strict=True):
+            _add(whole, key, dict(zip(added, values, strict=True)))
+    return tuple(_hour(key, whole[key] | sums.periods[key], why_tflops) for key in sorted(sums.periods))
 
 
-def _whole(groups: HourGroups) -> dict[Period, defaultdict[str, float]]:
-    """Sums by period over all lines."""
-    names = ("samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms")
-    out: dict[Period, defaultdict[str, float]] = {}
-    for key, *values in zip(groups.period, *(groups.sums[n].tolist() for n in names if groups.sums), strict=True):
-        _add(out, key, dict(zip(names, values, strict=True)))
-    return out
-
-
-def _worked(groups: HourGroups, models: dict[str | None, ModelFacts]) -> dict[Period, tuple[float, float]]:
-    """Share of the dense peak x ms (middle), and its time, by period."""
-    if not groups.sums:
-        return {}
-    done = work(groups.sums, *kinds_of(groups.model, groups.precision), models, with_notes=False)
-    out: dict[Period, tuple[float, float]] = {}
-    columns = (done.middle.tolist(), done.ms.tolist())
-    for key, part, known in zip(groups.period, *columns, strict=True):
-        before = out.get(key, (0.0, 0.0))
-        out[key] = (before[0] + part, before[1] + known)
-    return out
-
-
-def _hour(key: Period, s: defaultdict[str, float], worked: tuple[float, float] | None, why_tflops: str) -> HourRow:
+def _hour(key: Period, s: defaultdict[str, float], why_tflops: str) -> HourRow:
     pif = ratio(s["pif_ratio_ms"], s["pif_ms"], NO_BOARD if s["power_ms"] else NO_POWER)
     gap: Figure = Unknown("needs utilization and PIF together")
-    # Device-hours in which one of the two is not known are taken off.
+    # Device-hours in which one of the two is unknown are taken off.
     util_ms, pif_ms = s["util_ms"] - s["lone_util_ms"], s["pif_ms"] - s["lone_pif_ms"]
     if util_ms and pif_ms:
         gap = 100 * (s["util_ppm_ms"] - s["lone_util_ppm_ms"]) / PPM / util_ms
@@ -161,7 +221,7 @@ def _hour(key: Period, s: defaultdict[str, float], worked: tuple[float, float] |
         gpu_util_pct=ratio(100 * s["util_ppm_ms"] / PPM, s["util_ms"], NO_UTIL),
         pif=pif,
         rfu_power_pct=pif if isinstance(pif, Unknown) else 100 * pif,
-        rfu_counters_pct=ratio(100 * worked[0], worked[1], NO_COUNTERS) if worked else Unknown(NO_COUNTERS),
+        rfu_counters_pct=ratio(100 * s["worked_ratio_ms"], s["worked_ms"], NO_COUNTERS),
         efficiency_gap_pp=gap,
         realized_power_tflops=s["tflops"] if s["tflops_known"] else Unknown(why_tflops),
         power_kw=s["power_w"] / 1e3 if s["shared_power_ms"] else Unknown(NO_SHARE if s["power_ms"] else NO_POWER),

@@ -1,17 +1,20 @@
-"""What are the time-weighted means of a group of accounts?"""
+"""What do the accounts (a device and an owner each) add up to, and what are the time-weighted means of a group?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from gpuledger.efficiency.accounts import Accounts
 from gpuledger.efficiency.statement import Figure, Means, Range
 from gpuledger.ledger.cells import CLASSES, PHASES
 from gpuledger.ledger.read.adding import distinct
-from gpuledger.ledger.read.rollup import HISTOGRAM
+from gpuledger.ledger.read.rollup import HISTOGRAM, AccountSums
+from gpuledger.ledger.read.slices import exact_share
+from gpuledger.physics.calibration import Calibration
+from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 MJ_PER_KWH = 3.6e9
@@ -24,6 +27,103 @@ NO_IDLE = "the catalog has no idle power for its GPU model"
 NO_COUNTERS = "no pipe activity with SM clock in the samples"
 NO_RATES = "the catalog lacks SMs, FLOP per clock or peak of its GPU model"
 NO_GAP = "needs utilization and PIF together"
+LEVELS = ("low", "middle", "high")
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """Rows in order of device. `sums` hold the ledger's sums and what follows from them row by row; all add up.
+
+    ratio_ms sums are a share x ms; next to each is the time it covers.
+    """
+
+    labels: dict[str, list[str | None]]
+    sums: dict[str, np.ndarray]
+    slice_ratio: np.ndarray
+    device: np.ndarray
+    board: np.ndarray
+    models: dict[str | None, ModelFacts]
+    notes: tuple[frozenset[str], ...] = field(repr=False)
+    first_ms: np.ndarray
+    last_ms: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.device)
+
+    @property
+    def devices(self) -> int:
+        """How many devices: boards, and MIG instances one by one."""
+        return int(self.device[-1]) + 1 if len(self.device) else 0
+
+    def facts(self, row: int) -> ModelFacts:
+        """The catalog's facts for the model of a row."""
+        return self.models[self.labels["gpu_model"][row]]
+
+
+def make_accounts(found: AccountSums, calibration: Calibration | None = None) -> Accounts:
+    """The accounts, with what follows from their sums and the catalog."""
+    labels, sums = found.labels, dict(found.sums)
+    models = {name: ModelFacts(name) for name in dict.fromkeys(labels["gpu_model"])}
+    whole = np.array([i is None for i in labels["gpu_instance_id"]], dtype=bool)
+    slices = np.where(whole, 1.0, exact_share(found.slice_ppm))
+    # Power and energy are read for the whole board: its MIG instances count them by their shares, once in all.
+    # `unshared_ms`: the time for which they are known of instances whose share is not.
+    part = slices * np.where(whole, 1.0, found.slice_scale[found.board])
+    sums["unshared_ms"] = np.where(np.isnan(part), np.maximum(sums["power_ms"], sums["energy_ms"]), 0.0)
+    sums |= {n: sums[n] * np.nan_to_num(part) for n in ("power_uj", "power_ms", "energy_mj", "energy_ms")}
+    idle_mw, over_measured, bandwidth = _calibrated(labels, models, calibration)
+    sums |= _power(sums, found.limit_mw, idle_mw)
+    done = work(sums, *kinds_of(labels["gpu_model"], labels["tensor_precision"]), models)
+    sums["worked_ms"] = done.ms
+    for level in LEVELS:
+        sums[f"worked_{level}_ratio_ms"] = getattr(done, level)
+        sums[f"measured_{level}_ratio_ms"] = getattr(done, level) * over_measured
+    sums["measured_ms"] = np.where(over_measured > 0, done.ms, 0.0)
+    sums["memory_ratio_ms"] = sums["dram_ppm_ms"] / 1e6 * bandwidth
+    return Accounts(labels, sums, slices, found.device, found.board, models, done.notes, found.first_ms, found.last_ms)
+
+
+def _calibrated(
+    labels: dict[str, list[str | None]], models: dict[str | None, ModelFacts], calibration: Calibration | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """By account: idle power in mW (NaN: unknown), peak over measured TFLOPS (0: none), rated over measured GB/s."""
+    listed = {m: float("nan") if isinstance(f.idle_mw, Unknown) else f.idle_mw for m, f in models.items()}
+    idle = np.array([listed[model] for model in labels["gpu_model"]])
+    tflops, bandwidth = np.zeros(len(idle)), np.ones(len(idle))
+    for i, uuid in enumerate(labels["gpu_uuid"] if calibration else ()):
+        measured = calibration.of(uuid or "") if calibration else None
+        if measured is None:
+            continue
+        facts = models[labels["gpu_model"][i]]
+        peak, gpu = facts.peak_tflops, facts.gpu
+        if measured.idle_power_w is not None and uuid:
+            idle[i] = measured.idle_power_w * 1e3
+        if measured.achievable_tflops and not isinstance(peak, Unknown):
+            tflops[i] = peak / measured.achievable_tflops
+        if measured.bandwidth_bytes_per_s and not isinstance(gpu, Unknown):
+            bandwidth[i] = gpu.memory_bandwidth_bytes_per_s.value / measured.bandwidth_bytes_per_s
+    return idle, tflops, bandwidth
+
+
+def _power(sums: dict[str, np.ndarray], limit_mw: np.ndarray, idle_mw: np.ndarray) -> dict[str, np.ndarray]:
+    """PIF, PIF less idle power, and utilization in the accounts where PIF is known too (for the gap)."""
+    board, judged, idle = np.nan_to_num(limit_mw, nan=1.0), ~np.isnan(limit_mw), np.nan_to_num(idle_mw)
+    corrected = judged & (idle_mw < board)
+    span = np.where(corrected, board - idle, 1.0)
+    # A board that draws less than its catalog idle power does no negative work.
+    over_idle = np.maximum(sums["pif_uj"] - idle * sums["pif_ms"], 0.0) / span
+    both = (sums["pif_ms"] > 0) & (sums["util_ms"] > 0)
+    pif_ratio_ms = np.where(judged, sums["pif_uj"] / board, 0.0)
+    return {
+        "pif_ratio_ms": pif_ratio_ms,
+        "active_pif_ratio_ms": np.where(judged, sums["active_pif_uj"] / board, 0.0),
+        "corrected_ratio_ms": np.where(corrected, over_idle, 0.0),
+        "corrected_ms": np.where(corrected, sums["pif_ms"], 0.0),
+        "gap_util_ppm_ms": np.where(both, sums["util_ppm_ms"], 0.0),
+        "gap_util_ms": np.where(both, sums["util_ms"], 0.0),
+        "gap_pif_ratio_ms": np.where(both, pif_ratio_ms, 0.0),
+        "gap_pif_ms": np.where(both, sums["pif_ms"], 0.0),
+    }
 
 
 class Groups:
@@ -55,7 +155,9 @@ class Groups:
 
     def shares(self, part: str, whole: str, why: str, factor: float = 1.0) -> list[Figure]:
         """factor x one sum over another, for all groups."""
-        return _ratios(factor * self._sums[part], self._sums[whole], why)
+        over, known, unknown = self._sums[whole], self._sums[whole] > 0, Unknown(why)
+        values = np.divide(factor * self._sums[part], over, out=np.zeros(self.n), where=known).tolist()
+        return [value if k else unknown for value, k in zip(values, known.tolist(), strict=True)]
 
     @cached_property
     def pif(self) -> list[Figure]:
@@ -80,29 +182,28 @@ class Groups:
     @cached_property
     def counters_pct(self) -> list[Range | Unknown]:
         """Work by pipe activity over the dense peak at the reference precision."""
-        levels = [self.shares(f"worked_{k}_ratio_ms", "worked_ms", NO_COUNTERS, 100) for k in ("low", "middle", "high")]
-        recorded = self._sums["counters_ms"].tolist()
         texts = {notes: "; ".join(sorted(notes)) for notes in set(self._notes)}
-        unrated, out = Unknown(NO_RATES), list[Range | Unknown]()
-        for low, middle, high, ms, notes in zip(*levels, recorded, self._notes, strict=True):
-            if isinstance(low, Unknown) or isinstance(middle, Unknown) or isinstance(high, Unknown):
-                out.append(unrated if ms else Unknown(NO_COUNTERS))
-            else:
-                out.append(Range(low, middle, high, "counters", texts[notes]))
-        return out
+        ranges = self._ranges("worked", [texts[notes] for notes in self._notes])
+        unrated, uncounted = Unknown(NO_RATES), Unknown(NO_COUNTERS)
+        recorded = self._sums["counters_ms"].tolist()
+        return [(unrated if ms else uncounted) if r is None else r for r, ms in zip(ranges, recorded, strict=True)]
 
     @cached_property
     def measured_pct(self) -> list[Range | None]:
         """The same work over the TFLOPS a calibration measured; None where no board of the group was measured."""
-        levels = [self.shares(f"measured_{k}_ratio_ms", "measured_ms", "", 100) for k in ("low", "middle", "high")]
         behind = (self._sums["measured_ms"] < self._sums["worked_ms"]).tolist()
-        out = list[Range | None]()
-        for low, middle, high, part in zip(*levels, behind, strict=True):
-            if isinstance(low, Unknown) or isinstance(middle, Unknown) or isinstance(high, Unknown):
-                out.append(None)
-            else:
-                out.append(Range(low, middle, high, "counters", "calibrated boards only" if part else ""))
-        return out
+        return self._ranges("measured", ["calibrated boards only" if part else "" for part in behind])
+
+    def _ranges(self, kind: str, notes: Sequence[str]) -> list[Range | None]:
+        """Work in percent of a peak by group, from low to high; None where it covers no time."""
+        ms = self._sums[f"{kind}_ms"]
+        known = ms > 0
+        levels = [
+            np.divide(100 * self._sums[f"{kind}_{k}_ratio_ms"], ms, out=np.zeros(self.n), where=known).tolist()
+            for k in LEVELS
+        ]
+        rows = zip(known.tolist(), *levels, notes, strict=True)
+        return [Range(low, middle, high, "counters", note) if k else None for k, low, middle, high, note in rows]
 
     @cached_property
     def bottlenecked_pct(self) -> list[Figure]:
@@ -133,20 +234,24 @@ class Groups:
             self.counters_pct,
             self.gap_pp,
             self.shares("memory_ratio_ms", "dram_ms", "no memory activity in the samples", 100),
-            self._of_boards(1e-3 * self._sums["power_uj"], self._sums["power_ms"], NO_POWER),
+            self._of_boards(self.shares("power_uj", "power_ms", NO_POWER, 1e-3)),
             quantiles_pct(histogram, 0.50),
             quantiles_pct(histogram, 0.95),
-            self._of_boards(self._sums["energy_mj"] / MJ_PER_KWH, np.sign(self._sums["energy_ms"]), NO_ENERGY),
+            self._of_boards(self._energy_kwh()),
             self.measured_pct,
             strict=True,
         )
         return [Means(*row) for row in columns]
 
-    def _of_boards(self, part: np.ndarray, whole: np.ndarray, why: str) -> list[Figure]:
-        """One sum over another, of readings of whole boards; a slice of unknown share has no part in them."""
+    def _energy_kwh(self) -> list[Figure]:
+        unknown = Unknown(NO_ENERGY)
+        pairs = zip((self._sums["energy_mj"] / MJ_PER_KWH).tolist(), self._sums["energy_ms"].tolist(), strict=True)
+        return [kwh if ms else unknown for kwh, ms in pairs]
+
+    def _of_boards(self, figures: list[Figure]) -> list[Figure]:
+        """Figures read for whole boards; a slice of unknown share has no part in them."""
         unshared, no_share = self._sums["unshared_ms"].tolist(), Unknown(NO_SHARE)
-        found = zip(_ratios(part, whole, why), unshared, strict=True)
-        return [no_share if isinstance(figure, Unknown) and ms else figure for figure, ms in found]
+        return [no_share if isinstance(f, Unknown) and ms else f for f, ms in zip(figures, unshared, strict=True)]
 
 
 def fleet(accounts: Accounts) -> Groups:
@@ -181,13 +286,6 @@ def quantiles_pct(histogram: np.ndarray, q: float) -> list[Figure]:
     values = (100 / histogram.shape[1] * (place + np.clip(inside, 0.0, 1.0))).tolist()
     unknown = Unknown(NO_UTIL)
     return [value if total else unknown for value, total in zip(values, reached[:, -1].tolist(), strict=True)]
-
-
-def _ratios(part: np.ndarray, whole: np.ndarray, why: str) -> list[Figure]:
-    known = whole > 0
-    unknown = Unknown(why)
-    values = np.divide(part, whole, out=np.zeros(len(part)), where=known).tolist()
-    return [value if k else unknown for value, k in zip(values, known.tolist(), strict=True)]
 
 
 def _parts(parts: dict[str, float]) -> dict[str, float]:

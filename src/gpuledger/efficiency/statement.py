@@ -1,7 +1,7 @@
-"""What does the efficiency statement say? Its figures, as plain frozen data.
+"""Which figures does the efficiency statement have?
 
-Percent is used where the published metrics name it so (RFU, utilization, gap); everything else is in its unit.
-A figure that is not known is an `Unknown` with the reason.
+Percent is used where the published metrics name it so: RFU (realized FLOPS utilization), utilization, gap; everything
+else is in its unit. An unknown figure is an `Unknown` with the reason.
 """
 
 from __future__ import annotations
@@ -9,12 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuledger.efficiency.health import HealthAnalysis
+from gpuledger.encode import Json, encode, iso
 from gpuledger.physics.causes import LikelyCause
 from gpuledger.units import Unknown
 
 Figure = float | Unknown
 Direction = Literal["rising", "falling", "flat", "not known"]
-_NO_GPU = Unknown("no GPU was seen")
+# Figures of the fleet that the JSON repeats at its top.
+_HEAD = (
+    "gpu_util_pct", "pif", "rfu_power_pct", "rfu_power_idle_corrected_pct", "efficiency_gap_pp", "memory_pct",
+    "power_w", "energy_kwh",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -32,8 +38,8 @@ class Range:
 class Means:
     """Time-weighted means over some group of lines.
 
-    `rfu_measured_pct` is the work of rfu_counters_pct over the TFLOPS a calibration measured on each board; None as
-    long as none of the boards was measured.
+    `rfu_measured_pct` is the work of rfu_counters_pct over the TFLOPS a calibration measured on each board; None where
+    none of the boards was measured.
     """
 
     gpus: int
@@ -57,7 +63,7 @@ class Means:
 class Capacity:
     """Installed and realized TFLOPS of a group; realized figures are sums over GPUs of each GPU's mean.
 
-    A total stands on the GPUs whose figures are known: `achievable_gpus` of `gpus`, and `note` says it for the rest.
+    A total covers the GPUs whose figures are known: `achievable_gpus` of `gpus`, and `note` has the other figures.
     """
 
     name: str
@@ -137,6 +143,11 @@ class GpuRow:
         """What shows it, in words."""
         return self.cause.evidence if self.cause else ""
 
+    def as_json(self) -> Json:
+        """The cause in words, with what shows it."""
+        out = {"class" if name == "klass" else name: value for name, value in vars(self).items() if name != "cause"}
+        return out | {"likely_cause": self.likely_cause, "cause_evidence": self.cause_evidence}
+
 
 @dataclass(frozen=True)
 class HourRow:
@@ -194,7 +205,7 @@ class RoiRow:
 
 @dataclass(frozen=True)
 class NotKnown:
-    """Something that could not be worked out, and why."""
+    """Something unknown, and why."""
 
     figure: str
     why: str
@@ -222,7 +233,7 @@ class CountedDevice:
 
 @dataclass(frozen=True)
 class CountedAnalysis:
-    """What jobs counted themselves: the best evidence there is, for the time it covers."""
+    """What jobs counted themselves: the best evidence, for the time it covers."""
 
     gpus: int
     covered_h: float
@@ -231,40 +242,6 @@ class CountedAnalysis:
     rfu_counted_pct: Figure
     devices: tuple[CountedDevice, ...]
     note: str = ""
-
-
-@dataclass(frozen=True)
-class HealthRow:
-    """One GPU with faults, or held down by heat. Shares are of the time with the reasons known."""
-
-    gpu_uuid: str
-    gpu_model: str | None
-    host: str | None
-    xid_events: int
-    rows_remapped: int
-    row_remap_failures: int
-    pcie_replays: int
-    thermal_pct: Figure
-    power_capped_pct: Figure
-    gpu_temp_max_c: Figure
-    mem_temp_max_c: Figure
-
-
-@dataclass(frozen=True)
-class HealthAnalysis:
-    """Faults of the fleet and shares of `throttle_known_h`, GPU-hours with the reasons for held-down clocks known."""
-
-    gpus: int = 0
-    xid_events: int = 0
-    rows_remapped: int = 0
-    row_remap_failures: int = 0
-    pcie_replays: int = 0
-    thermal_pct: Figure = _NO_GPU
-    power_capped_pct: Figure = _NO_GPU
-    throttle_known_h: float = 0.0
-    gpu_temp_max_c: Figure = _NO_GPU
-    mem_temp_max_c: Figure = _NO_GPU
-    rows: tuple[HealthRow, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -292,9 +269,31 @@ class EfficiencyStatement:
     assumptions: tuple[str, ...]
     not_known: tuple[NotKnown, ...]
     counted: CountedAnalysis | None = None
-    health: HealthAnalysis = HealthAnalysis()
+    health: HealthAnalysis = HealthAnalysis()  # noqa: RUF009  (frozen, so one for all is safe)
 
     @property
     def bottlenecked_gpus(self) -> tuple[GpuRow, ...]:
         """Analysis 6: the devices bottlenecked on most of their active days."""
         return tuple(g for g in self.per_gpu if g.consistently_bottlenecked)
+
+    def as_json(self) -> Json:
+        """The headline first, then every analysis under its own name."""
+        found, counted = vars(self), self.fleet.rfu_counters_pct
+        head = {name: found[name] for name in ("samples", "gpus", "clusters", "namespaces", "conflicts")}
+        head |= {name: getattr(self.fleet, name) for name in _HEAD}
+        head["rfu_counters_pct"] = counted if isinstance(counted, Unknown) else counted.middle
+        head["rfu_counters"] = counted
+        head["bottlenecked_pct_of_active"] = self.active.bottlenecked_pct_of_active
+        head["bottlenecked_gpus"] = [
+            g.gpu_uuid if g.gpu_instance_id is None else f"{g.gpu_uuid}/{g.gpu_instance_id}"
+            for g in self.bottlenecked_gpus
+        ]
+        head |= {"roi": self.roi, "start_ms": self.start_ms, "start_utc": iso(self.start_ms)}
+        head |= {"end_ms": self.end_ms, "end_utc": iso(self.end_ms)}
+        left_out = {"not_known"} if self.counted else {"not_known", "counted"}
+        return head | {name: value for name, value in found.items() if name not in left_out}
+
+
+def to_json(statement: EfficiencyStatement) -> Json:
+    """The statement as JSON holds it."""
+    return encode("efficiency", statement, named=((n.figure, n.why) for n in statement.not_known))

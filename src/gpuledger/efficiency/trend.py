@@ -1,21 +1,58 @@
-"""Is the fleet getting better or worse, and did it change at some moment?
+"""Is the fleet getting better or worse, did it change at some moment, and how far may chance move a mean?
 
 From two days on, the mean of each hour of the day is fitted together with the slope, so that a daily cycle is neither
-taken for a trend nor hides one. The interval comes from the scatter of the hours; as neighbouring hours resemble each
+taken for a trend nor hides one. The interval comes from the scatter of the hours; as neighboring hours resemble each
 other, n of them count as n (1 - r) / (1 + r) readings, r being the correlation of a residual with the next one. From
 five days on it is at least as wide as the scatter of whole days around the line makes it (Student's t).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from gpuledger.efficiency.statement import Direction, HourRow, Trend
-from gpuledger.efficiency.student import critical
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
+
+
+def two_sided_p(t: float, freedom: int) -> float:
+    """Probability of |T| >= |t| (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    if freedom < 1:
+        raise ValueError("Student's t needs at least one degree of freedom")
+    angle = math.atan2(abs(t), math.sqrt(freedom))
+    cosine, sine = math.cos(angle), math.sin(angle)
+    if freedom == 1:
+        inside = 2 * angle / math.pi
+    elif freedom % 2:
+        term = total = cosine
+        for k in range(2, freedom - 1, 2):
+            term *= cosine * cosine * k / (k + 1)
+            total += term
+        inside = 2 / math.pi * (angle + sine * total)
+    else:
+        term = total = 1.0
+        for k in range(1, freedom - 2, 2):
+            term *= cosine * cosine * k / (k + 1)
+            total += term
+        inside = sine * total
+    return max(0.0, 1.0 - inside)
+
+
+@lru_cache(maxsize=256)
+def critical(freedom: int, p: float = 0.05) -> float:
+    """The |t| that chance exceeds with probability p; accurate for p down to about 1e-9."""
+    low, high = 0.0, 1.0
+    while two_sided_p(high, freedom) > p and high < 1e9:
+        low, high = high, high * 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if two_sided_p(middle, freedom) > p else (low, middle)
+    return (low + high) / 2
+
 
 SERIES = ("gpu_util_pct", "rfu_power_pct", "efficiency_gap_pp", "realized_power_tflops")
 CONFIDENCE_P = 0.05
@@ -28,7 +65,7 @@ DAYS_TELL_FROM = 5
 # A block with fewer hours than this is not a day.
 DAY_FROM_HOURS = 6
 HOURS_PER_DAY = 24
-# Below this share of the level, a difference is rounding and no finding.
+# Below this share of the level, a difference is rounding, not a finding.
 FLAT_RATIO = 1e-9
 MIN_FREEDOM = 2
 MAX_CORRELATION = 0.99
@@ -84,7 +121,7 @@ def _slope(at: np.ndarray, days: np.ndarray, y: np.ndarray) -> tuple[float, floa
         x, left, cyclic = _within(days, hour), _within(y, hour), False
     slope = float(x @ left / (x @ x))
     fit, groups = _fit(left - slope * x), len(set(hour.tolist()))
-    # Each hour of the day takes a reading's worth of what the residuals tell.
+    # Each hour of the day takes one reading's worth of information from the residuals.
     freedom = fit.independent * (len(y) - groups + 1) / len(y) - 2
     # As if that many readings had been spread over the same time, each with the same scatter.
     error = float(np.sqrt(fit.residual_ss / (freedom * (x @ x)))) if freedom >= MIN_FREEDOM else 0.0

@@ -13,7 +13,7 @@ from gpuledger.bench.records import Run
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.models import find_model
-from gpuledger.efficiency.student import two_sided_p
+from gpuledger.efficiency.trend import two_sided_p
 from gpuledger.scaling.analysis.counting import model_of
 from gpuledger.scaling.analysis.latency import warm_requests
 from gpuledger.scaling.figures import ColdStart, Factor, Facts, NodeFigures, Tokens

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpuledger.bench.records import Run, present
-from gpuledger.efficiency.student import two_sided_p
+from gpuledger.efficiency.trend import two_sided_p
 from gpuledger.scaling.analysis.counting import (
     counts_of,
     model_of,

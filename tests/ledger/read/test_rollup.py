@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.rollup import read_accounts

@@ -1,1 +1,1 @@
-"""One rule of advice a file; each registers itself with `gpuledger.advice.rule.advise` when first asked for."""
+"""One rule of advice per file; each registers itself with `gpuledger.advice.rule.advise` when first needed."""

@@ -1,11 +1,7 @@
 """Would mixed precision put the tensor pipe to work?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, python
-from gpuledger.advice.signs import guessed, runs_in_fp32, runs_in_tf32
+from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, python
+from gpuledger.advice.signs import TO_16_BITS, guessed, runs_in_fp32, runs_in_tf32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -25,10 +21,11 @@ for inputs, targets in loader:
 
 @advise(
     "amp",
-    title="Train in mixed precision: AMP (autocast)",
-    lever="throughput",
-    effort=Effort("small", 4),
-    change=CHANGE,
+    "Train in mixed precision: AMP (autocast)",
+    "throughput",
+    Effort("small", 4),
+    CHANGE,
+    TO_16_BITS,
     exclusive=PRECISION,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
@@ -38,13 +35,8 @@ def when(case: Case, limits: Limits) -> Reason | None:
     if sign := runs_in_tf32(case):
         return Reason(f"{sign}; 16 bits do twice the work", variant="tf32")
     sign = runs_in_fp32(case, limits)
-    return (
-        Reason(f"{sign}; {case.gpu.name} does {_times(case.gpu)} the fp32 work in fp16", variant=guessed(case))
-        if sign
-        else None
-    )
-
-
-def _times(gpu: Gpu) -> str:
-    full, half = gpu.peak_tflops.get("fp32"), gpu.peak_tflops["fp16"]
-    return f"{half.value / full.value:.0f} times" if full else "more than"
+    if not sign:
+        return None
+    full, half = case.gpu.peak_tflops.get("fp32"), case.gpu.peak_tflops["fp16"]
+    times = f"{half.value / full.value:.0f} times" if full else "more than"
+    return Reason(f"{sign}; {case.gpu.name} does {times} the fp32 work in fp16", variant=guessed(case))

@@ -1,11 +1,7 @@
 """Would bfloat16 put the tensor pipe to work without a loss scaler?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, python
-from gpuledger.advice.signs import guessed, runs_in_fp32, runs_in_tf32
+from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, python
+from gpuledger.advice.signs import TO_16_BITS, guessed, runs_in_fp32, runs_in_tf32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -23,10 +19,11 @@ for inputs, targets in loader:
 
 @advise(
     "bf16",
-    title="Train in BF16: autocast to bfloat16",
-    lever="throughput",
-    effort=Effort("small", 2),
-    change=CHANGE,
+    "Train in BF16: autocast to bfloat16",
+    "throughput",
+    Effort("small", 2),
+    CHANGE,
+    TO_16_BITS,
     exclusive=PRECISION,
 )
 def when(case: Case, limits: Limits) -> Reason | None:

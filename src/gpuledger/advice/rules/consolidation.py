@@ -1,26 +1,18 @@
 """Would fewer GPUs do the same work?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import SHARE_A_GPU, Effort, Reason, advise, bash, pct
-from gpuledger.advice.sharing import packed, room_to_share
+from gpuledger.advice.rule import SHARE_A_GPU, Case, Effort, Gain, Limits, Reason, advise, bash, pct
+from gpuledger.advice.signs import packed, room_to_share
 
 CHANGE = bash("""
 # The same work on {{fewer}} of {{gpus}} GPUs: fewer replicas, or a queue that starts the next job when one ends.
 kubectl -n {{namespace}} scale deployment/"$DEPLOYMENT" --replicas={{fewer}}
 kubectl -n {{namespace}} get pods -o wide
 """)
+GAIN = Gain("computed", "measured", "the busy and memory shares of this case, packed onto fewer GPUs")
 
 
 @advise(
-    "consolidation",
-    title="Consolidate onto fewer GPUs",
-    lever="hours",
-    effort=Effort("medium", 16),
-    change=CHANGE,
-    exclusive=SHARE_A_GPU,
+    "consolidation", "Consolidate onto fewer GPUs", "hours", Effort("medium", 16), CHANGE, GAIN, exclusive=SHARE_A_GPU
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Two GPUs or more, none of them full, whose load fits on fewer."""

@@ -1,10 +1,6 @@
 """Would decoding and augmenting on the GPU take the load off the host?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 from gpuledger.advice.signs import nvidia, waits_for_input
 from gpuledger.units import Unknown
 
@@ -35,15 +31,14 @@ def images(root):
 pipeline = images("/data/train")
 loader = DALIGenericIterator([pipeline], ["image", "label"], reader_name="reader")
 """)
-
-
-@advise(
-    "dali",
-    title="Decode and augment on the GPU: NVIDIA DALI",
-    lever="throughput",
-    effort=Effort("medium", 16),
-    change=CHANGE,
+SOURCE = (
+    "20 to 40 % faster with a binary format and DALI: Importance of Data Loading Pipeline in Training Deep Neural "
+    "Networks (a paper on arxiv.org); high end as for num-workers"
 )
+GAIN = Gain("speedup", "published", SOURCE, (1.2, 1.4, 2.5))
+
+
+@advise("dali", "Decode and augment on the GPU: NVIDIA DALI", "throughput", Effort("medium", 16), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """A training job on an NVIDIA GPU that waits for its input and has memory left for the decoder."""
     sign, memory = waits_for_input(case, limits), case.demand.memory_mean_ratio

@@ -1,14 +1,10 @@
 """Would eight bits halve the time of the products?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 from gpuledger.advice.signs import nvidia, tensor_busy
 from gpuledger.catalog.gpus import Gpu
 
-# Told to be one of these, FP8 is not the next step: 8 bits already, or 16 bits come first.
+# A job that reports one of these is not ready for FP8: it runs in 8 bits already, or 16 bits come first.
 _NOT_FROM = ("fp8", "int8", "fp4", "fp64", "fp32", "tf32")
 
 CHANGE = python("""
@@ -22,15 +18,15 @@ with torch.autocast("cuda", dtype=torch.bfloat16), te.fp8_autocast(enabled=True,
     loss = criterion(model(inputs), targets)
 loss.backward()
 """)
-
-
-@advise(
-    "fp8",
-    title="Compute products in FP8: Transformer Engine",
-    lever="throughput",
-    effort=Effort("large", 40),
-    change=CHANGE,
+SOURCE = (
+    "13B GPT on H100, 0.34 -> 0.24 s per step (1.4x): github.com/NVIDIA/Megatron-LM/issues/396; GPT-3-style models on"
+    " H100, 60 % faster: lambdalabs.com/blog/unleashing-the-power-of-transformers-with-nvidia-transformer-engine; low"
+    " end assumed"
 )
+GAIN = Gain("speedup", "published", SOURCE, (1.1, 1.4, 1.6))
+
+
+@advise("fp8", "Compute products in FP8: Transformer Engine", "throughput", Effort("large", 40), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """The tensor pipe is the limit, on a GPU whose tensor cores do FP8."""
     sign = tensor_busy(case, limits)
@@ -38,5 +34,5 @@ def when(case: Case, limits: Limits) -> Reason | None:
         return None
     if "fp8" not in case.gpu.peak_tflops or case.precision in _NOT_FROM or case.tensor_kind is not None:
         return None
-    told = "" if case.precision else "; the precision is not told: in TF32, BF16 comes first"
-    return Reason(f"{sign}; {case.gpu.name} does its products at twice the rate in FP8{told}")
+    unsure = "" if case.precision else "; the precision is not recorded: if it is TF32, BF16 comes first"
+    return Reason(f"{sign}; {case.gpu.name} does its products at twice the rate in FP8{unsure}")

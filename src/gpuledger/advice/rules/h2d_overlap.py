@@ -1,10 +1,6 @@
 """Would copying the next batch while this one is computed hide the copies?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, gb_per_s, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, gb_per_s, python
 from gpuledger.advice.signs import steady_partial, waits_for_input
 from gpuledger.units import Unknown
 
@@ -29,14 +25,16 @@ def ahead(loader):
     if waiting is not None:
         yield waiting
 """)
+GAIN = Gain("speedup", "assumed", "assumed: at most the time the copies take", (1.0, 1.05, 1.25))
 
 
 @advise(
     "h2d-overlap",
-    title="Overlap copies to the GPU with compute: non_blocking, a stream of its own",
-    lever="throughput",
-    effort=Effort("small", 4),
-    change=CHANGE,
+    "Overlap copies to the GPU with compute: non_blocking, a stream of its own",
+    "throughput",
+    Effort("small", 4),
+    CHANGE,
+    GAIN,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """A job with gaps or at 70 to 90 %, that copies enough for the copies to take time."""

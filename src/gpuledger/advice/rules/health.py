@@ -1,10 +1,6 @@
 """Does a GPU report faults, or is it held down by heat?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, bash, pct
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, pct
 from gpuledger.efficiency.health import FAULTS, THERMAL_ABOVE_PCT, counted
 from gpuledger.units import Unknown
 
@@ -20,15 +16,14 @@ sudo dmesg | grep -i xid
 """)
 # Remapped rows and PCIe replays alone are repairs that worked.
 _SERIOUS = ("xid_events", "row_remap_failures")
-
-
-@advise(
-    "health",
-    title="Drain and check the node of a failing or hot GPU",
-    lever=None,
-    effort=Effort("small", 2),
-    change=CHANGE,
+SOURCE = (
+    "the fault counters and clock event reasons of these GPUs; a check saves nothing by itself, a failed job costs "
+    "what it computed"
 )
+GAIN = Gain("none", "measured", SOURCE)
+
+
+@advise("health", "Drain and check the node of a failing or hot GPU", None, Effort("small", 2), CHANGE, GAIN)
 def when(case: Case, _: Limits) -> Reason | None:
     """Driver errors, failed row remappings, or clocks held down by heat."""
     health = case.health

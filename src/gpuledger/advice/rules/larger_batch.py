@@ -1,10 +1,6 @@
 """Would a larger batch fill the GPU?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, bash, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, python
 from gpuledger.advice.signs import memory_room, small_kernels, steady_partial, waits_for_gpus
 
 CHANGE = python("""
@@ -25,15 +21,14 @@ SERVER = bash("""
 # More requests at once fill the GPU; watch the latency while you raise it.
 vllm serve "$MODEL" --max-num-seqs 256 --max-num-batched-tokens 8192
 """)
-
-
-@advise(
-    "larger-batch",
-    title="Use larger batches",
-    lever="throughput",
-    effort=Effort("small", 4),
-    change=CHANGE,
+SOURCE = (
+    "own recordings on one H200: a 735M language model in bf16, batch 4 -> 8, 395 -> 438 TFLOP/s (1.11x), 4 -> 16, "
+    "478 (1.21x), 4 -> 32, 487 (1.23x); high end assumed: small kernels gain more, decoding at batch 1 -> 8 did 7.4x"
 )
+GAIN = Gain("speedup", "measured", SOURCE, (1.11, 1.21, 1.5))
+
+
+@advise("larger-batch", "Use larger batches", "throughput", Effort("small", 4), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """Kernels that do not fill the GPU, or much traffic between GPUs, and memory never used."""
     sign = steady_partial(case, limits) or small_kernels(case) or waits_for_gpus(case, limits)

@@ -1,10 +1,6 @@
 """Does a power limit below the board's own hold the work down?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, bash, pct
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, pct
 from gpuledger.advice.signs import nvidia
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.units import Unknown
@@ -16,15 +12,14 @@ nvidia-smi -q -d POWER
 sudo nvidia-smi -pm 1
 sudo nvidia-smi -pl {{watts}}
 """)
-
-
-@advise(
-    "lift-power-limit",
-    title="Lift the power limit, if it is not wanted",
-    lever=None,
-    effort=Effort("small", 1),
-    change=CHANGE,
+SOURCE = (
+    "the power, the power limit and the clock event reasons of these GPUs; a limit may be wanted, so no dollars are "
+    "claimed"
 )
+GAIN = Gain("none", "measured", SOURCE)
+
+
+@advise("lift-power-limit", "Lift the power limit, if it is not wanted", None, Effort("small", 1), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """At a lowered limit for a good part of the working time. It may be wanted, so no dollars are claimed."""
     limit = case.demand.capped_w

@@ -1,12 +1,7 @@
 """Would a slice of the GPU be enough?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.gains import Range
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import SHARE_A_GPU, Effort, Reason, advise, bash, pct
-from gpuledger.advice.sharing import room_to_share
+from gpuledger.advice.rule import SHARE_A_GPU, Case, Effort, Gain, Limits, Range, Reason, advise, bash, pct
+from gpuledger.advice.signs import room_to_share
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.mig import smallest_slice
 from gpuledger.units import Unknown
@@ -18,16 +13,10 @@ sudo nvidia-smi mig -i 0 -lgip
 sudo nvidia-smi mig -i 0 -cgi {{profiles}} -C
 nvidia-smi -L
 """)
+GAIN = Gain("computed", "measured", "the busy and memory shares of this case against the slices of its GPU")
 
 
-@advise(
-    "mig",
-    title="Cut the GPU into slices: MIG",
-    lever="hours",
-    effort=Effort("medium", 16),
-    change=CHANGE,
-    exclusive=SHARE_A_GPU,
-)
+@advise("mig", "Cut the GPU into slices: MIG", "hours", Effort("medium", 16), CHANGE, GAIN, exclusive=SHARE_A_GPU)
 def when(case: Case, limits: Limits) -> Reason | None:
     """Idle-heavy, on a GPU that supports MIG, with a slice that holds what the case needs."""
     sign, memory = room_to_share(case, limits), case.demand.memory_max_ratio

@@ -1,12 +1,7 @@
 """Would several processes on one GPU at once fill it?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import SHARE_A_GPU, Effort, Reason, advise, bash
-from gpuledger.advice.sharing import room_to_share, shared_gain
-from gpuledger.advice.signs import nvidia
+from gpuledger.advice.rule import SHARE_A_GPU, Case, Effort, Gain, Limits, Reason, advise, bash
+from gpuledger.advice.signs import nvidia, room_to_share, shared_gain
 
 CHANGE = bash("""
 # Multi-Process Service (MPS): kernels of several processes of one user run at the same time.
@@ -17,15 +12,11 @@ CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 python serve.py --port 8001 &
 wait
 echo quit | nvidia-cuda-mps-control
 """)
+GAIN = Gain("computed", "measured", "the busy and memory shares of this case, planned to fill a shared GPU")
 
 
 @advise(
-    "mps",
-    title="Share the GPU between processes: MPS",
-    lever="hours",
-    effort=Effort("medium", 16),
-    change=CHANGE,
-    exclusive=SHARE_A_GPU,
+    "mps", "Share the GPU between processes: MPS", "hours", Effort("medium", 16), CHANGE, GAIN, exclusive=SHARE_A_GPU
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Idle-heavy, and small enough for two on an NVIDIA card."""

@@ -1,10 +1,6 @@
 """Would more loader processes keep the GPU fed?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 from gpuledger.advice.signs import waits_for_input
 
 CHANGE = python("""
@@ -19,15 +15,14 @@ loader = DataLoader(
     num_workers=min(16, len(os.sched_getaffinity(0))),  # then halve or double it, and keep what is fastest
 )
 """)
-
-
-@advise(
-    "num-workers",
-    title="Load data in parallel: num_workers",
-    lever="throughput",
-    effort=Effort("small", 1),
-    change=CHANGE,
+SOURCE = (
+    "high end measured: the same language model on one H200 with 150 ms waits 158, without 395 TFLOP/s (2.5x): the "
+    "most a loader that keeps up can give; low and middle assumed"
 )
+GAIN = Gain("speedup", "assumed", SOURCE, (1.1, 1.5, 2.5))
+
+
+@advise("num-workers", "Load data in parallel: num_workers", "throughput", Effort("small", 1), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """A training job that waits for its input."""
     sign = waits_for_input(case, limits)

@@ -1,10 +1,6 @@
 """Would communication hidden behind the backward pass shorten the wait for other GPUs?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 from gpuledger.advice.signs import waits_for_gpus
 
 CHANGE = python("""
@@ -19,14 +15,17 @@ model = torch.nn.parallel.DistributedDataParallel(
 )
 model.register_comm_hook(None, bf16_compress_hook)  # half the bytes
 """)
+SOURCE = "assumed: communication hidden behind the backward pass; a profile shows how much of it is exposed"
+GAIN = Gain("recovers", "assumed", SOURCE, (0.05, 0.15, 0.4), of=("stalled",))
 
 
 @advise(
     "overlap-collectives",
-    title="Hide communication behind the backward pass, send half the bytes",
-    lever="throughput",
-    effort=Effort("medium", 16),
-    change=CHANGE,
+    "Hide communication behind the backward pass, send half the bytes",
+    "throughput",
+    Effort("medium", 16),
+    CHANGE,
+    GAIN,
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """Several GPUs that train together and wait for each other."""

@@ -1,10 +1,6 @@
 """Which question can only a profile of the kernels answer?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
 
 # Classes whose cause lies within the kernels or between them, where means over seconds do not reach.
 _ASK = ("spinning", "launch-bound", "sync-bound", "steady-partial", "memory-bound")
@@ -25,15 +21,10 @@ with profile(
             break
 print(profiler.key_averages().table(sort_by="cuda_time_total", row_limit=20))
 """)
+GAIN = Gain("none", "assumed", "a profile saves nothing by itself: it says which of the other changes will")
 
 
-@advise(
-    "profile",
-    title="Look at the kernels: torch.profiler, then Nsight Systems",
-    lever=None,
-    effort=Effort("small", 2),
-    change=CHANGE,
-)
+@advise("profile", "Look at the kernels: torch.profiler, then Nsight Systems", None, Effort("small", 2), CHANGE, GAIN)
 def when(case: Case, _: Limits) -> Reason | None:
     """A class whose cause lies within the kernels."""
     if case.klass not in _ASK:

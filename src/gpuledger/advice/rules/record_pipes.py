@@ -1,10 +1,6 @@
 """Which evidence is missing to rate the unrated time?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, Snippet, advise, bash, pct
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, Snippet, advise, bash, pct
 from gpuledger.units import Unknown
 
 # Activity that no compute can hide from, by the signal that shows it is recorded.
@@ -38,15 +34,11 @@ _ADD_GPU = bash("""
 gpuledger catalog gpu h100-sxm5-80gb --json
 python -c "from importlib.resources import files; print(files('gpuledger.catalog') / 'data' / 'gpus')"
 """)
+SOURCE = "the columns these samples have; recording saves nothing by itself: it shows whether the time did work"
+GAIN = Gain("none", "measured", SOURCE)
 
 
-@advise(
-    "record-pipes",
-    title="Record the counters that are missing",
-    lever=None,
-    effort=Effort("small", 2),
-    change=CHANGE,
-)
+@advise("record-pipes", "Record the counters that are missing", None, Effort("small", 2), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """A sizable part of the bill that the evidence cannot rate; what is missing decides the change."""
     unrated = case.share("unrated")

@@ -1,11 +1,6 @@
 """Could these GPUs be off at night?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.gains import Range
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import Effort, Reason, advise, pct, yaml
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Range, Reason, advise, pct, yaml
 
 # How much of the quiet hours can be given back: a node takes its time to come and go, and some days differ.
 _PARTS = (0.5, 0.8, 1.0)
@@ -30,14 +25,12 @@ spec:
               image: bitnami/kubectl
               command: ["kubectl", "scale", "deployment", "--all", "--replicas=0"]
 """)
+SOURCE = "the idle time of this case in the hours named; half to all of it can be given back (assumed)"
+GAIN = Gain("computed", "measured", SOURCE)
 
 
 @advise(
-    "schedule-off-hours",
-    title="Switch off at quiet hours: schedule off-hours",
-    lever="hours",
-    effort=Effort("small", 4),
-    change=CHANGE,
+    "schedule-off-hours", "Switch off at quiet hours: schedule off-hours", "hours", Effort("small", 4), CHANGE, GAIN
 )
 def when(case: Case, limits: Limits) -> Reason | None:
     """The same hours of the day are idle on nearly all days, and others are not."""

@@ -1,11 +1,7 @@
 """Would a smaller GPU do?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
 from gpuledger.advice.offers import smaller_gpu
-from gpuledger.advice.rule import Effort, Reason, advise, yaml
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, yaml
 from gpuledger.advice.signs import waits_for_gpus, waits_for_input
 from gpuledger.units import Unknown
 
@@ -26,15 +22,10 @@ spec:
         limits:
           nvidia.com/gpu: "1"
 """)
+GAIN = Gain("computed", "published", "dated list prices of both GPUs, and this case's measured demand")
 
 
-@advise(
-    "smaller-sku",
-    title="Move to a smaller GPU (SKU)",
-    lever="sku",
-    effort=Effort("medium", 24),
-    change=CHANGE,
-)
+@advise("smaller-sku", "Move to a smaller GPU (SKU)", "sku", Effort("medium", 24), CHANGE, GAIN)
 def when(case: Case, limits: Limits) -> Reason | None:
     """Measured headroom: memory, compute and bandwidth fit a cheaper GPU. A job to be sped up first will need more."""
     if case.sliced or case.namespace is None or waits_for_input(case, limits) or waits_for_gpus(case, limits):
@@ -46,7 +37,7 @@ def when(case: Case, limits: Limits) -> Reason | None:
     found = smaller_gpu(case, limits)
     if isinstance(found, Unknown):
         return None
-    prices = f"${found.price.usd_per_gpu_h:.2f} against ${found.now.usd_per_gpu_h:.2f} a GPU-hour on the market"
+    prices = f"${found.price.usd_per_gpu_h:.2f} against ${found.now.usd_per_gpu_h:.2f} per GPU-hour on the market"
     sign = f"the most it needs fits {found.gpu.name} ({found.fits}): {prices}"
     fills = {"smaller": found.gpu.name.replace(" ", "-"), "namespace": case.namespace}
     return Reason(sign, found.gain, f"{found.price.words}; {found.now.words}", fills=fills)

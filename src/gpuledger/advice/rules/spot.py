@@ -1,12 +1,7 @@
 """Could this run on capacity that may be taken back?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.gains import Range
-from gpuledger.advice.limits import Limits
 from gpuledger.advice.offers import spot_discount
-from gpuledger.advice.rule import PRICE, Effort, Reason, advise, pct, python
+from gpuledger.advice.rule import PRICE, Case, Effort, Gain, Limits, Range, Reason, advise, pct, python
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.units import Unknown
 
@@ -27,16 +22,11 @@ def save(*_):
 
 signal.signal(signal.SIGTERM, save)
 """)
+SOURCE = "dated list prices, spot against on-demand in the same zone: 10th percentile, median, 90th percentile"
+GAIN = Gain("computed", "published", SOURCE)
 
 
-@advise(
-    "spot",
-    title="Run on spot capacity",
-    lever="rate",
-    effort=Effort("medium", 24),
-    change=CHANGE,
-    exclusive=PRICE,
-)
+@advise("spot", "Run on spot capacity", "rate", Effort("medium", 24), CHANGE, GAIN, exclusive=PRICE)
 def when(case: Case, limits: Limits) -> Reason | None:
     """Training, research or batch work, by its name, paid on demand. Never production, never a server."""
     if not case.works or case.purchase in {"spot", "reserved", "owned"} or not isinstance(case.gpu, Gpu):
@@ -47,13 +37,13 @@ def when(case: Case, limits: Limits) -> Reason | None:
     cut = spot_discount(case.gpu.key, case.instance)
     if isinstance(cut, Unknown) or cut.middle <= 0:
         return None
-    told = "" if case.purchase == "on_demand" else ", unless what is paid is a spot price already"
-    sign = f"{what}, which can resume from a checkpoint; spot is {pct(cut.middle)} cheaper for {cut.what}{told}"
+    unless = "" if case.purchase == "on_demand" else ", unless what is paid is a spot price already"
+    sign = f"{what}, which can resume from a checkpoint; spot is {pct(cut.middle)} cheaper for {cut.what}{unless}"
     return Reason(sign, Range.of(cut.low, cut.middle, cut.high), cut.words)
 
 
 def _can_stop(case: Case, limits: Limits) -> str | None:
-    """What its name says it is, where that can stop and resume. How busy it is does not tell: a server may be too."""
+    """What its name says it is, where that can stop and resume. A server may be as busy, so use is not evidence."""
     names = limits.names
     if case.words & set(names.production):
         return None

@@ -1,11 +1,7 @@
 """Do the products miss the tensor cores, by a switch that is off or by odd shapes?"""
 
-from __future__ import annotations
-
-from gpuledger.advice.case import Case
-from gpuledger.advice.limits import Limits
-from gpuledger.advice.rule import PRECISION, Effort, Reason, advise, pct, python
-from gpuledger.advice.signs import REDUCED, guessed, runs_in_fp32
+from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, pct, python
+from gpuledger.advice.signs import REDUCED, TO_TENSOR_CORES, guessed, runs_in_fp32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -22,10 +18,11 @@ vocabulary = (vocabulary + 63) // 64 * 64
 
 @advise(
     "tensor-cores",
-    title="Use the Tensor Cores: TF32 products, sizes in multiples of 8",
-    lever="throughput",
-    effort=Effort("small", 1),
-    change=CHANGE,
+    "Use the Tensor Cores: TF32 products, sizes in multiples of 8",
+    "throughput",
+    Effort("small", 1),
+    CHANGE,
+    TO_TENSOR_CORES,
     exclusive=PRECISION,
 )
 def when(case: Case, limits: Limits) -> Reason | None:

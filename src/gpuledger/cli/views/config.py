@@ -11,7 +11,7 @@ from rich.table import Table
 from gpuledger.cli.figures import number
 from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
-from gpuledger.cost.encode import plain
+from gpuledger.encode import plain
 from gpuledger.plan.guide.config import Config
 from gpuledger.plan.guide.options import prices_of, scope_of
 from gpuledger.units import Unknown

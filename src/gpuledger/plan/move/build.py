@@ -269,8 +269,9 @@ def not_known(plans: Sequence[HoldingPlan]) -> Iterator[tuple[str, str]]:
 def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere: bool) -> Iterator[str]:
     """Every choice that changes a figure."""
     fill, smaller = limits.fill, limits.smaller
-    if not isinstance(cost.projection, Unknown) and cost.projection.projection_basis.sparse:
-        yield f"dollars per month: {cost.projection.projection_basis.words}"
+    rate = cost.projection
+    if not isinstance(rate, Unknown) and rate.projection_basis.sparse:
+        yield f"dollars per month: {rate.projection_basis.words}"
     yield "a plan carries each GPU's busy hours (95th percentile over its hours), its peak memory at all times"
     yield (
         f"a shared GPU is planned {100 * fill.cautious_ratio:.0f}, {100 * fill.middle_ratio:.0f} and "
@@ -292,10 +293,9 @@ def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere
     if market.clouds or market.regions:
         yield f"moves only to {', '.join((*market.clouds, *market.regions))}"
     elif not anywhere:
-        yield "where the inventory names instances of a cloud, moves stay in it unless a cloud is named, or any"
+        yield "where the inventory names instances of a cloud, moves stay in it unless another is allowed"
     yield f"list prices are stale from {facts().stale_after_days['on_demand']} days on ({facts().stale_basis})"
-    least = settings_file()
-    yield f"a move must save {100 * least.worth_from_ratio:.0f} % of what these GPUs cost ({least.source})"
+    yield f"a move must save {100 * settings_file().worth_from_ratio:.0f} % of the cost ({settings_file().source})"
     yield "a month is 30 days; copying data, contracts and the work of moving are not in the dollars"
     yield from changed(efficiency_classes=load_thresholds().origin, advice=limits.origin)
     yield from cost.assumptions

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from gpuledger.advice.limits import Limits
-from gpuledger.advice.needs import Filled, filled
+from gpuledger.advice.offers import Filled, filled
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.mig import Slice, slices_of, smallest_slice
 from gpuledger.plan.move.demand import Load

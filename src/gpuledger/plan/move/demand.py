@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from gpuledger.advice.case import Case
-from gpuledger.advice.needs import MATTERS_FROM_RATIO, PIPES_NOT_RECORDED, Need
+from gpuledger.advice.offers import MATTERS_FROM_RATIO, PIPES_NOT_RECORDED, Need
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.cost.statement import Bucket

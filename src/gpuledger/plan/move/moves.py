@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from gpuledger.advice.gains import Range
 from gpuledger.advice.limits import Limits
-from gpuledger.advice.needs import Filled
-from gpuledger.advice.offers import is_smaller
+from gpuledger.advice.offers import Filled, is_smaller
+from gpuledger.advice.rule import Range
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.catalog.gpus.mig import Slice, slices_of
 from gpuledger.plan.move.carry import Misfit, other_gpu, pipes_filled, same_gpu, slice_for, works_together

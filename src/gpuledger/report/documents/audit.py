@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from gpuledger.advice.encode import to_json
-from gpuledger.advice.statement import AuditSavings, AuditStatement, Recommendation, RoiPriced
+from gpuledger.advice.statement import AuditSavings, AuditStatement, Recommendation, RoiPriced, to_json
+from gpuledger.cost.build import FEW_SAMPLES
 from gpuledger.cost.showback import NO_TEAM
-from gpuledger.cost.statement import BUCKETS, NOT_ASKED, CostStatement
-from gpuledger.cost.words import FEW_SAMPLES
-from gpuledger.encode import plain
+from gpuledger.cost.statement import NOT_ASKED, CostStatement
 from gpuledger.ledger.read.scope import UNALLOCATED
-from gpuledger.plain_text import csv_text
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.document import (
@@ -40,6 +36,7 @@ from gpuledger.report.documents.audit_rows import (
     behavior_row,
     change_row,
     devices_named,
+    files,
     mark,
     rests_on,
     savings_rows,
@@ -181,7 +178,7 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
         screen=_screen(view),
         screen_notes=False,
         data=lambda: to_json(audit),
-        files=_files(audit),
+        files=files(audit),
     )
 
 
@@ -297,34 +294,3 @@ def _energy(r: Recommendation) -> str:
     usd = r.energy.middle_usd
     cost = "" if isinstance(usd, Unknown) else f", likely ${number(usd, 2)}"
     return f" Energy saved per month: {middle} kWh ({low} to {high}){cost}; not part of the bill."
-
-
-def _files(audit: AuditStatement) -> dict[str, Callable[[], str]]:
-    return {
-        "cost_by_gpu.csv": lambda: csv_text(_gpus(audit)),
-        "recommendations.csv": lambda: csv_text(_advice(audit)),
-    }
-
-
-def _gpus(audit: AuditStatement) -> Iterable[Sequence[Any]]:
-    """Unrounded dollars of every device; a cell is empty where the figure is unknown."""
-    own = ("gpu_uuid", "gpu_instance_id", "gpu_model", "cluster", "region", "usd_per_h")
-    yield [*own, "paid_h", "paid_usd", *(f"{b}_usd" for b in BUCKETS), "price_words"]
-    for row in audit.cost.by_gpu:
-        dollars = row.dollars
-        paid: list[Any] = [None] * (1 + len(BUCKETS))
-        if not isinstance(dollars, Unknown):
-            paid = [plain(v) for v in (dollars.paid_usd, *dollars.parts())]
-        yield [*(plain(getattr(row, name)) for name in own), row.times.paid_h, *paid, row.price_words]
-
-
-def _advice(audit: AuditStatement) -> Iterable[Sequence[Any]]:
-    head = ("rank", "id", "title", "lever", "namespaces", "gpus", "saving_low_pct", "saving_middle_pct")
-    month = ("low_usd_per_month", "middle_usd_per_month", "high_usd_per_month")
-    yield [*head, "saving_high_pct", *month, "effort_hours", "why", "basis", "source"]
-    for rank, r in enumerate(audit.recommendations, 1):
-        unknown = isinstance(r.month, Unknown)
-        usd = [None if unknown else plain(getattr(r.month, f"{end}_usd")) for end in ("low", "middle", "high")]
-        saving = [float(p) for p in (r.saving.low_pct, r.saving.middle_pct, r.saving.high_pct)]
-        who = "; ".join(r.namespaces)
-        yield [rank, r.id, r.title, r.lever, who, r.gpus, *saving, *usd, r.effort.hours, r.why, r.basis, r.source]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from gpuledger.advice.statement import AuditSavings, AuditStatement, GroupBehaviour, MonthlyUsd, Recommendation
 from gpuledger.advice.totals import differs
 from gpuledger.cost.savings import Spread
-from gpuledger.cost.statement import Effect
+from gpuledger.cost.statement import BUCKETS, Effect
+from gpuledger.encode import plain
 from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.plain_text import csv_text
 from gpuledger.report.written import device, percent, shares, usd
 from gpuledger.units import Unknown
 
@@ -190,3 +194,35 @@ def change_row(title: str, effect: Effect) -> ChangeRow:
     """One bucket, or the bill, against the last period."""
     fields = ("before_usd", "after_usd", "change_usd", "volume_usd", "rate_usd", "efficiency_usd")
     return ChangeRow(title, *(getattr(effect, f) for f in fields))
+
+
+def files(audit: AuditStatement) -> dict[str, Callable[[], str]]:
+    """The CSV files: every device with its dollars, every recommendation."""
+    return {
+        "cost_by_gpu.csv": lambda: csv_text(_gpus(audit)),
+        "recommendations.csv": lambda: csv_text(_advice(audit)),
+    }
+
+
+def _gpus(audit: AuditStatement) -> Iterable[Sequence[Any]]:
+    """Unrounded dollars of every device; a cell is empty where the figure is unknown."""
+    own = ("gpu_uuid", "gpu_instance_id", "gpu_model", "cluster", "region", "usd_per_h")
+    yield [*own, "paid_h", "paid_usd", *(f"{b}_usd" for b in BUCKETS), "price_words"]
+    for row in audit.cost.by_gpu:
+        dollars = row.dollars
+        paid: list[Any] = [None] * (1 + len(BUCKETS))
+        if not isinstance(dollars, Unknown):
+            paid = [plain(v) for v in (dollars.paid_usd, *dollars.parts())]
+        yield [*(plain(getattr(row, name)) for name in own), row.times.paid_h, *paid, row.price_words]
+
+
+def _advice(audit: AuditStatement) -> Iterable[Sequence[Any]]:
+    head = ("rank", "id", "title", "lever", "namespaces", "gpus", "saving_low_pct", "saving_middle_pct")
+    month = ("low_usd_per_month", "middle_usd_per_month", "high_usd_per_month")
+    yield [*head, "saving_high_pct", *month, "effort_hours", "why", "basis", "source"]
+    for rank, r in enumerate(audit.recommendations, 1):
+        unknown = isinstance(r.month, Unknown)
+        usd = [None if unknown else plain(getattr(r.month, f"{end}_usd")) for end in ("low", "middle", "high")]
+        saving = [float(p) for p in (r.saving.low_pct, r.saving.middle_pct, r.saving.high_pct)]
+        who = "; ".join(r.namespaces)
+        yield [rank, r.id, r.title, r.lever, who, r.gpus, *saving, *usd, r.effort.hours, r.why, r.basis, r.source]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
-from gpuledger.efficiency.encode import to_json
 from gpuledger.efficiency.health import health_words
-from gpuledger.efficiency.statement import EfficiencyStatement, RoiRow
+from gpuledger.efficiency.statement import EfficiencyStatement, RoiRow, to_json
 from gpuledger.efficiency.tables import bottlenecked_rows, health_rows, hourly_rows, per_gpu_rows
 from gpuledger.plain_text import csv_text
 from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Prose, Section, Terms
@@ -44,7 +43,9 @@ def efficiency_document(
     view = EfficiencyView(s, limits or load_thresholds())
     after: dict[str, list[Block]] = {"health": [Prose(health_words(s.health))]}
     sections = [
-        outline.section(kind, s, charts_of(NAME, kind.id, view), after.get(kind.id, ())) for kind in outline.sections
+        outline.section(kind, s, charts_of(NAME, kind.id, view), after.get(kind.id, ()))
+        for kind in outline.sections
+        if kind.id != "counted" or s.counted
     ]
     return Document(
         name=name,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from gpuledger.bench.records import Request, Run, present
-from gpuledger.efficiency.student import two_sided_p
+from gpuledger.efficiency.trend import two_sided_p
 from gpuledger.scaling.analysis.counting import swept
 from gpuledger.scaling.figures import ColdStart, Distribution, Figure, Latency, Sample
 from gpuledger.scaling.statistics import NOTHING, mean_of, quantile_of

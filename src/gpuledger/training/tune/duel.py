@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from gpuledger.efficiency.student import critical
+from gpuledger.efficiency.trend import critical
 
 Window = Callable[[], float]
 # A new way with less than this ratio in its first pair is not measured further.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpuledger.cli.app import CommandFolder
-from gpuledger.errors import InputError, UnknownName
+from gpuledger.errors import UnknownName
 
 if TYPE_CHECKING:
     from gpuledger.plan.planners import Planner
@@ -46,20 +45,6 @@ class PlanCommandFolder(CommandFolder):
         if args[0] not in self._planners():
             raise UnknownName("command", args[0], self.list_commands(ctx))
         return click.Group.resolve_command(self, ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error that names a parameter (name=value) names the option instead."""
-        try:
-            return super().invoke(ctx)
-        except InputError as error:
-            command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            names = {n: p.opts[0] for p in command.params for n in (p.name, p.opts[0].strip("-"))} if command else {}
-
-            def spell(text: str) -> str:
-                return re.sub(r"\b([a-z_]+)=(?=\S)", lambda m: f"{names[m[1]]} " if m[1] in names else m[0], text)
-
-            error.message, error.hint = spell(error.message), spell(error.hint)
-            raise
 
 
 def _command(one: Planner) -> click.Command:

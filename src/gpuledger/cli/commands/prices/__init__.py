@@ -42,7 +42,7 @@ def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit
         return
     from gpuledger.catalog.prices.rows import price_rows
     from gpuledger.cli.showing import give
-    from gpuledger.cost.own_prices import load_own
+    from gpuledger.cost.pricing import load_own
     from gpuledger.report.documents.prices import prices_document
     from gpuledger.times import today
 

@@ -24,7 +24,7 @@ def command(screen: Screen, filters: dict[str, Any], lake_dir: Path) -> None:
     """
     from gpuledger.catalog.prices.spread import compare_prices
     from gpuledger.cli.showing import give
-    from gpuledger.cost.own_prices import load_own
+    from gpuledger.cost.pricing import load_own
     from gpuledger.report.documents.prices import comparison_document
     from gpuledger.times import today
 

@@ -30,7 +30,7 @@ def command(screen: Screen, file: Path | None, show: bool, remove: bool, lake_di
     if (file is not None) + show + remove != 1:
         raise InputError("update takes a FILE, --list or --remove", hint="give one of the three")
     from gpuledger.cli.showing import give
-    from gpuledger.cost.own_prices import drop_rates, load_rates, own_file
+    from gpuledger.cost.pricing import drop_rates, load_rates, own_file
     from gpuledger.report.documents.prices import rates_document
 
     doubted: list[str] = []
@@ -57,7 +57,7 @@ def _store(file: Path, lake_dir: Path) -> list[str]:
     from gpuledger.catalog.prices import market_price
     from gpuledger.catalog.prices.offers import facts
     from gpuledger.catalog.prices.own_rates import doubts, read_rates
-    from gpuledger.cost.own_prices import store_rates
+    from gpuledger.cost.pricing import store_rates
     from gpuledger.times import today
     from gpuledger.units import Unknown
 

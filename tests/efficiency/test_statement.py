@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.efficiency.build import efficiency_statement
-from gpuledger.efficiency.encode import to_json
-from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.lake.layout import Lake
 
 State = Callable[..., EfficiencyStatement]
@@ -33,7 +32,13 @@ def test_the_headline_is_at_the_top(small_fleet: tuple[Lake, Path]) -> None:
     ] * len(statement.roi)
     assert made["start_utc"] == "2026-01-20T00:00:00Z"
     assert made["hours"][1]["start_utc"] == "2026-01-20T01:00:00Z"
+    assert (made["v"], made["statement"]) == (1, "efficiency")
     assert {f.name for f in fields(statement)} - {"counted"} <= set(made)
+    slow = statement.bottlenecked_gpus[0]
+    row = next(r for r in made["per_gpu"] if r["gpu_uuid"] == slow.gpu_uuid)
+    assert (row["likely_cause"], row["cause_evidence"]) == (slow.likely_cause, slow.cause_evidence)
+    assert row["likely_cause"]
+    assert "cause" not in row
     assert "counted" not in made, "nothing was counted in this lake"
 
 

@@ -6,7 +6,7 @@ import pytest
 from case_table import CASES
 
 from gpuledger.advice.limits import load_limits
-from gpuledger.advice.sharing import need, packed, room_to_share, shared_gain
+from gpuledger.advice.signs import need, packed, room_to_share, shared_gain
 from gpuledger.units import Unknown
 
 LIMITS = load_limits()

@@ -6,10 +6,10 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuledger.cost.billing import Plan, Stay, Window
 from gpuledger.cost.inventory import Inventory, Paid
 from gpuledger.cost.pieces import Device
 from gpuledger.cost.pricing import PriceChoice
-from gpuledger.cost.segments import Plan, Stay, Window
 
 WINDOW = Window(0, 1000)
 CHOICE = PriceChoice(Decimal(7))

@@ -5,11 +5,11 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuledger.cost.billing import Stay
 from gpuledger.cost.charges import Charge
-from gpuledger.cost.compare import compare
+from gpuledger.cost.figures import compare
 from gpuledger.cost.money import QUANTUM, ZERO, usd
 from gpuledger.cost.pieces import Device, Segment
-from gpuledger.cost.segments import Stay
 from gpuledger.cost.statement import BUCKETS, Dollars, Times
 from gpuledger.units import MS_PER_HOUR, Unknown
 
