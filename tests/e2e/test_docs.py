@@ -38,6 +38,32 @@ def test_the_python_page_runs_top_to_bottom_in_an_empty_folder(tmp_path):
     assert (folder / "report" / "audit.html").exists()
 
 
+PLUGGED_IN = """
+import gpuledger
+from gpuledger.cli.app import run
+
+gpuledger.write_fleet(gpuledger.FleetSpec(gpus=4, days=1, step_s=300), "fleet.parquet")
+lake = gpuledger.open("books")
+lake.ingest("fleet.parquet")
+audit = lake.audit(prices=2)
+assert "rack-fans" in {r.id for r in audit.recommendations}
+assert "charts/dollars_by_team.svg" in audit.save("report")
+assert run(["plan", "racks", "--gpus", "100", "--json"]) == 0
+assert "ours" in DEVICES.names()
+"""
+
+
+def test_the_plugins_of_the_page_work(tmp_path):
+    """The rule, the chart, the planner and the device; the source needs a format of its own."""
+    page = (DOCS / "plugins.md").read_text(encoding="utf-8")
+    parts = [page.split(f"\n## A {kind}\n")[1] for kind in ("rule", "chart", "planner", "device")]
+    script = tmp_path / "plugged_in.py"
+    script.write_text("\n".join([*(PYTHON.search(part)[1] for part in parts), PLUGGED_IN]), encoding="utf-8")
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert '"racks": 4' in done.stdout
+
+
 def commands_of(text: str) -> list[list[str]]:
     """The gpuledger commands of the fenced blocks, without comments and what they are piped or chained to."""
     found = []
