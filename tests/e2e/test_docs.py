@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+import gpuledger
 from gpuledger.cli.app import root
 
 ROOT = Path(__file__).parents[2]
@@ -126,6 +127,41 @@ def test_links_lead_to_files(page):
     for target in LINK.findall(text):
         if "://" not in target and not target.startswith("#"):
             assert (page.parent / target.split("#")[0]).exists(), target
+
+
+TERMS = {
+    "RFU": "realized FLOPS utilization",
+    "PIF": "power intensity factor",
+    "MFU": "odel FLOPs utilization",
+    "HFU": "ardware FLOPs utilization",
+    "MIG": "ulti-instance GPU",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_terms_are_expanded_on_every_page(page):
+    text = " ".join(re.sub(r"`[^`]*`", "", re.sub(FENCED, "", page.read_text(encoding="utf-8"))).split())
+    for term, words in TERMS.items():
+        assert not re.search(rf"\b{term}\b", text) or words in text, term
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("json")
+    gpuledger.write_fleet(gpuledger.FleetSpec(gpus=4, days=1, step_s=300), folder / "fleet.parquet")
+    made = gpuledger.open(folder / "books")
+    made.ingest(folder / "fleet.parquet")
+    return made
+
+
+@pytest.mark.parametrize("kind", ["analyze", "audit"])
+def test_the_json_page_names_keys_that_are_there(lake, kind):
+    part = (DOCS / "reference" / "json.md").read_text(encoding="utf-8").split(f"\n## {kind}\n")[1].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
+    keys = {key for cell in rows for key in re.findall(r"`(\w+)`", cell)}
+    made = set(lake.analyze().to_dict() if kind == "analyze" else lake.audit(prices=2).to_dict())
+    assert len(keys) > 15
+    assert keys - made <= {"failed", "exit_code", "run_id", "recorded"}  # those of the command line
 
 
 def test_every_page_is_in_the_navigation():
