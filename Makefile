@@ -8,7 +8,7 @@ TRAIN := requirements/train.txt
 TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
 
-.PHONY: help demo test test-train lint format types bench bench-truth lock clean
+.PHONY: help demo test test-train lint format docs reference bench bench-truth lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,13 @@ format: $(STAMP) ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(STAMP) ## build the documentation into site/; a broken link or a stale command reference fails
+	$(BIN)/python docs/reference/cli.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+reference: $(STAMP) ## write docs/reference/cli.md from the commands
+	$(BIN)/python docs/reference/cli.py
+
 bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples; errors of the planners
 	$(BIN)/python benchmarks/books.py
 	$(BIN)/python benchmarks/plan_errors.py
@@ -65,4 +72,4 @@ lock: ## resolve the locked versions again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra ray pyproject.toml requirements/tools.in -o $(LOCK)
 
 clean: ## remove what was made
-	rm -rf $(VENV) gpuledger-demo gpuledger-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf $(VENV) site gpuledger-demo gpuledger-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

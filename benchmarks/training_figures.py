@@ -145,8 +145,8 @@ def ladder(results: Results) -> str:
         total += f"; {results['unfinished']['worked']}"
     lines = [
         table(heads, rows),
-        f"End to end, start and winner in turns: {total}.",
-        f"MFU is over the {worked['denominator']}, from {worked['flop_per_sample'] / 1e9:.1f} GFLOP an image as torch",
+        f"End to end, start and winner alternating: {total}.",
+        f"MFU is over the {worked['denominator']}, from {worked['flop_per_sample'] / 1e9:.1f} GFLOP per image as torch",
         f"counted them. The tuning took {worked['tuning_s']:.0f} s{paid}",
         "",
         f"Tried and not kept: {listed}.",
@@ -208,7 +208,7 @@ def claims(results: Results) -> str:
             more, rate = last["utilization_pct"] / first["utilization_pct"], worked["total"]["ratio"]
             measured = f"utilization {more:.1f}x, images/s {rate:.1f}x"
             verdict = "holds here" if abs(more / rate - 1) < 0.2 else "refuted"
-            rows.append(["utilization tells the speed", measured, verdict])
+            rows.append(["utilization shows the speed", measured, verdict])
     if not rows:
         raise KeyError("claims")
     return table("claim|measured here|verdict", rows)

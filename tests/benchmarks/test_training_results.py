@@ -159,7 +159,7 @@ def test_the_words_beside_the_tables_are_those_of_the_measurement():
     guide = " ".join((ROOT / "docs" / "training.md").read_text(encoding="utf-8").split())
     short = " ".join((ROOT / "docs" / "results" / "training_h200.md").read_text(encoding="utf-8").split())
     for page in (guide, short):
-        assert "the lowest and highest of 5 turns (of 3 for the loader), which is no 95 % interval" in page
+        assert "the lowest and highest of 5 rounds (of 3 for the loader), not a 95 % interval" in page
     assert "\nTURNS = 5\n" in (ROOT / "benchmarks" / "training_claims.py").read_text(encoding="utf-8")
     small = json.loads(KEPT.read_text(encoding="utf-8"))["claims"]["steps"]["small"]
     same = (small["compile"]["eager"], small["fused"]["default"], small["item"]["no item"])

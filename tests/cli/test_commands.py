@@ -173,8 +173,8 @@ class TestImport:
 
     @pytest.fixture
     def ours(self, cli, tmp_path):
-        """A file in a layout of its own, and the mapping file that docs/cli.md gives for it."""
-        docs = Path(__file__).parents[2] / "docs" / "cli.md"
+        """A file in a layout of its own, and the mapping file that docs/getting-data-in.md gives for it."""
+        docs = Path(__file__).parents[2] / "docs" / "getting-data-in.md"
         (tmp_path / "ours.toml").write_text(docs.read_text().split("```toml\n")[1].split("```")[0])
         rows = [f"20.01.2026 10:{m:02d},card-1,NVIDIA A10G,team-a,150000,50" for m in range(60)]
         (tmp_path / "ours.csv").write_text("\n".join([self.HEADER, *rows]) + "\n")

@@ -110,7 +110,7 @@ def test_a_claim(claim, plans):
 
 
 def test_the_page_prints_the_table():
-    text = (ROOT / "docs" / "migrate.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
     for row in TABLE["workloads"]:
         usd, ours = (f"${Decimal(row[k]):,.0f}" for k in ("original_now_usd", "now_usd"))
         gb = f"{float(row['original_memory_gb']):g}"

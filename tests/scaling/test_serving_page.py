@@ -22,7 +22,7 @@ def page():
 
 @pytest.fixture(scope="module")
 def found(page):
-    price = Decimal(re.search(r"\$(\S+) a GPU-hour", page)[1])  # as of the page: the market moves on
+    price = Decimal(re.search(r"\$(\S+) per GPU-hour", page)[1])  # as of the page: the market moves on
     return encode("scaling", scaling_statement(gather([FOLDER / "serving_h200.jsonl"], price=PriceChoice(price=price))))
 
 

@@ -65,7 +65,7 @@ def test_why_hfu_is_below_mfu_by_pencil(page, found):
     assert work["hardware_flop"] == 3 * weights + 3.5 * attention / 2
     tera = [f"{flop / 1e12:.2f}" for flop in (weights, attention, work["hardware_flop"], work["model_flop"])]
     assert f"3 x {tera[0]} + 3.5 x {tera[1]} / 2 = {tera[2]} TFLOP" in page
-    assert f"{tera[3]} TFLOP a step" in page
+    assert f"{tera[3]} TFLOP per step" in page
 
 
 @pytest.mark.parametrize(("name", "shown"), [("overhead", True), ("overhead_short_steps", False)])
@@ -73,7 +73,7 @@ def test_overhead(page, found, name, shown):
     row = found[name]
     told = f"{row['overhead_pct']:.2f} % ({row['low_pct']:.2f} to {row['high_pct']:.2f})"
     cells = (row["fours"], f"{row['step_ms']:.1f} ms", told, f"{row['host_cost_pct']:.2f} %", f"{row['bar_pct']} %")
-    assert f"{row['steps_a_block']} steps a block | {' | '.join(str(c) for c in cells)} |" in page
+    assert f"{row['steps_a_block']} steps per block | {' | '.join(str(c) for c in cells)} |" in page
     # The page says so; a later run that shows otherwise must change the words too.
     assert row["interval_within_bar"] is shown
     assert row["host_cost_pct"] < row["bar_pct"]
@@ -108,4 +108,4 @@ def test_the_runs_before_are_kept_and_told_as_they_were(page, found):
     assert row["low_pct"] < found["overhead_short_steps"]["high_pct"]
     row = first["overhead_short_steps"]
     told = f"{row['overhead_pct']:.1f} % ({row['low_pct']:.1f} to {row['high_pct']:.1f})"
-    assert f"{row['pairs']} pairs of longer blocks with geometric means, told {told}" in page
+    assert f"{row['pairs']} pairs of longer blocks with geometric means, gave {told}" in page

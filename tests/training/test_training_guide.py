@@ -80,7 +80,7 @@ def test_what_is_there_of_a_cut_run_is_shown_and_the_rest_named():
     results = json.loads(KEPT.read_text(encoding="utf-8"))
     worked = {**results["worked"], "total": None, "side_by_side": None, "payback": None}
     shown = script.ladder({"worked": worked, "unfinished": {"worked": "the run ended in the middle of it"}})
-    assert "in turns: not measured; the run ended in the middle of it." in shown
+    assert "alternating: not measured; the run ended in the middle of it." in shown
     job = results["language_model"]
     half = {**job["grid"], "points": job["grid"]["points"][:5], "whole": False, "winner_over_best": None}
     shown = script.grids({"language_model": {**job, "grid": half}, "tuned": {"tuning": results["tuned"]["tuning"]}})
