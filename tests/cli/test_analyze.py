@@ -110,8 +110,10 @@ def test_filters(cli, lake):
 
 
 def test_achievable(cli, lake):
-    fleet = {a: analyze(cli, "--achievable", a)["capacity"]["fleet"]["achievable_tflops"] for a in ("s0", "peak")}
-    assert fleet["s0"] != fleet["peak"]
+    fleet = {
+        a: analyze(cli, "--achievable", a)["capacity"]["fleet"]["achievable_tflops"] for a in ("published", "peak")
+    }
+    assert fleet["published"] != fleet["peak"]
 
 
 def test_thresholds(cli, lake, tmp_path):

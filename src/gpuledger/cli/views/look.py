@@ -15,7 +15,7 @@ def plain_table(title: str = "") -> Table:
 
 
 def pairs() -> Table:
-    """Names beside values, without lines."""
+    """Names next to values, without lines."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
