@@ -130,7 +130,7 @@ def test_thresholds(cli, lake, tmp_path):
         (["--since", "2026-01-21", "--last", "1d"], "one of them"),
         (["--since", "tomorrow"], "2026-01-20T08:30"),
         (["--thresholds", "missing.toml"], "missing.toml"),
-        (["--achievable", "best"], "see gpuledger analyze --help"),
+        (["--achievable", "best"], "known: measured, peak, published"),
     ],
 )
 def test_bad_wishes(cli, lake, args, words):
