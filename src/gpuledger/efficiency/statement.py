@@ -119,6 +119,7 @@ class GpuRow:
     gpu_instance_id: str | None
     gpu_model: str | None
     host: str | None
+    gpu_index: str | None
     cluster: str | None
     namespace: str | None
     means: Means
@@ -222,6 +223,8 @@ class CountedDevice:
     gpu_uuid: str
     gpu_instance_id: str | None
     gpu_model: str | None
+    host: str | None
+    gpu_index: str | None
     runs: tuple[str, ...]
     covered_h: float
     steps: int
