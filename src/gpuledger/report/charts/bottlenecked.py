@@ -139,7 +139,7 @@ def _labels(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
     ]
     base = alt.Chart(rows_of(rows))
     p = theme.palette
-    told = f"{whole(len(rows))} of {whole(len(s.bottlenecked_gpus))}: host/index (or UUID), likely cause"
+    told = f"{whole(len(rows))} of {whole(len(s.bottlenecked_gpus))}: GPU, likely cause"
     heading = alt.Chart(rows_of([{"t": told}]))
     return [
         base.mark_rule(color=p.rule, strokeWidth=0.8, aria=False).encode(x="util:Q", y="rfu:Q", x2="lane:Q", y2="y:Q"),

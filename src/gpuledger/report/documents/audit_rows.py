@@ -13,6 +13,7 @@ from gpuledger.cost.savings import Spread
 from gpuledger.cost.statement import BUCKETS, Effect
 from gpuledger.efficiency.naming import gpu_name
 from gpuledger.encode import plain
+from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
 from gpuledger.report.written import device, percent, shares, usd
@@ -109,10 +110,7 @@ def where(r: Recommendation) -> str:
 
 def devices_named(r: Recommendation, audit: AuditStatement) -> str:
     """The GPUs a recommendation names, the most expensive waste first."""
-    rows = {
-        (row.gpu_uuid if row.gpu_instance_id is None else f"{row.gpu_uuid}/{row.gpu_instance_id}"): row
-        for row in audit.cost.by_gpu
-    }
+    rows = {device_name(row.gpu_uuid, row.gpu_instance_id): row for row in audit.cost.by_gpu}
 
     def rank(name: str) -> tuple[Decimal, str]:
         dollars = rows[name].dollars if name in rows else None
