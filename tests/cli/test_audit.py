@@ -482,7 +482,7 @@ def test_a_sick_gpu_a_lowered_limit_and_missing_pipes_are_found(cli, troubled):
     ended = cli("analyze", "--lake", "lake", "--out", "out")
     assert ended.code == 0, ended.err
     assert "1 XID error" in ended.out
-    assert "Check GPU-sick on node-1: 1 XID error" in " ".join(ended.out.split())
+    assert "Check node-1 (GPU-sick): 1 XID error" in " ".join(ended.out.split())
     (row,) = csv.DictReader(Path("out/gpu_health.csv").read_text().splitlines())
     assert (row["gpu_uuid"], row["host"], row["xid_events"]) == ("GPU-sick", "node-1", "1")
     assert float(row["thermal_pct"]) == pytest.approx(50, abs=1)

@@ -29,7 +29,9 @@ def counted(gpu: str, hour: int = 0, tflop: float | None = 1.0, ms: int = HALF, 
 
 @pytest.fixture
 def lake(tmp_path: Path, books: Callable[..., Lake], line: Callable[..., Any]) -> Lake:
-    return books(line(0, "GPU-a", util=0.9, pif=0.8), line(1, "GPU-a", util=0.9), line(0, "GPU-b", util=0.5))
+    return books(
+        line(0, "GPU-a", util=0.9, pif=0.8, gpu_index="4"), line(1, "GPU-a", util=0.9), line(0, "GPU-b", util=0.5)
+    )
 
 
 def analysed(lake: Lake, scope: Scope | None = None, **window: Any) -> CountedAnalysis:
@@ -56,6 +58,7 @@ def test_realized_tflops_are_flop_over_the_time_covered(lake: Lake) -> None:
     assert device.rfu_counted_pct == pytest.approx(50.0)
     assert found.rfu_counted_pct == pytest.approx(50.0)
     assert (device.steps, device.tokens, device.runs) == (10, 1000, ("run-GPU-a-0",))
+    assert (device.host, device.gpu_index) == ("h1", "4")
 
 
 def test_two_jobs_at_once_add_work_but_not_time(lake: Lake) -> None:

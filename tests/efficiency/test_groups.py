@@ -128,6 +128,26 @@ def test_the_device_is_named_by_most_of_its_time(state: State, line: Line) -> No
     assert gpu.idle_h == 0
 
 
+@pytest.mark.parametrize(
+    ("places", "last"),
+    [
+        ([("a", "0"), ("a", "3")], ("a", "3")),
+        ([("a", "3"), ("a", None)], ("a", "3")),  # the latest that is known
+        ([("a", "3"), (None, None)], ("a", "3")),
+        ([("a", "3"), ("b", None)], ("b", None)),  # there, it may be another GPU's
+        ([("b", "1"), ("a", "3"), ("b", None)], ("b", "1")),
+        ([(None, "2")], (None, "2")),
+        ([("a", None)], ("a", None)),
+    ],
+)
+def test_the_index_is_the_one_on_the_latest_host(
+    state: State, line: Line, places: list[tuple[str | None, str | None]], last: tuple[str | None, str | None]
+) -> None:
+    rows = [line(24 * i, util=0.5, host=host, gpu_index=index) for i, (host, index) in enumerate(places)]
+    made = state(*rows, line(0, "GPU-b", util=0.5, host="a", gpu_index="7"))
+    assert [(g.host, g.gpu_index) for g in made.per_gpu] == [last, ("a", "7")]
+
+
 WEEK = np.arange(168)
 
 

@@ -75,7 +75,11 @@ def test_a_finding_names_host_and_gpu(state: State, line: Line) -> None:
     sick = line(0, "GPU-sick", util=0.9, pif=0.9, host="node-7", xid_events=2, throttle_ms=HOUR, thermal_ms=HOUR // 2)
     found = state(sick, line(0, "GPU-well", util=0.9, pif=0.9)).findings
     (said,) = (text for text in found if "GPU-sick" in text)
-    assert said == "Check GPU-sick on node-7: 2 XID errors, clocks held down by heat 50 % of the time."
+    assert said == "Check node-7 (GPU-sick): 2 XID errors, clocks held down by heat 50 % of the time."
+    (said,) = (text for text in state(sick | {"gpu_index": "3"}).findings if "GPU-sick" in text)
+    assert said.startswith("Check node-7/3 (GPU-sick): 2 XID errors")
+    (said,) = (text for text in state(sick | {"host": None, "gpu_index": "3"}).findings if "GPU-sick" in text)
+    assert said.startswith("Check GPU-sick: 2 XID errors")
     # Repairs that worked are in the table, not in the findings.
     mended = line(0, "GPU-mended", util=0.9, pif=0.9, rows_remapped=1, pcie_replays=3)
     made = state(mended)

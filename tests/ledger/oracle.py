@@ -19,6 +19,7 @@ from gpuledger.units import Unknown
 HOUR = 3_600_000
 OWNER = ("cluster", "namespace", "workload", "run_id")
 SERIES = (*OWNER, "pod", "container")
+FIRST = ("host", "gpu_index")  # labels a line has of its first sample
 TENSOR_KINDS = ("hmma", "imma", "dfma")
 PIPES = ("tensor", *TENSOR_KINDS, "fp64", "fp32", "fp16")
 ACTIVITY = ("engine", "sm", "occupancy", "integer", *PIPES)
@@ -313,6 +314,8 @@ def _add_row(lines, device, one: Instant, place: int, row: Row, limits: Threshol
         ms = part(own, low, high, one.span)
         key = (*device, hour * HOUR, *(row.get(o) for o in OWNER), row.get("tensor_precision"))
         line = lines[*key, state, slice_ppm, limit_mw]
+        for label in FIRST:
+            line.setdefault(label, row.get(label))
         line["samples"] += first
         line["observed_ms"] += ms
         line["shared_ms"] += ms * (len({tuple(r.get(o) for o in OWNER) for r in one.rows}) > 1)

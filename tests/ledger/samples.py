@@ -89,6 +89,7 @@ def sample(draw, recorded: dict[str, st.SearchStrategy], **given: object) -> dic
         "run_id": draw(st.sampled_from([None, None, "r1"])),
         "tensor_precision": draw(st.sampled_from([None, None, "fp8"])),
     }
+    owner |= draw(st.sampled_from([{}, {"host": "h1", "gpu_index": "0"}, {"host": "h2"}]))
     return owner | {name: draw(values) for name, values in recorded.items()} | given
 
 

@@ -53,6 +53,7 @@ def test_a_table_has_all_columns_labels_and_blanks() -> None:
         "NVIDIA H200",
     )
     assert (last["gpu_instance_id"], last["power_w"], last["sm_ratio"], last["workload"]) == ("2", None, None, None)
+    assert (first["gpu_index"], last["gpu_index"]) == ("0", "1")
     assert last["slice_ratio"] == pytest.approx(3 / 7)
     assert first["slice_ratio"] is None
 

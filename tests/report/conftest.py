@@ -97,6 +97,7 @@ def gpu_row(index: int, namespace: str | None) -> GpuRow:
         gpu_instance_id=None,
         gpu_model=model,
         host=f"node-{index // 8:02d}",
+        gpu_index=str(index % 8),
         cluster=("prod-east", "prod-west", "lab")[index % 3],
         namespace=namespace,
         means=means(max(0.0, util + shift), pif + shift / 100, None if model == "Homemade X1" else tensor),
@@ -273,8 +274,9 @@ def gpu_cost(row: CostRow, place: int) -> GpuCost:
     uuid = f"GPU-{place:08x}-f2a7-5b50-b391-{place:012x}"
     words = "inventory: $2.50 a GPU-hour (on-demand)"
     return GpuCost(
-        uuid, None, "NVIDIA H100 80GB HBM3", "lab", "us-east-1", 1.0, row.times, row.dollars, Decimal("2.5"), words
-    )
+        uuid, None, "NVIDIA H100 80GB HBM3", "lab", "us-east-1", "node-1", str(place), 1.0, row.times, row.dollars,
+        Decimal("2.5"), words,
+    )  # fmt: skip
 
 
 def make_cost() -> CostStatement:

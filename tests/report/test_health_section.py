@@ -17,7 +17,7 @@ NO_REASONS = Unknown("the reasons for held-down clocks are not recorded")
 
 def row(uuid: str, **given: object) -> HealthRow:
     plain = {
-        "gpu_model": "NVIDIA H100 80GB HBM3", "host": "node-1", "xid_events": 0, "rows_remapped": 0,
+        "gpu_model": "NVIDIA H100 80GB HBM3", "host": "node-1", "gpu_index": "3", "xid_events": 0, "rows_remapped": 0,
         "row_remap_failures": 0, "pcie_replays": 0, "thermal_pct": NO_REASONS, "power_capped_pct": NO_REASONS,
         "gpu_temp_max_c": 71.0, "mem_temp_max_c": NO_REASONS,
     }  # fmt: skip
@@ -38,9 +38,10 @@ def test_faults_are_a_table_without_columns_nobody_recorded(statement: Efficienc
     sick = dataclasses.replace(statement, health=health)
     table = load_outline("efficiency").table("health", sick)
     assert table.heads == (
-        "GPU", "Host", "Model", "XID errors", "Rows remapped", "Failed remappings", "PCIe replays", "Hottest die, °C",
+        "GPU", "Model", "XID errors", "Rows remapped", "Failed remappings", "PCIe replays", "Hottest die, °C",
     )  # fmt: skip
-    assert [cell.text for cell in table.rows[0]][3:] == ["2", "0", "0", "0", "71"]
+    assert [cell.text for cell in table.rows[0]] == ["node-1/3", "H100 80GB HBM3", "2", "0", "0", "0", "71"]
+    assert table.rows[0][0].full == "GPU-a"
     said = health_words(health)
     assert said == f"2 XID errors, 7 PCIe replays on 2 of 50 GPUs. Throttling: {NO_REASONS}."
     page, twin = render_html(efficiency_document(sick), {}), render_markdown(efficiency_document(sick))

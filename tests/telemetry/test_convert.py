@@ -219,3 +219,42 @@ def test_two_hosts_with_a_gpu_0_are_two_gpus(tmp_path):
     assert import_files(lake, [tmp_path / "f.csv"]).rows_added == 20
     (part,) = lake.manifest().parts
     assert devices_of(lake.path(part)) == {"a:gpu0", "b:gpu0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "index"),
+    [
+        ("gpu", ["0", "11", ""], ["0", "11", None]),
+        ("device", ["nvidia0", "nvidia3", "N/A"], ["0", "3", None]),
+        ("minor_number", [0, 7, None], ["0", "7", None]),
+        ("index", [0.0, 7.0, None], ["0", "7", None]),
+        ("GPU", ["H100", "2", "4096"], [None, "2", None]),  # a model is not an index, nor is a large number
+    ],
+)
+def test_the_index_of_a_gpu_on_its_host(name, cells, index):
+    rows = {"timestamp": [1_768_867_260] * 3, "UUID": ["GPU-1", "GPU-2", "GPU-3"], "DCGM_FI_DEV_GPU_UTIL": ["5"] * 3}
+    made = run(rows | {name: cells})
+    assert not made.faults
+    assert made.table["gpu_index"].to_pylist() == index
+    # dcgm-exporter gives both; a column without any index leaves it unknown.
+    assert run(rows | {"gpu": ["4", "5", "6"], name: cells} | {"gpu_index": ["1", "2", "3"]}).table[
+        "gpu_index"
+    ].to_pylist() == ["1", "2", "3"]
+    assert "gpu_index" not in run(rows | {"gpu": ["H100"] * 3}).table.column_names
+
+
+def test_a_gpu_without_a_uuid_has_its_index():
+    made = run(s0(4, UUID=["0", "gpu1", "nvidia12", "GPU-8f2a"], HOSTNAME=["a", "a", "rack/2", "b"]))
+    assert made.table["gpu_index"].to_pylist() == ["0", "1", "12", None]
+
+
+def test_one_source_column_may_fill_two(tmp_path):
+    (tmp_path / "own.toml").write_text(
+        'name = "own"\ntitle = "own"\ndetect = ["slot"]\nrequired = ["time", "gpu_uuid"]\nincludes = "dcgm"\n'
+        '[time]\nsources = ["t"]\n[labels]\ngpu_uuid = ["slot"]\ngpu_index = ["slot"]\nhost = ["box"]\n'
+    )
+    (tmp_path / "f.csv").write_text("t,slot,box,DCGM_FI_DEV_GPU_UTIL\n1768867260,3,a,50\n1768867320,3,a,50\n")
+    lake = Lake(tmp_path / "lake")
+    assert import_files(lake, [tmp_path / "f.csv"], mapping=load_mapping(str(tmp_path / "own.toml"))).rows_added == 2
+    (part,) = lake.manifest().parts
+    assert devices_of(lake.path(part)) == {"a:gpu3"}

@@ -151,6 +151,8 @@ def _gpu_row(members: Sequence[Charge]) -> GpuCost:
         gpu_model=device.gpu_model,
         cluster=device.cluster,
         region=device.region,
+        host=device.host,
+        gpu_index=device.gpu_index,
         board_share=float(share),
         times=times,
         dollars=Dollars.total(dollars) if dollars else why,

@@ -34,6 +34,7 @@ class Device:
     first_ms: int
     last_ms: int
     host: str | None = None
+    gpu_index: str | None = None
 
     @property
     def name(self) -> str:
@@ -69,7 +70,7 @@ class Piece:
     sums: Mapping[str, int] = field(default_factory=dict)
 
 
-_FACTS = ("gpu_model", "cluster", "region", "host")
+_FACTS = ("gpu_model", "cluster", "region", "host", "gpu_index")
 
 
 def read_devices(books: Books) -> list[Device]:
@@ -89,11 +90,16 @@ def read_devices(books: Books) -> list[Device]:
     keys, first, last = [k[order] for k in keys], ends["first_ms"][order], ends["last_ms"][order]
     new = np.flatnonzero((np.diff(keys[0], prepend=-2) != 0) | (np.diff(keys[1], prepend=-2) != 0))
     final = np.append(new[1:], len(first)) - 1
-    texts = [names[c].text(k[final]) for c, k in zip((*schema.DEVICE, *_FACTS), keys, strict=True)]
+    *labels, host, index = keys
+    # The latest index known on that host: the one it had on another host would name another GPU.
+    there = (index >= 0) & (host == np.repeat(host[final], final - new + 1))
+    known = np.maximum.reduceat(np.where(there, np.arange(len(index)), -1), new)
+    codes = [*(k[final] for k in (*labels, host)), np.where(known < 0, -1, index[known])]
+    texts = [names[c].text(k) for c, k in zip((*schema.DEVICE, *_FACTS), codes, strict=True)]
     starts, ends_ms = np.minimum.reduceat(first, new).tolist(), last[final].tolist()
     return [
-        Device(uuid or "", instance, model, cluster, region, start, end, host)
-        for uuid, instance, model, cluster, region, host, start, end in zip(*texts, starts, ends_ms, strict=True)
+        Device(uuid or "", instance, model, cluster, region, start, end, *place)
+        for uuid, instance, model, cluster, region, *place, start, end in zip(*texts, starts, ends_ms, strict=True)
     ]
 
 

@@ -139,6 +139,8 @@ class GpuCost:
     gpu_model: str | None
     cluster: str | None
     region: str | None
+    host: str | None
+    gpu_index: str | None
     board_share: float
     times: Times
     dollars: Dollars | Unknown

@@ -133,6 +133,8 @@ def _device(row: GpuRow, members: Sequence[Found]) -> CountedDevice:
         gpu_uuid=row.gpu_uuid,
         gpu_instance_id=row.gpu_instance_id,
         gpu_model=row.gpu_model,
+        host=row.host,
+        gpu_index=row.gpu_index,
         runs=tuple(dict.fromkeys(run.run_id for run, _ in members)),
         covered_h=ms / MS_PER_HOUR,
         steps=sum(s.steps for s in spans),

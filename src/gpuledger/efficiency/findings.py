@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.health import faults_of, hot
+from gpuledger.efficiency.naming import name_with_uuid
 from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow, Trend
 from gpuledger.units import Range, Unknown, utc
 
@@ -167,8 +168,7 @@ def _health(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     # What may fail takes all of its time with it.
     weight = s.fleet.observed_h * len(broken) / max(s.health.gpus, 1)
     heat = [f"clocks held down by heat {worst.thermal_pct:.0f} % of the time"] if hot(worst) else []
-    place = worst.gpu_uuid + (f" on {worst.host}" if worst.host else "")
-    return weight, f"Check {place}: {', '.join([*faults_of(worst), *heat])}{more}."
+    return weight, f"Check {name_with_uuid(worst)}: {', '.join([*faults_of(worst), *heat])}{more}."
 
 
 def _not_known(s: EfficiencyStatement, _: Thresholds) -> Finding | None:

@@ -67,6 +67,7 @@ def gpu_rows(
         instance,
         model,
         days.host,
+        days.gpu_index,
         cluster,
         namespace,
         devices.means,

@@ -39,6 +39,7 @@ class HealthRow:
     gpu_uuid: str
     gpu_model: str | None
     host: str | None
+    gpu_index: str | None
     xid_events: int
     rows_remapped: int
     row_remap_failures: int
@@ -106,12 +107,15 @@ class _Boards:
         """One board."""
         found, account = self._found, self._account[self.first[board]]
         last = self.first[board + 1] if board + 1 < len(self.first) else len(self._account)
-        hosts = found.days.host[self.first[board] : last]
+        devices = slice(self.first[board], last)
+        spots = list(zip(found.days.host[devices], found.days.gpu_index[devices], strict=True))
+        host = next((host for host, _ in spots if host), None)
         known, highest = int(self.sums["throttle_ms"][board]), {n: float(v[board]) for n, v in self.hottest.items()}
         return HealthRow(
             gpu_uuid=found.labels["gpu_uuid"][account] or "",
             gpu_model=found.labels["gpu_model"][account],
-            host=next((host for host in hosts if host), None),
+            host=host,
+            gpu_index=next((index for at, index in spots if at == host and index), None),
             **{name: int(self.sums[name][board]) for name in FAULTS},
             thermal_pct=_share(int(self.sums["thermal_ms"][board]), known),
             power_capped_pct=_share(int(self.sums["power_capped_ms"][board]), known),

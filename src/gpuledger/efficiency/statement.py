@@ -11,6 +11,7 @@ from typing import Literal
 
 from gpuledger.efficiency.health import HealthAnalysis
 from gpuledger.encode import Json, encode, iso
+from gpuledger.lake.batch import device_name
 from gpuledger.physics.causes import LikelyCause
 from gpuledger.units import Range, Unknown
 
@@ -108,6 +109,7 @@ class GpuRow:
     gpu_instance_id: str | None
     gpu_model: str | None
     host: str | None
+    gpu_index: str | None
     cluster: str | None
     namespace: str | None
     means: Means
@@ -211,6 +213,8 @@ class CountedDevice:
     gpu_uuid: str
     gpu_instance_id: str | None
     gpu_model: str | None
+    host: str | None
+    gpu_index: str | None
     runs: tuple[str, ...]
     covered_h: float
     steps: int
@@ -273,10 +277,7 @@ class EfficiencyStatement:
         head["rfu_counters_pct"] = counted if isinstance(counted, Unknown) else counted.middle
         head["rfu_counters"] = counted
         head["bottlenecked_pct_of_active"] = self.active.bottlenecked_pct_of_active
-        head["bottlenecked_gpus"] = [
-            g.gpu_uuid if g.gpu_instance_id is None else f"{g.gpu_uuid}/{g.gpu_instance_id}"
-            for g in self.bottlenecked_gpus
-        ]
+        head["bottlenecked_gpus"] = [device_name(g.gpu_uuid, g.gpu_instance_id) for g in self.bottlenecked_gpus]
         head |= {"roi": self.roi, "start_ms": self.start_ms, "start_utc": iso(self.start_ms)}
         head |= {"end_ms": self.end_ms, "end_utc": iso(self.end_ms)}
         left_out = {"not_known"} if self.counted else {"not_known", "counted"}

@@ -68,7 +68,7 @@ def _columns(names: str, of: str = "") -> Columns:
     return {name: attrgetter(of + name) for name in names.split()}
 
 
-_GPU = _columns("gpu_uuid gpu_instance_id gpu_model host cluster namespace") | {"class": attrgetter("klass")}
+_GPU = _columns("gpu_uuid gpu_instance_id gpu_model host gpu_index cluster namespace") | {"class": attrgetter("klass")}
 _MEANS = _columns(
     "samples observed_h gpu_util_pct util_p50_pct util_p95_pct pif rfu_power_pct rfu_power_idle_corrected_pct "
     "efficiency_gap_pp memory_pct power_w energy_kwh",

@@ -180,14 +180,19 @@ def as_dictionary(column: pa.ChunkedArray | pa.Array) -> pa.DictionaryArray:
 
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0xD1B54A32D192ED03)
+# The index says nothing of what a device did. A file imported before it was read must not contradict itself when it is
+# imported again.
+_NO_CONTENT = frozenset({"gpu_index"})
 # Rows of one key stand in the order of their counters, which only grow; then by the readings every source has.
 _CONTENT = (*schema.counters(), "gpu_util_ratio", "power_w")
 
 
 def row_hashes(table: pa.Table) -> np.ndarray:
-    """64 bits per row over all schema columns; equal rows have equal hashes whatever their dictionaries."""
+    """64 bits per row over all columns but the index; equal rows have equal hashes whatever their dictionaries."""
     total = np.zeros(table.num_rows, dtype=np.uint64)
     for name in schema.columns():
+        if name in _NO_CONTENT:
+            continue
         hashed = _column_hash(table[name]) if name in table.column_names else np.full(table.num_rows, _NULL)
         total = (total ^ hashed) * _PRIME
         total ^= total >> np.uint64(29)

@@ -132,8 +132,14 @@ def with_all_columns(table: pa.Table) -> pa.Table:
 
 def open_part(path: Path, facts: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """A part, ready to read; labels come as dictionaries. `facts`: its footer, where it was read already."""
+    labels = list(schema.labels())
     try:
-        return pq.ParquetFile(path, metadata=facts, read_dictionary=list(schema.labels()), pre_buffer=False)
+        try:
+            return pq.ParquetFile(path, metadata=facts, read_dictionary=labels, pre_buffer=False)
+        except KeyError:  # an older part lacks one
+            there = facts or pq.read_metadata(path)
+            labels = [name for name in labels if name in there.schema.names]
+            return pq.ParquetFile(path, metadata=there, read_dictionary=labels, pre_buffer=False)
     except (OSError, pa.ArrowException) as error:
         raise LakeError(
             f"{path}: the lake names this part but it cannot be read: {error}",

@@ -37,7 +37,7 @@ _LEVELS = (
     *(f"{p}_ratio" for p in PIPES),
 )  # fmt: skip
 COUNTERS = (*schema.counters(), "xid")
-_LABELS = (*schema.DEVICE, *schema.OWNER, "tensor_precision", "gpu_model", "host", "region", "node_group")
+_LABELS = (*schema.DEVICE, *schema.OWNER, "tensor_precision", "gpu_model", "host", "gpu_index", "region", "node_group")
 COLUMNS = (schema.TIME, *_LABELS, "pod", "container", *_LEVELS, *COUNTERS)
 _POD_LABELS = (*schema.DEVICE, *schema.OWNER, "pod", "container")
 PODS = pa.schema(

@@ -173,7 +173,12 @@ def live_table(batches: list[Batch]) -> pa.Table:
 
 
 def _device_labels(facts: Facts) -> dict[str, str]:
-    found = {"gpu_uuid": facts.gpu_uuid, "gpu_model": facts.gpu_model, "gpu_instance_id": facts.gpu_instance_id}
+    found = {
+        "gpu_uuid": facts.gpu_uuid,
+        "gpu_index": str(facts.index),
+        "gpu_model": facts.gpu_model,
+        "gpu_instance_id": facts.gpu_instance_id,
+    }
     return {name: value for name, value in found.items() if value}
 
 

@@ -246,7 +246,7 @@ def _wrap(options: Mapping[str, Any], function: Callable[..., Any]) -> Callable[
 
 def _checked(labels: Mapping[str, str]) -> dict[str, str]:
     """Labels a user may give: all but those that name the device."""
-    known = [n for n in schema.labels() if n not in (*schema.DEVICE, "gpu_model")]
+    known = [n for n in schema.labels() if n not in (*schema.DEVICE, "gpu_index", "gpu_model")]
     for name, value in labels.items():
         if name not in known:
             raise UnknownName("label", name, known)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from gpuledger.cost.money import ZERO
+from gpuledger.efficiency.naming import Placed, gpu_name, sort_name
 from gpuledger.report.adding import add_up_columns, places_for, shares_adding_up
 from gpuledger.report.written import WORDS, sort_key, usd, whole, write
 from gpuledger.units import Range, Unknown
@@ -175,6 +176,8 @@ def _once(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 
 def _value(holder: object, column: Column) -> Cell:
     found = field_of(holder, column.field)
+    if column.style == "device" and isinstance(holder, Placed):
+        return Cell(gpu_name(holder), sort_name(holder), full=holder.gpu_uuid)
     if column.blank and isinstance(found, Unknown):
         return Cell("")
     return _cell(found.middle if column.middle and isinstance(found, Range) else found, column.style, column.bar)

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.efficiency.naming import short_uuid
 from gpuledger.errors import UnknownName
 from gpuledger.units import Range, Unknown, utc
 
@@ -148,8 +149,7 @@ def model(value: object) -> str:
 
 def device(value: object) -> str:
     """Enough of a device's UUID to find it."""
-    words = str(value).removeprefix("GPU-")
-    return words if len(words) <= 12 else words[:8]
+    return short_uuid(str(value))
 
 
 def yes_no(value: object) -> str:

@@ -82,6 +82,9 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     for column, source in bound.labels.items():
         out[column] = _label(batch.column(source), blank_text)
     notes: list[str] = []
+    # A device without a UUID is called by its index.
+    if (indices := _indices(out.pop("gpu_index", out["gpu_uuid"]))) is not None:
+        out["gpu_index"] = indices
     out["gpu_uuid"] = _device(out["gpu_uuid"], out.get("host"), notes)
     device = batch.column(bound.labels["gpu_uuid"])
     faults.add(out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False), NO_DEVICE, bound.labels["gpu_uuid"], device)
@@ -169,6 +172,15 @@ def _fit(values: pa.Array, column: schema.Column) -> tuple[pa.Array, np.ndarray 
     if column.type == "int64" and pa.types.is_floating(values.type):
         values = pc.round(values)
     return values.cast(column.arrow(), safe=False), outside
+
+
+def _indices(labels: pa.DictionaryArray) -> pa.DictionaryArray | None:
+    """The indices these labels give, NULL where one gives none; None where none does."""
+    found = [_INDEX.fullmatch(word) if word else None for word in labels.dictionary.to_pylist()]
+    if not any(found):
+        return None
+    words = pa.array([str(int(index[1])) if index else None for index in found], pa.string())
+    return words.take(labels.indices).dictionary_encode()
 
 
 def _device(uuids: pa.DictionaryArray, hosts: pa.DictionaryArray | None, notes: list[str]) -> pa.DictionaryArray:

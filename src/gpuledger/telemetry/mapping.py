@@ -62,7 +62,7 @@ class Bound:
 
     def source_columns(self) -> list[str]:
         """The columns worth reading."""
-        return [self.time, *self.labels.values(), *(source for source, _ in self.values.values())]
+        return list(dict.fromkeys([self.time, *self.labels.values(), *(source for source, _ in self.values.values())]))
 
 
 @cache

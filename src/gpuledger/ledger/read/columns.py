@@ -66,6 +66,11 @@ class Names:
             found[self._number[text]] = place + 1
         return found
 
+    def at(self, places: np.ndarray) -> list[str | None]:
+        """The texts at some of these places."""
+        ordered = [None, *sorted(self._number, key=str)]
+        return [ordered[i] for i in places.tolist()]
+
     def among(self, wanted: Collection[str], nameless: str | None = None) -> np.ndarray:
         """By number whether a text is one of those wanted; the last entry: whether `nameless` is."""
         return np.array([*(t in wanted for t in self.texts), nameless in wanted], dtype=bool)

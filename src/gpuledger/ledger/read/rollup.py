@@ -35,13 +35,18 @@ _SUMS = (
     *HEALTH, *HISTOGRAM,
 )  # fmt: skip
 _DAY = ("active_ms", "bottleneck_ms", "active_pif_ms")
+_PLACE = ("host", "gpu_index")
 
 
 @dataclass(frozen=True)
 class DeviceDays:
-    """By device: its latest host, active days, days bottlenecked for over half of their active time."""
+    """By device: its latest host and index, active days, days bottlenecked for over half of their active time.
+
+    An index that is known on another host only is left out.
+    """
 
     host: list[str | None]
+    gpu_index: list[str | None]
     active: list[int]
     bottlenecked: list[int]
 
@@ -83,7 +88,7 @@ def read_accounts(books: Books) -> AccountSums:
     seen, days = Accumulator(most=("last_ms",), least=("first_ms",)), Accumulator(most=("last_ms",))
     held = Accumulator()
     full: frozenset[str] = frozenset()
-    labels = (*LABELS, "host")
+    labels = (*LABELS, *_PLACE)
     for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
         device = [rows[c] for c in schema.DEVICE]
         seen.add(device, {c: rows[c] for c in ("first_ms", "last_ms", "observed_ms")})
@@ -97,7 +102,7 @@ def read_accounts(books: Books) -> AccountSums:
         full |= recorded(mine)
         device = [mine[c] for c in schema.DEVICE]
         day = mine["hour_ms"] // MS_PER_DAY
-        days.add([day, *device, mine["host"]], {c: mine[c] for c in (*_DAY, "last_ms")})
+        days.add([day, *device, *(mine[c] for c in _PLACE)], {c: mine[c] for c in (*_DAY, "last_ms")})
         keys = [*(mine[c] for c in LABELS), *(_coded(mine[c]) for c in OWN)]
         used = (*_SUMS, *CONDITIONS, "first_ms", "last_ms")
         hottest = {c: np.nan_to_num(mine[c], nan=-1.0) for c in HOTTEST}
@@ -143,7 +148,7 @@ def _made(
         boards,
         first_ms,
         last_ms,
-        _device_days(days, number, names["host"], len(first)),
+        _device_days(days, number, names, len(first)),
         _unobserved(seen, number, len(first)),
         full,
         number,
@@ -203,22 +208,31 @@ def _unobserved(seen: Accumulator, number: np.ndarray, devices: int) -> list[int
     return out
 
 
-def _device_days(days: Accumulator, number: np.ndarray, hosts: Names, devices: int) -> DeviceDays:
+def _device_days(days: Accumulator, number: np.ndarray, names: dict[str, Names], devices: int) -> DeviceDays:
     keys, sums = days.total()
-    day, board, instance, host = keys
-    device, place = number[board, instance], hosts.places()[host]
-    seen_ms = np.where(place > 0, sums["last_ms"], -1)
-    newest = np.full(devices, -1, dtype=np.int64)
-    np.maximum.at(newest, device, seen_ms)
-    latest = np.zeros(devices, dtype=np.int64)
-    np.maximum.at(latest, device, np.where(seen_ms == newest[device], place, 0))
-    texts = [None, *sorted(map(str, hosts.texts))]
+    day, board, instance, *where = keys
+    device = number[board, instance]
+    host, index = (names[c].places()[codes] for c, codes in zip(_PLACE, where, strict=True))
+    latest_host = _latest(device, host, sums["last_ms"], devices)
+    # The index it had on another host would name another GPU.
+    there = np.where(host == latest_host[device], index, 0)
+    latest_index = _latest(device, there, sums["last_ms"], devices)
     order, starts = runs([device, day - day.min()])
     parts = (sums[c] if order is None else sums[c][order] for c in _DAY)
     active, slow, judged = (np.add.reduceat(values, starts) for values in parts)
     of = (device if order is None else device[order])[starts]
     counts = (np.bincount(of, test, devices).astype(np.int64).tolist() for test in (active > 0, 2 * slow > judged))
-    return DeviceDays([texts[i] for i in latest.tolist()], *counts)
+    return DeviceDays(names["host"].at(latest_host), names["gpu_index"].at(latest_index), *counts)
+
+
+def _latest(device: np.ndarray, place: np.ndarray, last_ms: np.ndarray, devices: int) -> np.ndarray:
+    """By device the place of its latest text; of several the later in the alphabet, 0 where it has none."""
+    seen_ms = np.where(place > 0, last_ms, -1)
+    newest = np.full(devices, -1, dtype=np.int64)
+    np.maximum.at(newest, device, seen_ms)
+    latest = np.zeros(devices, dtype=np.int64)
+    np.maximum.at(latest, device, np.where(seen_ms == newest[device], place, 0))
+    return latest
 
 
 _HOUR = ("samples", "observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "power_uj", "power_ms")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import altair as alt
 
 from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.efficiency.naming import gpu_name
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
@@ -35,10 +37,8 @@ def _title(s: EfficiencyStatement) -> str:
 
 
 def short_id(g: GpuRow) -> str:
-    """Enough of a device's name to find it: host and the first digits of its UUID."""
-    uuid = g.gpu_uuid.removeprefix("GPU-")[:8]
-    part = f"/{g.gpu_instance_id}" if g.gpu_instance_id else ""
-    return f"{clip(g.host, 16)} {uuid}{part}" if g.host else f"{uuid}{part}"
+    """Enough of a device's name to find it: host and index, else the first digits of its UUID."""
+    return gpu_name(replace(g, host=clip(g.host, 16) if g.host else None), g.gpu_instance_id)
 
 
 def _row(g: GpuRow) -> Row | None:
@@ -139,7 +139,7 @@ def _labels(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
     ]
     base = alt.Chart(rows_of(rows))
     p = theme.palette
-    listed = f"{whole(len(rows))} of {whole(len(s.bottlenecked_gpus))}: host, device, likely cause"
+    listed = f"{whole(len(rows))} of {whole(len(s.bottlenecked_gpus))}: GPU, likely cause"
     heading = alt.Chart(rows_of([{"t": listed}]))
     return [
         base.mark_rule(color=p.rule, strokeWidth=0.8, aria=False).encode(x="util:Q", y="rfu:Q", x2="lane:Q", y2="y:Q"),

@@ -11,7 +11,9 @@ from gpuledger.advice.statement import AuditSavings, AuditStatement, GroupBehavi
 from gpuledger.advice.totals import differs
 from gpuledger.cost.savings import Spread
 from gpuledger.cost.statement import BUCKETS, Effect
+from gpuledger.efficiency.naming import gpu_name
 from gpuledger.encode import plain
+from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
 from gpuledger.report.written import device, percent, shares, usd
@@ -108,18 +110,18 @@ def where(r: Recommendation) -> str:
 
 def devices_named(r: Recommendation, audit: AuditStatement) -> str:
     """The GPUs a recommendation names, the most expensive waste first."""
-    waste = {
-        (row.gpu_uuid if row.gpu_instance_id is None else f"{row.gpu_uuid}/{row.gpu_instance_id}"): row.dollars
-        for row in audit.cost.by_gpu
-    }
+    rows = {device_name(row.gpu_uuid, row.gpu_instance_id): row for row in audit.cost.by_gpu}
 
     def rank(name: str) -> tuple[Decimal, str]:
-        dollars = waste.get(name)
+        dollars = rows[name].dollars if name in rows else None
         return (Decimal(0) if dollars is None or isinstance(dollars, Unknown) else -dollars.waste_usd, name)
+
+    def shown_as(name: str) -> str:
+        return gpu_name(rows[name], rows[name].gpu_instance_id) if name in rows else device(name)
 
     names = sorted(dict.fromkeys(name for t in r.targets for name in t.devices), key=rank)
     more = len(names) - NAMED
-    shown = ", ".join(device(n) for n in names[:NAMED])
+    shown = ", ".join(shown_as(n) for n in names[:NAMED])
     return f"GPUs: {shown}{f' and {more} more' if more > 0 else ''}" if names else "No GPU is named"
 
 
@@ -206,7 +208,7 @@ def files(audit: AuditStatement) -> dict[str, Callable[[], str]]:
 
 def _gpus(audit: AuditStatement) -> Iterable[Sequence[Any]]:
     """Unrounded dollars of every device; a cell is empty where the figure is unknown."""
-    own = ("gpu_uuid", "gpu_instance_id", "gpu_model", "cluster", "region", "usd_per_h")
+    own = ("gpu_uuid", "gpu_instance_id", "gpu_model", "host", "gpu_index", "cluster", "region", "usd_per_h")
     yield [*own, "paid_h", "paid_usd", *(f"{b}_usd" for b in BUCKETS), "price_words"]
     for row in audit.cost.by_gpu:
         dollars = row.dollars
