@@ -32,8 +32,8 @@ def lake(tmp_path: Path, books: Callable[..., Lake], line: Callable[..., Any]) -
     return books(line(0, "GPU-a", util=0.9, pif=0.8), line(1, "GPU-a", util=0.9), line(0, "GPU-b", util=0.5))
 
 
-def analysed(lake: Lake, scope: Scope | None = None, **window: Any) -> CountedAnalysis:
-    found = with_counted(efficiency_statement(lake, **window), lake, scope or Scope()).counted
+def analysed(lake: Lake, scope: Scope | None = None) -> CountedAnalysis:
+    found = with_counted(efficiency_statement(lake), lake, scope or Scope()).counted
     assert found is not None
     return found
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuledger.cli.folders import replacing
-from gpuledger.cli.options import PATH, Chosen, full_option, screen_options
+from gpuledger.cli.options import PATH, full_option, screen_options
 from gpuledger.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ HEADLINE = (
     "rfu_counters_pct", "rfu_counters", "efficiency_gap_pp", "bottlenecked_pct_of_active", "roi", "findings",
 )  # fmt: skip
 MONEY = ("paid_usd", "waste_usd", "waste_pct", "monthly_usd", "savings", "first")
-EVERYTHING = Chosen(None, None, None, (), (), ())
 
 
 @click.command("demo")
@@ -61,14 +60,16 @@ def command(screen: Screen, out: Path, open_it: bool, full: bool) -> None:
 
 def _run(folder: Path, screen: Screen) -> tuple[Document, dict[str, str]]:
     """The fleet, the lake, the ledger, the statements and their files, all in one folder."""
+    from gpuledger.advice.asking import asked, audit
     from gpuledger.catalog.files import data_dir
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post, state
-    from gpuledger.cli.auditing import audit_lake, wanted
+    from gpuledger.cli.analysis import post
     from gpuledger.cli.published import comparison
     from gpuledger.cli.showing import write_files
+    from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.lake.importing import import_files
     from gpuledger.lake.layout import Lake
+    from gpuledger.ledger.read.scope import Scope
     from gpuledger.report.document import joined
     from gpuledger.report.documents.audit import audit_document
     from gpuledger.report.documents.efficiency import efficiency_document
@@ -84,15 +85,12 @@ def _run(folder: Path, screen: Screen) -> tuple[Document, dict[str, str]]:
         for name, shipped in ((INVENTORY, "demo_inventory.csv"), (TEAMS, "demo_config.toml")):
             files[name] = str(write_whole(folder / name, data_dir("gpuledger.cost", "data", shipped).read_bytes()))
         post(lake, limits, stages)
-        statement = state(lake, limits, EVERYTHING, "s0")
-        asked = wanted(
-            inventory=folder / INVENTORY, prices=(), instance=None, region=None, teams=folder / TEAMS, limits=None,
-            usd_per_kwh=None, previous=False, lake=lake.root,
-        )  # fmt: skip
+        statement = efficiency_statement(lake, thresholds=limits)
         efficiency = efficiency_document(statement, limits, comparison(statement))
-        audit = audit_document(audit_lake(lake, EVERYTHING, asked, stages))
-        both = joined(audit, efficiency, name="report")
-        document = replace(both, data=lambda: {**efficiency.data(), "audit": audit.data()})
+        terms = asked(lake.root, inventory=folder / INVENTORY, teams=folder / TEAMS)
+        money = audit_document(audit(lake, Scope(), terms))
+        both = joined(money, efficiency, name="report")
+        document = replace(both, data=lambda: {**efficiency.data(), "audit": money.data()})
         files |= write_files(document, folder, screen, stages)
     return document, files
 
