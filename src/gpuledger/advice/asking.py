@@ -20,6 +20,7 @@ from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.settings import changed, in_force
+from gpuledger.units import count
 
 File = str | Path
 
@@ -107,5 +108,5 @@ def _price_note(made: AuditStatement, asked: Asked) -> Iterator[str]:
         yield f"{asked.price_named} has no effect: every GPU is in the inventory, whose prices come first."
         return
     used = any(p.basis == ("given" if priced else "instance") for p in made.cost.prices)
-    gpus = "1 GPU" if others == 1 else f"{others:,} GPUs"
-    yield f"{asked.price_named} {'prices' if used else 'could price'} only the {gpus} that the inventory does not list."
+    prices = "prices" if used else "could price"
+    yield f"{asked.price_named} {prices} only the {count(others, 'GPU')} that the inventory does not list."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.cli.figures import NOT_KNOWN, number
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.units import Unknown
 
@@ -52,12 +51,8 @@ def ours(statement: EfficiencyStatement) -> dict[str, float | Unknown]:
 def comparison(statement: EfficiencyStatement) -> list[tuple[str, str, str]]:
     """Each published finding in words: what it is, theirs, ours."""
     figures = ours(statement)
-    return [
-        (f.label, f"{number(f.value, f.digits)} {f.unit}".strip(), _text(figures[f.name], f.digits, f.unit))
-        for f in published_s0().figures
-    ]
+    return [(f.label, _text(f.value, f), _text(figures[f.name], f)) for f in published_s0().figures]
 
 
-def _text(value: float | Unknown, digits: int, unit: str) -> str:
-    text = number(value, digits)
-    return text if text == NOT_KNOWN else f"{text} {unit}".strip()
+def _text(value: float | Unknown, figure: PublishedFigure) -> str:
+    return "not known" if isinstance(value, Unknown) else f"{value:,.{figure.digits}f} {figure.unit}".strip()

@@ -8,7 +8,6 @@ import msgspec
 from rich.console import RenderableType
 from rich.table import Table
 
-from gpuledger.cli.figures import number
 from gpuledger.cli.terminal import escape
 from gpuledger.cli.views.look import pairs, plain_table
 from gpuledger.encode import plain
@@ -95,7 +94,7 @@ def _instances(config: Config) -> Table:
     table = _columns("Instances", heads)
     for key, one in config.instances.items():
         p = prices_of(one)
-        gpu, memory = one.gpu_type.removeprefix("NVIDIA "), number(one.gpu_memory_gb, 0)
+        gpu, memory = one.gpu_type.removeprefix("NVIDIA "), f"{one.gpu_memory_gb:,.0f}"
         scope = "one GPU" if scope_of(one) == "gpu" else "the instance"
         figures = (p.usd_per_gpu_h, p.spot_usd_per_gpu_h, p.usd_per_instance_h, p.gpu_monthly_usd)
         table.add_row(escape(key), escape(gpu), memory, str(one.gpus), scope, *map(_usd, figures))
