@@ -1,8 +1,11 @@
-"""How do a command line's prices, files and windows become an audit, of a lake or of one run?"""
+"""How do a command line's prices, files and windows become an audit, of a lake or of one run, and when does it fail?"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +15,18 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.analysis import post
 from gpuledger.cli.price_options import price_of, usd_of
 from gpuledger.cli.screen import Stages
-from gpuledger.errors import InputError
+from gpuledger.cost.statement import BUCKETS, CostStatement
+from gpuledger.errors import InputError, UnknownName
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
 from gpuledger.recording.runs import RunNotes
+from gpuledger.units import Unknown
 
 LEAST_SAMPLES = 2
+WASTE = "waste"
+NAMES = (WASTE, *BUCKETS)
+_FORM = re.compile(r"\s*([a-z_]+)\s*>\s*(\d+(?:\.\d+)?)\s*%?\s*")
 
 
 def wanted(
@@ -55,3 +63,30 @@ def _enough(notes: RunNotes) -> None:
     if notes.rows < LEAST_SAMPLES:
         words = f"the run left {notes.rows} sample{'s' * (notes.rows != 1)} in {notes.seconds:.1f} s"
         raise InputError(f"{words}: too short to audit", hint="audit something that runs for some seconds")
+
+
+@dataclass(frozen=True)
+class FailOn:
+    """A share of the bill that is too much."""
+
+    name: str
+    above_pct: float
+
+    @classmethod
+    def parse(cls, text: str) -> FailOn:
+        """ "waste>40": more than 40 % of the bill is waste; also with the name of a bucket."""
+        found = _FORM.fullmatch(text.casefold())
+        if not found or not math.isfinite(float(found[2])):
+            raise InputError(f"--fail-on {text!r} is not NAME>PERCENT", hint="for example --fail-on 'waste>40'")
+        if found[1] not in NAMES:
+            raise UnknownName("share of the bill", found[1], NAMES)
+        return cls(found[1], float(found[2]))
+
+    def verdict(self, cost: CostStatement) -> str:
+        """Why it failed, in words; empty where it did not. What is not known counts as failed."""
+        dollars = cost.dollars
+        if isinstance(dollars, Unknown):
+            return f"{self.name} is {dollars}"
+        amount = dollars.waste_usd if self.name == WASTE else getattr(dollars, f"{self.name}_usd")
+        share = dollars.pct(amount)
+        return f"{self.name} is {share:.1f} % of the bill, above {self.above_pct:g} %" if share > self.above_pct else ""

@@ -77,8 +77,7 @@ def command(
     if argv:
         around = Around(argv, hz, labels, device)
         return _around(screen, around, lake_dir, out, chosen, fail_on, full, given)
-    from gpuledger.cli.auditing import audit_lake, wanted
-    from gpuledger.cli.fail_on import FailOn
+    from gpuledger.cli.auditing import FailOn, audit_lake, wanted
     from gpuledger.cli.showing import write_files
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.audit import audit_document

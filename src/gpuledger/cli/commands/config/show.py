@@ -19,7 +19,7 @@ def command(screen: Screen, folder: Path | None) -> None:
     With FOLDER, shows that migration planner configuration: instances, sizes, priorities, workloads and sets. FOLDER
     may be the word reference, for the built-in one.
     """
-    from gpuledger.cli.views import config as view
+    from gpuledger.cli import config_viewing as view
 
     if folder is None:
         from gpuledger.cli.settings_values import settings_in_force
