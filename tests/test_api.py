@@ -71,6 +71,26 @@ def test_the_same_figures_as_the_command_line(lake: OpenLake, capfd: pytest.Capt
     assert analyzed["fleet"] == lake.analyze(since=dt.date(2026, 1, 21)).to_dict()["fleet"]
 
 
+def test_settings_hold_for_audits_and_moves_too(
+    lake: OpenLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = lake.audit(prices=3)
+    models = ("H100-SXM5-80GB", "A100-SXM4-40GB", "A10G")
+    namespace = plain.cost.by_namespace[0].name
+    prices = "".join(f"{gpu} = 3\n" for gpu in models)
+    file = tmp_path / "gpuledger.toml"
+    file.write_text(f'[teams]\n{namespace} = "A team"\n[prices]\n{prices}[budgets]\n"A team" = 1\n')
+    monkeypatch.setenv("GPULEDGER_CONFIG", str(file))
+    found = lake.audit()
+    assert found.cost.paid_usd == plain.cost.paid_usd
+    assert "A team" in {row.name for row in found.cost.by_team}
+    assert [b.over for b in found.budgets] == [True]
+    assert {p.basis for p in found.cost.prices} == {"given"}
+    assert lake.moves().month_now_usd == lake.moves(prices=3).month_now_usd
+    with pytest.raises(GpuledgerError, match="price and instance both"):
+        lake.audit(prices=3, instance="p5.48xlarge")
+
+
 def test_times_may_be_written_in_any_way(lake: OpenLake) -> None:
     ways = ("2026-01-21", dt.date(2026, 1, 21), dt.datetime(2026, 1, 21, tzinfo=dt.UTC), 1768953600000)
     assert len({lake.analyze(since=way).samples for way in ways}) == 1

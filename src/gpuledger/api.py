@@ -22,7 +22,7 @@ from gpuledger.lake.importing import ImportResult, import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
-from gpuledger.times import Instant, Length
+from gpuledger.times import Instant, Length, today
 
 if TYPE_CHECKING:
     from gpuledger.advice.statement import AuditStatement
@@ -63,14 +63,9 @@ class OpenLake:
         from gpuledger.efficiency.calibration_files import load_calibration
 
         limits = self._posted(thresholds)
-        scope = scope_of(self.lake, **window)
         made = efficiency_statement(
             self.lake,
-            since_ms=scope.since_ms,
-            until_ms=scope.until_ms,
-            clusters=scope.clusters,
-            namespaces=scope.namespaces,
-            owners=scope.owners,
+            scope_of(self.lake, **window),
             thresholds=limits,
             achievable=achievable,
             calibration=load_calibration(self.lake),
@@ -92,31 +87,18 @@ class OpenLake:
     ) -> Answer[AuditStatement]:
         """The cost audit: what it cost, what of it was wasted, what to change first.
 
-        `prices`: dollars per GPU-hour, for all GPUs or by name; without it the inventory's, else market prices.
+        `prices`: dollars per GPU-hour, for all GPUs or by name; without it those of the inventory, of the
+        settings, else market prices. Teams and budgets of the settings apply too.
         """
-        from gpuledger.advice.build import audit_statement
-        from gpuledger.advice.limits import load_limits
-        from gpuledger.cost.pricing import load_own
-        from gpuledger.cost.showback import load_config
-        from gpuledger.efficiency.calibration_files import load_calibration
+        from gpuledger.advice.asking import asked
+        from gpuledger.advice.asking import audit as audit_of
 
+        terms = asked(
+            self.lake.root, price=prices, inventory=inventory, instance=instance, region=region, teams=teams,
+            limits=limits, usd_per_kwh=usd_per_kwh, previous=previous,
+        )  # fmt: skip
         self._posted(None)
-        scope = scope_of(self.lake, **window)
-        made = audit_statement(
-            self.lake,
-            scope,
-            inventory=inventory,
-            price=_prices(prices),
-            instance=instance,
-            region=region,
-            teams=load_config(Path(teams)) if teams else None,
-            previous=previous,
-            usd_per_kwh=None if usd_per_kwh is None else Decimal(str(usd_per_kwh)),
-            calibration=load_calibration(self.lake),
-            thresholds=load_limits(Path(limits)) if limits else None,
-            own=load_own(self.lake.root),
-        )
-        return Answer(made)
+        return Answer(audit_of(self.lake, scope_of(self.lake, **window), terms))
 
     def moves(
         self,
@@ -127,18 +109,13 @@ class OpenLake:
         **window: Unpack[Window],
     ) -> Answer[LakePlan]:
         """What each namespace should move to, by what its GPUs did; arguments as for `audit`."""
-        import datetime as dt
-
-        from gpuledger.cost.pricing import load_own
+        from gpuledger.advice.asking import paying
         from gpuledger.plan.move.build import migrate_from_lake
 
+        terms = paying(self.lake.root, price=prices, inventory=inventory)
         self._posted(None)
         scope = scope_of(self.lake, **window)
-        made = migrate_from_lake(
-            self.lake, scope, today=dt.datetime.now(tz=dt.UTC).date(), inventory=inventory, price=_prices(prices),
-            own=load_own(self.lake.root), clouds=clouds,
-        )  # fmt: skip
-        return Answer(made)
+        return Answer(migrate_from_lake(self.lake, scope, today=today(), clouds=clouds, **terms))
 
     def record(self, **given: Any) -> Any:
         """Record this machine's GPUs into the lake while a `with` block runs; see `gpuledger.record`."""
@@ -203,14 +180,6 @@ def _files(item: Any, folder: Path) -> Iterable[Path]:
         pq.write_table(item, target)
         return [target]
     return [file for inner in item for file in _files(inner, folder)]
-
-
-def _prices(prices: Prices) -> Any:
-    if prices is None:
-        return None
-    if isinstance(prices, Mapping):
-        return {name: Decimal(str(value)) for name, value in prices.items()}
-    return Decimal(str(prices))
 
 
 __all__ = ["Answer", "OpenLake", "Rows", "Scope", "open_lake"]

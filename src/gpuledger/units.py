@@ -51,6 +51,19 @@ def ratio(part: float | int, whole: float | int, why: str) -> float | Unknown:
     return part / whole if whole else Unknown(why)
 
 
+def count(number: int, one: str, many: str = "") -> str:
+    """ "1 GPU", "1,200 GPUs"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def size(in_bytes: int) -> str:
+    """Bytes in the unit that keeps the number short."""
+    amount, units = float(in_bytes), ["TB", "GB", "MB", "kB", "B"]
+    while amount >= 1000 and len(units) > 1:
+        amount, _ = amount / 1000, units.pop()
+    return f"{amount:,.{0 if units[-1] == 'B' else 1}f} {units[-1]}"
+
+
 def utc(at_ms: int) -> dt.datetime:
     """A stored instant as a UTC datetime."""
     return dt.datetime.fromtimestamp(at_ms / MS_PER_S, tz=dt.UTC)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.cli.analysis import since_ms
-from gpuledger.cli.options import Chosen
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.window import scope_of
 from gpuledger.ledger.store import Ledger
 from gpuledger.units import MS_PER_HOUR, day_start_ms
 
@@ -95,8 +94,7 @@ def test_the_window(cli, lake):
 
 def test_last_counts_from_the_newest_sample(lake):
     newest = day_start_ms("2026-01-22") - 10 * 60_000
-    chosen = Chosen(None, None, 3 * MS_PER_HOUR, (), (), ())
-    assert since_ms(lake, chosen) == newest + 1 - 3 * MS_PER_HOUR
+    assert scope_of(lake, last="3h").since_ms == newest + 1 - 3 * MS_PER_HOUR
 
 
 def test_filters(cli, lake):

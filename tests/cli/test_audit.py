@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpuledger.advice.build import audit_statement
-from gpuledger.cli.fail_on import FailOn
+from gpuledger.cli.auditing import FailOn
 from gpuledger.cli.price_options import price_of
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.devices.replay.clock import QuickClock

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpuledger.cli.app import run
-from gpuledger.cli.published import published_findings
+from gpuledger.cli.commands.demo import published_findings
 
 MAX_W = {"NVIDIA A100-SXM4-40GB": 400.0, "NVIDIA H100 80GB HBM3": 700.0, "NVIDIA A10G": 300.0}
 

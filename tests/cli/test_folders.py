@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuledger.cli.folders import replacing
+from gpuledger.cli.commands.demo import replacing
 from gpuledger.errors import FileFault
 
 MARK = ".mine"

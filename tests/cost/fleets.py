@@ -90,7 +90,7 @@ def audit(lake: Lake, **given: Any) -> Row:
 def analyze(lake: Lake, scope: Scope | None = None) -> Row:
     """The efficiency statement as the JSON that users get."""
     window = scope or Scope()
-    made = efficiency_statement(lake, since_ms=window.since_ms, until_ms=window.until_ms)
+    made = efficiency_statement(lake, Scope(window.since_ms, window.until_ms))
     found: Row = json.loads(json.dumps(efficiency_json(made)))
     return found
 

@@ -127,7 +127,7 @@ def test_an_owner_of_one_slice_has_its_part_of_the_energy_in_any_scope(tmp_path:
     lake = lake_of(tmp_path, rows)
     mine = bill(lake, Scope(namespaces=("ns1",))).energy_kwh
     assert mine == pytest.approx(0.305 / 3, rel=1e-6)
-    assert efficiency_statement(lake, namespaces=("ns1",)).fleet.energy_kwh == pytest.approx(0.305 / 3, rel=1e-6)
+    assert efficiency_statement(lake, Scope(namespaces=("ns1",))).fleet.energy_kwh == pytest.approx(0.305 / 3, rel=1e-6)
 
 
 def test_energy_of_a_board_whole_by_night_and_sliced_by_day(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.cost.money import QUANTUM, as_text, cost_usd, rounded, split, split_whole, usd
+from gpuledger.cost.money import QUANTUM, cost_usd, rounded, split, split_whole, usd
+from gpuledger.encode import as_text
 from gpuledger.units import MS_PER_HOUR
 
 WEIGHTS = st.dictionaries(st.integers(0, 50), st.integers(0, 10**9), min_size=1, max_size=12)

@@ -24,7 +24,7 @@ def test_a_namespace_has_a_team_and_targets(tmp_path: Path) -> None:
     assert config.team("c2", "a") == "blue"
     assert config.team("c1", "b") == NO_TEAM
     assert config.team("c1", None) == UNALLOCATED
-    assert config.rfu_targets() == {"a": 0.6}
+    assert config.namespaces["a"].rfu_target_ratio == 0.6
     assert Config().team("c1", "a") == NO_TEAM
 
 

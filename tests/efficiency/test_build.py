@@ -19,6 +19,7 @@ from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.errors import InputError, LakeError, UnknownName
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import MS_PER_HOUR, Range, Unknown, day_start_ms
 
 START = day_start_ms("2026-01-20")
@@ -135,13 +136,13 @@ def test_filters_leave_the_rest_out(small_fleet: tuple[Lake, Path], frame: pd.Da
     lake = small_fleet[0]
     namespace = min(set(frame["namespace"]))
     cluster = min(set(frame["cluster"]))
-    one = efficiency_statement(lake, namespaces=[namespace])
+    one = efficiency_statement(lake, Scope(namespaces=(namespace,)))
     assert one.samples == (frame["namespace"] == namespace).sum()
     assert [r.name for r in one.by_namespace] == [namespace]
-    one = efficiency_statement(lake, clusters=[cluster])
+    one = efficiency_statement(lake, Scope(clusters=(cluster,)))
     assert (one.samples, one.clusters) == ((frame["cluster"] == cluster).sum(), 1)
     until = START + 3 * MS_PER_HOUR
-    some = efficiency_statement(lake, since_ms=START + MS_PER_HOUR, until_ms=until)
+    some = efficiency_statement(lake, Scope(START + MS_PER_HOUR, until))
     inside = frame[(frame["at"].dt.hour >= 1) & (frame["at"].dt.hour < 3) & (frame["at"].dt.day == 20)]
     assert some.samples == len(inside)
     assert (some.start_ms, some.end_ms) == (START + MS_PER_HOUR, until)
@@ -154,9 +155,9 @@ def test_owners_are_workloads_runs_or_both_names(state: State, line: Callable[..
         line(1, "GPU-a", util=0.7, workload="serve"),
         line(2, "GPU-a", util=0.9),
     ]
-    assert state(*rows, owners=["train"]).fleet.gpu_util_pct == pytest.approx(50)
-    assert state(*rows, owners=["r1"]).fleet.gpu_util_pct == pytest.approx(50)
-    assert state(*rows, owners=["n1/serve"]).fleet.gpu_util_pct == pytest.approx(70)
+    assert state(*rows, scope=Scope(owners=("train",))).fleet.gpu_util_pct == pytest.approx(50)
+    assert state(*rows, scope=Scope(owners=("r1",))).fleet.gpu_util_pct == pytest.approx(50)
+    assert state(*rows, scope=Scope(owners=("n1/serve",))).fleet.gpu_util_pct == pytest.approx(70)
 
 
 def test_time_without_an_owner_is_unallocated(state: State, line: Callable[..., Any]) -> None:
@@ -165,7 +166,7 @@ def test_time_without_an_owner_is_unallocated(state: State, line: Callable[..., 
     assert [r.name for r in found.by_namespace] == ["n1", "unallocated"]
     assert found.by_namespace[1].target_rfu_pct is None
     assert found.namespaces == 1
-    assert state(*rows, namespaces=["unallocated"]).fleet.gpu_util_pct == 0
+    assert state(*rows, scope=Scope(namespaces=("unallocated",))).fleet.gpu_util_pct == 0
 
 
 def test_a_namespace_called_unallocated_is_not_time_without_an_owner(state: State, line: Callable[..., Any]) -> None:
@@ -176,7 +177,7 @@ def test_a_namespace_called_unallocated_is_not_time_without_an_owner(state: Stat
     assert real.target_rfu_pct is not None
     assert nobody.target_rfu_pct is None
     for row in (real, nobody):
-        found = state(*rows, namespaces=[row.name])
+        found = state(*rows, scope=Scope(namespaces=(row.name,)))
         assert [r.name for r in found.by_namespace] == [row.name]
         assert found.samples == 60
 
@@ -188,7 +189,7 @@ def test_lines_cut_at_midnight_add_up(books: Callable[..., Lake], line: Callable
         line(24, util=0.2, pif=0.2, ms=half, samples=30),
         line(24, util=0.8, pif=0.6, ms=half, samples=30, first_ms=START + 24 * MS_PER_HOUR + half),
     ]
-    found = efficiency_statement(books(*rows, days=["2026-01-20", "2026-01-21"]), since_ms=START + 24 * MS_PER_HOUR)
+    found = efficiency_statement(books(*rows, days=["2026-01-20", "2026-01-21"]), Scope(START + 24 * MS_PER_HOUR))
     (hour,) = found.hours
     assert (found.samples, hour.samples, hour.gpus) == (60, 60, 1)
     assert (hour.gpu_util_pct, hour.pif) == (pytest.approx(50), pytest.approx(0.4))
@@ -269,11 +270,11 @@ def test_samples_without_power_or_utilization(state: State, line: Callable[..., 
 def test_nothing_in_scope_says_what_there_is(small_fleet: tuple[Lake, Path]) -> None:
     lake = small_fleet[0]
     with pytest.raises(InputError) as caught:
-        efficiency_statement(lake, namespaces=["ml-trainin"])
+        efficiency_statement(lake, Scope(namespaces=("ml-trainin",)))
     assert "did you mean ml-training?" in caught.value.hint
     assert "2026-01-20 to 2026-01-21" in caught.value.hint
     with pytest.raises(InputError, match="2030") as caught:
-        efficiency_statement(lake, since_ms=day_start_ms("2030-01-01"))
+        efficiency_statement(lake, Scope(day_start_ms("2030-01-01")))
     assert "prod-us-east-1" in caught.value.hint
 
 

@@ -34,8 +34,8 @@ def lake(tmp_path: Path, books: Callable[..., Lake], line: Callable[..., Any]) -
     )
 
 
-def analysed(lake: Lake, scope: Scope | None = None, **window: Any) -> CountedAnalysis:
-    found = with_counted(efficiency_statement(lake, **window), lake, scope or Scope()).counted
+def analysed(lake: Lake, scope: Scope | None = None) -> CountedAnalysis:
+    found = with_counted(efficiency_statement(lake), lake, scope or Scope()).counted
     assert found is not None
     return found
 

@@ -44,13 +44,13 @@ def lake(books: Callable[..., Lake], line: Callable[..., Any]) -> Lake:
 
 @pytest.mark.parametrize(
     "window",
-    [{}, {"since_ms": START + MS_PER_DAY}, {"until_ms": START + MS_PER_DAY}, {"namespaces": ["n2"]}],
+    [{}, {"since_ms": START + MS_PER_DAY}, {"until_ms": START + MS_PER_DAY}, {"namespaces": ("n2",)}],
     ids=str,
 )
 def test_days_and_hours_give_the_same_statement(lake: Lake, window: dict[str, Any]) -> None:
-    by_day = to_json(efficiency_statement(lake, **window))
+    by_day = to_json(efficiency_statement(lake, Scope(**window)))
     forget_days(lake)
-    assert to_json(efficiency_statement(lake, **window)) == by_day
+    assert to_json(efficiency_statement(lake, Scope(**window))) == by_day
 
 
 def periods(lake: Lake, scope: Scope) -> dict[int, int]:
@@ -59,7 +59,7 @@ def periods(lake: Lake, scope: Scope) -> dict[int, int]:
 
 
 def test_a_window_inside_a_day_is_read_from_hours(lake: Lake) -> None:
-    inside = efficiency_statement(lake, since_ms=START + 2 * MS_PER_HOUR, until_ms=START + 4 * MS_PER_HOUR)
+    inside = efficiency_statement(lake, Scope(START + 2 * MS_PER_HOUR, START + 4 * MS_PER_HOUR))
     assert inside.samples == 4 * 60
     assert periods(lake, Scope(START + MS_PER_HOUR)) == {START: 23, START + MS_PER_DAY: 1}
     assert periods(lake, Scope(START)) == {START: 1, START + MS_PER_DAY: 1}

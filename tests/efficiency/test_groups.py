@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gpuledger.efficiency.groups import consistent, pattern_of
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.ledger.cells import CLASSES, PHASES
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown, day_start_ms
 
 State = Callable[..., EfficiencyStatement]
@@ -95,7 +96,7 @@ def test_unobserved_time_lies_between_first_and_last(state: State, line: Line) -
     assert gpu.unobserved_h == pytest.approx(4)
     # Another owner's hours are observed too, even where only one is asked for.
     rows = [line(0, util=0.5), *(line(h, util=0.5, namespace="other") for h in range(1, 5)), line(5, util=0.5)]
-    assert state(*rows, namespaces=["n1"]).per_gpu[0].unobserved_h == 0
+    assert state(*rows, scope=Scope(namespaces=("n1",))).per_gpu[0].unobserved_h == 0
 
 
 def spell(start_h: float, end_h: float, kind: str = "idle", gpu: str = "GPU-a") -> dict[str, Any]:
@@ -113,7 +114,7 @@ def test_the_longest_idle_stretch_goes_on_over_midnight(state: State, line: Line
     found = {g.gpu_uuid: g.longest_idle_h for g in state(*rows, quiet=quiet).per_gpu}
     assert found == {"GPU-a": 7, "GPU-b": 2}
     until = START + 23 * MS_PER_HOUR
-    cut = {g.gpu_uuid: g.longest_idle_h for g in state(*rows, quiet=quiet, until_ms=until).per_gpu}
+    cut = {g.gpu_uuid: g.longest_idle_h for g in state(*rows, quiet=quiet, scope=Scope(until_ms=until)).per_gpu}
     assert cut == {"GPU-a": 3, "GPU-b": 2}
 
 

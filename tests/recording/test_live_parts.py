@@ -7,7 +7,6 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -18,7 +17,7 @@ from gpuledger.devices.device import Facts
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import merge_day, open_part
 from gpuledger.ledger.engine import post_lake
-from gpuledger.recording.live_parts import FAN_IN, Batch, LiveParts, labels, live_table, numbers, positions, spread
+from gpuledger.recording.live_parts import FAN_IN, Batch, LiveParts, labels, live_table, numbers, spread
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
 
@@ -183,10 +182,6 @@ def test_labels(pairs: list[tuple[str | None, int]]) -> None:
     made.validate(full=True)
     assert made.type == pa.dictionary(pa.int32(), pa.string())
     assert made.to_pylist() == spread(values, counts)
-
-
-def test_positions() -> None:
-    assert positions(np.array([2, 0, 1], dtype=np.int32)).to_pylist() == [2, 0, 1]
 
 
 def test_recording_does_not_load_pandas() -> None:

@@ -22,7 +22,7 @@ from gpuledger.cost.money import usd
 from gpuledger.cost.savings import ACTS_ON, Bill, Savings, Spread, combine
 from gpuledger.cost.statement import Bucket, CostStatement
 from gpuledger.efficiency.capacity import roi
-from gpuledger.units import MS_PER_HOUR, PPM, Unknown
+from gpuledger.units import MS_PER_HOUR, PPM, Unknown, count
 
 CaseKey = tuple[str | None, str | None, str | None, str]
 CENT_PLACES = 2
@@ -134,7 +134,7 @@ def _words(used: Sequence[Combined]) -> Iterator[str]:
     for c in used:
         left.update((f.rule.id, f.rule.exclusive) for f in c.findings if not c.chosen(f.rule.id))
     for (rule, group), places in sorted(left.items()):
-        yield f"{rule} is left out in {_places(places)}: {group}, and another does more there"
+        yield f"{rule} is left out in {count(places, 'case')}: {group}, and another does more there"
 
 
 def _overlaps(used: Sequence[Combined]) -> Iterator[str]:
@@ -151,15 +151,11 @@ def _overlaps(used: Sequence[Combined]) -> Iterator[str]:
                 together.setdefault(acting, {}).setdefault(bucket, set()).add(c.case.key)
     for acting, places in sorted(together.items()):
         time = _and([_WORDS[b] for b in _WORDS if b in places])
-        where = _places(len(set().union(*places.values())))
+        where = count(len(set().union(*places.values())), "case")
         yield f"{_and(acting)} overlap in {time} time ({where}): each takes its share of what the others leave"
     if len(acted) > 1:
         names = _and([_WORDS[b] for b in _WORDS if b in acted])
         yield f"{names} time are different dollars: what is saved in one adds to what is saved in another"
-
-
-def _places(n: int) -> str:
-    return f"{n} case{'s' * (n != 1)}"
 
 
 def _and(names: Sequence[str]) -> str:

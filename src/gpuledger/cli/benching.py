@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuledger.cli.figures import count
 from gpuledger.errors import InputError
+from gpuledger.units import count
 
 if TYPE_CHECKING:
     from gpuledger.bench.crew import Crew

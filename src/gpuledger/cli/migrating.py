@@ -9,7 +9,6 @@ from pathlib import Path
 
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.cli.failures import BAD_INPUT, tell
-from gpuledger.cli.figures import count
 from gpuledger.cost.pricing import load_own
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.guide.asking import Market, plan_configured, plan_market
@@ -19,6 +18,7 @@ from gpuledger.plan.guide.schema import WorkloadType
 from gpuledger.plan.guide.sets import MigrationSet, plan_set, together, workload_named
 from gpuledger.plan.guide.statement import Job, MigrationPlan
 from gpuledger.plan.offers import market_options
+from gpuledger.units import count
 
 ANY = "any"
 LAKE = Path("gpuledger-data")  # where the user's own rates are by default

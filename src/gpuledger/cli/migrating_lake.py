@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.options import PATH, Chosen, Command, statement_options
+from gpuledger.cli.options import PATH, Command, statement_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
+    from gpuledger.ledger.read.window import Window
     from gpuledger.plan.move.statement import LakePlan
 
 ANY = "any"
@@ -32,7 +33,7 @@ def lake_mode(command: Command) -> Command:
     @functools.wraps(command)
     def inner(
         *, screen: Screen, out: Path | None, full: bool, lake_dir: Path | None, inventory: Path | None,
-        prices: tuple[str, ...], chosen: Chosen, **given: Any,
+        prices: tuple[str, ...], chosen: Window, **given: Any,
     ) -> Any:  # fmt: skip
         if lake_dir is None:
             _needs_lake(inventory, prices, chosen)
@@ -49,8 +50,8 @@ def lake_mode(command: Command) -> Command:
     return inner
 
 
-def _needs_lake(inventory: Path | None, prices: tuple[str, ...], chosen: Chosen) -> None:
-    if inventory or prices or chosen != Chosen(None, None, None, (), (), ()):
+def _needs_lake(inventory: Path | None, prices: tuple[str, ...], chosen: Window) -> None:
+    if inventory or prices or chosen:
         raise InputError(
             "--inventory, --price, the window and the filters need a lake", hint="add --lake DIR, or leave them out"
         )
@@ -69,38 +70,26 @@ def _no_form(given: dict[str, Any]) -> None:
 
 
 def _plan(
-    lake_dir: Path, inventory: Path | None, prices: tuple[str, ...], chosen: Chosen, given: dict[str, Any], stages: Any
+    lake_dir: Path, inventory: Path | None, prices: tuple[str, ...], chosen: Window, given: dict[str, Any], stages: Any
 ) -> LakePlan:
+    from gpuledger.advice.asking import paying
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post, since_ms
+    from gpuledger.cli.analysis import post
     from gpuledger.cli.price_options import price_of
-    from gpuledger.cost.inventory import read_inventory
-    from gpuledger.cost.pricing import load_own
-    from gpuledger.cost.user_settings import with_set_prices
     from gpuledger.lake.layout import Lake
-    from gpuledger.ledger.read.scope import Scope
+    from gpuledger.ledger.read.window import scope_of
     from gpuledger.plan.move.build import migrate_from_lake
     from gpuledger.times import today
 
-    stock, price, own = read_inventory(inventory) if inventory else None, price_of(prices), load_own(lake_dir)
-    price = price if given["instance"] else with_set_prices(price)
+    terms = paying(lake_dir, price=price_of(prices), instance=given["instance"], inventory=inventory)
     clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")
     lake = Lake(lake_dir)
     post(lake, load_thresholds(), stages)
     tick = stages.start("planning")
-    scope = Scope(since_ms(lake, chosen), chosen.until_ms, chosen.clusters, chosen.namespaces, chosen.owners)
+    scope, anywhere = scope_of(lake, **chosen), ANY in given["clouds"]
     plan = migrate_from_lake(
-        lake,
-        scope,
-        today=today(),
-        inventory=stock,
-        price=price,
-        instance=given["instance"],
-        own=own,
-        clouds=clouds,
-        regions=regions,
-        anywhere=ANY in given["clouds"],
-    )
+        lake, scope, today=today(), clouds=clouds, regions=regions, anywhere=anywhere, **terms
+    )  # fmt: skip
     tick(1)
     return plan
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,18 +59,6 @@ def labels_of(given: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Which part of the books a statement is about."""
-
-    since_ms: int | None
-    until_ms: int | None
-    last_ms: int | None
-    clusters: tuple[str, ...]
-    namespaces: tuple[str, ...]
-    owners: tuple[str, ...]
-
-
 def screen_options(command: Command) -> Command:
     """--json and --quiet, given to the command as `screen`."""
 
@@ -85,35 +72,29 @@ def screen_options(command: Command) -> Command:
 
 
 def statement_options(command: Command) -> Command:
-    """The window and the filters every statement takes, given to the command as `chosen`."""
+    """The window and the filters every statement takes, given to the command as `chosen`; empty without any."""
 
     @click.option(
-        "--since",
-        "since_ms",
-        type=instant_ms,
-        metavar="TIME",
-        help="Start of the window: a day or time; UTC unless it has a zone.",
+        "--since", type=instant_ms, metavar="TIME", help="Start of the window: a day or time; UTC unless it has a zone."
     )
-    @click.option("--until", "until_ms", type=instant_ms, metavar="TIME", help="End of the window (exclusive).")
+    @click.option("--until", type=instant_ms, metavar="TIME", help="End of the window (exclusive).")
     @click.option(
         "--last",
-        "last_ms",
         type=length_ms,
         metavar="LENGTH",
         help="Window length, counted back from --until or the newest sample (7d, 12h).",
     )
-    @click.option("--cluster", "clusters", multiple=True, help="Only this cluster; repeatable.")
-    @click.option("--namespace", "namespaces", multiple=True, help="Only this namespace; repeatable.")
-    @click.option("--owner", "owners", multiple=True, help="Only this workload; repeatable.")
+    @click.option("--cluster", multiple=True, help="Only this cluster; repeatable.")
+    @click.option("--namespace", multiple=True, help="Only this namespace; repeatable.")
+    @click.option("--owner", multiple=True, help="Only this workload; repeatable.")
     @functools.wraps(command)
-    def inner(
-        *, since_ms: int | None, until_ms: int | None, last_ms: int | None, clusters: tuple[str, ...],
-        namespaces: tuple[str, ...], owners: tuple[str, ...], **rest: Any,
-    ) -> Any:  # fmt: skip
-        if since_ms is not None and last_ms is not None:
+    def inner(**given: Any) -> Any:
+        found = {name: given.pop(name) for name in ("since", "until", "last", "cluster", "namespace", "owner")}
+        chosen = {name: value for name, value in found.items() if value is not None and value != ()}
+        if "since" in chosen and "last" in chosen:
             raise InputError("--since and --last both say where the window starts", hint="give one of them")
-        if since_ms is not None and until_ms is not None and since_ms >= until_ms:
+        if "since" in chosen and "until" in chosen and chosen["since"] >= chosen["until"]:
             raise InputError("--since is not before --until", hint="swap them")
-        return command(chosen=Chosen(since_ms, until_ms, last_ms, clusters, namespaces, owners), **rest)
+        return command(chosen=chosen, **given)
 
     return inner

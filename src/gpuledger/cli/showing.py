@@ -26,7 +26,7 @@ def write_files(document: Document, out: Path | None, screen: Screen, stages: St
     return {name: str(path) for name, path in written.items()}
 
 
-def give(document: Document, screen: Screen, files: dict[str, str] | None = None, *, full: bool = False) -> None:
+def give(document: Document, screen: Screen, files: dict[str, str] | None = None, *, full: bool | None = None) -> None:
     """The whole answer: one JSON object where asked for, else the document on the terminal."""
     if screen.as_json:
         screen.answer(document.data() if files is None else {**document.data(), "files": files})

@@ -60,23 +60,27 @@ class CostReport:
     waste_monthly_usd: Decimal
 
 
-class Terms(TypedDict, total=False):
-    """How a window is billed: what is paid for, at which prices, and who it is shown to.
-
-    `as_of_ms`: today, else the end of the window. `previous`: compare with the period before. `own`: the user's rates,
-    used before list prices.
-    """
+class Paying(TypedDict, total=False):
+    """What is paid for, and at which prices. `own`: the user's rates, used before list prices."""
 
     inventory: Inventory | str | Path | None
     price: Money | Mapping[str, Money] | None
     instance: str | None
     region: str | None
+    own: Sequence[Offer]
+
+
+class Terms(Paying, total=False):
+    """How a window is billed: what is paid for, at which prices, and who it is shown to.
+
+    `as_of_ms`: today, else the end of the window. `previous`: compare with the period before.
+    """
+
     teams: Config | None
     as_of_ms: int | None
     previous: bool
     usd_per_kwh: Money | None
     calibration: Calibration | None
-    own: Sequence[Offer]
 
 
 def cost_statement(lake: Lake | str | Path, scope: Scope | None = None, **terms: Unpack[Terms]) -> CostStatement:
@@ -93,24 +97,23 @@ def statement_and_bill(
     lake: Lake | str | Path,
     scope: Scope | None = None,
     *,
-    inventory: Inventory | str | Path | None = None,
-    price: Money | Mapping[str, Money] | None = None,
-    instance: str | None = None,
-    region: str | None = None,
     teams: Config | None = None,
     as_of_ms: int | None = None,
     previous: bool = False,
     usd_per_kwh: Money | None = None,
     calibration: Calibration | None = None,
-    own: Sequence[Offer] = (),
+    **paying: Unpack[Paying],
 ) -> tuple[CostStatement, Charged]:
     """The cost statement with the charges it is made of: who owes what, device by device."""
     books = lake if isinstance(lake, Lake) else Lake(lake)
-    stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
-    asked = Asked(scope or Scope(), stock, PriceChoice(_prices(price), instance, region, tuple(own)), calibration)
+    given = paying.get("inventory")
+    stock = read_inventory(given) if isinstance(given, str | Path) else given
+    own, price = tuple(paying.get("own", ())), prices_of(paying.get("price"))
+    choice = PriceChoice(price, paying.get("instance"), paying.get("region"), own)
+    asked = Asked(scope or Scope(), stock, choice, calibration)
     bill = charge_window(books, asked)
     today_ms = bill.window.end_ms if as_of_ms is None else as_of_ms
-    per_kwh = None if usd_per_kwh is None else _money(usd_per_kwh)
+    per_kwh = None if usd_per_kwh is None else money_of(usd_per_kwh)
     before = _previous(books, asked, bill) if previous else Unknown(NOT_ASKED)
     return _statement(bill, asked, teams or Config(), today_ms, per_kwh, before), bill
 
@@ -183,13 +186,14 @@ def report_of(statement: CostStatement) -> CostReport | Unknown:
     return CostReport(rate.hourly_usd, rate.monthly_usd, rate.yearly_usd, rate.quarter, cents, waste)
 
 
-def _prices(price: Money | Mapping[str, Money] | None) -> Decimal | Mapping[str, Decimal] | None:
+def prices_of(price: Money | Mapping[str, Money] | None) -> Decimal | Mapping[str, Decimal] | None:
+    """Dollars per GPU-hour, for all GPUs or by name, in decimals."""
     if price is None:
         return None
-    return {name: _money(p) for name, p in price.items()} if isinstance(price, Mapping) else _money(price)
+    return {name: money_of(p) for name, p in price.items()} if isinstance(price, Mapping) else money_of(price)
 
 
-def _money(value: Money) -> Decimal:
+def money_of(value: Money) -> Decimal:
     """A number as the decimal it is written as."""
     try:
         return Decimal(str(value))

@@ -70,9 +70,3 @@ def rounded(values: Mapping[K, Decimal], places: int = 2) -> dict[K, Decimal]:
     for key in order[: goal - sum(floors.values())]:
         floors[key] += 1
     return {key: Decimal(n).scaleb(-places) for key, n in floors.items()}
-
-
-def as_text(value: Decimal) -> str:
-    """An unrounded amount as plain digits, without trailing zeros."""
-    text = f"{value:f}"
-    return text.rstrip("0").rstrip(".") or "0" if "." in text else text

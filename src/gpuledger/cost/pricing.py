@@ -23,8 +23,9 @@ from gpuledger.catalog.prices import MarketPrice, find_offers, instance_price, m
 from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, Purchase, plausible_usd_per_h
 from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.cost.inventory import Paid
-from gpuledger.errors import InputError, LakeError, UnknownName, map_os_error
-from gpuledger.lake.layout import Lake, write_atomically
+from gpuledger.errors import InputError, UnknownName, map_os_error
+from gpuledger.lake.json_files import read_json, write_json
+from gpuledger.lake.layout import Lake
 from gpuledger.units import Unknown
 
 Basis = Literal["inventory", "given", "yours", "instance", "market"]
@@ -176,19 +177,8 @@ def own_file(lake: Lake | str | Path) -> Path:
 
 def load_rates(lake: Lake | str | Path) -> tuple[Rate, ...]:
     """The user's stored rates; empty where none were given."""
-    file = own_file(lake)
-    try:
-        stored = msgspec.json.decode(file.read_bytes(), type=_Stored)
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        raise map_os_error(error, file, "read your rates") from error
-    except msgspec.DecodeError as error:
-        hint = "give them again: gpuledger prices update FILE, or remove the file"
-        raise LakeError(f"{file}: not a file of rates: {error}", hint=hint) from error
-    if stored.version > FILE_VERSION:
-        raise LakeError(f"{file}: written by a newer gpuledger", hint="upgrade gpuledger")
-    return stored.rates
+    file, hint = own_file(lake), "give them again: gpuledger prices update FILE, or remove the file"
+    return read_json(file, _Stored, FILE_VERSION, "a file of rates", hint).rates if file.exists() else ()
 
 
 def load_own(lake: Lake | str | Path) -> tuple[Offer, ...]:
@@ -198,13 +188,7 @@ def load_own(lake: Lake | str | Path) -> tuple[Offer, ...]:
 
 def store_rates(lake: Lake | str | Path, rates: Sequence[Rate], taken_from: str) -> Path:
     """Replace the stored rates."""
-    file = own_file(lake)
-    content = msgspec.json.encode(_Stored(taken_from=taken_from, rates=tuple(rates)))
-    try:
-        write_atomically(file, msgspec.json.format(content, indent=1) + b"\n")
-    except OSError as error:
-        raise map_os_error(error, file, "store your rates") from error
-    return file
+    return write_json(own_file(lake), _Stored(taken_from=taken_from, rates=tuple(rates)), "your rates")
 
 
 def drop_rates(lake: Lake | str | Path) -> bool:

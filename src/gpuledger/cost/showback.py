@@ -54,10 +54,6 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return UNALLOCATED
         return self.of(cluster, namespace).team or NO_TEAM
 
-    def rfu_targets(self) -> dict[str, float]:
-        """The targets given, by namespace."""
-        return {name: n.rfu_target_ratio for name, n in self.namespaces.items() if n.rfu_target_ratio is not None}
-
 
 def load_config(path: Path) -> Config:
     """The user's file, checked whole."""

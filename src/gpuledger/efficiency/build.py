@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,27 +39,22 @@ from gpuledger.units import Range, Unknown, utc_day
 
 def efficiency_statement(
     lake: Lake,
+    scope: Scope | None = None,
     *,
-    since_ms: int | None = None,
-    until_ms: int | None = None,
-    clusters: Iterable[str] = (),
-    namespaces: Iterable[str] = (),
-    owners: Iterable[str] = (),
     thresholds: Thresholds | None = None,
     achievable: str = ACHIEVABLE_SOURCES[0],
     calibration: Calibration | None = None,
 ) -> EfficiencyStatement:
     """The eight analyses over the posted lines of a lake.
 
-    `owners` are workloads, run ids or "namespace/workload"; "unallocated" as a namespace is time without an owner
-    (a namespace really called so is "unallocated (namespace)").
+    Owners in scope are workloads, run ids or "namespace/workload"; "unallocated" as a namespace is time without an
+    owner (a namespace really called so is "unallocated (namespace)").
     `achievable` names the source of achievable TFLOPS, one of `ledger.read.scope.ACHIEVABLE_SOURCES`: as published (the
     default), the vendor's dense peak, or measured.
     """
-    scope = Scope(since_ms, until_ms, tuple(clusters), tuple(namespaces), tuple(owners))
-    source, limits = check_source(achievable), thresholds or load_thresholds()
-    statement = _stated(Books(lake, scope, limits), limits, source, calibration)
-    return with_counted(replace(statement, findings=findings(statement, limits)), lake, scope)
+    wanted, source, limits = scope or Scope(), check_source(achievable), thresholds or load_thresholds()
+    statement = _stated(Books(lake, wanted, limits), limits, source, calibration)
+    return with_counted(replace(statement, findings=findings(statement, limits)), lake, wanted)
 
 
 def _stated(books: Books, limits: Thresholds, source: str, calibration: Calibration | None) -> EfficiencyStatement:

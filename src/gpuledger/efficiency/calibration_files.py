@@ -5,20 +5,18 @@ LAKE/calibration/<gpu_uuid>.json holds what was measured on one board; measuring
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import msgspec
 
 from gpuledger.catalog.gpus import find_gpu
-from gpuledger.errors import LakeError, map_os_error
-from gpuledger.lake.layout import Lake, write_atomically
+from gpuledger.lake.json_files import file_name, read_json, write_json
+from gpuledger.lake.layout import Lake
 from gpuledger.physics.calibration import Calibration, MeasuredGpu
 from gpuledger.units import Unknown
 
 FILE_VERSION = 1
 FOLDER = "calibration"
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -61,30 +59,18 @@ class BoardCalibration(msgspec.Struct, frozen=True, kw_only=True):
 
 def calibration_file(lake: Lake, gpu_uuid: str) -> Path:
     """The file with the calibration of a board."""
-    return lake.root / FOLDER / f"{_UNSAFE.sub('_', gpu_uuid)}.json"
+    return lake.root / FOLDER / f"{file_name(gpu_uuid)}.json"
 
 
 def write_board(file: Path, board: BoardCalibration) -> Path:
     """Write or replace a calibration, whole or not at all."""
-    try:
-        write_atomically(file, msgspec.json.format(msgspec.json.encode(board), indent=1) + b"\n")
-    except OSError as error:
-        raise map_os_error(error, file, "write the calibration") from error
-    return file
+    return write_json(file, board, "the calibration")
 
 
 def read_board(file: Path) -> BoardCalibration:
     """One calibration, checked whole."""
     again = "run gpuledger calibrate again, or delete the file"
-    try:
-        board = msgspec.json.decode(file.read_bytes(), type=BoardCalibration)
-    except OSError as error:
-        raise map_os_error(error, file, "read the calibration") from error
-    except msgspec.DecodeError as error:
-        raise LakeError(f"{file}: not a calibration: {error}", hint=again) from error
-    if board.version > FILE_VERSION:
-        raise LakeError(f"{file}: written by a newer gpuledger", hint="upgrade gpuledger")
-    return board
+    return read_json(file, BoardCalibration, FILE_VERSION, "a calibration", again)
 
 
 def read_boards(lake: Lake) -> list[BoardCalibration]:

@@ -9,7 +9,7 @@ from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.health import faults_of, hot
 from gpuledger.efficiency.naming import name_with_uuid
 from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow, Trend
-from gpuledger.units import Range, Unknown, utc
+from gpuledger.units import Range, Unknown, count, utc
 
 MOST = 8
 # A stretch without any work worth naming a GPU for.
@@ -37,7 +37,7 @@ def _headline(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     )  # fmt: skip
     if isinstance(util, Unknown):
         return None
-    text = f"{_gpus(s.gpus)} reported {util:.1f} % utilization"
+    text = f"{count(s.gpus, 'GPU')} reported {util:.1f} % utilization"
     if not isinstance(rfu, Unknown) and not isinstance(gap, Unknown):
         text += f"; they drew {rfu:.1f} % of their power limit, a gap of {gap:.1f} points"
     if isinstance(counted, Range):
@@ -55,7 +55,7 @@ def _bottleneck(s: EfficiencyStatement, limits: Thresholds) -> Finding | None:
     if share < 0.5 and not slow:
         return 0.0, f"Hardly any busy time was wasted on waiting: {share:.1f} % of active time showed {rule}."
     text = f"{share:.0f} % of busy time did little work: {rule}"
-    text += f", on most active days of {len(slow)} of {_gpus(len(s.per_gpu))}" if slow else ""
+    text += f", on most active days of {len(slow)} of {count(len(s.per_gpu), 'GPU')}" if slow else ""
     return share / 100 * s.active.active_h, f"{text}."
 
 
@@ -68,9 +68,9 @@ def _causes(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     counts = Counter(g.cause.cause for g in slow if g.cause and g.cause.cause)
     unknown = len(slow) - counts.total()
     if not counts:
-        return weight, f"What holds up the {_gpus(len(slow), 'bottlenecked GPU')} is {slow[0].likely_cause}."
+        return weight, f"What holds up the {count(len(slow), 'bottlenecked GPU')} is {slow[0].likely_cause}."
     (cause, most), *others = counts.most_common()
-    parts = [f"{cause.capitalize()} seems to hold up {most} of {_gpus(len(slow), 'bottlenecked GPU')}"]
+    parts = [f"{cause.capitalize()} seems to hold up {most} of {count(len(slow), 'bottlenecked GPU')}"]
     parts += [f"{name} {n}" for name, n in others] + ([f"{unknown} not known"] if unknown else [])
     example = next(g for g in slow if g.cause and g.cause.cause == cause)
     seen = f"on {example.host} {example.cause_evidence}" if example.host else example.cause_evidence
@@ -85,7 +85,7 @@ def _idle(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     text += f", {held:,.0f} of them holding memory" if held else ""
     still = [g for g in s.per_gpu if g.longest_idle_h >= LONG_IDLE_H]
     if still:
-        text += f"; {_gpus(len(still))} stood still for a day or longer at a stretch"
+        text += f"; {count(len(still), 'GPU')} stood still for a day or longer at a stretch"
     return idle + held, f"{text}."
 
 
@@ -112,7 +112,7 @@ def _target(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     assert row.target_rfu_pct is not None
     assert not isinstance(rfu, Unknown)
     text = f"Namespace {row.name} loses most against its target: RFU {rfu:.0f} % of {row.target_rfu_pct:.0f} %"
-    return weight, f"{text} on {_gpus(row.means.gpus)}."
+    return weight, f"{text} on {count(row.means.gpus, 'GPU')}."
 
 
 def _gap_alert(s: EfficiencyStatement, limits: Thresholds) -> Finding | None:
@@ -123,7 +123,10 @@ def _gap_alert(s: EfficiencyStatement, limits: Thresholds) -> Finding | None:
     if not wide:
         return None
     weight = sum(g.means.observed_h for g in wide) / 10
-    return weight, f"{_gpus(len(wide))} claim over {limit:.0f} points more utilization than their power supports."
+    return (
+        weight,
+        f"{count(len(wide), 'GPU')} claim over {limit:.0f} points more utilization than their power supports.",
+    )
 
 
 def _models(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
@@ -164,7 +167,7 @@ def _health(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     if not broken:
         return None
     worst = broken[0]
-    more = f"; {_gpus(len(broken) - 1, 'other GPU')} too" if len(broken) > 1 else ""
+    more = f"; {count(len(broken) - 1, 'other GPU')} too" if len(broken) > 1 else ""
     # What may fail takes all of its time with it.
     weight = s.fleet.observed_h * len(broken) / max(s.health.gpus, 1)
     heat = [f"clocks held down by heat {worst.thermal_pct:.0f} % of the time"] if hot(worst) else []
@@ -178,7 +181,3 @@ def _not_known(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     more = len(reasons) - _SHOWN_UNKNOWN
     text = "; ".join(reasons[:_SHOWN_UNKNOWN]) + (f"; and {more} more" if more > 0 else "")
     return _LAST, f"Not known: {text}."
-
-
-def _gpus(n: int, word: str = "GPU") -> str:
-    return f"{n:,} {word}{'s' * (n != 1)}"

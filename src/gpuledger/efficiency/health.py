@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuledger.ledger.read.rollup import HEALTH, HOTTEST, AccountSums
-from gpuledger.units import MS_PER_HOUR, Unknown
+from gpuledger.units import MS_PER_HOUR, Unknown, count
 
 Figure = float | Unknown
 FAULTS: Mapping[str, tuple[str, str]] = {
@@ -21,7 +21,6 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "row_remap_failures": ("failed row remapping", "failed row remappings"),
     "pcie_replays": ("PCIe replay", "PCIe replays"),
 }
-_GPU = ("GPU", "GPUs")
 # Clocks held down by heat for a larger share of the time than this are worth naming a GPU for.
 THERMAL_ABOVE_PCT = 1.0
 NO_REASONS = Unknown("the reasons for held-down clocks are not recorded (DCGM_FI_DEV_CLOCKS_EVENT_REASONS)")
@@ -145,12 +144,7 @@ def _worst_first(row: HealthRow) -> tuple[int, int, float, int, str]:
 def faults_of(holder: HealthRow | HealthAnalysis) -> list[str]:
     """The faults there were, each with its count."""
     counts = ((getattr(holder, name), words) for name, words in FAULTS.items())
-    return [counted(count, *words) for count, words in counts if count]
-
-
-def counted(count: int, one: str, many: str) -> str:
-    """A number of something, in words."""
-    return f"{count:,} {one if count == 1 else many}"
+    return [count(number, *words) for number, words in counts if number]
 
 
 def health_words(health: HealthAnalysis) -> str:
@@ -158,7 +152,7 @@ def health_words(health: HealthAnalysis) -> str:
     faults = faults_of(health)
     if faults:
         broken = sum(any(getattr(r, name) for name in FAULTS) for r in health.rows)
-        text = f"{', '.join(faults)} on {broken:,} of {counted(health.gpus, *_GPU)}."
+        text = f"{', '.join(faults)} on {broken:,} of {count(health.gpus, 'GPU')}."
     else:
         text = "No faults recorded (XID errors, row remappings and PCIe replays count where the source exports them)."
     if isinstance(health.thermal_pct, Unknown):
@@ -167,4 +161,4 @@ def health_words(health: HealthAnalysis) -> str:
     limit = f"for more than {THERMAL_ABOVE_PCT:g} % of the recorded time"
     if not held:
         return f"{text} Heat held down the clocks of no GPU {limit}."
-    return f"{text} Heat held down the clocks of {counted(held, *_GPU)} {limit}."
+    return f"{text} Heat held down the clocks of {count(held, 'GPU')} {limit}."

@@ -6,19 +6,17 @@ so a meter may write as often as it likes and a job that was killed leaves what 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from gpuledger.errors import LakeError, map_os_error
-from gpuledger.lake.layout import Lake, write_atomically
+from gpuledger.lake.json_files import file_name, read_json, write_json
+from gpuledger.lake.layout import Lake
 
 FILE_VERSION = 1
 FOLDER = "counted"
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class CountedSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,35 +78,19 @@ class CountedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 def counted_file(lake: Lake, run_id: str, rank: int) -> Path:
     """Where one rank's counts rest."""
-    return lake.root / FOLDER / f"{_UNSAFE.sub('_', run_id)[:100] or 'run'}-r{rank}.json"
+    return lake.root / FOLDER / f"{file_name(run_id)}-r{rank}.json"
 
 
 def write_counted(lake: Lake, run: CountedRun) -> Path:
     """Write or replace what one rank counted."""
-    file = counted_file(lake, run.run_id, run.rank)
-    try:
-        write_atomically(file, msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
-    except OSError as error:
-        raise map_os_error(error, file, "write what the job counted") from error
-    return file
+    return write_json(counted_file(lake, run.run_id, run.rank), run, "the counts of a job")
 
 
 def read_counted(lake: Lake) -> list[CountedRun]:
     """All runs that counted their own work, oldest first; [] where none did."""
-    found = [_read(file) for file in sorted((lake.root / FOLDER).glob("*.json"))]
+    files = sorted((lake.root / FOLDER).glob("*.json"))
+    found = [read_json(file, CountedRun, FILE_VERSION, "the counts of a job") for file in files]
     return sorted(found, key=lambda r: (r.spans[0].start_ms if r.spans else 0, r.run_id, r.rank))
-
-
-def _read(file: Path) -> CountedRun:
-    try:
-        run = msgspec.json.decode(file.read_bytes(), type=CountedRun)
-    except OSError as error:
-        raise map_os_error(error, file, "read what the job counted") from error
-    except msgspec.DecodeError as error:
-        raise LakeError(f"{file}: not the counts of a job: {error}", hint="delete the file") from error
-    if run.version > FILE_VERSION:
-        raise LakeError(f"{file}: written by a newer gpuledger", hint="upgrade gpuledger")
-    return run
 
 
 def covered_ms(spans: Iterable[CountedSpan]) -> int:

@@ -210,12 +210,6 @@ def numbers(values: Sequence[float | int | None], kind: pa.DataType) -> pa.Array
     return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(filled)])
 
 
-def positions(order: np.ndarray) -> pa.Array:
-    """Row numbers, for taking rows in another order."""
-    whole = np.ascontiguousarray(order, dtype=np.int64)
-    return pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)])
-
-
 @cache
 def _width(kind: pa.DataType) -> type:
     # Not `to_pandas_dtype`: that asks for pandas.

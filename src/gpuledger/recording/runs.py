@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from pathlib import Path
 
@@ -17,12 +16,12 @@ import msgspec
 from gpuledger.devices.attribution import RUN_VARIABLE, environment, lineage
 from gpuledger.devices.clock import ClockStep
 from gpuledger.devices.reading import DeviceReport
-from gpuledger.errors import LakeError, map_os_error
-from gpuledger.lake.layout import Lake, write_atomically
+from gpuledger.errors import map_os_error
+from gpuledger.lake.json_files import file_name, read_json, write_json
+from gpuledger.lake.layout import Lake
 
 NOTES_VERSION = 1
 NOTES_EVERY_S = 60.0
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -194,7 +193,7 @@ def device_notes(
 
 def claim(lake: Lake, run_id: str) -> Path:
     """A file of its own for a recording; several recordings of one run each get one."""
-    name = _UNSAFE.sub("_", run_id)[:100] or "run"
+    name = file_name(run_id)
     folder = lake.root / "runs"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -213,10 +212,7 @@ def claim(lake: Lake, run_id: str) -> Path:
 
 def write_notes(file: Path, notes: RunNotes) -> None:
     """Replace the notes of a recording."""
-    try:
-        write_atomically(file, msgspec.json.format(msgspec.json.encode(notes), indent=1))
-    except OSError as error:
-        raise map_os_error(error, file, "write the notes of the recording") from error
+    write_json(file, notes, "the notes of a recording")
 
 
 def labels_of_run(lake: Lake, pid: int, host: str, besides: str) -> dict[str, str] | None:
@@ -237,16 +233,7 @@ def labels_of_run(lake: Lake, pid: int, host: str, besides: str) -> dict[str, st
 
 def read_runs(lake: Lake) -> list[RunNotes]:
     """The notes of all recordings of a lake, oldest first."""
-    found = []
-    for file in sorted((lake.root / "runs").glob("*.json")):
-        raw = file.read_bytes()
-        if not raw:
-            continue  # claimed by a recorder that was killed before its first note
-        try:
-            notes = msgspec.json.decode(raw, type=RunNotes)
-        except msgspec.DecodeError as error:
-            raise LakeError(f"{file}: not the notes of a recording: {error}", hint="delete the file") from error
-        if notes.version > NOTES_VERSION:
-            raise LakeError(f"{file}: written by a newer gpuledger", hint="upgrade gpuledger")
-        found.append(notes)
+    # A recorder that was killed before its first note leaves an empty file.
+    files = [file for file in sorted((lake.root / "runs").glob("*.json")) if file.stat().st_size]
+    found = [read_json(file, RunNotes, NOTES_VERSION, "the notes of a recording") for file in files]
     return sorted(found, key=lambda n: n.started_ms)

@@ -14,6 +14,8 @@ from gpuledger.units import Range, Unknown
 
 Row = dict[str, Any]
 NOT_KNOWN = "not known"
+# What a mark says: to a screen reader, and under the pointer.
+SAYS: dict[str, Any] = {"description": "label:N", "tooltip": [alt.Tooltip("label:N", title=" ")]}
 
 
 def rows_of(rows: Iterable[Row]) -> alt.InlineData:
@@ -22,6 +24,17 @@ def rows_of(rows: Iterable[Row]) -> alt.InlineData:
     A tuple, since Altair copies lists anew for every layer they pass through.
     """
     return alt.InlineData(values=tuple(rows))
+
+
+def by_name(field: str, sort: list[str] | None = None, gaps: tuple[float, float] | None = None, **axis: Any) -> alt.Y:
+    """A row per name, without a line along them; `gaps` between the rows and around them."""
+    y = alt.Y(f"{field}:N", sort=sort, title=None, axis=alt.Axis(domain=False, **{"labelPadding": 10, **axis}))
+    return y.scale(paddingInner=gaps[0], paddingOuter=gaps[1]) if gaps else y
+
+
+def along(field: str, scale: alt.Scale) -> alt.X:
+    """Where a mark is or ends; its words have the figure, so there is no axis."""
+    return alt.X(f"{field}:Q", axis=None, scale=scale)
 
 
 def layered(*layers: Any, **properties: Any) -> alt.LayerChart:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpuledger.errors import UnknownName, map_os_error
+from gpuledger.lake.layout import write_atomically
 from gpuledger.plain_text import json_text
 from gpuledger.report.charts import Drawing, need_charts
 from gpuledger.report.document import Document
@@ -72,20 +71,9 @@ def write_report(
 
 def write_whole(path: Path, content: str | bytes) -> Path:
     """Write aside, then take the name: a reader sees the old file or the new one."""
-    data = content.encode() if isinstance(content, str) else content
-    aside = ""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        Path(aside).chmod(0o644)
-        Path(aside).replace(path)
+        write_atomically(path, content.encode() if isinstance(content, str) else content)
     except OSError as error:
-        if aside:
-            Path(aside).unlink(missing_ok=True)
         raise map_os_error(error, path, "write the report") from error
     return path
 

@@ -125,10 +125,14 @@ def tie(text: str) -> str:
     return re.sub(r"(?<=\d) (?=%)", NARROW, text)
 
 
+def capital(words: str) -> str:
+    """Words with a capital."""
+    return words[:1].upper() + words[1:]
+
+
 def title(value: object) -> str:
     """A name with a capital."""
-    words = plain(value)
-    return words[:1].upper() + words[1:]
+    return capital(plain(value))
 
 
 def band(value: object) -> str:

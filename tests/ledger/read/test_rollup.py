@@ -75,7 +75,7 @@ def test_an_owner_is_a_workload_a_run_or_both_with_a_namespace(
 
 
 def test_time_without_an_owner_can_be_asked_for(state: Callable[..., EfficiencyStatement], line: Make) -> None:
-    found = state(line(0, util=0.5, namespace=None), line(1, util=0.5), namespaces=["unallocated"])
+    found = state(line(0, util=0.5, namespace=None), line(1, util=0.5), scope=Scope(namespaces=("unallocated",)))
     assert found.samples == 60
     # The other owner's hour was observed, only not asked for.
     assert to_json(found)["per_gpu"][0]["unobserved_h"] == 0

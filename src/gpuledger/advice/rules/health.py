@@ -1,8 +1,8 @@
 """Does a GPU report faults, or is it held down by heat?"""
 
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, pct
-from gpuledger.efficiency.health import FAULTS, THERMAL_ABOVE_PCT, counted
-from gpuledger.units import Unknown
+from gpuledger.efficiency.health import FAULTS, THERMAL_ABOVE_PCT
+from gpuledger.units import Unknown, count
 
 CHANGE = bash("""
 # Drain the node, then check it: a job lost to a failing GPU costs more.
@@ -29,10 +29,10 @@ def when(case: Case, _: Limits) -> Reason | None:
     health = case.health
     if not health.affected:
         return None
-    said = [counted(getattr(health, name), *FAULTS[name]) for name in _SERIOUS if getattr(health, name)]
+    said = [count(getattr(health, name), *FAULTS[name]) for name in _SERIOUS if getattr(health, name)]
     hottest = health.hottest_ratio
     if not isinstance(hottest, Unknown) and 100 * hottest > THERMAL_ABOVE_PCT:
         said.append(f"clocks held down by heat for up to {pct(hottest)} of a GPU's time")
     more = len(health.affected) - 1
-    where = health.affected[0] + (f" and {counted(more, 'other GPU', 'other GPUs')}" if more else "")
+    where = health.affected[0] + (f" and {count(more, 'other GPU')}" if more else "")
     return Reason(f"{', '.join(said)} on {where}", fills={"gpu": health.affected[0]}, devices=health.affected)

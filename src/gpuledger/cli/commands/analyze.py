@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.options import PATH, Chosen, full_option, lake_option, screen_options, statement_options
+from gpuledger.cli.options import PATH, full_option, lake_option, screen_options, statement_options
 from gpuledger.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from gpuledger.ledger.read.window import Window
 
 
 @click.command("analyze")
@@ -23,7 +27,7 @@ from gpuledger.cli.screen import Screen
 @full_option
 @screen_options
 def command(
-    screen: Screen, chosen: Chosen, lake_dir: Path, out: Path | None, achievable: str, thresholds_file: Path | None,
+    screen: Screen, chosen: Window, lake_dir: Path, out: Path | None, achievable: str, thresholds_file: Path | None,
     full: bool,
 ) -> None:  # fmt: skip
     """Report what the GPUs did and what improving it is worth.
@@ -31,16 +35,24 @@ def command(
     New samples are posted to the ledger first.
     """
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post, state
-    from gpuledger.cli.showing import show, write_files
+    from gpuledger.cli.analysis import post
+    from gpuledger.cli.showing import give, write_files
+    from gpuledger.efficiency.build import efficiency_statement
+    from gpuledger.efficiency.calibration_files import load_calibration
     from gpuledger.lake.layout import Lake
+    from gpuledger.ledger.read.window import scope_of
     from gpuledger.report.documents.efficiency import efficiency_document
 
     lake, limits = Lake(lake_dir), load_thresholds(thresholds_file)
     with screen.stages() as stages:
         post(lake, limits, stages)
-        document = efficiency_document(state(lake, limits, chosen, achievable), limits)
+        statement = efficiency_statement(
+            lake,
+            scope_of(lake, **chosen),
+            thresholds=limits,
+            achievable=achievable,
+            calibration=load_calibration(lake),
+        )
+        document = efficiency_document(statement, limits)
         files = write_files(document, out, screen, stages)
-    if screen.as_json:
-        screen.answer({**document.data(), "files": files})
-    show(document, files, screen, full=full)
+    give(document, screen, files, full=full)

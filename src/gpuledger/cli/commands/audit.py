@@ -10,7 +10,6 @@ import click
 
 from gpuledger.cli.options import (
     PATH,
-    Chosen,
     device_option,
     full_option,
     hz_option,
@@ -25,12 +24,12 @@ from gpuledger.errors import GpuledgerError, InputError
 from gpuledger.plain_text import visible
 
 if TYPE_CHECKING:
-    from gpuledger.cli.auditing import Wanted
+    from gpuledger.advice.asking import Asked
+    from gpuledger.ledger.read.window import Window
     from gpuledger.recording.command import CommandRun
     from gpuledger.recording.runs import RunNotes
     from gpuledger.report.document import Document
 
-EVERYTHING = Chosen(None, None, None, (), (), ())
 FAILED = 1
 
 
@@ -68,7 +67,7 @@ class Around:
 @click.argument("argv", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 @screen_options
 def command(
-    screen: Screen, chosen: Chosen, lake_dir: Path, out: Path | None, fail_on: str | None, hz: float,
+    screen: Screen, chosen: Window, lake_dir: Path, out: Path | None, fail_on: str | None, hz: float,
     labels: tuple[str, ...], device: str, argv: tuple[str, ...], full: bool, **given: Any,
 ) -> int:  # fmt: skip
     """Price the waste and recommend what to change first.
@@ -78,13 +77,12 @@ def command(
     if argv:
         around = Around(argv, hz, labels, device)
         return _around(screen, around, lake_dir, out, chosen, fail_on, full, given)
-    from gpuledger.cli.auditing import audit_lake
-    from gpuledger.cli.fail_on import FailOn
+    from gpuledger.cli.auditing import FailOn, audit_lake, wanted
     from gpuledger.cli.showing import write_files
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.audit import audit_document
 
-    asked, judge = _asked(given, lake_dir), FailOn.parse(fail_on) if fail_on else None
+    asked, judge = wanted(lake_dir, **given), FailOn.parse(fail_on) if fail_on else None
     with screen.stages() as stages:
         audit = audit_lake(Lake(lake_dir), chosen, asked, stages)
         document = audit_document(audit)
@@ -96,28 +94,23 @@ def command(
     return FAILED if failed else 0
 
 
-def _asked(given: dict[str, Any], lake_dir: Path) -> Wanted:
-    from gpuledger.cli.auditing import wanted
-
-    return wanted(limits=given.pop("limits_file"), lake=lake_dir, **given)
-
-
 def _around(
     screen: Screen,
     around: Around,
     lake_dir: Path,
     out: Path | None,
-    chosen: Chosen,
+    chosen: Window,
     fail_on: str | None,
     full: bool,
     given: dict[str, Any],
 ) -> int:
     """Record a command, then audit that run; the command's exit code is ours."""
+    from gpuledger.cli.auditing import wanted
     from gpuledger.recording.command import OUR_FAILURE, run_command, to_stderr
 
     try:
         _only_the_run(chosen, fail_on, given)
-        asked, labels = _asked(given, lake_dir), labels_of(around.labels)
+        asked, labels = wanted(lake_dir, **given), labels_of(around.labels)
     except GpuledgerError as error:
         to_stderr(f"{error}\n  the command was not started")
         return OUR_FAILURE
@@ -134,9 +127,9 @@ def _around(
     return done.exit_code
 
 
-def _only_the_run(chosen: Chosen, fail_on: str | None, given: dict[str, Any]) -> None:
+def _only_the_run(chosen: Window, fail_on: str | None, given: dict[str, Any]) -> None:
     """Refuse what would widen, narrow or judge the run: the command says when it begins, ends and fails."""
-    if chosen != EVERYTHING or given["previous"]:
+    if chosen or given["previous"]:
         raise InputError(
             "around a command the audit is of that run alone",
             hint="leave the window, the filters and --previous out; audit the lake afterwards with them",
@@ -147,7 +140,7 @@ def _only_the_run(chosen: Chosen, fail_on: str | None, given: dict[str, Any]) ->
         )
 
 
-def _audit_of(screen: Screen, done: CommandRun, lake_dir: Path, out: Path | None, asked: Wanted, full: bool) -> None:
+def _audit_of(screen: Screen, done: CommandRun, lake_dir: Path, out: Path | None, asked: Asked, full: bool) -> None:
     from gpuledger.cli.auditing import audit_run
     from gpuledger.cli.showing import write_files
     from gpuledger.lake.layout import Lake

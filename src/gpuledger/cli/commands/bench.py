@@ -88,7 +88,7 @@ def command(screen: Screen, price: Decimal | None, fail_on: str | None, **option
     from gpuledger.bench.runner import run_bench
     from gpuledger.bench.summary import summary_of
     from gpuledger.cli.benching import Asked, bench_of, crew_of, watch_of
-    from gpuledger.cli.showing import show
+    from gpuledger.cli.showing import give
     from gpuledger.cost.pricing import PriceChoice
     from gpuledger.cost.user_settings import with_set_prices
     from gpuledger.report.documents.bench import bench_document
@@ -100,8 +100,7 @@ def command(screen: Screen, price: Decimal | None, fail_on: str | None, **option
         run = run_bench(bench, crew_of(asked), watch_of(screen, stages, bench))
     short = summary_of(run, choice)
     document = bench_document(run, short)
-    screen.answer(document.data())
-    show(document, {}, screen)
+    give(document, screen)
     screen.say(f"results: {run.file}", f"next: gpuledger scaling {_quoted(bench.out)}")
     if run.more.get("interrupted"):
         return _INTERRUPTED

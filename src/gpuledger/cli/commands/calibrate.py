@@ -29,7 +29,7 @@ def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) ->
     power. Needs PyTorch with CUDA. Clocks and power limits are not changed. Takes about a minute per GPU; keep other
     work off the GPUs meanwhile.
     """
-    from gpuledger.cli.showing import show
+    from gpuledger.cli.showing import give
     from gpuledger.devices.nvml import TRY_REPLAY, NvmlSource
     from gpuledger.efficiency.calibration_files import calibration_file, write_board
     from gpuledger.lake.layout import Lake
@@ -55,8 +55,7 @@ def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) ->
         source.close()
     files = {write_board(out or calibration_file(Lake(lake_dir), b.gpu_uuid), b): b for b in boards}
     document = calibration_document(files, None if out else str(lake_dir))
-    screen.answer(document.data())
-    show(document, {}, screen)
+    give(document, screen)
     if not out:
         screen.say(f"next: gpuledger analyze --lake {lake_dir} --achievable measured")
 

@@ -24,7 +24,7 @@ def command(screen: Screen, folder: Path, out: Path, node: str, gpu: str | None,
     each sample; LoadGen writes it if enable_trace is set.
     """
     from gpuledger.bench.loadgen import read_loadgen, write_loadgen
-    from gpuledger.cli.showing import show
+    from gpuledger.cli.showing import give
     from gpuledger.report.documents.bench import loadgen_document
 
     with screen.stages() as stages:
@@ -33,6 +33,5 @@ def command(screen: Screen, folder: Path, out: Path, node: str, gpu: str | None,
         tick(len(log.requests))
         path = write_loadgen(log, out)
     document = loadgen_document(log, str(path))
-    screen.answer(document.data())
-    show(document, {}, screen)
+    give(document, screen)
     screen.say(f"next: gpuledger scaling {path}")

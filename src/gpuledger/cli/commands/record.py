@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.figures import count
 from gpuledger.cli.options import device_option, hz_option, label_option, labels_of, lake_option, screen_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
+from gpuledger.units import count
 
 if TYPE_CHECKING:
     from gpuledger.recording.runs import RunNotes

@@ -97,7 +97,7 @@ def _only_trend(*others: object) -> None:
 
 
 def _trend(screen: Screen, results: tuple[Path, ...], seed: int) -> int:
-    from gpuledger.cli.showing import show
+    from gpuledger.cli.showing import give
     from gpuledger.report.documents.trend import trend_document
     from gpuledger.scaling.build import read_runs
     from gpuledger.scaling.trend import trend_of
@@ -106,8 +106,7 @@ def _trend(screen: Screen, results: tuple[Path, ...], seed: int) -> int:
     if len(runs) < 2:
         raise InputError(f"a trend needs at least two runs, not {len(runs)}", hint="name the files of two runs or more")
     document = trend_document(trend_of(runs, seed))
-    screen.answer(document.data())
-    show(document, {}, screen)
+    give(document, screen)
     return 0
 
 

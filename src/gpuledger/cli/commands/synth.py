@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 import click
 
-from gpuledger.cli.figures import count, number, size
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.screen import Screen
 from gpuledger.times import length_ms
-from gpuledger.units import MS_PER_S
+from gpuledger.units import MS_PER_S, count, size
 
 
 @click.command("synth")
@@ -52,7 +51,7 @@ def command(screen: Screen, out: Path, step_ms: int, kind: str | None, by_day: b
     screen.answer({"rows": rows, "columns": len(export_schema()), **wishes, "step_s": spec.step_s, **made})
     days = "1 day" if spec.days == 1 else f"{spec.days:g} days"
     screen.say(
-        f"{number(rows, 0)} samples of {count(spec.gpus, 'GPU')} over {days}",
+        f"{rows:,} samples of {count(spec.gpus, 'GPU')} over {days}",
         f"written to {out}: {count(len(files), 'file')}, {size(size_bytes)}",
         f"next: gpuledger import {out}{f'/*.{wanted}' if by_day else ''}",
     )

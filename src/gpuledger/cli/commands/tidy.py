@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.figures import count, number, size
 from gpuledger.cli.options import lake_option, screen_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 from gpuledger.times import length_ms
+from gpuledger.units import count, size
 
 if TYPE_CHECKING:
     from gpuledger.ledger.tidying import Plan, Tidied
@@ -76,9 +76,7 @@ def _ask(plan: Plan, screen: Screen) -> None:
 
 def _report(done: Tidied, screen: Screen) -> None:
     days = len(done.days_folded)
-    folded = (
-        f"{count(days, 'day')} folded: {number(done.lines_before, 0)} hour lines became {number(done.lines_after, 0)}"
-    )
+    folded = f"{count(days, 'day')} folded: {done.lines_before:,} hour lines became {done.lines_after:,}"
     screen.say(folded if days else "nothing to fold")
     if done.drop.days:
         gone = f"{count(done.drop.rows, 'sample')} of {count(len(done.drop.days), 'day')}"

@@ -8,21 +8,22 @@ and stalled time, never out of productive time.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Unpack
 
 from gpuledger.advice.case import Case
 from gpuledger.advice.cases import make_cases
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.stretches import read_stretches
 from gpuledger.catalog.gpus import find_gpu
-from gpuledger.catalog.prices.offers import Offer, facts, load_offers
+from gpuledger.catalog.prices.offers import facts, load_offers
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.build import Money, statement_and_bill
+from gpuledger.cost.build import Paying, statement_and_bill
 from gpuledger.cost.charges import Charge
-from gpuledger.cost.inventory import Inventory, read_inventory
+from gpuledger.cost.inventory import read_inventory
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.projections import months_of
@@ -45,29 +46,24 @@ def migrate_from_lake(
     scope: Scope | None = None,
     *,
     today: dt.date,
-    inventory: Inventory | str | Path | None = None,
-    price: Money | Mapping[str, Money] | None = None,
-    instance: str | None = None,
-    region: str | None = None,
-    own: Sequence[Offer] = (),
     clouds: Collection[str] = (),
     regions: Collection[str] = (),
     anywhere: bool = False,
     limits: Limits | None = None,
     market: Market | None = None,
+    **paying: Unpack[Paying],
 ) -> LakePlan:
     """A proposal for each namespace in scope; the ledger must be posted.
 
-    `inventory`, `price`, `instance`, `region`: what is paid now, as for the audit; `own`: the user's own rates.
+    `paying`: what is paid now, as for the audit.
     `clouds`, `regions`: move only there. Without them a move stays in the cloud of the inventory's instances, so that
     prices of one cloud are compared; `anywhere` lifts that. `market`: other prices than the shipped ones.
     """
     books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
-    stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
+    given, own = paying.get("inventory"), paying.get("own", ())
+    paying["inventory"] = stock = read_inventory(given) if isinstance(given, str | Path) else given
     rules = limits or load_limits()
-    cost, bill = statement_and_bill(
-        books, wanted, inventory=stock, price=price, instance=instance, region=region, own=own
-    )  # fmt: skip
+    cost, bill = statement_and_bill(books, wanted, **paying)
     made = make_cases(read_stretches(books, wanted, rules, load_thresholds()), bill, stock, rules, None)
     where = market or Market(
         today, own=own, clouds=clouds, regions=regions, clouds_from=rules.smaller.clouds_from

@@ -7,6 +7,7 @@ import altair as alt
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, layered, rows_of
 from gpuledger.report.theme import Theme
+from gpuledger.report.written import capital
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.units import Unknown
 
@@ -37,7 +38,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         base.mark_line(color=theme.palette.efficient, strokeWidth=2.5, aria=False),
         base.mark_point(color=theme.palette.efficient, size=80, filled=True, opacity=1).encode(description="label:N"),
     ]
-    title = batches.note[:1].upper() + batches.note[1:]
+    title = capital(batches.note)
     if not isinstance(batches.knee, Unknown):
         mark = alt.Chart(rows_of([{"batch": batches.knee, "words": f"knee: {batches.knee}"}]))
         layers.append(mark.mark_rule(color=theme.palette.target, strokeDash=[4, 4], aria=False).encode(x=x))

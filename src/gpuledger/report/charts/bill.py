@@ -10,7 +10,7 @@ from gpuledger.cost.statement import Bucket
 from gpuledger.report.adding import places_for, shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, empty, layered, rows_of
+from gpuledger.report.marks import SAYS, Row, along, by_name, empty, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, money, percent, tenth, usd
 from gpuledger.units import MS_PER_HOUR, Unknown
@@ -70,24 +70,16 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
         return Drawing("Nothing was paid", subtitle, "Nothing was paid.", empty(theme, "not known: nothing was paid"))
     title, paid = _title(audit)
     rows = _steps(amounts, paid, theme)
-    y = alt.Y(
-        "name:N",
-        sort=[str(r["name"]) for r in rows],
-        title=None,
-        axis=alt.Axis(domain=False, labelPadding=10, labelLimit=180, labelFontSize=theme.text_px + 1),
-        scale=alt.Scale(paddingInner=0.32, paddingOuter=0.12),
+    y = by_name(
+        "name", sort=[str(r["name"]) for r in rows], gaps=(0.32, 0.12), labelLimit=180, labelFontSize=theme.text_px + 1
     )
     scale = alt.Scale(domain=[0, whole * ROOM], nice=False)
     base = alt.Chart(rows_of(rows)).encode(y=y)
     layers = (
         base.mark_bar().encode(
-            x=alt.X("low:Q", axis=None, scale=scale),
-            x2="high:Q",
-            color=alt.Color("colour:N", scale=None, legend=None),
-            description="label:N",
-            tooltip=[alt.Tooltip("label:N", title=" ")],
+            x=along("low", scale), x2="high:Q", color=alt.Color("colour:N", scale=None, legend=None), **SAYS
         ),
-        base.mark_text(align="left", dx=8).encode(x=alt.X("high:Q", axis=None, scale=scale), text="words:N"),
+        base.mark_text(align="left", dx=8).encode(x=along("high", scale), text="words:N"),
     )
     listed = "; ".join(f"{r['name']}: {r['words']}" for r in rows)
     body = layered(*layers, width=WIDTH, height=alt.Step(ROW_HEIGHT))

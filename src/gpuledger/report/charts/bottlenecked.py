@@ -13,7 +13,7 @@ from gpuledger.efficiency.naming import gpu_name
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import Row, clip, empty, layered, plottable, rows_of, spread
+from gpuledger.report.marks import SAYS, Row, clip, empty, layered, plottable, rows_of, spread
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import gpus, plain, round_percent, whole, write
 
@@ -82,9 +82,7 @@ def _points(rows: list[Row], theme: Theme, many: bool) -> alt.LayerChart:
         mark = alt.Chart(data).mark_point(
             filled=True, color=colour, shape=shape, opacity=0.6, stroke=p.background, strokeWidth=0.8
         )
-        layers.append(
-            mark.encode(x=x, y=y, size=size, description="label:N", tooltip=[alt.Tooltip("label:N", title=" ")])
-        )
+        layers.append(mark.encode(x=x, y=y, size=size, **SAYS))
     return layered(*layers)
 
 

@@ -9,7 +9,7 @@ import altair as alt
 from gpuledger.efficiency.statement import EfficiencyStatement, HourRow
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import Row, empty, layered, plottable, rows_of, spread
+from gpuledger.report.marks import SAYS, Row, empty, layered, plottable, rows_of, spread
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, instant, percent, whole, write
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
@@ -104,16 +104,7 @@ def _hover(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
         return []
     rows = [{"at": h.start_ms, "to": _end_ms(h), "label": _hour_words(h)} for h in s.hours]
     strip = alt.Chart(rows_of(rows)).mark_rect(opacity=0, color=theme.palette.grid)
-    return [
-        strip.encode(
-            x=alt.X("at:T"),
-            x2="to:T",
-            y=alt.value(0),
-            y2=alt.value("height"),
-            description="label:N",
-            tooltip=[alt.Tooltip("label:N", title=" ")],
-        )
-    ]
+    return [strip.encode(x=alt.X("at:T"), x2="to:T", y=alt.value(0), y2=alt.value("height"), **SAYS)]
 
 
 def _hour_words(h: HourRow) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, layered, rows_of
+from gpuledger.report.marks import Row, along, by_name, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.units import Unknown
@@ -24,8 +24,8 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         for name, gain in known
     ]
     scale = alt.Scale(domain=[0, max(g for _, g in known) * 1.2], nice=False)
-    y = alt.Y("name:N", sort=None, title=None, axis=alt.Axis(domain=False, labelPadding=10, labelLimit=220))
-    base = alt.Chart(rows_of(rows)).encode(y=y, x=alt.X("gain:Q", axis=None, scale=scale))
+    y = by_name("name", labelLimit=220)
+    base = alt.Chart(rows_of(rows)).encode(y=y, x=along("gain", scale))
     bars = base.mark_bar(color=theme.palette.bottlenecked).encode(description="label:N")
     words = base.mark_text(align="left", dx=8, fontWeight="bold").encode(text="words:N")
     title = f"Largest gain: {known[0][0].lower()}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, clip, layered, rows_of
+from gpuledger.report.marks import SAYS, Row, clip, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.figures import ColdStart
 from gpuledger.scaling.statement import ScalingStatement
@@ -42,8 +42,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         color=alt.Color(
             "node:N", scale=alt.Scale(domain=shown, range=colours), legend=alt.Legend(orient="top", title=None)
         ),
-        description="label:N",
-        tooltip=[alt.Tooltip("label:N", title=" ")],
+        **SAYS,
     )
     size = 70 if len(rows) < 200 else 18
     warm = base.transform_filter("datum.kind == 'warm'").mark_circle(size=size, opacity=0.8)

@@ -7,17 +7,7 @@ import altair as alt
 from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import (
-    NOT_KNOWN,
-    Row,
-    clip,
-    empty,
-    layered,
-    plottable,
-    range_of,
-    rows_of,
-    widest_gap,
-)
+from gpuledger.report.marks import NOT_KNOWN, SAYS, Row, clip, empty, layered, plottable, range_of, rows_of, widest_gap
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import model, points, write
 from gpuledger.units import Unknown
@@ -49,9 +39,7 @@ def _panel(rows: list[Row], theme: Theme, heading: str, role: str, top: float, f
     low = min([0.0, *[r["value"] for r in rows if r["value"] is not None]])
     x = alt.X("value:Q", scale=alt.Scale(domain=[low, top]), axis=None)
     base = alt.Chart(rows_of(rows)).encode(y=names)
-    bars = base.mark_bar(color=theme.colour(role)).encode(
-        x=x, description="label:N", tooltip=[alt.Tooltip("label:N", title=" ")]
-    )
+    bars = base.mark_bar(color=theme.colour(role)).encode(x=x, **SAYS)
     # A negative bar has its words on the free side, so that they stay inside the panel.
     at = [r | {"edge": max(0.0, r["value"] or 0.0)} for r in rows]
     words = alt.Chart(rows_of(at)).mark_text(align="left", dx=6).encode(y=names, x="edge:Q", text="words:N")

@@ -7,7 +7,20 @@ import altair as alt
 from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import NOT_KNOWN, Row, clip, empty, layered, plottable, range_of, rows_of, widest_gap
+from gpuledger.report.marks import (
+    NOT_KNOWN,
+    SAYS,
+    Row,
+    along,
+    by_name,
+    clip,
+    empty,
+    layered,
+    plottable,
+    range_of,
+    rows_of,
+    widest_gap,
+)
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import percent, points, write
 from gpuledger.units import Unknown
@@ -80,8 +93,7 @@ def _dots(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
                 legend=legend,
                 scale=alt.Scale(domain=names, range=["circle", "square", "diamond", "M-0.16,-1.1H0.16V1.1H-0.16Z"]),
             ),
-            description="label:N",
-            tooltip=[alt.Tooltip("label:N", title=" ")],
+            **SAYS,
         ),
         width=WIDTH,
         height=alt.Step(ROW_HEIGHT),
@@ -107,11 +119,7 @@ def _gaps(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
     scale = alt.Scale(domain=[min([0.0, *known]), max([1.0, *known]) * 1.9])
     base = alt.Chart(rows_of(rows)).encode(y=y)
     return layered(
-        base.mark_bar(color=theme.palette.gap, height=18).encode(
-            x=alt.X("value:Q", axis=None, scale=scale),
-            description="label:N",
-            tooltip=[alt.Tooltip("label:N", title=" ")],
-        ),
+        base.mark_bar(color=theme.palette.gap, height=18).encode(x=along("value", scale), **SAYS),
         base.mark_text(align="left", dx=6, fontWeight="bold").encode(x="edge:Q", text="words:N"),
         width=GAP_WIDTH,
         height=alt.Step(ROW_HEIGHT),
@@ -134,9 +142,7 @@ def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     most_time = sorted(s.by_namespace, key=lambda g: (-g.means.observed_h, g.name))[:MOST]
     groups = sorted(most_time, key=lambda g: (-(plottable(g.means.efficiency_gap_pp) or float("-inf")), g.name))
     order = [clip(g.name) for g in groups]
-    left = alt.Y(
-        "ns:N", sort=order, title=None, axis=alt.Axis(domain=False, labelPadding=12, grid=False, labelLimit=200)
-    )
+    left = by_name("ns", sort=order, labelPadding=12, grid=False, labelLimit=200)
     right = alt.Y("ns:N", sort=order, axis=None)
     body = alt.hconcat(_dots(groups, theme, left), _gaps(groups, theme, right), spacing=24)
     words = "; ".join(f"{g.name}: gap {write(g.means.efficiency_gap_pp, 'points')}" for g in groups)

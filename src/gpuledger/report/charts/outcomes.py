@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, clip, layered, rows_of
+from gpuledger.report.marks import Row, along, by_name, clip, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.statement import ScalingStatement
 
@@ -36,7 +36,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     ]
     top = max(n.counts.planned for n in nodes) * 1.2
     scale = alt.Scale(domain=[0, top], nice=False)
-    y = alt.Y("node:N", sort=None, title=None, axis=alt.Axis(domain=False, labelPadding=10, labelLimit=180))
+    y = by_name("node", labelLimit=180)
     colour = alt.Color(
         "kind:N",
         scale=alt.Scale(domain=[k[0] for k in kinds], range=[theme.colour(k[2]) for k in kinds]),
@@ -45,12 +45,12 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     bars = (
         alt.Chart(rows_of(rows))
         .mark_bar(stroke=theme.palette.background, strokeWidth=1)
-        .encode(y=y, x=alt.X("low:Q", axis=None, scale=scale), x2="high:Q", color=colour, description="label:N")
+        .encode(y=y, x=along("low", scale), x2="high:Q", color=colour, description="label:N")
     )
     words = (
         alt.Chart(rows_of(totals))
         .mark_text(align="left", dx=8, fontWeight="bold")
-        .encode(y=y, x=alt.X("at:Q", axis=None, scale=scale), text="words:N")
+        .encode(y=y, x=along("at", scale), text="words:N")
     )
     counts = statement.facts.counts
     gone = counts.planned - counts.ok

@@ -8,7 +8,7 @@ from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import CostRow, Dollars
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, clip, empty, layered, rows_of
+from gpuledger.report.marks import SAYS, Row, along, by_name, clip, empty, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import money, percent
 from gpuledger.units import Unknown
@@ -63,7 +63,7 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     more = f" The {MOST} most expensive of {len(found)}." if len(found) > MOST else ""
     title, shown = _title(found), found[:MOST]
     order = [clip(row.name) for row, _ in shown]
-    y = alt.Y("name:N", sort=order, title=None, axis=alt.Axis(domain=False, labelPadding=10, labelLimit=190))
+    y = by_name("name", sort=order, labelLimit=190)
     scale = alt.Scale(domain=[0, float(max(d.paid_usd for _, d in shown)) * ROOM], nice=False)
     kinds = bucket_kinds()
     names = [k.title for k in kinds]
@@ -73,16 +73,16 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
         legend=alt.Legend(orient="top", symbolType="square", columns=len(names)),
     )
     totals = [{"name": clip(row.name), "high": float(d.paid_usd), "words": money(d.paid_usd)} for row, d in shown]
-    x = alt.X("low:Q", axis=None, scale=scale)
+    x = along("low", scale)
     bars = (
         alt.Chart(rows_of(_rows(shown)))
         .mark_bar(stroke=theme.palette.background, strokeWidth=1)
-        .encode(y=y, x=x, x2="high:Q", color=colour, description="label:N", tooltip=[alt.Tooltip("label:N", title=" ")])
+        .encode(y=y, x=x, x2="high:Q", color=colour, **SAYS)
     )
     words = (
         alt.Chart(rows_of(totals))
         .mark_text(align="left", dx=8, fontWeight="bold")
-        .encode(y=y, x=alt.X("high:Q", axis=None, scale=scale), text="words:N")
+        .encode(y=y, x=along("high", scale), text="words:N")
     )
     listed = "; ".join(
         f"{row.name}: {money(d.paid_usd)}, {percent(d.pct(d.waste_usd))} not put to use" for row, d in shown

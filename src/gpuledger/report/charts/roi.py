@@ -6,7 +6,7 @@ import altair as alt
 
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView, next_target
-from gpuledger.report.marks import empty, layered, rows_of
+from gpuledger.report.marks import SAYS, by_name, empty, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, gpus, percent, round_percent, tenth, whole, write
 from gpuledger.units import Unknown
@@ -44,18 +44,10 @@ def draw(view: EfficiencyView, theme: Theme) -> Drawing:
         }
         for r in s.roi
     ]
-    y = alt.Y(
-        "target:N",
-        sort=None,
-        title=None,
-        axis=alt.Axis(domain=False, labelFontSize=theme.text_px + 2, labelPadding=10),
-        scale=alt.Scale(paddingInner=0.4, paddingOuter=0.2),
-    )
+    y = by_name("target", gaps=(0.4, 0.2), labelFontSize=theme.text_px + 2)
     base = alt.Chart(rows_of(rows)).encode(y=y, x=alt.X("gpus:Q", axis=None, scale=alt.Scale(zero=True)))
     layers = (
-        base.mark_bar(color=theme.palette.moderate).encode(
-            description="label:N", tooltip=[alt.Tooltip("label:N", title=" ")]
-        ),
+        base.mark_bar(color=theme.palette.moderate).encode(**SAYS),
         base.mark_text(align="left", dx=8, dy=-9, fontWeight="bold", fontSize=theme.text_px + 3).encode(text="words:N"),
         base.mark_text(align="left", dx=8, dy=10, color=theme.palette.muted).encode(text="hours:N"),
     )

@@ -6,7 +6,7 @@ import altair as alt
 
 from gpuledger.advice.statement import AuditSavings, AuditStatement
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, empty, halo, layered, rows_of
+from gpuledger.report.marks import SAYS, Row, along, by_name, empty, halo, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import percent, round_percent
 from gpuledger.units import Unknown
@@ -57,34 +57,21 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     rows = _rows(s, theme)
     top = max(100.0, *(float(r["edge"]) for r in rows)) * ROOM
     scale = alt.Scale(domain=[0, top], nice=False)
-    y = alt.Y(
-        "name:N",
-        sort=None,
-        title=None,
-        axis=alt.Axis(domain=False, labelPadding=10, labelLimit=200, labelFontSize=theme.text_px + 1),
-        scale=alt.Scale(paddingInner=0.42, paddingOuter=0.2),
-    )
+    y = by_name("name", gaps=(0.42, 0.2), labelLimit=200, labelFontSize=theme.text_px + 1)
     base = alt.Chart(rows_of(rows)).encode(y=y)
     whole = alt.Chart(rows_of([{"at": 100.0, "words": "the whole bill"}]))
     layers = (
-        base.mark_bar().encode(
-            x=alt.X("value:Q", axis=None, scale=scale),
-            color=alt.Color("colour:N", scale=None, legend=None),
-            description="label:N",
-            tooltip=[alt.Tooltip("label:N", title=" ")],
-        ),
+        base.mark_bar().encode(x=along("value", scale), color=alt.Color("colour:N", scale=None, legend=None), **SAYS),
         base.mark_rule(color=theme.palette.bottlenecked, strokeWidth=3, aria=False).encode(
-            x=alt.X("low:Q", axis=None, scale=scale), x2="high:Q"
+            x=along("low", scale), x2="high:Q"
         ),
-        whole.mark_rule(color=theme.palette.target, strokeDash=[4, 4], aria=False).encode(
-            x=alt.X("at:Q", axis=None, scale=scale)
-        ),
+        whole.mark_rule(color=theme.palette.target, strokeDash=[4, 4], aria=False).encode(x=along("at", scale)),
         whole.mark_text(color=theme.palette.target, align="center").encode(
-            x=alt.X("at:Q", axis=None, scale=scale), y=alt.value(-8), text="words:N"
+            x=along("at", scale), y=alt.value(-8), text="words:N"
         ),
         halo(
             theme,
-            base.encode(x=alt.X("edge:Q", axis=None, scale=scale), text="words:N"),
+            base.encode(x=along("edge", scale), text="words:N"),
             align="left",
             dx=8,
             fontWeight="bold",

@@ -11,7 +11,7 @@ from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import empty, halo, layered, rows_of
+from gpuledger.report.marks import SAYS, empty, halo, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, percent, plain, round_percent, tenth
 from gpuledger.units import Unknown
@@ -65,8 +65,7 @@ def _cells(s: EfficiencyStatement, theme: Theme) -> alt.Chart:
             shape=alt.Shape(
                 "class:N", legend=None, scale=alt.Scale(domain=folded, range=[theme.shape(n) for n in folded])
             ),
-            description="label:N",
-            tooltip=[alt.Tooltip("label:N", title=" ")],
+            **SAYS,
         )
     )
 

@@ -12,7 +12,7 @@ from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.efficiency import unknown_section
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
-from gpuledger.report.written import gpus, number
+from gpuledger.report.written import capital, gpus, number
 from gpuledger.units import Unknown, utc
 
 STAY = "stay"
@@ -261,10 +261,6 @@ def risks(plan: LakePlan) -> list[str]:
 
 def _risk(move: Move) -> str:
     reasons, spot = "; ".join(move.risk_reasons), move.with_spot_pct
-    because = f" {_capital(reasons)}." if reasons else ""
+    because = f" {capital(reasons)}." if reasons else ""
     more = "" if isinstance(spot, Unknown) else f" On spot it would be {spot:.0f} % in all ({move.spot_words})."
-    return f"{move.risk} risk, {move.effort_hours:g} h of work. {_capital(move.fits)}.{because}{more}"
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
+    return f"{move.risk} risk, {move.effort_hours:g} h of work. {capital(move.fits)}.{because}{more}"

@@ -13,7 +13,7 @@ from gpuledger.catalog.prices.spread import GpuSpread, PriceComparison, SpotSavi
 from gpuledger.encode import encode
 from gpuledger.report.document import Block, Document, Prose
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
-from gpuledger.report.written import amount, number
+from gpuledger.report.written import amount, capital, number
 from gpuledger.units import Unknown
 
 KIND = "Prices"
@@ -28,7 +28,7 @@ def prices_document(prices: Prices, order: Order, limit: int | None) -> Document
     shown = prices.rows[:limit]
     omitted = ", ".join(f"{name} ({n})" for name, n in prices.not_gpus)
     notes = [f"Omitted, because they are not GPUs: {omitted}. Ask for an instance type to see it."] if omitted else []
-    headline = _capital(prices.none_why) or NOTHING
+    headline = capital(prices.none_why) or NOTHING
     blocks: list[Block] = []
     facts: list[str] = []
     if shown:
@@ -118,10 +118,6 @@ def _notes(shown: Sequence[PriceRow]) -> list[str]:
 
 def _count(value: int, one: str) -> str:
     return amount(number(value), one)
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def comparison_document(found: PriceComparison) -> Document:

@@ -12,7 +12,7 @@ from gpuledger.report.documents import document_for
 from gpuledger.report.documents.scaling_rows import Row, in_words, scaling_view
 from gpuledger.report.outline import charts_of, load_outline
 from gpuledger.report.tables import Table
-from gpuledger.report.written import amount, gpus, loose
+from gpuledger.report.written import amount, capital, gpus, loose
 from gpuledger.scaling.figures import Facts
 from gpuledger.scaling.statement import Comparison, ScalingStatement
 from gpuledger.units import Unknown
@@ -138,7 +138,7 @@ def _curve(s: ScalingStatement) -> str:
 def _knee(s: ScalingStatement) -> list[str]:
     found = s.facts.batches
     knee = in_words(found.knee, lambda n: f"batch {n}; beyond it, doubling gives less than 1.41 times as much")
-    return [f"Knee: {knee}.", *([f"{found.note[:1].upper()}{found.note[1:]}."] if found.note else [])]
+    return [f"Knee: {knee}.", *([f"{capital(found.note)}."] if found.note else [])]
 
 
 def _readiness(s: ScalingStatement) -> list[str]:

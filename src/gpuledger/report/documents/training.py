@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,11 +11,7 @@ from gpuledger.report.document import Article, Block, Code, Document, Figures, H
 from gpuledger.report.tables import Cell, make_table
 from gpuledger.report.written import amount
 from gpuledger.training.meter.rank import Ranks, compare, times_in
-from gpuledger.training.mfu import ALL_PCT
-
-Json = Mapping[str, Any]
-PHASES = {"data_wait": "data wait", "h2d": "host to device"}
-SHARES = ("mfu_pct", "hfu_pct", "mfu_of_precision_pct", "mfu_of_measured_pct")
+from gpuledger.training.meter.shown import PHASES, Json, figures, rank_words, steps_words, unknown
 
 
 def training_document(counted: Sequence[CountedRun], run_id: str | None = None) -> Document:
@@ -51,18 +47,17 @@ def _compared(ranks: Sequence[CountedRun]) -> Ranks:
 
 
 def _title(report: Json) -> str:
-    who, place = report["seen"]["who"], report["seen"]["place"]
-    rank = f", rank {who['rank']} of {who['world_size']}" if who["world_size"] > 1 else ""
-    return f"{who['run_id']}{rank} on {place['name']}"
+    seen = report["seen"]
+    return f"{seen['who']['run_id']}{rank_words(report)} on {seen['place']['name']}"
 
 
 def _run(ranks: Sequence[CountedRun]) -> list[Block]:
     """Phases, figures, the slowest rank, findings, notes, and what is unknown."""
     report: Json = ranks[0].report
     seen = report["seen"]
-    out: list[Block] = [Prose(f"{seen['steps']:,} steps, {seen['timed_steps']:,} timed; {seen['state']}", "dim")]
+    out: list[Block] = [Prose(steps_words(report), "dim")]
     if seen["timed_steps"]:
-        out += [_phases(report), Figures(_figures(report))]
+        out += [_phases(report), Figures([KeyFigure(label, text, "", note) for label, text, note in figures(report)])]
     if len(ranks) > 1:
         out.append(Prose(_compared(ranks).words))
     out += [_finding(i, found) for i, found in enumerate(report["findings"], 1)]
@@ -79,53 +74,8 @@ def _phases(report: Json) -> Block:
     return make_table("phases", "Where the step's time goes", ("Phase", "ms", "Share"), "wnn", rows, total=total)
 
 
-def _figures(report: Json) -> list[KeyFigure]:
-    """Rates, shares, dollars and joules that are known; the others are named below with their reasons."""
-    work, price, seen = report["seen"]["work"], report["price"], report["seen"]
-    rows = (
-        ("Tokens per second", "tokens_per_s", "{:,.0f}", ""),
-        ("Samples per second", "samples_per_s", "{:,.1f}", ""),
-        ("MFU", "mfu_pct", "{:.1f} %", report["denominator"]),
-        ("HFU", "hfu_pct", "{:.1f} %", "all that the device did, over the same peak"),
-        ("MFU in use", "mfu_of_precision_pct", "{:.1f} %", report["denominator_of_precision"]),
-        ("MFU of measured", "mfu_of_measured_pct", "{:.1f} %", report["denominator_of_measured"]),
-        ("Model TFLOP/s", "model_tflops", "{:,.3g}", work["how"] if work else ""),
-        ("$ per million tokens", "usd_per_million_tokens", "{:,.4f}", price["words"]),
-        ("$ per million samples", "usd_per_million_samples", "{:,.4f}", ""),
-        ("Joules per step", "joules_per_step", "{:,.1f}", "the board's own counter"),
-        ("Joules per token", "joules_per_token", "{:,.4f}", ""),
-    )
-    out = [KeyFigure("Precision", seen["precision"], "", _mix(seen))] if seen["precision"] is not None else []
-    for label, name, form, note in rows:
-        value = report[name]
-        if value is not None and not (name in SHARES and value > ALL_PCT):
-            out.append(KeyFigure(label, form.format(value), "", note))
-    return out
-
-
-def _mix(seen: Json) -> str:
-    """The shares of the FLOPs; reports of older versions took the precision from the weights and have none."""
-    ratios = seen.get("precision_ratios")
-    if not ratios:
-        return ""
-    shares = ", ".join(f"{name} {100 * ratio:.1f} %" for name, ratio in ratios.items())
-    return f"of the matrix products, as observed: {shares} of the FLOPs"
-
-
 def _finding(rank: int, found: Json) -> Article:
     """One finding with its evidence, what it saves and the change."""
     source = f" ({found['source']})" if found.get("source") else ""
     blocks: list[Block] = [Heading(found["title"], rank), Prose(found["why"]), Prose(f"{found['gain_words']}{source}")]
     return Article(f"finding-{rank}", [*blocks, Code(found["change"].rstrip(), "python")])
-
-
-def unknown(report: Json) -> list[str]:
-    """What is unknown, once per reason; a share above 100 % of an older report is refused."""
-    reasons: dict[str, list[str]] = {}
-    for missing in report["not_known"]:
-        reasons.setdefault(missing["why"], []).append(missing["figure"].rpartition(".")[2])
-    for name in SHARES:
-        if (value := report[name]) is not None and value > ALL_PCT:
-            why = f"{value:,.1f} % is impossible; a version that did not observe the precision wrote this report"
-            reasons.setdefault(why, []).append(name)
-    return [f"{', '.join(names)}: {why}" for why, names in reasons.items()]

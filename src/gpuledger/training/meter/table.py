@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from rich.console import Console, RenderableType
 from rich.markup import escape as escape_markup
@@ -12,14 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from gpuledger.plain_text import visible
+from gpuledger.training.meter import shown
 from gpuledger.training.meter.rank import Ranks
 from gpuledger.training.meter.report import MeterReport, to_json
-from gpuledger.training.mfu import ALL_PCT
+from gpuledger.training.meter.shown import Json
 
-Json = Mapping[str, Any]
 BAR = 30
-# Names of phases on screen, where they differ.
-_WORDS = {"data_wait": "data wait", "h2d": "host to device"}
 
 
 def escape(text: str) -> str:
@@ -50,7 +47,7 @@ def parts(report: Json, ranks: Ranks | None = None) -> Iterator[RenderableType]:
     if notes:
         yield ""
         yield from (f"[yellow]{escape(n)}[/]" for n in notes)
-    for missing in shown_unknown(report):
+    for missing in shown.unknown(report):
         yield f"[dim]not known: {escape(missing)}[/]"
 
 
@@ -58,9 +55,8 @@ def head(report: Json) -> str:
     """Who ran where, and how it ended."""
     seen = report["seen"]
     who, place = seen["who"], seen["place"]
-    rank = f", rank {who['rank']} of {who['world_size']}" if who["world_size"] > 1 else ""
-    steps = f"{seen['steps']:,} steps, {seen['timed_steps']:,} timed; {seen['state']}"
-    return f"[bold]{escape(who['run_id'])}[/]{rank} on {escape(place['name'])}\n[dim]{escape(steps)}[/]"
+    words = escape(shown.steps_words(report))
+    return f"[bold]{escape(who['run_id'])}[/]{shown.rank_words(report)} on {escape(place['name'])}\n[dim]{words}[/]"
 
 
 def _table() -> Table:
@@ -77,7 +73,9 @@ def phases(report: Json) -> Table:
     table.add_column(no_wrap=True, style="cyan")
     for name, ms in report["phases_ms"].items():
         pct = report["phases_pct"][name]
-        table.add_row(escape(_WORDS.get(name, name)), f"{ms:,.2f} ms", f"{pct:.1f} %", "█" * round(BAR * pct / 100))
+        table.add_row(
+            escape(shown.PHASES.get(name, name)), f"{ms:,.2f} ms", f"{pct:.1f} %", "█" * round(BAR * pct / 100)
+        )
     table.add_row("step", f"{report['step_ms']:,.2f} ms", "", "")
     return table
 
@@ -86,35 +84,9 @@ def figures(report: Json) -> Table:
     """Rates, MFU, dollars, joules; unknown ones are left out here and listed below."""
     table = _table()
     table.add_column(style="dim")
-    work, price = report["seen"]["work"], report["price"]
-    rows = (
-        ("tokens per second", report["tokens_per_s"], "{:,.0f}", ""),
-        ("samples per second", report["samples_per_s"], "{:,.1f}", ""),
-        ("MFU", report["mfu_pct"], "{:.1f} %", report["denominator"]),
-        ("HFU", report["hfu_pct"], "{:.1f} %", "all the device did, over the same peak"),
-        ("MFU in use", report["mfu_of_precision_pct"], "{:.1f} %", report["denominator_of_precision"]),
-        ("MFU of measured", report["mfu_of_measured_pct"], "{:.1f} %", report["denominator_of_measured"]),
-        ("model TFLOP/s", report["model_tflops"], "{:,.3g}", work["how"] if work else ""),
-        ("$ per million tokens", report["usd_per_million_tokens"], "{:,.4f}", price["words"]),
-        ("$ per million samples", report["usd_per_million_samples"], "{:,.4f}", ""),
-        ("joules per step", report["joules_per_step"], "{:,.1f}", "the board's own counter"),
-        ("joules per token", report["joules_per_token"], "{:,.4f}", ""),
-    )
-    if report["seen"]["precision"] is not None:
-        table.add_row("precision", escape(report["seen"]["precision"]), escape(_mix(report["seen"])))
-    for name, value, form, note in rows:
-        if value is not None and not (form.endswith("%") and value > ALL_PCT):
-            table.add_row(name, form.format(value), escape(note))
+    for label, text, note in shown.figures(report):
+        table.add_row(label, escape(text), escape(note))
     return table
-
-
-def _mix(seen: Json) -> str:
-    """The shares of the FLOPs; reports of older versions took the precision from the weights and have none."""
-    ratios = seen.get("precision_ratios")
-    if not ratios:
-        return ""
-    mix = ", ".join(f"{name} {100 * ratio:.1f} %" for name, ratio in ratios.items())
-    return f"of the matrix products, as observed: {mix} of the FLOPs"
 
 
 def findings(report: Json) -> Iterator[RenderableType]:
@@ -125,17 +97,3 @@ def findings(report: Json) -> Iterator[RenderableType]:
         yield Padding(f"{escape(found['why'])}\n{saved}", (0, 0, 0, 3))
         change = visible(found["change"].rstrip(), lines=True)
         yield Padding(Text(change, style="cyan", no_wrap=True, overflow="ignore"), (0, 0, 0, 5))
-
-
-def shown_unknown(report: Json) -> list[str]:
-    """Unknown figures, by reason."""
-    by_why: dict[str, list[str]] = {}
-    for missing in report["not_known"]:
-        by_why.setdefault(missing["why"], []).append(missing["figure"].rpartition(".")[2])
-    for name in ("mfu_pct", "hfu_pct", "mfu_of_precision_pct", "mfu_of_measured_pct"):
-        if (value := report[name]) is not None and value > ALL_PCT:
-            why = (
-                f"{value:,.1f} % is impossible; this report was written by a version that did not observe the precision"
-            )
-            by_why.setdefault(why, []).append(name)
-    return [f"{', '.join(names)}: {why}" for why, names in by_why.items()]

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from gpuledger.cli.failures import BAD_INPUT, tell
-from gpuledger.cli.figures import count
 from gpuledger.cli.options import PATH, screen_options
 from gpuledger.cli.screen import Screen
+from gpuledger.units import count
 
 
 @click.command("check")

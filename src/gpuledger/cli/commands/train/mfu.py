@@ -51,7 +51,7 @@ def command(
     in --lake, else by the catalog), and hardware FLOPs utilization (HFU).
     """
     from gpuledger.catalog.gpus import get_gpu
-    from gpuledger.cli.showing import show
+    from gpuledger.cli.showing import give
     from gpuledger.efficiency.calibration_files import read_boards
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.mfu import mfu_document
@@ -68,8 +68,7 @@ def command(
     if isinstance(found, Unknown):
         raise InputError(f"{model.name}: {found.why}", hint="give a model the formulas know: gpuledger catalog models")
     document = mfu_document(as_data(found, model, gpu, rate, tokens, assumed))
-    screen.answer(document.data())
-    show(document, {}, screen)
+    give(document, screen)
 
 
 def _model(name: str | None, config_file: Path | None) -> Model:

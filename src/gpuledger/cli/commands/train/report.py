@@ -21,7 +21,7 @@ def command(screen: Screen, lake_dir: Path, run_id: str | None) -> None:
     Shows where each step's time went, model FLOPs utilization (MFU), tokens, dollars, joules, the slowest rank and what
     to change. Works without PyTorch: the meter stores one report per rank in the lake.
     """
-    from gpuledger.cli.showing import show
+    from gpuledger.cli.showing import give
     from gpuledger.lake.counted import read_counted
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.training import by_run, training_document
@@ -35,8 +35,7 @@ def command(screen: Screen, lake_dir: Path, run_id: str | None) -> None:
     if run_id is not None and run_id not in runs:
         raise UnknownName("measured run", run_id, runs)
     document = training_document(counted, run_id)
-    screen.answer(document.data())
-    show(document, {}, screen)
+    give(document, screen)
     if lake.exists():
         screen.say(f"next: gpuledger audit --lake {lake_dir} puts these findings into dollars")
     else:

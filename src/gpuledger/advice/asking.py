@@ -1,0 +1,112 @@
+"""What is an audit made with: arguments, the files they name, and the settings? The same for every way to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+from gpuledger.advice.build import audit_statement
+from gpuledger.advice.limits import Limits, load_limits
+from gpuledger.advice.statement import AuditStatement
+from gpuledger.cost.build import Money, Paying, Terms, money_of, prices_of
+from gpuledger.cost.inventory import Inventory, read_inventory
+from gpuledger.cost.pricing import PriceChoice, load_own
+from gpuledger.cost.showback import load_config
+from gpuledger.cost.user_settings import budgets_of, set_teams, with_set_prices
+from gpuledger.efficiency.calibration_files import load_calibration
+from gpuledger.errors import InputError
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.settings import changed, in_force
+from gpuledger.units import count
+
+File = str | Path
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an audit is made with; every file is read and every name checked before anything runs.
+
+    `price_named`: what a note calls the source of the price.
+    """
+
+    terms: Terms
+    limits: Limits
+    price_named: str
+
+
+def paying(
+    lake: File,
+    *,
+    price: Money | Mapping[str, Money] | None = None,
+    instance: str | None = None,
+    region: str | None = None,
+    inventory: Inventory | File | None = None,
+) -> Paying:
+    """What is paid now: the inventory, prices as given or as set, and the user's own rates; unknown names fail here."""
+    given, own = prices_of(price), load_own(lake)
+    chosen = PriceChoice(given if instance else with_set_prices(given), instance, region, own)
+    stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
+    return Paying(inventory=stock, price=chosen.price, instance=instance, region=region, own=own)
+
+
+def asked(
+    lake: File,
+    *,
+    price: Money | Mapping[str, Money] | None = None,
+    instance: str | None = None,
+    region: str | None = None,
+    inventory: Inventory | File | None = None,
+    teams: File | None = None,
+    limits: File | None = None,
+    usd_per_kwh: Money | None = None,
+    previous: bool = False,
+    dash: str = "",
+) -> Asked:
+    """The arguments, checked, with the settings for what is not given. `dash`: what precedes their names in words."""
+    if price is not None and instance:
+        words = f"{dash}price and {dash}instance both say what a GPU-hour costs"
+        raise InputError(words, hint="give one of them")
+    terms = cast("Terms", paying(lake, price=price, instance=instance, region=region, inventory=inventory))
+    terms["teams"] = load_config(Path(teams)) if teams else set_teams()
+    terms["usd_per_kwh"] = None if usd_per_kwh is None else money_of(usd_per_kwh)
+    terms["previous"] = previous
+    named = f"{dash}instance" if instance else "[prices]" if price is None else f"{dash}price"
+    return Asked(terms, load_limits(Path(limits) if limits else None), named)
+
+
+def audit(lake: Lake, scope: Scope, asked: Asked) -> AuditStatement:
+    """The audit of a window, with the budgets that were set; the ledger must be posted."""
+    terms: Terms = {**asked.terms, "calibration": load_calibration(lake)}
+    made = audit_statement(lake, scope, thresholds=asked.limits, **terms)
+    budgets = budgets_of(made.cost)
+    notes = (*_price_note(made, asked), *(b.words for b in budgets), *_settings(asked.terms))
+    return replace(made, assumptions=(*made.assumptions, *notes), budgets=budgets)
+
+
+def _settings(terms: Terms) -> Iterator[str]:
+    """Which teams, prices and budgets come from the settings file."""
+    settings = in_force()
+    used = {
+        "teams": terms["teams"] is not None and terms["teams"] == set_teams(settings),
+        "prices": bool(settings.section("prices")) and isinstance(terms["price"], Mapping),
+        "budgets": bool(settings.section("budgets")),
+    }
+    return changed(**{name: str(settings.file) if of_file else "" for name, of_file in used.items()})
+
+
+def _price_note(made: AuditStatement, asked: Asked) -> Iterator[str]:
+    """What became of a price next to an inventory, which comes first; nothing without the two."""
+    stock, priced = asked.terms["inventory"], asked.terms["price"] is not None
+    if not isinstance(stock, Inventory) or not (priced or asked.terms["instance"]):
+        return
+    names = ({r.gpu_uuid, f"{r.gpu_uuid}/{r.gpu_instance_id}"} for r in made.cost.by_gpu)
+    others = sum(stock.by_device.keys().isdisjoint(either) for either in names)
+    if not others:
+        yield f"{asked.price_named} has no effect: every GPU is in the inventory, whose prices come first."
+        return
+    used = any(p.basis == ("given" if priced else "instance") for p in made.cost.prices)
+    prices = "prices" if used else "could price"
+    yield f"{asked.price_named} {prices} only the {count(others, 'GPU')} that the inventory does not list."
