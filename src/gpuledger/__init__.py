@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from gpuledger.catalog.gpus import Gpu, find_gpu, get_gpu, load_gpus
     from gpuledger.catalog.thresholds import Thresholds, load_thresholds
     from gpuledger.cost.build import cost_report, cost_statement
+    from gpuledger.cost.savings import Bill, Lever, combine
+    from gpuledger.devices.replay.clock import QuickClock
+    from gpuledger.devices.replay.doors import simulated
+    from gpuledger.devices.replay.script import Ramp, Scenario, Segment, Square
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.efficiency.statement import EfficiencyStatement, to_json
     from gpuledger.errors import GpuledgerError
@@ -68,6 +72,10 @@ _HOMES = {
     "catalog.gpus": ("Gpu", "find_gpu", "get_gpu", "load_gpus"),
     "catalog.thresholds": ("Thresholds", "load_thresholds"),
     "cost.build": ("cost_report", "cost_statement"),
+    "cost.savings": ("Bill", "Lever", "combine"),
+    "devices.replay.clock": ("QuickClock",),
+    "devices.replay.doors": ("simulated",),
+    "devices.replay.script": ("Ramp", "Scenario", "Segment", "Square"),
     "efficiency.build": ("efficiency_statement",),
     "efficiency.statement": ("EfficiencyStatement", "to_json"),
     "errors": ("GpuledgerError",),
@@ -85,11 +93,12 @@ _HOMES = {
 }
 
 __all__ = [
-    "Ages", "Answer", "CommandRun", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError", "ImportResult",
-    "Lake", "Meter", "OpenLake", "PostingResult", "Recording", "Thresholds", "Unknown", "__version__",
-    "audit_statement", "cost_report", "cost_statement", "efficiency_statement", "find_gpu", "get_gpu",
-    "import_files", "load_gpus", "load_mapping", "load_thresholds", "metered", "open", "post_lake", "record",
-    "recorded", "run_command", "tidy_lake", "to_json", "write_fleet", "write_report",
+    "Ages", "Answer", "Bill", "CommandRun", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError",
+    "ImportResult", "Lake", "Lever", "Meter", "OpenLake", "PostingResult", "QuickClock", "Ramp", "Recording",
+    "Scenario", "Segment", "Square", "Thresholds", "Unknown", "__version__", "audit_statement", "combine",
+    "cost_report", "cost_statement", "efficiency_statement", "find_gpu", "get_gpu", "import_files", "load_gpus",
+    "load_mapping", "load_thresholds", "metered", "open", "post_lake", "record", "recorded", "run_command",
+    "simulated", "tidy_lake", "to_json", "write_fleet", "write_report",
 ]  # fmt: skip
 
 

@@ -30,6 +30,17 @@ class Unknown:
         return False
 
 
+@dataclass(frozen=True)
+class Range:
+    """A figure with the range it may lie in, and what it rests on ("counted", "counters", "power")."""
+
+    low: float
+    middle: float
+    high: float
+    evidence: str
+    note: str = ""
+
+
 def known(value: T | Unknown) -> T | None:
     """The value itself, or None where it is not known."""
     return None if isinstance(value, Unknown) else value

@@ -40,7 +40,7 @@ def test_levels_by_the_wall_clock_of_their_own_requests():
     assert level.energy_j == pytest.approx(60.0)
     assert level.joules_per_million_tokens == pytest.approx(60 / 44 * 1e6)
     assert level.usd_per_million_tokens == pytest.approx(Decimal("0.004") / 44 * 1_000_000)
-    assert short.price_words == "as given: $3.60 a GPU-hour"
+    assert short.price_words == "as given: $3.60 per GPU-hour"
     assert short.ok_per_s == 0.4
     assert short.output_tokens_per_s == 4.4
 

@@ -42,7 +42,7 @@ def test_a_report_is_text_with_its_figures_behind_it(analyzer):
     assert isinstance(report, MigrationReport)
     assert report.plan.current.monthly_usd == 4500
     assert report.as_dict()["current"]["monthly_usd"] == "4500"
-    for word in ("$4,500", "Saves", "Speed", "Risk", "effort", "CANNOT FIT MODEL", "use case"):
+    for word in ("$4,500", "Saves", "Speed", "Risk", "effort", "CANNOT", "use case"):
         assert word in report
     assert max(map(len, report.splitlines())) <= 100
 

@@ -45,3 +45,12 @@ def test_the_quick_start_runs():
     assert "504,000 samples of 50 GPUs, 0 rows rejected" in done.stdout
     report = Path(done.stdout.strip().splitlines()[-1].removeprefix("report: "))
     assert report.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("name", ["gpu_cost_audit", "gpu_efficiency_analysis"])
+def test_a_notebook_uses_public_names_only(name):
+    notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+    code = "\n".join(c.source for c in notebook.cells if c.cell_type == "code")
+    assert "import gpuledger" in code
+    assert "from gpuledger." not in code
+    assert "import gpuledger." not in code

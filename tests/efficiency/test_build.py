@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.build import efficiency_statement
-from gpuledger.efficiency.statement import EfficiencyStatement, Range, to_json
+from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.errors import InputError, LakeError, UnknownName
 from gpuledger.lake.layout import Lake
-from gpuledger.units import MS_PER_HOUR, Unknown, day_start_ms
+from gpuledger.units import MS_PER_HOUR, Range, Unknown, day_start_ms
 
 START = day_start_ms("2026-01-20")
 MAX_W = {"NVIDIA A100-SXM4-40GB": 400.0, "NVIDIA H100 80GB HBM3": 700.0, "NVIDIA A10G": 300.0}

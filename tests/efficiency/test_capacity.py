@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.efficiency.capacity import roi
-from gpuledger.efficiency.statement import EfficiencyStatement, Range
+from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.physics.calibration import Calibration, MeasuredGpu
-from gpuledger.units import MS_PER_HOUR, PPM, Unknown
+from gpuledger.units import MS_PER_HOUR, PPM, Range, Unknown
 
 State = Callable[..., EfficiencyStatement]
 Line = Callable[..., Any]

@@ -11,11 +11,11 @@ import pytest
 
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.counted import with_counted
-from gpuledger.efficiency.statement import CountedAnalysis, Range, to_json
+from gpuledger.efficiency.statement import CountedAnalysis, to_json
 from gpuledger.lake.counted import CountedRun, CountedSpan, write_counted
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.units import MS_PER_HOUR, Unknown, day_start_ms
+from gpuledger.units import MS_PER_HOUR, Range, Unknown, day_start_ms
 
 START = day_start_ms("2026-01-20")
 HALF = MS_PER_HOUR // 2

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.efficiency.means import quantiles_pct
-from gpuledger.efficiency.statement import EfficiencyStatement, Range
-from gpuledger.units import MS_PER_HOUR, PPM, Unknown
+from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.units import MS_PER_HOUR, PPM, Range, Unknown
 
 State = Callable[..., EfficiencyStatement]
 Line = Callable[..., Any]

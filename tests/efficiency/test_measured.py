@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpuledger.efficiency.statement import EfficiencyStatement, Range, to_json
+from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.physics.calibration import Calibration, MeasuredGpu
-from gpuledger.units import MS_PER_HOUR, PPM
+from gpuledger.units import MS_PER_HOUR, PPM, Range
 
 State = Callable[..., EfficiencyStatement]
 Line = Callable[..., Any]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.efficiency.statement import EfficiencyStatement, Range
+from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.report.marks import clip, plottable, spread, widest_gap
-from gpuledger.units import Unknown
+from gpuledger.units import Range, Unknown
 
 
 @given(st.lists(st.floats(0, 100), max_size=12), st.floats(0.1, 8))

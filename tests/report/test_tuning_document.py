@@ -41,7 +41,7 @@ def test_no_figure_is_cut(tuning, drawn, width):
     for rung in tuning["ladder"]:
         assert f"{rung['mfu_pct']:.1f} %" in shown
         assert rung["parity"] is None or f"{100 * rung['parity']['deviation_ratio']:.2f} %" in shown
-    assert "Loss off" in shown
+    assert "Loss" in shown
 
 
 def test_what_was_measured_nowhere_has_no_column(tuning, drawn):

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.efficiency.statement import Range
 from gpuledger.errors import UnknownName
 from gpuledger.report.written import MINUS, NARROW, STYLES, amount, device, number, shares, sort_key, tie, write
-from gpuledger.units import Unknown
+from gpuledger.units import Range, Unknown
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from gpuledger.errors import InputError, UnknownName
 
 # The first sentence a command says about itself: of its function, or of a group's help.
 _SENTENCE = re.compile(
-    r'^def command\(.*?^    """(.*?)(?:\n|""")|CommandFolder\(.*?help="(.*?)"', re.DOTALL | re.MULTILINE
+    r'^def command\(.*?^    """(.*?)(?:\n|""")|^command = \w+\(.*?help="(.*?)"', re.DOTALL | re.MULTILINE
 )
 
 

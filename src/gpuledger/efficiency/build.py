@@ -22,7 +22,7 @@ from gpuledger.efficiency.groups import active_analysis, gpu_rows, model_rows, n
 from gpuledger.efficiency.health import health_analysis
 from gpuledger.efficiency.hours import gather, hour_rows, util_power_cells
 from gpuledger.efficiency.means import NO_SHARE, Accounts, Groups, fleet, make_accounts
-from gpuledger.efficiency.statement import CapacityAnalysis, EfficiencyStatement, NotKnown, Range
+from gpuledger.efficiency.statement import CapacityAnalysis, EfficiencyStatement, NotKnown
 from gpuledger.efficiency.trend import trends
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
@@ -34,7 +34,7 @@ from gpuledger.ledger.read.scope import ACHIEVABLE_SOURCES, Scope, check_source
 from gpuledger.ledger.store import PostedDay
 from gpuledger.physics.calibration import Calibration
 from gpuledger.settings import changed
-from gpuledger.units import Unknown, utc_day
+from gpuledger.units import Range, Unknown, utc_day
 
 
 def efficiency_statement(

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuledger.efficiency.means import LEVELS, Accounts, Groups
-from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, Range, RoiRow
+from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, RoiRow
 from gpuledger.ledger.read.adding import distinct
 from gpuledger.ledger.read.slices import sliced_wall_ms
 from gpuledger.physics.calibration import Calibration
-from gpuledger.units import Unknown
+from gpuledger.units import Range, Unknown
 
 _NO_SHARE = Unknown("the share of the board this MIG instance holds is unknown")
 _ROUNDING = 1e-5  # shares are recorded in whole ppm

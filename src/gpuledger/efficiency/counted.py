@@ -16,13 +16,12 @@ from gpuledger.efficiency.statement import (
     Figure,
     GpuRow,
     NotKnown,
-    Range,
 )
 from gpuledger.lake.counted import CountedRun, CountedSpan, covered_ms, read_counted
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope, namespace_name
 from gpuledger.physics.evidence import ModelFacts
-from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown, ratio
+from gpuledger.units import MS_PER_HOUR, MS_PER_S, Range, Unknown, ratio
 
 EVIDENCE = "counted"
 Found = tuple[CountedRun, tuple[CountedSpan, ...]]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.health import faults_of, hot
-from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow, Range, Trend
-from gpuledger.units import Unknown, utc
+from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow, Trend
+from gpuledger.units import Range, Unknown, utc
 
 MOST = 8
 # A stretch without any work worth naming a GPU for.

@@ -12,7 +12,7 @@ from typing import Literal
 from gpuledger.efficiency.health import HealthAnalysis
 from gpuledger.encode import Json, encode, iso
 from gpuledger.physics.causes import LikelyCause
-from gpuledger.units import Unknown
+from gpuledger.units import Range, Unknown
 
 Figure = float | Unknown
 Direction = Literal["rising", "falling", "flat", "not known"]
@@ -21,17 +21,6 @@ _HEAD = (
     "gpu_util_pct", "pif", "rfu_power_pct", "rfu_power_idle_corrected_pct", "efficiency_gap_pp", "memory_pct",
     "power_w", "energy_kwh",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Range:
-    """A figure with the range it may lie in, and what it rests on ("counted", "counters", "power")."""
-
-    low: float
-    middle: float
-    high: float
-    evidence: str
-    note: str = ""
 
 
 @dataclass(frozen=True)

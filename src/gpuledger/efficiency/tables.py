@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import Any
 
 from gpuledger.efficiency.health import HealthRow
-from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, Range
+from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.encode import iso
-from gpuledger.units import Unknown
+from gpuledger.units import Range, Unknown
 
 Cell = str | int | float | None
 Table = tuple[list[str], list[list[Cell]]]

@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from gpuledger.efficiency.statement import GroupRow, Range
+from gpuledger.efficiency.statement import GroupRow
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import percent, write
-from gpuledger.units import Unknown
+from gpuledger.units import Range, Unknown
 
 Row = dict[str, Any]
 NOT_KNOWN = "not known"

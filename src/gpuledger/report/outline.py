@@ -12,13 +12,12 @@ from typing import Any
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.efficiency.statement import Range
 from gpuledger.errors import UnknownName
 from gpuledger.report.charts import chart_names
 from gpuledger.report.document import Block, Chart, KeyFigure, Prose, Section, Terms, tables
 from gpuledger.report.tables import Table, TableKind, build_table, field_of
 from gpuledger.report.written import STYLES, write
-from gpuledger.units import Unknown
+from gpuledger.units import Range, Unknown
 
 
 class FigureKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

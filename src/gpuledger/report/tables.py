@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from gpuledger.cost.money import ZERO
-from gpuledger.efficiency.statement import Range
 from gpuledger.report.adding import add_up_columns, places_for, shares_adding_up
 from gpuledger.report.written import WORDS, sort_key, usd, whole, write
-from gpuledger.units import Unknown
+from gpuledger.units import Range, Unknown
 
 SAME_REASON = "not known: same reason"
 
@@ -130,7 +129,7 @@ def field_of(holder: object, path: str) -> Any:
     """A field by its dotted name, of an object or a mapping; what is unknown has no fields, and stays unknown."""
     value = holder
     for step in path.split("."):
-        if isinstance(value, Unknown):
+        if value is None or isinstance(value, Unknown):
             return value
         value = value[step] if isinstance(value, Mapping) else getattr(value, step)
     return value
@@ -138,7 +137,7 @@ def field_of(holder: object, path: str) -> Any:
 
 def _rows(statement: object, path: str) -> list[Any]:
     found = field_of(statement, path)
-    if isinstance(found, Unknown):
+    if found is None or isinstance(found, Unknown):
         return []
     if isinstance(found, Mapping):
         parts = shares_adding_up(found) if path.endswith("_pct") else found

@@ -9,9 +9,8 @@ from functools import cache
 from typing import Any
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.efficiency.statement import Range
 from gpuledger.errors import UnknownName
-from gpuledger.units import Unknown, utc
+from gpuledger.units import Range, Unknown, utc
 
 NARROW = "\u202f"  # narrow no-break space: a unit never starts a line of its own
 MINUS = "\u2212"

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from gpuledger.efficiency.statement import Range
 from gpuledger.scaling.statistics import Interval
-from gpuledger.units import Unknown, known
+from gpuledger.units import Range, Unknown, known
 
 Figure = float | Unknown
 Ranged = Interval | Unknown

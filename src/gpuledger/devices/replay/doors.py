@@ -46,6 +46,11 @@ def from_scenario(
     return FakeNvml([replace(board, uuid=f"GPU-replay-{i}") for i in range(gpus)], clock, faults)
 
 
+def simulated(scenario: Scenario, *, gpus: int = 1, clock: Clock | None = None, loop: bool = True) -> NvmlSource:
+    """GPUs that play a scenario, read through the code that reads real GPUs; give it to `record` as its device."""
+    return NvmlSource(from_scenario(scenario, gpus=gpus, clock=clock, loop=loop))
+
+
 def open_replay(path: str | Path, clock: Clock | None = None, faults: Sequence[Fault] = ()) -> NvmlSource:
     """The devices of a recording, read through the code that reads real GPUs."""
     return NvmlSource(from_csv(path, clock=clock, faults=faults))

@@ -269,8 +269,7 @@ def not_known(plans: Sequence[HoldingPlan]) -> Iterator[tuple[str, str]]:
 def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere: bool) -> Iterator[str]:
     """Every choice that changes a figure."""
     fill, smaller = limits.fill, limits.smaller
-    rate = cost.projection
-    if not isinstance(rate, Unknown) and rate.projection_basis.sparse:
+    if not isinstance(rate := cost.projection, Unknown) and rate.projection_basis.sparse:
         yield f"dollars per month: {rate.projection_basis.words}"
     yield "a plan carries each GPU's busy hours (95th percentile over its hours), its peak memory at all times"
     yield (

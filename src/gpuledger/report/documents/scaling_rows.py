@@ -7,12 +7,11 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuledger.efficiency.statement import Range
 from gpuledger.report.written import loose, money, percent, tenth, whole, yes_no
 from gpuledger.scaling.figures import Distribution, Facts, Latency, NodeFigures, Ranged
 from gpuledger.scaling.statement import Comparison, Grade, PublicFigure, ScalingStatement
 from gpuledger.scaling.statistics import Interval
-from gpuledger.units import Unknown
+from gpuledger.units import Range, Unknown
 
 Row = dict[str, Any]
 IN_OTHER_ROWS = frozenset({"machine", "load", "warmup", "model"})

@@ -32,6 +32,7 @@ from gpuledger.report.tables import Cell, Table
 
 BETWEEN = 2
 WORDS_WIDTH = 24
+NAME_WIDTH = 36
 LEAST_WIDTH = 6
 BARS_WIDTH = 22
 BAR_PER_PCT = 5.0
@@ -193,7 +194,8 @@ def _widths(found: Table, width: int) -> dict[int, int]:
     whole = {i: max(*map(len, texts[i]), heads[i]) for i in columns}
     word = {i: max((len(w) for text in texts[i] for w in text.split()), default=0) for i in columns}
     word[columns[0]] = whole[columns[0]]  # a name stays on one line
-    widths = {i: max(min(word[i], WORDS_WIDTH), heads[i]) if found.words[i] else whole[i] for i in columns}
+    most = dict.fromkeys(columns, WORDS_WIDTH) | {columns[0]: NAME_WIDTH}
+    widths = {i: max(min(word[i], most[i]), heads[i]) if found.words[i] else whole[i] for i in columns}
     zeros = [i for i in columns[1:] if not found.words[i] and not any(row[i].key for row in found.rows)]
     bar = BARS_WIDTH if any(row[i].bar is not None for row in found.rows for i in columns) else 0
 
