@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ from gpuledger.units import MS_PER_HOUR, day_start_ms
 
 
 @pytest.fixture
-def lake(cli, fleet_parquet):
+def lake(cli, fleet_lake):
     """Two days, 2026-01-20 and 21, a sample each ten minutes of three GPUs."""
-    assert cli("import", fleet_parquet, "--lake", "lake").code == 0
+    shutil.copytree(fleet_lake, "lake")
     return Lake("lake")
 
 
