@@ -34,7 +34,7 @@ def analyse(f: pd.DataFrame) -> dict[str, object]:
     """Headline, per GPU, per hour, per model, per namespace, phases and idle spells."""
     gpus = {m: get_gpu(m) for m in f["model"].cat.categories}
     board = f["model"].map({m: g.board_power_w.value for m, g in gpus.items()}).astype("float64")
-    able = f["model"].map({m: g.achievable_tflops("s0") for m, g in gpus.items()}).astype("float64")
+    able = f["model"].map({m: g.achievable_tflops("published") for m, g in gpus.items()}).astype("float64")
     f["pif"] = (f["power"] / board).clip(0, 1)
     f["tflops"] = f["pif"] * able
     f["rfu"] = f["pif"] * 100

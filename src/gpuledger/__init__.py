@@ -2,7 +2,7 @@
 
 The rooms, each of which uses only those above it:
 
-    errors, units, registry, encode   what can go wrong, in which unit, who can do it, how it is written as JSON
+    errors, units, times, registry, settings, encode, answers   the ground floor: errors, units, plugins, settings, JSON
     catalog       facts as files: GPUs, models, offers, thresholds, each figure with its source
     telemetry     what a GPU reports: columns, sources, a synthetic fleet
     physics       what readings mean: states, work by pipe, behavior, causes
@@ -18,7 +18,8 @@ The rooms, each of which uses only those above it:
     plan          where to run: memory fit, throughput, moves
     bench         how a service does under load: the runner, targets, results
     scaling       how N GPUs do as one: analysis, verdicts on claims
-    report        charts and documents
+    report        the document model, documents, charts, renderers
+    api, train    the Python face
     cli           the command line
 
     import gpuledger

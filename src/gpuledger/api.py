@@ -51,7 +51,7 @@ class OpenLake:
     def analyze(
         self,
         *,
-        achievable: str = "s0",
+        achievable: str = "published",
         thresholds: File | None = None,
         **window: Unpack[Window],
     ) -> Answer[EfficiencyStatement]:

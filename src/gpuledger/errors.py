@@ -3,7 +3,7 @@
     GpuledgerError                 anything we raise on purpose; carries a hint and an exit code
     ├── InputError            2    what was given cannot be used
     │   ├── FileFault         2    a file as a whole: unreadable, empty, a column missing
-    │   ├── UnknownName       2    a name nobody has registered; suggests the nearest
+    │   ├── UnknownName       2    a name that is not registered; suggests the nearest
     │   └── FactError         2    a catalog or config file breaks its own rules
     ├── LakeError             2    the lake on disk cannot be read or written
     ├── DeviceError           2    a GPU, its driver or its library does not answer
@@ -45,7 +45,7 @@ class FileFault(InputError):
 
 
 class UnknownName(InputError):
-    """A name nobody has registered."""
+    """A name that is not registered."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)

@@ -47,7 +47,7 @@ def known(value: T | Unknown) -> T | None:
 
 
 def ratio(part: float | int, whole: float | int, why: str) -> float | Unknown:
-    """part / whole, or unknown where there is no whole."""
+    """part / whole, or unknown where the whole is 0."""
     return part / whole if whole else Unknown(why)
 
 

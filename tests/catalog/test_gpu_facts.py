@@ -66,9 +66,9 @@ def test_tensor_precisions_leave_the_vector_pipes_out_and_rise() -> None:
 @pytest.mark.parametrize(
     ("name", "figure", "tflops"),
     [
-        ("NVIDIA A100-SXM4-40GB", "s0", 102),
-        ("NVIDIA H100 80GB HBM3", "s0", 646),
-        ("NVIDIA A10G", "s0", 35),
+        ("NVIDIA A100-SXM4-40GB", "published", 102),
+        ("NVIDIA H100 80GB HBM3", "published", 646),
+        ("NVIDIA A10G", "published", 35),
         ("NVIDIA A10G", "measured", 68.56),
         ("NVIDIA H200", "measured", 669),
     ],
@@ -78,7 +78,7 @@ def test_achievable_figures_have_names(name: str, figure: str, tflops: float) ->
 
 
 def test_another_gpus_achievable_figure_is_not_used() -> None:
-    missing = get_gpu("NVIDIA H200").achievable_tflops("s0")
+    missing = get_gpu("NVIDIA H200").achievable_tflops("published")
     assert isinstance(missing, Unknown)
     assert "H200" in missing.why
 

@@ -117,8 +117,10 @@ def test_filters(cli, lake):
 
 
 def test_achievable(cli, lake):
-    fleet = {a: analyze(cli, "--achievable", a)["capacity"]["fleet"]["achievable_tflops"] for a in ("s0", "peak")}
-    assert fleet["s0"] != fleet["peak"]
+    fleet = {
+        a: analyze(cli, "--achievable", a)["capacity"]["fleet"]["achievable_tflops"] for a in ("published", "peak")
+    }
+    assert fleet["published"] != fleet["peak"]
 
 
 def test_thresholds(cli, lake, tmp_path):
@@ -135,7 +137,7 @@ def test_thresholds(cli, lake, tmp_path):
         (["--since", "2026-01-21", "--last", "1d"], "one of them"),
         (["--since", "tomorrow"], "2026-01-20T08:30"),
         (["--thresholds", "missing.toml"], "missing.toml"),
-        (["--achievable", "best"], "see gpuledger analyze --help"),
+        (["--achievable", "best"], "known: measured, peak, published"),
     ],
 )
 def test_bad_wishes(cli, lake, args, words):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpuledger.cli.app import run
-from gpuledger.cli.published import published_s0
+from gpuledger.cli.published import published_findings
 
 MAX_W = {"NVIDIA A100-SXM4-40GB": 400.0, "NVIDIA H100 80GB HBM3": 700.0, "NVIDIA A10G": 300.0}
 
@@ -68,7 +68,7 @@ def test_near_the_published_findings(demo):
 
 def test_published_figures_are_as_published():
     """50 x (70 / 65.5 - 1) = 3.4: the published figures agree with each other."""
-    figures = {f.name: f.value for f in published_s0().figures}
+    figures = {f.name: f.value for f in published_findings().figures}
     assert figures["rfu_power_pct"] == 100 * figures["pif"]
     assert figures["efficiency_gap_pp"] == pytest.approx(figures["gpu_util_pct"] - figures["rfu_power_pct"])
     assert figures["equivalent_gpus_at_70"] == pytest.approx(50 * (70 / figures["rfu_power_pct"] - 1), abs=0.05)

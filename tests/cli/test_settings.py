@@ -128,7 +128,7 @@ def test_the_named_file_wins(cli, tmp_path):
 
 def test_show_lists_every_value_and_its_file(cli):
     shown = cli("config", "show")
-    assert "no gpuledger.toml is in use" in shown.out
+    assert "No gpuledger.toml is in use" in shown.out
     put('[teams]\nml = "A team"\n[budgets]\nml = 10\n[prices]\nA10G = 1\n[tuning]\nmax_rounds = 2\n')
     found = said(cli, "config", "show")
     assert (found["v"], found["statement"], found["not_known"]) == (1, "settings", [])

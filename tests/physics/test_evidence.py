@@ -90,14 +90,14 @@ def test_missing_facts_are_not_known(field: str) -> None:
 def test_facts_of_no_model_and_of_an_unknown_one() -> None:
     for name in (None, "Frobnicator 9000"):
         facts = ModelFacts(name)
-        for figure in (facts.peak_tflops, facts.idle_mw, facts.link_bytes_per_s, facts.achievable_tflops("s0")):
+        for figure in (facts.peak_tflops, facts.idle_mw, facts.link_bytes_per_s, facts.achievable_tflops("published")):
             assert isinstance(figure, Unknown)
         assert isinstance(facts.rates(None), Unknown)
 
 
 def test_named_sources_of_achievable_tflops() -> None:
     a10g = ModelFacts("NVIDIA A10G")
-    assert (a10g.achievable_tflops("s0"), a10g.achievable_tflops("peak")) == (35, 70)
+    assert (a10g.achievable_tflops("published"), a10g.achievable_tflops("peak")) == (35, 70)
     assert a10g.achievable_tflops("measured") == 68.56
     assert isinstance(ModelFacts("NVIDIA H100 80GB HBM3").achievable_tflops("measured"), Unknown)
     # PCIe is the A10G's fastest way out: it has no link of its own.

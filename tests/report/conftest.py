@@ -154,7 +154,7 @@ def capacity(name: str, gpus: int, per_gpu: float | None) -> Capacity:
         gpus=gpus,
         peak_tflops=unknown if per_gpu is None else gpus * per_gpu * 2,
         achievable_tflops=unknown if per_gpu is None else gpus * per_gpu,
-        achievable_source="s0",
+        achievable_source="published",
         realized_power_tflops=unknown if per_gpu is None else gpus * per_gpu * 0.65,
         realized_counters_tflops=unknown
         if per_gpu is None

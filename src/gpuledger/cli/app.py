@@ -86,7 +86,7 @@ class CommandFolder(click.Group):
             formatter.write_dl([(name, self.sentence(ctx, name)) for name in self.list_commands(ctx)])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without a command: the help, which is no mistake; unless the group has an answer of its own."""
+        """Without a command: the help, with exit code 0; unless the group has an answer of its own."""
         return super().parse_args(ctx, args or ([] if self.invoke_without_command else ["--help"]))
 
     def resolve_command(

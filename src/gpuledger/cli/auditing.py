@@ -59,7 +59,7 @@ def wanted(
     previous: bool,
     lake: Path,
 ) -> Wanted:
-    """The options of a command line, checked; with the rates of the user's own that rest beside the lake."""
+    """The options of a command line, checked; with the rates of the user's own that are kept in the lake."""
     price = price_of(prices)
     if price is not None and instance:
         raise InputError("--price and --instance both say what a GPU-hour costs", hint="give one of them")
@@ -141,7 +141,7 @@ def _settings(asked: Wanted) -> Iterator[str]:
 
 
 def _price_note(made: AuditStatement, asked: Wanted) -> str:
-    """What became of a price on the command line beside an inventory, which comes first; empty without the two."""
+    """What became of a price on the command line next to an inventory, which comes first; empty without the two."""
     option, basis = (asked.price_from, "given") if asked.price is not None else ("--instance", "instance")
     if asked.inventory is None or (asked.price is None and asked.instance is None):
         return ""

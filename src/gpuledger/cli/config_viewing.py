@@ -8,9 +8,12 @@ from pathlib import Path
 
 from gpuledger.cli.failures import explain
 from gpuledger.cli.terminal import as_text
-from gpuledger.cli.views.config import parts
 from gpuledger.errors import GpuledgerError
 from gpuledger.plan.guide.config import load_config
+from gpuledger.report.documents.configuration import configuration_document
+from gpuledger.report.render.terminal import screen
+
+WIDTH = 100
 
 
 class ConfigViewer:
@@ -22,7 +25,7 @@ class ConfigViewer:
         self.config = load_config(self.default_config_dir if config_dir is None else config_dir)
 
     def __str__(self) -> str:
-        return as_text(parts(self.config))
+        return as_text(screen(configuration_document(self.config), WIDTH), WIDTH)
 
 
 def main(kind: type[ConfigViewer] = ConfigViewer, arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What did others publish that our figures can stand beside?"""
+"""Which published figures can ours be compared with?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROI_TARGET_PCT = 70.0
 
 
 class PublishedFigure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One published finding; `name` is the field of our own answer it stands beside."""
+    """One published finding; `name` is the field of our own answer it is compared with."""
 
     name: str
     label: str
@@ -31,9 +31,9 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     figures: tuple[PublishedFigure, ...]
 
 
-def published_s0() -> Published:
+def published_findings() -> Published:
     """The findings published for the sample fleet."""
-    return load_toml(data_dir("gpuledger.cli", "data", "published_s0.toml"), Published)
+    return load_toml(data_dir("gpuledger.cli", "data", "published.toml"), Published)
 
 
 def ours(statement: EfficiencyStatement) -> dict[str, float | Unknown]:
@@ -54,7 +54,7 @@ def comparison(statement: EfficiencyStatement) -> list[tuple[str, str, str]]:
     figures = ours(statement)
     return [
         (f.label, f"{number(f.value, f.digits)} {f.unit}".strip(), _text(figures[f.name], f.digits, f.unit))
-        for f in published_s0().figures
+        for f in published_findings().figures
     ]
 
 

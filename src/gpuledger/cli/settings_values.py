@@ -12,6 +12,9 @@ from gpuledger.advice.limits import load_limits
 from gpuledger.catalog.thresholds import LAYER as CLASSES
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.user_settings import set_budgets, set_prices, set_teams
+from gpuledger.encode import encode
+from gpuledger.report.document import Document
+from gpuledger.report.tables import make_table
 from gpuledger.scaling.grades import LAYER as GRADES
 from gpuledger.scaling.grades import load_scaling_thresholds
 from gpuledger.settings import FILE, SECTIONS, VERSION, FoundBy, Value, in_force
@@ -22,6 +25,14 @@ _EXAMPLES = {
     "teams": 'ml-training = "foundation models"',
     "prices": "H100-SXM5-80GB = 2.50",
     "budgets": '"foundation models" = 10000',
+}
+
+
+FOUND_BY = {
+    "given": "named with --settings",
+    "environment": "named by GPULEDGER_CONFIG",
+    "folder": "the nearest in the working folder and those above it",
+    "user": "in the user's configuration folder",
 }
 
 
@@ -44,6 +55,25 @@ def settings_in_force() -> InForce:
         own = settings.section(section).items()
         values += [Value(f"{section}.{name}", value, str(settings.file), shipped=False) for name, value in own]
     return InForce(str(settings.file) if settings.file else None, settings.found_by, tuple(values))
+
+
+def settings_document(found: InForce) -> Document:
+    """Every setting, its value and the file it comes from; those that differ from the shipped ones first."""
+    order = sorted(found.values, key=lambda value: value.shipped)
+    rows = [[value.name, _short(value.value), value.origin] for value in order]
+    own = sum(not value.shipped for value in found.values)
+    if found.file is None:
+        head = "No gpuledger.toml is in use; gpuledger config init writes one"
+    else:
+        head = f"{found.file} ({FOUND_BY[found.found_by]}) sets {own} of {len(rows)} values"
+    table = make_table("settings", "", ("Setting", "Value", "From"), "www", rows, screen_rows=len(rows))
+    return Document("settings", "Settings", "Settings", head, summary=[table], data=lambda: encode("settings", found))
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(v.get("name", "...") if isinstance(v, dict) else v) for v in value)
+    return str(value)
 
 
 def template() -> str:

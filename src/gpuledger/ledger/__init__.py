@@ -1,4 +1,4 @@
-"""What did each device do, hour by hour, for whom? Physics only: no dollars and no FLOPs here.
+"""What did each device do, hour by hour, for which owner? Physics only: no dollars and no FLOPs here.
 
 lines       what a line holds and how lines merge (lines.toml)
 spans       how much time each sample stands for

@@ -41,7 +41,7 @@ def _facts(model: str | None, precision: str | None) -> KindFacts:
 
 
 _KIND = ("gpu_model", "tensor_precision")
-# Where the kinds of tensor work are not told apart, rates name the tensor pipe "matrix".
+# Where the kinds of tensor work are not separated, rates name the tensor pipe "matrix".
 _RATED = {"tensor": "matrix", "hmma": "matrix"}
 
 

@@ -128,7 +128,7 @@ def kinds(state: np.ndarray, readings: Mapping[str, np.ndarray], limit_w: np.nda
     """A small number per row, equal where state, power limit and MIG share are: a line holds one of each."""
     kind = state.astype(np.int64)
     share = readings.get("slice_ratio")
-    for values, factor in ((share, PPM), (limit_w, 1e3)):  # told apart as finely as lines write them
+    for values, factor in ((share, PPM), (limit_w, 1e3)):  # as finely as lines write them
         if values is not None and len(values):
             codes, count = _run_codes(values, factor)
             kind = kind if codes is None else kind * count + codes

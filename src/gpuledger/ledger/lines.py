@@ -92,7 +92,7 @@ OBSERVED = "observed_ms"
 def as_written(table: pa.Table, without: frozenset[str] = frozenset()) -> pa.Table:
     """Coded lines as a file holds them: without some columns, and NULL for times known that are the time observed.
 
-    Told by the array, not by its values: posting puts one array under all these names.
+    Decided by the array, not by its values: posting puts one array under all these names.
     """
     arrays, fields, whole = [], [], _place(table[OBSERVED])
     for field, column in zip(table.schema, table.columns, strict=True):

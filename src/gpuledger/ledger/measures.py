@@ -43,7 +43,7 @@ class Rows:
     _seen: dict[str, np.ndarray] = field(default_factory=dict)
 
     def get(self, name: str) -> np.ndarray | None:
-        """One column, or None where nobody said anything."""
+        """One column, or None where no source has it."""
         return self[name] if name in self.readings else None
 
     def __getitem__(self, name: str) -> np.ndarray:

@@ -37,7 +37,7 @@ class Found(NamedTuple):
 
 
 def find(stamps: Stamps, state: np.ndarray, memory: np.ndarray) -> Found:
-    """Runs of idle time per device without a hole, told apart by how memory stood, and the holes."""
+    """Runs of idle time per device without a hole, by how memory was held, and the holes."""
     end = stamps.at_ms + stamps.span_ms
     hole = np.flatnonzero((end < stamps.next_ms) & (stamps.next_ms >= 0))
     code = np.where(state == State.IDLE, memory, np.int8(-1))

@@ -234,7 +234,7 @@ def stale_devices(lake: Lake, manifest: Manifest, posted: PostedDay | None, day:
         if not wanted:
             continue
         if part.made_of and not wanted.issuperset(part.made_of):
-            return None  # merged with older samples: which devices were new can no longer be told
+            return None  # merged with older samples: which devices were new is no longer known
         if part.id in wanted or wanted.intersection(part.made_of):
             stale |= devices_of(lake.path(part))
     return stale

@@ -14,7 +14,7 @@ import numpy as np
 from gpuledger.ledger.spans import Stamps
 from gpuledger.physics.states import RESTING, State
 
-# Lengths told apart: up to 1 s, up to 10 s, and the rest.
+# Lengths: up to 1 s, up to 10 s, and the rest.
 EDGES_MS = (1_000, 10_000)
 COLUMNS = ("wait_1s_ms", "wait_10s_ms", "wait_30s_ms")
 

@@ -41,7 +41,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def in_processes(tasks: list[DayTask], processes: int, progress: Progress) -> Iterator[DayDone]:
-    """Post the days with so many workers; days come as they are done, in any order."""
+    """Post the days with a number of workers; days come as they are done, in any order."""
     waiting: Queue[DayTask] = Queue()
     for task in tasks:
         waiting.put(task)
@@ -89,7 +89,7 @@ class _NoPandas:
     """Arrow imports pandas wherever it is installed; a worker has no use for it and would wait half a second."""
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
-        """Say that there is no pandas; leave every other name to the usual finders."""
+        """Hide pandas; leave every other name to the usual finders."""
         if name == "pandas":
             raise ImportError("a worker does without pandas")
 

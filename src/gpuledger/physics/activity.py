@@ -27,7 +27,7 @@ def recorded(rows: Mapping[str, np.ndarray]) -> frozenset[str]:
 
 
 def pipe_sums(rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Activity x clock x ms by kind of work, and the time each stands on. Columns that were not read count as 0."""
+    """Activity x clock x ms by kind of work, and the time each covers. Columns that were not read count as 0."""
     zero = np.zeros(len(next(iter(rows.values()))), dtype=np.int64)
 
     def of(name: str) -> np.ndarray:

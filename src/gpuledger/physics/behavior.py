@@ -85,7 +85,7 @@ def load_rules() -> Rules:
 
 
 def check_rules(rules: Rules, path: str) -> Rules:
-    """A rule that names a figure nobody makes can never fit: a mistake."""
+    """A rule that names a figure that does not exist can never fit: a mistake."""
     for number, rule in enumerate(rules.rules, 1):
         for name in rule.named():
             if name not in rules.figures:
@@ -187,7 +187,7 @@ def _behaviour(rule: Rule, found: Mapping[str, float], file: Rules) -> Behaviour
     if (idle := found.get("idle_ratio", 0.0)) > 0 and "idle_ratio" not in rule.named():
         evidence.append(f"judged by the rest of the time: {file.figures['idle_ratio'].say(idle)}")
     if rule.klass == "spinning" and "nvlink_ratio" not in found:
-        evidence.append("NVLink traffic is not recorded: waiting for other GPUs cannot be told apart from spinning")
+        evidence.append("NVLink traffic is not recorded: waiting for other GPUs cannot be separated from spinning")
     if rule.note:
         evidence.append(rule.note)
     return Behaviour(rule.klass, tuple(evidence), rule.by)

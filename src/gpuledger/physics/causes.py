@@ -129,7 +129,7 @@ def known_figures(figures: Mapping[str, np.ndarray], device: int) -> dict[str, f
 
 
 def _over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """part / whole; NaN where either is not known or there is no whole."""
+    """part / whole; NaN where either is unknown or the whole is 0."""
     return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
 
 

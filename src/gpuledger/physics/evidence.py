@@ -69,7 +69,7 @@ class ModelFacts:
             return self.gpu
         link = self.gpu.link
         if link is None or link.kind.startswith("PCIe"):
-            return Unknown(f"{self.gpu.name} has no link of its own beside PCIe")
+            return Unknown(f"{self.gpu.name} has no link of its own except PCIe")
         return link.bytes_per_s.value
 
     def achievable_tflops(self, source: str) -> float | Unknown:
@@ -119,7 +119,7 @@ def conditions(sums: Sums, rows: np.ndarray) -> Conditions:
 
 @dataclass(frozen=True)
 class Worked:
-    """Share of the dense peak x ms by row, low, middle and high, and the time it stands on; what was assumed of each.
+    """Share of the dense peak x ms by row, low, middle and high, and the time it covers; what was assumed of each.
 
     `bound`: not all pipes that may work are recorded, so the figure is a lower bound; its high end says how much more.
     """
@@ -229,5 +229,5 @@ def _rated_mhz(gpu: Gpu) -> float:
 
 
 def _over(part: np.ndarray, whole: np.ndarray, otherwise: float = np.nan) -> np.ndarray:
-    """part / whole; `otherwise` where there is no whole."""
+    """part / whole; `otherwise` where the whole is 0."""
     return np.divide(part, whole, out=np.full(len(part), otherwise), where=np.asarray(whole) > 0)

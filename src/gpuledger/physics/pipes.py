@@ -1,8 +1,8 @@
 """How many FLOPs ran, going by how active each pipe was?
 
 FLOP/s = activity x SM clock x SMs x FLOP per clock per SM, summed over the pipes. What an active pipe is worth is in
-data/pipes.toml: the tensor pipe's precision must be told or is a range, and how fully it issues depends on its state.
-Vector FLOPs are in the sum: they are work the hardware did. Beside tensor work they are a few percent.
+data/pipes.toml: the tensor pipe's precision must be given or is a range, and how fully it issues depends on its state.
+Vector FLOPs are in the sum: they are work the hardware did. Next to tensor work they are a few percent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gpuledger.units import Unknown
 
 Values = Any  # a number or an array of them
 Edges = tuple[Values, Values, Values]
-# Which pipe a told precision runs on, where it is not the hmma pipe.
+# Which pipe a given precision runs on, where it is not the hmma pipe.
 _OWN_PIPE = {"int8": "imma", "fp64": "dfma"}
 
 
@@ -226,10 +226,10 @@ def _unknown_low(gpu: Gpu, seen: Conditions, low: Values) -> Values:
     own, slots = pipe_facts().tensor.get(gpu.architecture), np.asarray(seen.slots)
     if own is None:
         return low
-    told = np.where(slots < own.slim_below_ratio, own.slim_low_ratio, own.full_low_ratio)
+    known_low = np.where(slots < own.slim_below_ratio, own.slim_low_ratio, own.full_low_ratio)
     # How full the SMs are not recorded, the tiles may be half empty too.
     blind = np.where(np.isnan(np.asarray(seen.saturation)), np.minimum(low, own.fill_low_ratio), low)
-    return np.where(~np.isnan(slots) & _saturated(gpu, seen), told, blind)
+    return np.where(~np.isnan(slots) & _saturated(gpu, seen), known_low, blind)
 
 
 def _vector(gpu: Gpu) -> dict[str, Edges]:

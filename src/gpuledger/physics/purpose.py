@@ -15,7 +15,7 @@ from gpuledger.units import PPM
 Purpose = Literal["training", "inference"]
 # What shows it: a word of the name, memory traffic against tensor work, utilization alone (a guess), nothing.
 By = Literal["name", "memory", "utilization", "none"]
-# The sums it is told by where the name says nothing.
+# The sums that decide where the name says nothing.
 USE = ("tensor_ppm_ms", "dram_ppm_ms", "active_util_ppm_ms", "active_ms")
 
 

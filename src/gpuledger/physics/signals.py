@@ -131,7 +131,7 @@ def from_sums(sums: Mapping[str, Any], gpu: Gpu | None = None, idle: Idle | None
 
 
 def _over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    """part / whole; NaN where either is not known or there is no whole."""
+    """part / whole; NaN where either is unknown or the whole is 0."""
     part = np.asarray(part, dtype=np.float64)
     return np.divide(part, whole, out=np.full(len(part), np.nan), where=np.asarray(whole) > 0)
 

@@ -266,7 +266,7 @@ def _thin(readings: Readings, facts: RowFacts) -> np.ndarray | None:
 
 
 def _vector_ruled_out(readings: Readings, facts: RowFacts) -> np.ndarray | None:
-    """Where the power leaves no room for vector work; None where that cannot be told of any row."""
+    """Where the power leaves no room for vector work; None where that is unknown for every row."""
     power, tensor, dram = (readings.get(n) for n in ("power_w", "tensor_ratio", "dram_ratio"))
     if power is None or tensor is None or dram is None or not (budget := facts.budget()):
         return None

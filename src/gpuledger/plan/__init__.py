@@ -18,7 +18,7 @@ data/     precisions, optimizers, kept tensors, overheads, links, efficiency fac
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from gpuledger.answers import Answer
@@ -64,6 +64,7 @@ def asked(
     model: str | Path,
     gpu: str,
     *,
+    mode: Literal["train", "serve"] = "train",
     precision: str | None = None,
     tensor: int | None = None,
     sequence: int | None = None,
@@ -80,6 +81,7 @@ def asked(
     found, card = model_from_config(Path(model)) if of_file else get_model(str(model)), get_gpu(gpu)
     usual = min(USUAL_TOKENS, getattr(found.shape, "max_context", USUAL_TOKENS))
     setup = Setup(
+        mode=mode,
         precision=precision or card.reference_precision(),
         sequence=usual if sequence is None else sequence,
         context=usual if context is None else context,

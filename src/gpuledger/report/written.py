@@ -78,7 +78,7 @@ def loose(value: float) -> str:
 
 
 def usd(value: float | Decimal, places: int = 2) -> str:
-    """Dollars, to the cent unless told otherwise; the sign comes before the dollar."""
+    """Dollars, to the cent unless `places` says otherwise; the sign comes before the dollar."""
     text = number(value, places)
     return f"{MINUS}${text.removeprefix(MINUS)}" if text.startswith(MINUS) else f"${text}"
 

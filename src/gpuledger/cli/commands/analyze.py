@@ -15,8 +15,8 @@ from gpuledger.cli.screen import Screen
 @click.option("--out", type=PATH, help="Folder for report.html, its Markdown and JSON versions, charts and CSVs.")
 @statement_options
 @click.option(
-    "--achievable", type=click.Choice(["s0", "peak", "measured"]), default="s0", show_default=True,
-    help="Baseline for achievable TFLOPS: s0 (published by GPU Efficiency Analytics, 2026-01), peak (the dense peak) "
+    "--achievable", metavar="SOURCE", default="published", show_default=True,
+    help="Baseline for achievable TFLOPS: published (GPU Efficiency Analytics, 2026-01), peak (the dense peak) "
     "or measured (by gpuledger calibrate, else by the catalog).",
 )  # fmt: skip
 @click.option("--thresholds", "thresholds_file", type=PATH, help="TOML file that replaces the built-in limits.")

@@ -84,7 +84,7 @@ def _run(folder: Path, screen: Screen) -> tuple[Document, dict[str, str]]:
         for name, shipped in ((INVENTORY, "demo_inventory.csv"), (TEAMS, "demo_config.toml")):
             files[name] = str(write_whole(folder / name, data_dir("gpuledger.cost", "data", shipped).read_bytes()))
         post(lake, limits, stages)
-        statement = state(lake, limits, EVERYTHING, "s0")
+        statement = state(lake, limits, EVERYTHING, "published")
         asked = wanted(
             inventory=folder / INVENTORY, prices=(), instance=None, region=None, teams=folder / TEAMS, limits=None,
             usd_per_kwh=None, previous=False, lake=lake.root,
@@ -101,8 +101,8 @@ def _figures(whole: Any) -> dict[str, Any]:
     """The headline under the statements' own names, the money, and the published findings."""
     import msgspec
 
-    from gpuledger.cli.published import published_s0
+    from gpuledger.cli.published import published_findings
 
     money = {name: whole["audit"][name] for name in MONEY}
-    published = msgspec.to_builtins(published_s0())
+    published = msgspec.to_builtins(published_findings())
     return {**{name: whole[name] for name in HEADLINE}, "audit": money, "published": published}

@@ -17,7 +17,9 @@ FOUND_PROBLEMS = 1
 @lake_option
 @click.option("--tz", "zone", default="UTC", show_default=True, help="Time zone of timestamps without one.")
 @click.option(
-    "--map", "map_name", help="Column names: a built-in layout (s0: the 36-column DCGM export; dcgm) or a mapping file."
+    "--map",
+    "map_name",
+    help="Column names: a built-in layout (export36: 36-column DCGM export; dcgm) or a mapping file.",
 )
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options

@@ -1,1 +1,1 @@
-"""The only reader of ledger lines: which lines a statement stands on, cut to its window, added up."""
+"""The only reader of ledger lines: which lines a statement uses, cut to its window, added up."""

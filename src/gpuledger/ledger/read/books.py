@@ -1,4 +1,4 @@
-"""Which lines stand in a window, of whom, and what do they hold?
+"""Which lines are in a window, for which owners, and what do they hold?
 
 Every statement reads lines here, so one window means the same everywhere: time from `since` up to `until`. A line that
 reaches over an edge is posted again from its samples, within the window only; where the samples are gone it is cut in
@@ -111,7 +111,7 @@ class Books:
                 yield posted, rows, whole
 
     def _by_day(self, posted: PostedDay, hourly: Collection[int] | bool) -> bool:
-        """Whether the lines of a day may be read added up: nobody asks for its hours, and no edge falls within it."""
+        """Whether the lines of a day may be read added up: its hours are not asked for, and no edge falls within it."""
         start = day_start_ms(posted.day)
         if not posted.daily or (hourly if isinstance(hourly, bool) else start in hourly):
             return False

@@ -1,4 +1,4 @@
-"""Which lines of the ledger does a statement stand on?"""
+"""Which lines of the ledger does a statement use?"""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from gpuledger.ledger.read.columns import Names, Wanted, read_files
 from gpuledger.ledger.store import Ledger
 from gpuledger.units import MS_PER_DAY, utc, utc_day
 
-# Time nobody held a GPU for; the word also works as a filter.
+# Time without an owner; the word also works as a filter.
 UNALLOCATED = "unallocated"
 # A namespace that is really called so, in statements and as a filter.
 CALLED_UNALLOCATED = "unallocated (namespace)"
-ACHIEVABLE_SOURCES = ("s0", "peak", "measured")
+ACHIEVABLE_SOURCES = ("published", "peak", "measured")
+_FORMER_NAMES = {"s0": "published"}  # as documented for version 0.1
 
 
 def namespace_name(namespace: str | None) -> str:
@@ -64,6 +65,7 @@ class Scope:
 
 def check_source(achievable: str) -> str:
     """The named source of achievable TFLOPS, or an error that lists them."""
+    achievable = _FORMER_NAMES.get(achievable, achievable)
     if achievable not in ACHIEVABLE_SOURCES:
         raise UnknownName("source of achievable TFLOPS", achievable, ACHIEVABLE_SOURCES)
     return achievable

@@ -21,7 +21,7 @@ ROOM = 1.34
 
 
 def _amounts(audit: AuditStatement) -> dict[Bucket, tuple[float, str]]:
-    """Dollars by bucket, or GPU-hours where there is no price: how long the bar is, and its words."""
+    """Dollars by bucket, or GPU-hours without a price: how long the bar is, and its words."""
     dollars = audit.cost.dollars
     if isinstance(dollars, Unknown):
         hours = {b: ms / MS_PER_HOUR for b, ms in audit.cost.times.each().items()}
@@ -89,6 +89,6 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
         ),
         base.mark_text(align="left", dx=8).encode(x=alt.X("high:Q", axis=None, scale=scale), text="words:N"),
     )
-    told = "; ".join(f"{r['name']}: {r['words']}" for r in rows)
+    listed = "; ".join(f"{r['name']}: {r['words']}" for r in rows)
     body = layered(*layers, width=WIDTH, height=alt.Step(ROW_HEIGHT))
-    return Drawing(title, subtitle, f"Steps from what was paid to what did work. {told}.", body)
+    return Drawing(title, subtitle, f"Steps from what was paid to what did work. {listed}.", body)

@@ -122,7 +122,7 @@ def _each_cause(stuck: list[GpuRow]) -> list[GpuRow]:
 
 
 def _labels(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
-    """The worst devices by name, in a lane beside the plot."""
+    """The worst devices by name, in a lane next to the plot."""
     worst = _each_cause([g for g in s.bottlenecked_gpus if _row(g) is not None])
     if not worst:
         return []
@@ -139,8 +139,8 @@ def _labels(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
     ]
     base = alt.Chart(rows_of(rows))
     p = theme.palette
-    told = f"{whole(len(rows))} of {whole(len(s.bottlenecked_gpus))}: host, device, likely cause"
-    heading = alt.Chart(rows_of([{"t": told}]))
+    listed = f"{whole(len(rows))} of {whole(len(s.bottlenecked_gpus))}: host, device, likely cause"
+    heading = alt.Chart(rows_of([{"t": listed}]))
     return [
         base.mark_rule(color=p.rule, strokeWidth=0.8, aria=False).encode(x="util:Q", y="rfu:Q", x2="lane:Q", y2="y:Q"),
         base.mark_text(align="left", dx=5).encode(x="lane:Q", y="y:Q", text="words:N"),

@@ -84,8 +84,8 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
         .mark_text(align="left", dx=8, fontWeight="bold")
         .encode(y=y, x=alt.X("high:Q", axis=None, scale=scale), text="words:N")
     )
-    told = "; ".join(
+    listed = "; ".join(
         f"{row.name}: {money(d.paid_usd)}, {percent(d.pct(d.waste_usd))} not put to use" for row, d in shown
     )
     body = layered(bars, words, width=WIDTH, height=alt.Step(ROW_HEIGHT))
-    return Drawing(title, subtitle + more, f"Stacked bars by namespace. {told}.", body)
+    return Drawing(title, subtitle + more, f"Stacked bars by namespace. {listed}.", body)

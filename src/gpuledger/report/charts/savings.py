@@ -45,7 +45,7 @@ def _rows(s: AuditSavings, theme: Theme) -> list[Row]:
 
 @chart_of("savings", document="audit", section="savings", order=2)
 def draw(audit: AuditStatement, theme: Theme) -> Drawing:
-    """The naive sum beside what is really there, in percent of the bill."""
+    """The naive sum next to what is really there, in percent of the bill."""
     s = audit.savings
     subtitle = "Percent of the bill. The line through a bar runs from the cautious to the bold case."
     if isinstance(s, Unknown):
@@ -90,5 +90,5 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
             fontWeight="bold",
         ),
     )
-    told = "; ".join(str(r["label"]) for r in rows)
-    return Drawing(title, subtitle, f"Bars. {told}.", layered(*layers, width=WIDTH, height=alt.Step(ROW_HEIGHT)))
+    listed = "; ".join(str(r["label"]) for r in rows)
+    return Drawing(title, subtitle, f"Bars. {listed}.", layered(*layers, width=WIDTH, height=alt.Step(ROW_HEIGHT)))

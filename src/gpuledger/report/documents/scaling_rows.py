@@ -175,7 +175,7 @@ def _ranged(found: Ranged, unit: str) -> str:
 
 
 def _spread(name: str, d: Distribution, times: float = 1) -> Row:
-    """One list of latencies in seconds or, with times 1000, in milliseconds; empty where there is no sample."""
+    """One list of latencies in seconds or, with times 1000, in milliseconds; empty without samples."""
     found = {k: v for k, v in by_name(d).items() if k.endswith("_s")}
     if times != 1:
         found = {k: _times(v, times) for k, v in found.items()}

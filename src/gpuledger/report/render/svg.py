@@ -16,7 +16,7 @@ _MARK = re.compile(r'\saria-label="([^"]*)"(\srole="graphics-symbol")(\saria-rol
 _ROLE = re.compile(r'\s(?:role="graphics-[a-z]+"|aria-roledescription="[^"]*")')
 _ROOT = re.compile(r"<svg[^>]*?viewBox=\"([^\"]*)\"[^>]*>")
 _FONT = re.compile(r'\sfont-family="[^"]*"')
-TOLD = frozenset({"point", "circle", "bar", "rect mark", "rect"})
+WITH_TIPS = frozenset({"point", "circle", "bar", "rect mark", "rect"})
 
 
 def page_svg(name: str, drawn: Drawing) -> str:
@@ -25,7 +25,7 @@ def page_svg(name: str, drawn: Drawing) -> str:
     svg = to_svg(compose(drawn, light, titled=False))
     svg = _PAINT.sub(lambda m: f'{m[1]}="{_paint(light, m[2])}"', svg)
     svg = _SHAPE.sub(_shorter, svg)
-    svg = _MARK.sub(lambda m: f' data-tip="{m[1]}"' if m[4] in TOLD else "", svg)
+    svg = _MARK.sub(lambda m: f' data-tip="{m[1]}"' if m[4] in WITH_TIPS else "", svg)
     svg = _FONT.sub("", _ROLE.sub("", svg))
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)

@@ -19,20 +19,15 @@ def command(screen: Screen, folder: Path | None) -> None:
     With FOLDER, shows that migration planner configuration: instances, sizes, priorities, workloads and sets. FOLDER
     may be the word reference, for the built-in one.
     """
-    from gpuledger.cli.views import config as view
+    from gpuledger.cli.showing import give
 
     if folder is None:
-        from gpuledger.cli.settings_values import settings_in_force
-        from gpuledger.encode import encode
+        from gpuledger.cli.settings_values import settings_document, settings_in_force
 
-        found = settings_in_force()
-        screen.answer(encode("settings", found))
-        if screen.talks:
-            screen.show(*view.settings_parts(found))
+        give(settings_document(settings_in_force()), screen)
         return
     from gpuledger.plan.guide.config import load_config
+    from gpuledger.report.documents.configuration import configuration_document
 
     config = load_config(None if folder == Path("reference") and not folder.is_dir() else folder)
-    screen.answer(view.as_data(config))
-    if screen.talks:
-        screen.show(*view.parts(config))
+    give(configuration_document(config), screen)

@@ -1,0 +1,122 @@
+"""What does a migration planner configuration show? Everything in it, and how it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gpuledger.encode import plain
+from gpuledger.plan.guide.config import Config
+from gpuledger.plan.guide.options import prices_of, scope_of
+from gpuledger.report.document import Bullets, Document, Terms
+from gpuledger.report.documents import document_for
+from gpuledger.report.tables import Cell, Row, Table, cell, make_table
+from gpuledger.report.written import number
+from gpuledger.units import Unknown
+
+USES = (
+    ("python -m gpu_migration_analyzer", "the set basic_demos"),
+    ("gpuledger plan migrate --config reference --set cost_optimization_focus", "another set, at these prices"),
+    ("gpuledger plan migrate --workload-id inference_small_p5", "one workload, at market prices"),
+    ("gpuledger config init DIR", "the three files, to edit"),
+    ("gpuledger config check DIR", "every fault in them"),
+)
+
+
+@document_for(Config)
+def configuration_document(config: Config) -> Document:
+    """Instances, sizes, precisions, priorities, use cases, workloads and sets."""
+    kind = "illustrative figures, undated" if config.illustrative else "your own prices"
+    tables = (
+        _instances(config), _sizes(config), _precisions(config), _priorities(config), _use_cases(config),
+        _workloads(config), _sets(config),
+    )  # fmt: skip
+    notes = [Bullets(config.notes, "Notes")] if config.notes else []
+    return Document(
+        name="configuration",
+        kind="Migration planner configuration",
+        title=f"Configuration: {config.where}",
+        headline=f"Configuration: {config.where} ({kind})",
+        summary=[*tables, *notes, Terms(USES, "What to do with it")],
+        data=lambda: _data(config),
+    )
+
+
+def _data(config: Config) -> dict[str, Any]:
+    sections = ("instances", "sizes", "precisions", "kinds", "priorities", "use_cases", "workloads", "sets", "purposes")
+    out: dict[str, Any] = {"where": config.where, "illustrative": config.illustrative}
+    out |= {name: msgspec.to_builtins(dict(getattr(config, name))) for name in sections}
+    for key, one in config.instances.items():
+        out["instances"][key] |= {"price_scope": scope_of(one), "gpus": one.gpus, **plain(prices_of(one))}
+    return out | {"files": dict(config.files), "notes": list(config.notes)}
+
+
+def _table(name: str, caption: str, heads: str, kinds: str, rows: list[Row], note: str = "") -> Table:
+    return make_table(name, caption, heads.split("|"), kinds, rows, note=note, screen_rows=len(rows))
+
+
+def _usd(value: object) -> Cell:
+    return cell("none" if isinstance(value, Unknown) else f"{value:,.2f}", value)
+
+
+def _instances(config: Config) -> Table:
+    rows: list[Row] = []
+    for key, one in config.instances.items():
+        p = prices_of(one)
+        scope = "one GPU" if scope_of(one) == "gpu" else "the instance"
+        figures = (p.usd_per_gpu_h, p.spot_usd_per_gpu_h, p.usd_per_instance_h, p.gpu_monthly_usd)
+        gpu = one.gpu_type.removeprefix("NVIDIA ")
+        rows.append([key, gpu, number(one.gpu_memory_gb), str(one.gpus), scope, *map(_usd, figures)])
+    fixed = [
+        f"{k}: {n} {c.value:g}, {c.why}" for k, one in config.instances.items() for n, c in one.corrections.items()
+    ]
+    heads = "Id|GPU|GB|GPUs|Price is of|$/GPU-h|Spot|$/instance-h|720 h, 1 GPU"
+    return _table("instances", "Instances", heads, "wwnnwnnnn", rows, "; ".join(fixed))
+
+
+def _sizes(config: Config) -> Table:
+    rows: list[Row] = [
+        [k, f"{s.parameter_count_billion:g}", f"{s.memory_overhead_multiplier:g}", s.description, ", ".join(s.examples)]
+        for k, s in config.sizes.items()
+    ]
+    return _table("sizes", "Model sizes", "Id|B params|Overhead|What|Examples", "wnnww", rows)
+
+
+def _precisions(config: Config) -> Table:
+    rows: list[Row] = [[k, f"{p.bytes_per_parameter:g}", p.description] for k, p in config.precisions.items()]
+    return _table("precisions", "Precisions", "Id|Bytes/param|What", "wnw", rows)
+
+
+def _priorities(config: Config) -> Table:
+    rows: list[Row] = []
+    for key, one in config.priorities.items():
+        w = one.weights
+        rows.append([key, one.name, f"{w.cost:g}", f"{w.performance:g}", f"{w.reliability:g}"])
+    return _table("priorities", "Priorities", "Id|Name|Cost|Performance|Reliability", "wwnnn", rows)
+
+
+def _use_cases(config: Config) -> Table:
+    rows: list[Row] = []
+    for key, one in config.use_cases.items():
+        priority = f"{one.priority} ({one.stands_for})" if one.stands_for else one.priority
+        rows.append([key, priority, "suitable" if one.spot_suitable else "no"])
+    return _table("use-cases", "Use cases", "Id|Priority|Spot", "www", rows)
+
+
+def _workloads(config: Config) -> Table:
+    rows: list[Row] = []
+    for key, one in config.workloads.items():
+        s = one.scenario
+        now = f"{s.current_gpu_count} x {s.current_instance}, {'spot' if s.use_spot else 'on-demand'}"
+        kind, model = s.workload_type.lower().replace("_", "-"), f"{s.model_size.lower()}, {s.precision}"
+        rows.append([key, now, kind, model, f"{s.monthly_hours:g}", one.expected_outcome])
+    return _table("workloads", "Workloads", "Id|Now|Type|Model|h/month|Expected", "wwwwnW", rows)
+
+
+def _sets(config: Config) -> Table:
+    rows: list[Row] = []
+    for key, ids in config.sets.items():
+        about = config.purposes.get(key)
+        rows.append([key, about.purpose if about else "", ", ".join(ids)])
+    return _table("sets", "Workload sets", "Id|Purpose|Workloads", "www", rows)
