@@ -40,9 +40,9 @@ coverage: $(STAMP) ## run the tests and show the lines they do not reach; takes 
 test-train: $(TRAIN_STAMP) ## run the tests that need torch, installing it first
 	$(BIN)/python -m pytest -m torch
 
-OUTSIDE ?= ../shared
 test-outside: $(STAMP) ## compare shipped figures with the files they came from (OUTSIDE=folder of those files)
-	GPULEDGER_OUTSIDE=$(OUTSIDE) $(BIN)/python -m pytest tests/outside
+	@test -d "$(OUTSIDE)" || { echo "name the folder of those files: make test-outside OUTSIDE=folder"; exit 2; }
+	GPULEDGER_OUTSIDE="$(OUTSIDE)" $(BIN)/python -m pytest tests/outside
 
 lint: $(STAMP) ## style, types, and the direction of imports
 	$(BIN)/ruff check .
