@@ -7,8 +7,9 @@ LOCK := requirements/dev.lock
 TRAIN := requirements/train.txt
 TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
+SPREAD := --numprocesses auto --dist worksteal
 
-.PHONY: help demo test test-train lint format docs reference bench bench-truth lock clean
+.PHONY: help demo test test-train test-outside coverage lint format docs reference bench bench-truth lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -30,11 +31,18 @@ $(TRAIN_STAMP): $(STAMP) $(TRAIN)
 demo: $(STAMP) ## make the sample fleet, post it, write report.html, print the summary
 	$(BIN)/gpuledger demo
 
-test: $(STAMP) ## run the tests, with coverage
-	$(BIN)/python -m pytest -m "not torch" --cov --cov-report=term:skip-covered
+test: $(STAMP) ## run the tests on all cores
+	$(BIN)/python -m pytest -m "not torch" $(SPREAD)
+
+coverage: $(STAMP) ## run the tests and show the lines they do not reach; takes half as long again
+	$(BIN)/python -m pytest -m "not torch" $(SPREAD) --cov --cov-report=term:skip-covered
 
 test-train: $(TRAIN_STAMP) ## run the tests that need torch, installing it first
 	$(BIN)/python -m pytest -m torch
+
+test-outside: $(STAMP) ## compare shipped figures with the files they came from (OUTSIDE=folder of those files)
+	@test -d "$(OUTSIDE)" || { echo "name the folder of those files: make test-outside OUTSIDE=folder"; exit 2; }
+	GPULEDGER_OUTSIDE="$(OUTSIDE)" $(BIN)/python -m pytest tests/outside
 
 lint: $(STAMP) ## style, types, and the direction of imports
 	$(BIN)/ruff check .

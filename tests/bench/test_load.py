@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from statistics import mean, pstdev
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.bench.load import Load, plan, read_trace
+from gpuledger.bench.load import Load, plan
 from gpuledger.errors import FileFault, InputError
-
-AZURE = Path(__file__).parents[3] / "shared" / "data" / "serving" / "azure_llm_2023_conv.csv"
 
 
 @given(
@@ -61,14 +58,6 @@ def test_a_trace_is_dealt_out_in_turn(tmp_path):
         plan(Load(trace=str(file)), 1)
     with pytest.raises(FileFault, match="no such file"):
         plan(Load(trace=str(tmp_path / "none.csv")), 1)
-
-
-@pytest.mark.skipif(not AZURE.exists(), reason="the real trace is not here")
-def test_a_real_trace_is_read():
-    rows = list(read_trace(AZURE))
-    assert len(rows) == 19_366
-    assert rows[0][1:] == (374, 44)
-    assert rows[-1][0] - rows[0][0] == pytest.approx(3_600, rel=0.05)
 
 
 @pytest.mark.parametrize(

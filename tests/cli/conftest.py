@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.app import run
+from gpuledger.lake.importing import import_files
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.engine import post_lake
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 
 
@@ -55,6 +59,15 @@ def fleet_parquet(tmp_path_factory) -> Path:
     file = tmp_path_factory.mktemp("fleet") / "fleet.parquet"
     write_fleet(FleetSpec(gpus=3, days=2, step_s=600), file)
     return file
+
+
+@pytest.fixture(scope="session")
+def fleet_lake(tmp_path_factory, fleet_parquet) -> Path:
+    """That file imported and posted, once for all tests: copy it into the test's own folder."""
+    lake = Lake(tmp_path_factory.mktemp("fleet") / "lake")
+    import_files(lake, [fleet_parquet])
+    post_lake(lake, load_thresholds())
+    return lake.root
 
 
 @pytest.fixture

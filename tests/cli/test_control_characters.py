@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from gpuledger.cli.app import run
 from gpuledger.recording.command import to_stderr
 from gpuledger.training.meter import table as meter_table
 
@@ -27,37 +29,48 @@ def clean(text: str) -> bool:
     return not RAW.search(text)
 
 
-def text_files(folder: str) -> list[Path]:
-    files = [f for f in Path(folder).rglob("*") if f.suffix in {".html", ".md", ".json", ".csv", ".svg"}]
+def text_files(folder: Path) -> list[Path]:
+    files = [f for f in folder.rglob("*") if f.suffix in {".html", ".md", ".json", ".csv", ".svg"}]
     assert {f.suffix for f in files} == {".html", ".md", ".json", ".csv", ".svg"}
     return files
 
 
-@pytest.fixture
-def lake(cli, tmp_path):
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
     """One GPU for each hostile label, three hours."""
+    folder = tmp_path_factory.mktemp("hostile")
     rows = [
         [f"2026-03-02T{m // 60:02d}:{m % 60:02d}:00Z", f"GPU-{i}", "NVIDIA A100-SXM4-40GB", *[label] * 4, 95, 150,
          20000, 20000]
         for i, label in enumerate(HOSTILE) for m in range(0, 180, 5)
     ]  # fmt: skip
-    with (tmp_path / "f.csv").open("w", newline="", encoding="utf-8") as out:
+    with (folder / "f.csv").open("w", newline="", encoding="utf-8") as out:
         csv.writer(out).writerows([HEADS, *rows])
-    ended = cli("import", "f.csv", "--lake", "lake")
-    assert ended.code == 0, ended
-    return "lake"
+    assert run(["import", str(folder / "f.csv"), "--lake", str(folder / "lake"), "-q"]) == 0
+    return folder / "lake"
+
+
+@pytest.fixture(scope="module")
+def written(lake):
+    """What each command shows, and the folder of what it writes."""
+    made = {}
+    for command in ("analyze", "audit"):
+        folder = lake.parent / command
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            assert run([command, "--lake", str(lake), "--out", str(folder), "--full"]) == 0
+        made[command] = (out.getvalue(), folder)
+    return made
 
 
 @pytest.mark.parametrize("command", ["analyze", "audit"])
-def test_labels_change_no_terminal_and_no_document(cli, lake, command):
-    ended = cli(command, "--lake", lake, "--out", "out", "--full")
-    assert ended.code == 0, ended.err
-    assert clean(ended.out)
-    assert "\\x1b[31mRED" in ended.out
-    assert "\\u202eevil" in ended.out
-    for file in text_files("out"):
+def test_labels_change_no_terminal_and_no_document(written, command):
+    said, folder = written[command]
+    assert clean(said)
+    assert "\\x1b[31mRED" in said
+    assert "\\u202eevil" in said
+    for file in text_files(folder):
         assert clean(file.read_text(encoding="utf-8")), file
-    page = Path("out", "report.html" if command == "analyze" else "audit.html").read_text(encoding="utf-8")
+    page = (folder / ("report.html" if command == "analyze" else "audit.html")).read_text(encoding="utf-8")
     assert "\\x1b[31mRED" in page
     assert "c1\\x9b31m" in page
 
@@ -68,11 +81,9 @@ def test_json_gives_the_labels_back_as_they_are(cli, lake):
     assert {row["namespace"] for row in ended.json()["per_gpu"]} == set(HOSTILE)
 
 
-def test_a_label_is_never_a_formula_in_a_csv(cli, lake):
-    assert cli("analyze", "--lake", lake, "--out", "out").code == 0
-    assert cli("audit", "--lake", lake, "--out", "out").code == 0
+def test_a_label_is_never_a_formula_in_a_csv(written):
     names = set()
-    for file in Path("out").glob("*.csv"):
+    for file in (file for _, folder in written.values() for file in folder.glob("*.csv")):
         rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"), newline="")))
         for row in rows:
             for column, cell in row.items():
@@ -120,9 +131,9 @@ def test_a_job_name_changes_no_meter_report():
     assert said.count("\\x1b[31mRED") == 8
 
 
-def test_numbers_stay_numbers_in_a_csv(cli, lake):
-    assert cli("analyze", "--lake", lake, "--out", "out").code == 0
-    rows = csv.DictReader(io.StringIO(Path("out/gpu_summary.csv").read_text(encoding="utf-8"), newline=""))
+def test_numbers_stay_numbers_in_a_csv(written):
+    _, folder = written["analyze"]
+    rows = csv.DictReader(io.StringIO((folder / "gpu_summary.csv").read_text(encoding="utf-8"), newline=""))
     assert all(float(row["gpu_util_pct"]) == 95 for row in rows)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,8 @@ def refused(ended, *words: str) -> None:
 
 
 @pytest.fixture
-def lake(cli, fleet_parquet):
-    assert cli("import", fleet_parquet, "--lake", "lake").code == 0
+def lake(cli, fleet_lake):
+    shutil.copytree(fleet_lake, "lake")
     return "lake"
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from gpuledger.catalog.gpus import get_gpu
 
 
 @pytest.fixture
-def lake(cli, fleet_parquet):
-    assert cli("import", fleet_parquet).code == 0
+def lake(cli, fleet_lake):
+    shutil.copytree(fleet_lake, "gpuledger-data")
     return "gpuledger-data"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from decimal import Decimal
 from pathlib import Path
@@ -23,9 +24,9 @@ def found_in_folders(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def lake(cli, fleet_parquet):
+def lake(cli, fleet_lake):
     """Three GPUs, 2026-01-20 and 21, a sample each ten minutes."""
-    assert cli("import", fleet_parquet, "--lake", "lake").code == 0
+    shutil.copytree(fleet_lake, "lake")
 
 
 def said(cli, *args):

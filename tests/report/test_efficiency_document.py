@@ -53,8 +53,7 @@ def test_well_formed_small_and_whole(page: str) -> None:
     assert parsed.open == []
     assert len(page.encode()) < 2_500_000
     assert parsed.count("h1") == 1
-    assert parsed.count("svg") == 6
-    assert parsed.count("figure") == 6
+    assert parsed.count("svg") == parsed.count("figure") == len(chart_names("efficiency")) > 0
     assert not re.search(r"\$[a-z]", page)
 
 

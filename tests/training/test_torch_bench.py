@@ -96,6 +96,7 @@ def on_cpu():
     return TorchBench(torch, "cpu", source().devices[0], "NVIDIA 0")
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("dtype", "how"), [("float32", "matmul"), ("float32", "matmul_tf32"), ("bfloat16", "matmul"), ("int8", "int_mm")]
 )
@@ -109,12 +110,14 @@ def test_products_run_and_are_timed(on_cpu, dtype, how):
     assert on_cpu._torch.get_float32_matmul_precision() == before
 
 
+@pytest.mark.torch
 def test_a_product_torch_lacks_is_unknown_with_its_words(on_cpu):
     job = on_cpu.product(Precision("fp4", "float4_of_the_future", "matmul", 64, ()))
     assert isinstance(job, Unknown)
     assert "fp4" in job.why
 
 
+@pytest.mark.torch
 def test_a_copy_counts_bytes_read_and_written(on_cpu, monkeypatch):
     monkeypatch.setattr(torch_bench, "COPY_BYTES", 1 << 20)
     job = on_cpu.copy()

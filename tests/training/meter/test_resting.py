@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from test_meter_on_events import OnEvents  # noqa: E402
+from test_on_events import OnEvents  # noqa: E402
 from torch import nn  # noqa: E402
 
 from gpuledger.training.meter import steps as meter_steps  # noqa: E402

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_meter_events import FakeCuda  # noqa: E402
+from test_events import FakeCuda  # noqa: E402
 from torch import nn  # noqa: E402
 
 from gpuledger.training.meter.batch import SizeCache  # noqa: E402

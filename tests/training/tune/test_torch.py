@@ -221,7 +221,7 @@ def test_the_command_prints_the_ladder_and_writes_the_settings(tmp_path, capsys)
     shared = ["train", "tune", f"{TINY}:line", "--only", "batch", "--plan", str(plan), "--price", "3.50"]
     assert run([*shared, "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    for words in ("Step by step", "as it", "tuning cost", "32 samples between optimizer steps", str(out)):
+    for words in ("Step by step", "as it", "Tuning cost", "32 samples between optimizer steps", str(out)):
         assert words in said
     assert "MICRO_BATCH" in out.read_text()
     assert run([*shared, "--json"]) == 0

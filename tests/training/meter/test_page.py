@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "docs" / "results"
+FOLDER = Path(__file__).parents[3] / "docs" / "results"
 
 
 @pytest.fixture(scope="module")

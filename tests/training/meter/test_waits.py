@@ -22,4 +22,4 @@ def test_one_wait_a_step_is_one():
     (found,) = [f for f in meter.report(show=False).findings if f.topic == "sync_points"]
     meter.finish()
     assert found.figures["waits_per_step"] == 1.0
-    assert "test_meter_waits.py:" in found.why
+    assert "test_waits.py:" in found.why
