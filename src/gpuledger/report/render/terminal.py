@@ -34,6 +34,7 @@ BETWEEN = 2
 WORDS_WIDTH = 24
 NAME_WIDTH = 36
 LEAST_WIDTH = 6
+PHRASE_WIDTH = 16  # a column for wide screens gives way before words are set in a narrower column
 BARS_WIDTH = 22
 BAR_PER_PCT = 5.0
 MORE = "--full or --json"
@@ -199,11 +200,12 @@ def _widths(found: Table, width: int) -> dict[int, int]:
     zeros = [i for i in columns[1:] if not found.words[i] and not any(row[i].key for row in found.rows)]
     bar = BARS_WIDTH if any(row[i].bar is not None for row in found.rows for i in columns) else 0
 
-    def left() -> int:
-        return width - bar - sum(w + BETWEEN for w in widths.values()) + BETWEEN
+    def left(short: int = 0) -> int:
+        lines = (max(w, min(whole[i], short)) if found.words[i] else w for i, w in widths.items())
+        return width - bar - sum(w + BETWEEN for w in lines) + BETWEEN
 
     for place in dict.fromkeys((*zeros, *(i for i in reversed(columns) if found.is_wide(i)))):
-        if left() >= 0:
+        if left(PHRASE_WIDTH) >= 0:
             break
         del widths[place]
     flexible = [i for i in widths if found.words[i]]
