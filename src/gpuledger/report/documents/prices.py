@@ -56,6 +56,7 @@ def prices_document(prices: Prices, order: Order, limit: int | None) -> Document
 def _price_table(rows: Sequence[PriceRow], order: Order) -> Table:
     """The rows; what all share is in the caption, so that every figure fits 80 columns."""
     shared = len({(row.gpu_name, row.gpus) for row in rows}) == 1
+    one_gpu = len({row.gpu_name for row in rows}) == 1
     extra = order in EXTRA
     heads = [
         "Cloud", "Instance", *([] if shared else ["GPUs"]), "Cheapest at", "Buy", "$/GPU-h", "$/inst-h",
@@ -67,13 +68,15 @@ def _price_table(rows: Sequence[PriceRow], order: Order) -> Table:
         made.append(
             [
                 f"{row.cloud} (yours)" if row.yours else row.cloud, row.instance or "-",
-                *([] if shared else [_gpus(row)]), f"{_place(row)}{more}", _buy(row.purchase),
+                *([] if shared else [f"{float(row.gpus):g}" if one_gpu else _gpus(row)]),
+                f"{_place(row)}{more}", _buy(row.purchase),
                 *_both(row.usd_per_gpu_h, row.usd_per_instance_h, row.price_scope),
                 *([_usd(getattr(row, f"usd_per_{order}_h"), 5)] if extra else []), _age(row.age_days, row.stale),
             ]
         )  # fmt: skip
     words = f"{'ww' if shared else 'www'}wnnn{'n' if extra else ''}n"
-    return make_table("prices", _gpus(rows[0]) if shared else "", heads, words, made, screen_rows=len(made))
+    caption = _gpus(rows[0]) if shared else rows[0].gpu_name if one_gpu else ""
+    return make_table("prices", caption, heads, words, made, screen_rows=len(made))
 
 
 def _gpus(row: PriceRow) -> str:
