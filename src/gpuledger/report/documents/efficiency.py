@@ -19,6 +19,7 @@ from gpuledger.report.written import amount, percent, period, round_percent, ten
 from gpuledger.units import Unknown
 
 NAME = "efficiency"
+NONE_UNKNOWN = "No main figure is unknown. The list not_known in the JSON file has what is unknown in the details."
 SCREEN_FINDINGS = 5
 Comparison = Sequence[tuple[str, object, object]]
 
@@ -174,7 +175,7 @@ def _back(s: EfficiencyStatement) -> list[Section]:
 
 def unknown_section(gaps: Sequence[tuple[str, str]]) -> Section:
     """What could not be calculated, and why."""
-    return Section("unknown", "Unknown", [Terms(gaps) if gaps else Prose("Every figure is known.")])
+    return Section("unknown", "Unknown", [Terms(gaps) if gaps else Prose(NONE_UNKNOWN)])
 
 
 def published_table(rows: Comparison) -> Table:
