@@ -12,7 +12,7 @@ import pytest
 
 import gpuledger
 from gpuledger.api import OpenLake
-from gpuledger.errors import GpuledgerError, UnknownName
+from gpuledger.errors import GpuledgerError, InputError, UnknownName
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 
 SPEC = FleetSpec(gpus=4, days=2, step_s=300)
@@ -117,8 +117,21 @@ def test_tables_of_a_statement(lake: OpenLake) -> None:
     assert isinstance(frame, pd.DataFrame)
     assert len(frame) == SPEC.gpus
     assert frame["paid_usd"].astype(float).sum() == pytest.approx(float(audit.to_dict()["paid_usd"]))
+    assert frame["host"].notna().all()
     with pytest.raises(UnknownName, match="did you mean by_gpu"):
         audit.df("by_gpus")
+
+
+def test_what_is_not_a_price_or_a_time_is_refused(lake: OpenLake) -> None:
+    with pytest.raises(InputError, match="'x' is not a price"):
+        lake.audit(prices="x")
+    with pytest.raises(InputError, match="is not a time"):
+        lake.analyze(since=3.5)  # type: ignore[arg-type]
+
+
+def test_recommendations_name_gpus_with_their_host(lake: OpenLake) -> None:
+    audit = lake.audit(prices=1)
+    assert f" on {audit.df('by_gpu')['host'].iloc[0][:3]}" in audit.to_markdown()
 
 
 def test_samples_and_lines_come_out_as_tables(lake: OpenLake) -> None:

@@ -25,7 +25,7 @@ def instant_ms(given: Instant) -> int:
     """
     if isinstance(given, int):
         return given
-    text = given if isinstance(given, str) else given.isoformat()
+    text = given.isoformat() if isinstance(given, dt.date) else str(given)
     try:
         when = dt.datetime.fromisoformat(text.strip())
     except ValueError:

@@ -46,7 +46,7 @@ def test_every_figure_on_the_screen_is_in_the_json(cli, lake, monkeypatch):
         f"RFU by counters {said['rfu_counters_pct']:.1f} %",
         f"Efficiency gap {said['efficiency_gap_pp']:.1f} pp",
         f"Bottlenecked {said['bottlenecked_pct_of_active']:.1f} %",
-        *(row["name"] for row in said["by_model"] + said["by_namespace"]),
+        *(row["name"].removeprefix("NVIDIA ") for row in said["by_model"] + said["by_namespace"]),
     ):
         assert text in out
     for name, share in said["active"]["classes_pct"].items():

@@ -74,4 +74,4 @@ def test_a_fleet_without_counters_is_told_what_is_missing(
     state: Callable[..., EfficiencyStatement], line: Callable[..., Any]
 ) -> None:
     text = " ".join(state(line(0, **SLOW)).findings)
-    assert "What holds up the 1 bottlenecked GPU is not known: engine activity and " in text
+    assert "What holds up the 1 bottlenecked GPU is not known: engine activity, " in text

@@ -12,7 +12,7 @@ from gpuledger.errors import UnknownName
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.outline import load_outline
 from gpuledger.report.tables import SAME_REASON, Table
-from gpuledger.report.written import NARROW
+from gpuledger.report.written import NARROW, model
 
 
 def build_table(name: str, s: EfficiencyStatement) -> Table:
@@ -30,7 +30,7 @@ def test_every_table_can_be_filled_from_any_statement(
 
 def test_rows_and_total_are_the_statement_s(statement: EfficiencyStatement) -> None:
     table = build_table("models", statement)
-    assert [row[0].text for row in table.rows] == [g.name for g in statement.by_model]
+    assert [row[0].text for row in table.rows] == [model(g.name) for g in statement.by_model]
     util = table.heads.index("Utilization")
     assert table.rows[0][util].text == f"69.0{NARROW}%"
     assert table.rows[0][util].key == 69.0

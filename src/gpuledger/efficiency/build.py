@@ -154,7 +154,7 @@ def assumptions(
             f"Bottlenecked: an active sample with utilization above {100 * b.util_above_ratio:.0f} % "
             f"and PIF below {b.pif_below_ratio:.2f}, over the active time in which PIF is known."
         ),
-        "A GPU is bottlenecked on a UTC day when for over half of its active time; consistently: on most active days.",
+        "A GPU is bottlenecked on a UTC day if it was for over half of its active time; consistently: on most days.",
         f"Quantiles come from histograms of {lines.bins()} bins: off by at most {100 / lines.bins():.0f} points.",
         "ROI scales from rfu_power_pct: GPUs x (target / current - 1); a month is 30 days. No prices are used.",
     ]

@@ -39,10 +39,12 @@ def _headline(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
         return None
     text = f"{count(s.gpus, 'GPU')} reported {util:.1f} % utilization"
     if not isinstance(rfu, Unknown) and not isinstance(gap, Unknown):
-        text += f"; they drew {rfu:.1f} % of their power limit, a gap of {gap:.1f} points"
+        drew = "it drew {:.1f} % of its" if s.gpus == 1 else "they drew {:.1f} % of their"
+        text += f"; {drew.format(rfu)} power limit, a gap of {gap:.1f} points"
     if isinstance(counted, Range):
         between = f", between {counted.low:.0f} and {counted.high:.0f}" if counted.high - counted.low >= 1 else ""
-        text += f"; by their own counters {counted.middle:.0f} % of the dense peak{between}"
+        whose = "its" if s.gpus == 1 else "their"
+        text += f"; by {whose} own counters {counted.middle:.0f} % of the dense peak{between}"
     return _HEADLINE, f"{text}."
 
 
@@ -96,7 +98,7 @@ def _roi(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     row = s.roi[0]
     text = f"Raising RFU from {rfu:.1f} to {row.target_rfu_pct:.0f} % is worth {row.equivalent_gpus:.1f} GPUs"
     weight = (row.target_rfu_pct - rfu) / 100 * s.fleet.observed_h
-    return weight, f"{text} without buying any: {row.gpu_hours_per_day:,.0f} GPU-hours per day."
+    return weight, f"{text} without buying any: {row.gpu_hours_per_day:,.1f} GPU-hours per day."
 
 
 def _target(s: EfficiencyStatement, _: Thresholds) -> Finding | None:

@@ -130,6 +130,11 @@ class GpuRow:
         return self.cause.words if self.cause else ""
 
     @property
+    def named_cause(self) -> str | Unknown:
+        """What it probably waits for, or why that is unknown."""
+        return Unknown(self.cause.reason) if self.cause and not self.cause.cause else self.likely_cause
+
+    @property
     def cause_evidence(self) -> str:
         """What shows it, in words."""
         return self.cause.evidence if self.cause else ""

@@ -163,5 +163,5 @@ def likely_cause(figures: Mapping[str, float]) -> LikelyCause:
     known = ", ".join(file.figures[name].say(value) for name, value in figures.items())
     why = "no rule fits these counters"
     if missing:
-        why = f"{' and '.join(missing)} not recorded" if not known else f"no rule fits without {', '.join(missing)}"
+        why = f"{', '.join(missing)} not recorded" if not known else f"no rule fits without {', '.join(missing)}"
     return LikelyCause(None, why, known or "no counters")

@@ -17,6 +17,7 @@ data/     precisions, optimizers, kept tensors, overheads, links, efficiency fac
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,10 +55,11 @@ def throughput(
 
 
 def run(name: str, **options: Any) -> object:
-    """The statement of a registered planner."""
+    """The answer of a planner by its name: fit, throughput, or one that registered itself."""
     from gpuledger.plan.planners import PLANNERS
 
-    return PLANNERS.get(name).state(options)
+    built_in: dict[str, Callable[..., object]] = {"fit": fit, "throughput": throughput}
+    return built_in[name](**options) if name in built_in else PLANNERS.get(name).state(options)
 
 
 def asked(

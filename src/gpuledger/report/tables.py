@@ -233,8 +233,9 @@ def _dollars(columns: Sequence[Column], rows: Sequence[Any], places: int | None)
 
 
 def _cut(kind: TableKind, columns: Sequence[Column], rows: int) -> str:
-    by = next((c.head.lower() for c in columns if c.field == kind.sort.removeprefix("-")), "as listed")
-    return f"The first {whole(kind.most)} of {whole(rows)} rows, worst first ({by}); the JSON file has all."
+    by = next((c.head.lower() for c in columns if c.field == kind.sort.removeprefix("-")), "")
+    order = f"worst first by {by}" if by else "worst first"
+    return f"The first {whole(kind.most)} of {whole(rows)} rows, {order}; the JSON file has all."
 
 
 def _rest(columns: Sequence[Column], money: _Dollars, most: int, rows: int) -> tuple[Cell, ...]:

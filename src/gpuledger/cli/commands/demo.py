@@ -126,7 +126,8 @@ def _figures(whole: Any) -> dict[str, Any]:
     """The headline under the statements' own names, the money, and the published findings."""
     money = {name: whole["audit"][name] for name in MONEY}
     published = msgspec.to_builtins(published_findings())
-    return {**{name: whole[name] for name in HEADLINE}, "audit": money, "published": published}
+    head = {"v": whole["v"], "statement": "demo", **{name: whole[name] for name in HEADLINE}}
+    return {**head, "audit": money, "published": published}
 
 
 def published_findings() -> Published:

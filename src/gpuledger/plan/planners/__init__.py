@@ -48,7 +48,7 @@ class Planner:
                 raise UnknownName(f"option of the planner {self.name}", name, known)
         missing = [o.name for o in self.options if o.required and given.get(o.name) is None]
         if missing:
-            raise InputError(f"{self.name}: {', '.join(missing)} not given", hint=f"give {missing[0]}")
+            raise InputError(f"{missing[0]} is not given", hint=f"give a value for {missing[0]}")
         return self.run({o.name: o.default if given.get(o.name) is None else given[o.name] for o in self.options})
 
     def encoded(self, statement: object) -> Json:

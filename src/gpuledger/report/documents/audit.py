@@ -82,7 +82,7 @@ class AuditView:
 
     @property
     def roi_priced(self) -> tuple[RoiPriced, ...]:
-        """The published ROI with prices."""
+        """What better use would be worth, with prices."""
         return self.audit.roi_priced
 
     @property
@@ -185,7 +185,8 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
 def _warnings(audit: AuditStatement) -> list[Prose]:
     """What cannot be rated, and too few samples to judge by."""
     c = audit.cost
-    out = [Prose(audit.unrated_note, "warning")] if audit.unrated_note else []
+    out = [Prose(f"Over budget: {b.words}.", "warning") for b in audit.budgets if b.over]
+    out += [Prose(audit.unrated_note, "warning")] if audit.unrated_note else []
     if c.samples < FEW_SAMPLES * max(1, len(c.by_gpu)):
         few = f"Only {amount(number(c.samples), 'sample')} in this window: too few to judge."
         out.append(Prose(f"{few} Record for longer, or widen the window.", "warning"))
@@ -214,7 +215,7 @@ def _screen(view: AuditView) -> list[Block]:
     audit, bill = view.audit, _small_bill(view)
     used = tuple(row for row in bill.rows if row[1].key)
     out: list[Block] = [replace(bill, rows=used), *first_steps(audit, ())]
-    urgent = [r for r in audit.recommendations if r.id in ALWAYS]
+    urgent = [r for i, r in enumerate(audit.recommendations) if r.id in ALWAYS and i not in _order(audit)[:FIRST]]
     lines = [f"{r.title}: {gpus(r.gpus)}." for r in urgent]
     lines += [note.text for note in _warnings(audit) if note.text != audit.unrated_note]
     if audit.not_known:
@@ -227,12 +228,16 @@ def first_steps(audit: AuditStatement, always: Sequence[str] = ALWAYS) -> list[B
     found = audit.recommendations
     if not found:
         return [Prose("Nothing to change: no rule finds waste it can act on.")]
-    order = sorted(range(len(found)), key=lambda i: (not mark(found[i], audit), i))
-    shown = [i for at, i in enumerate(order) if at < FIRST or found[i].id in always]
+    shown = [i for at, i in enumerate(_order(audit)) if at < FIRST or found[i].id in always]
     rest = len(found) - len(shown)
     more = f" ({rest} more below, with evidence and text to paste)" if rest > 0 and always else ""
     steps = [f"{found[i].title}: {worth(found[i])}. {devices_named(found[i], audit)}." for i in shown]
     return [Heading(f"Do first{more}"), Bullets(steps, strong=True)]
+
+
+def _order(audit: AuditStatement) -> list[int]:
+    """The recommendations as they should be done: the marked one, then by rank."""
+    return sorted(range(len(audit.recommendations)), key=lambda i: (not mark(audit.recommendations[i], audit), i))
 
 
 def _sections(view: AuditView) -> list[Section]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+from gpuledger.encode import encode
 from gpuledger.lake.importing import ImportResult
 from gpuledger.report.document import Block, Document, Prose
 from gpuledger.report.tables import Row, cell, make_table
@@ -35,7 +36,7 @@ def import_document(result: ImportResult, lake_dir: Path) -> Document:
         headline=f"{_rows(result.rows_added)} added to {lake_dir}",
         facts=facts,
         summary=[*blocks, *(Prose(f"note: {note}", "warning") for note in notes)],
-        data=lambda: {**asdict(result), "lake": str(lake_dir)},
+        data=lambda: encode("import", {**asdict(result), "lake": lake_dir}),
     )
 
 
