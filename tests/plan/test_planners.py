@@ -66,7 +66,7 @@ def test_a_statement_of_a_planner_is_written_like_any_other(racks):
 def test_options_are_checked_and_defaults_filled_in(racks):
     one = PLANNERS.get(racks)
     assert one.state({"gpus": 33, "gpus_per_rack": None, "spare": True}).racks == 3
-    with pytest.raises(InputError, match="gpus not given"):
+    with pytest.raises(InputError, match="gpus is not given"):
         one.state({})
     with pytest.raises(UnknownName) as unknown:
         one.state({"gpu": 1})

@@ -196,9 +196,8 @@ def _warnings(audit: AuditStatement) -> list[Prose]:
 def _facts(c: CostStatement) -> list[str]:
     owners = sum(row.name != UNALLOCATED for row in c.by_owner)
     length = [f"{(c.end_ms - c.start_ms) / MS_PER_S:,.1f} s"] if c.wall_h < 1 else []
-    paid = amount(loose(c.times.paid_h), "paid GPU-hour")
-    samples = amount(number(c.samples), "sample")
-    return [period(c.start_ms, c.end_ms), *length, gpus(c.gpus), paid, amount(str(owners), "owner"), samples]
+    sizes = amount(loose(c.times.paid_h), "paid GPU-hour"), amount(str(owners), "owner")
+    return [period(c.start_ms, c.end_ms), *length, gpus(c.gpus), *sizes, amount(number(c.samples), "sample")]
 
 
 def _small_bill(view: AuditView) -> Table:

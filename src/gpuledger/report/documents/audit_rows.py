@@ -215,7 +215,7 @@ def _gpus(audit: AuditStatement) -> Iterable[Sequence[Any]]:
         paid: list[Any] = [None] * (1 + len(BUCKETS))
         if not isinstance(dollars, Unknown):
             paid = [plain(v) for v in (dollars.paid_usd, *dollars.parts())]
-        yield [*(plain(getattr(row, name)) for name in own), row.times.paid_h, *paid, row.price_words, row.host]
+        yield [*(plain(getattr(row, name)) for name in own), row.times.paid_h, *paid, row.price_words]
 
 
 def _advice(audit: AuditStatement) -> Iterable[Sequence[Any]]:
