@@ -178,7 +178,7 @@ def test_one_line_keeps_one_meter_over_epochs(tmp_path, capsys):
         train(model, optimizer, metered(loader, model, lake=tmp_path))
     (run,) = read_counted(Lake(tmp_path))
     assert run.report["seen"]["steps"] == 40
-    assert "samples per second" in capsys.readouterr().err
+    assert "Samples per second" in capsys.readouterr().err
 
 
 def test_a_step_without_a_loader():

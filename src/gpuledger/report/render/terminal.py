@@ -211,6 +211,9 @@ def _widths(found: Table, width: int) -> dict[int, int]:
     flexible = [i for i in widths if found.words[i]]
     while left() < 0 and any(widths[i] > LEAST_WIDTH for i in flexible):
         widths[max(flexible, key=lambda i: widths[i])] -= 1
+    for i in (c for c in columns if c in widths):  # a heading on one line, where there is room for it
+        if 0 < len(found.heads[i]) - widths[i] <= left():
+            widths[i] = len(found.heads[i])
     while left() > 0 and (short := [i for i in flexible if widths[i] < whole[i]]):
         widths[min(short, key=lambda i: widths[i] / whole[i])] += 1
     return widths
