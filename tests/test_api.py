@@ -136,6 +136,15 @@ def test_recommendations_name_gpus_with_their_host(lake: OpenLake) -> None:
     assert any(host in line for host in hosts for line in named), named
 
 
+def test_wrong_arguments_are_errors_with_a_next_step(lake: OpenLake) -> None:
+    with pytest.raises(GpuledgerError, match="not telemetry"):
+        lake.ingest(5)
+    with pytest.raises(UnknownName, match="micro_batch"):
+        gpuledger.plan.fit("llama-3.1-8b", "l4", microbatch=2)
+    assert set(lake.samples(namespace="research").df()["namespace"]) == {"research"}
+    assert gpuledger.plan.run("fit", model="llama-3.1-8b", gpu="h100-sxm5-80gb").fits is False
+
+
 def test_samples_and_lines_come_out_as_tables(lake: OpenLake) -> None:
     assert len(lake.samples()) == SPEC.rows
     hour = lake.samples(last="1h")

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpuledger.answers import Answer, Rows
+from gpuledger.errors import InputError
 from gpuledger.lake.importing import ImportResult, import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
-from gpuledger.times import Instant, Length, today
+from gpuledger.times import today
 
 if TYPE_CHECKING:
     from gpuledger.advice.statement import AuditStatement
@@ -123,15 +124,21 @@ class OpenLake:
 
         return record(lake=self.lake.root, **given)
 
-    def samples(
-        self, *, since: Instant | None = None, until: Instant | None = None, last: Length | None = None
-    ) -> Rows:
-        """The samples of a window, as they were imported."""
+    def samples(self, **window: Unpack[Window]) -> Rows:
+        """The samples of a window and of some owners, as they were imported."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         from gpuledger.lake.parts import samples_table
 
         self.lake.require()
-        scope = scope_of(self.lake, since=since, until=until, last=last)
-        return Rows("samples", samples_table(self.lake, scope.since_ms, scope.until_ms))
+        scope = scope_of(self.lake, **window)
+        table = samples_table(self.lake, scope.since_ms, scope.until_ms)
+        wanted = (("cluster", scope.clusters), ("namespace", scope.namespaces), ("workload", scope.owners))
+        for column, names in wanted:
+            if names:
+                table = table.filter(pc.is_in(table[column].cast(pa.string()), pa.array(names, pa.string())))
+        return Rows("samples", table)
 
     def lines(self, **window: Unpack[Window]) -> Rows:
         """The lines of the ledger: one per device, hour, owner and state."""
@@ -179,6 +186,9 @@ def _files(item: Any, folder: Path) -> Iterable[Path]:
         target = folder / f"table-{id(item)}.parquet"
         pq.write_table(item, target)
         return [target]
+    if not isinstance(item, Iterable):
+        hint = "give a path, a glob, a list of them, a pandas data frame or an Arrow table"
+        raise InputError(f"{item!r} is not telemetry", hint=hint)
     return [file for inner in item for file in _files(inner, folder)]
 
 

@@ -104,6 +104,7 @@ def test_the_report_says_what_was_published(demo):
     page = (folder / "report.html").read_text()
     assert "Compared with GPU Efficiency Analytics (2026-01)" in page
     assert page.index("Cost audit") < page.index("Busy time against power")
+    assert "paid time comes from inventory.csv" in page, "not from the folder it was made in"
     assert f"{said['published']['figures'][0]['value']:.1f}" in page
 
 

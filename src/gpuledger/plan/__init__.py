@@ -18,6 +18,7 @@ data/     precisions, optimizers, kept tensors, overheads, links, efficiency fac
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -77,8 +78,12 @@ def asked(
     from gpuledger.catalog.gpus import get_gpu
     from gpuledger.catalog.models import get_model
     from gpuledger.catalog.models.configs import model_from_config
+    from gpuledger.errors import UnknownName
     from gpuledger.plan.setup import Setup, with_defaults
 
+    known = {f.name for f in fields(Setup)}
+    if unknown := next((name for name in how if name not in known), None):
+        raise UnknownName("parameter", unknown, known)
     of_file = isinstance(model, Path) or str(model).endswith(".json")
     found, card = model_from_config(Path(model)) if of_file else get_model(str(model)), get_gpu(gpu)
     usual = min(USUAL_TOKENS, getattr(found.shape, "max_context", USUAL_TOKENS))

@@ -93,6 +93,7 @@ def _run(folder: Path, screen: Screen) -> tuple[Document, dict[str, str]]:
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.analysis import post
     from gpuledger.cli.showing import write_files
+    from gpuledger.cost.inventory import read_inventory
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.lake.importing import import_files
     from gpuledger.lake.layout import Lake
@@ -114,7 +115,8 @@ def _run(folder: Path, screen: Screen) -> tuple[Document, dict[str, str]]:
         post(lake, limits, stages)
         statement = efficiency_statement(lake, thresholds=limits)
         efficiency = efficiency_document(statement, limits, comparison(statement))
-        terms = asked(lake.root, inventory=folder / INVENTORY, teams=folder / TEAMS)
+        stock = replace(read_inventory(folder / INVENTORY), path=INVENTORY)  # the folder is given its name at the end
+        terms = asked(lake.root, inventory=stock, teams=folder / TEAMS)
         money = audit_document(audit(lake, Scope(), terms))
         both = joined(money, efficiency, name="report")
         document = replace(both, data=lambda: {**efficiency.data(), "audit": money.data()})
