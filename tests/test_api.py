@@ -94,7 +94,7 @@ def test_settings_hold_for_audits_and_moves_too(
 def test_times_may_be_written_in_any_way(lake: OpenLake) -> None:
     ways = ("2026-01-21", dt.date(2026, 1, 21), dt.datetime(2026, 1, 21, tzinfo=dt.UTC), 1768953600000)
     assert len({lake.analyze(since=way).samples for way in ways}) == 1
-    lengths = ("6h", dt.timedelta(hours=6), 6 * 3_600_000)
+    lengths = ("6h", dt.timedelta(hours=6), "360m")
     assert len({lake.audit(prices="1", last=length).cost.samples for length in lengths}) == 1
 
 
@@ -137,6 +137,10 @@ def test_recommendations_name_gpus_with_their_host(lake: OpenLake) -> None:
 
 
 def test_wrong_arguments_are_errors_with_a_next_step(lake: OpenLake) -> None:
+    with pytest.raises(GpuledgerError, match="is not a length of time"):
+        lake.analyze(last=5)
+    with pytest.raises(GpuledgerError, match="both say where the window starts"):
+        lake.analyze(since="2026-01-21", last="1d")
     with pytest.raises(GpuledgerError, match="not telemetry"):
         lake.ingest(5)
     with pytest.raises(UnknownName, match="micro_batch"):

@@ -15,7 +15,7 @@ _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms])")
 
 
 Instant = str | int | dt.date | dt.datetime
-Length = str | int | dt.timedelta
+Length = str | dt.timedelta
 
 
 def instant_ms(given: Instant) -> int:
@@ -42,10 +42,8 @@ def instant_ms(given: Instant) -> int:
 
 
 def length_ms(given: Length) -> int:
-    """A length such as 7d, 12h or 90m in milliseconds; a timedelta, or milliseconds already."""
-    if isinstance(given, int):
-        return given
-    text = given if isinstance(given, str) else f"{given.total_seconds()}s"
+    """A length such as 7d, 12h or 90m, or a timedelta, in milliseconds."""
+    text = f"{given.total_seconds()}s" if isinstance(given, dt.timedelta) else str(given)
     found = _LENGTH.fullmatch(text.strip().lower())
     amount = float(found[1]) * _UNIT_MS[found[2]] if found else 0.0
     if amount > MOST_MS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,8 @@ def statement_options(command: Command) -> Command:
             raise InputError("--since and --last both say where the window starts", hint="give one of them")
         if "since" in chosen and "until" in chosen and chosen["since"] >= chosen["until"]:
             raise InputError("--since is not before --until", hint="swap them")
+        if "last" in chosen:
+            chosen["last"] = dt.timedelta(milliseconds=chosen["last"])
         return command(chosen=chosen, **given)
 
     return inner

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
+from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.store import Ledger
@@ -31,6 +32,8 @@ def scope_of(lake: Lake, **given: Unpack[Window]) -> Scope:
     end = None if until is None else instant_ms(until)
     start = None if since is None else instant_ms(since)
     if last is not None:
+        if since is not None:
+            raise InputError("since and last both say where the window starts", hint="give one of them")
         start = (newest_ms(lake) if end is None else end) - length_ms(last)
     return Scope(start, end, _names(given.get("cluster")), _names(given.get("namespace")), _names(given.get("owner")))
 
