@@ -65,15 +65,15 @@ bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples; errors 
 	$(BIN)/python benchmarks/books.py
 	$(BIN)/python benchmarks/plan_errors.py
 
-TRUTH ?= ../shared/data/h200_truth
+TRUTH ?= $(OUTSIDE)/h200_truth
 bench-truth: $(STAMP) ## accuracy through import, analyze and audit against what really ran (TRUTH=folder of a recording)
 	@if test -f $(TRUTH)/samples.csv.gz -a -f $(TRUTH)/truth.json; then \
 	  $(BIN)/python benchmarks/truth/score.py $(TRUTH) benchmarks/truth/recordings/* --update docs/results/h200.md README.md; \
 	else \
-	  echo "$(TRUTH) holds no recording; scoring the recordings of the project alone."; \
+	  echo "$(TRUTH) holds no recording; scoring those of the project alone, without writing the tables."; \
 	  echo "Make one on a GPU with activity counters (Hopper or later) that has torch:"; \
 	  echo "  python benchmarks/truth/record_truth.py OUT && make bench-truth TRUTH=OUT"; \
-	  $(BIN)/python benchmarks/truth/score.py benchmarks/truth/recordings/* --update docs/results/h200.md README.md; \
+	  $(BIN)/python benchmarks/truth/score.py benchmarks/truth/recordings/*; \
 	fi
 
 lock: ## resolve the locked versions again

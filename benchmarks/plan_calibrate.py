@@ -1,6 +1,6 @@
 """Which factors turn the planner's rooflines into measured rates?
 
-    python benchmarks/plan_calibrate.py [--shared ../shared/data]
+    python benchmarks/plan_calibrate.py [--shared FOLDER]
 
 Prints the sections of src/gpuledger/plan/data/efficiency_factors.toml: decode from the serving file, train and prefill
 from benchmarks/data/memory_h200.json. Only the calibrating rows of plan_split.toml and the models named below are
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -170,7 +171,12 @@ def held_out_toml(measured: dict[str, Any], shared: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, default=Path("../shared/data"), help="folder of the serving file")
+    parser.add_argument(
+        "--shared",
+        type=Path,
+        default=Path(os.environ.get("GPULEDGER_OUTSIDE", "outside")),
+        help="folder of the files that are not shipped",
+    )
     given = parser.parse_args()
     print(decode_toml(serving_rows(given.shared)))
     measured = measured_cases()

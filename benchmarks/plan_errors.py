@@ -1,6 +1,6 @@
 """How far off is the planner, in memory and in speed?
 
-    python benchmarks/plan_errors.py [--shared ../shared/data] [--measured FILE] [--json]
+    python benchmarks/plan_errors.py [--shared FOLDER] [--measured FILE] [--json]
 
 Memory: beside published tables, and beside what torch took on one H200 (benchmarks/memory_on_gpu.py). Speed: beside
 measured serving (a file in the shared folder; left out where that is not there), published training runs, and the same
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 from collections import defaultdict
@@ -156,7 +157,12 @@ def show(title: str, rows: list[dict[str, Any]], columns: dict[str, str]) -> Non
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shared", type=Path, default=Path("../shared/data"), help="folder of the serving file")
+    parser.add_argument(
+        "--shared",
+        type=Path,
+        default=Path(os.environ.get("GPULEDGER_OUTSIDE", "outside")),
+        help="folder of the files that are not shipped",
+    )
     parser.add_argument("--measured", type=Path, default=MEASURED, help="what memory_on_gpu.py wrote")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args()

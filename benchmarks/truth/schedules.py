@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import random
 import sys
 import tempfile
@@ -29,7 +30,7 @@ from front_door import CommandFailed, ask, gpuledger, take_in
 from recording import BadRecording, Row, Track, read_recording, write_telemetry
 
 HERE = Path(__file__).parent
-RECORDINGS = (Path("../shared/data/h200_truth"), HERE / "recordings" / "heldout_h200")
+RECORDINGS = (Path(os.environ.get("GPULEDGER_OUTSIDE", "outside")) / "h200_truth", HERE / "recordings" / "heldout_h200")
 STEP_S = 0.1
 # 3 March 2025, 15 s before the full hour: every schedule crosses an edge where the ledger cuts its lines.
 START_S = 1_741_000_000 // 3600 * 3600 + 3600 - 15
