@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpuledger.training.job import TrainingJob
     from gpuledger.training.meter.meter import Meter, metered
 
+USUAL_SEQUENCE = 4096
 __all__ = ["Meter", "metered", "mfu", "tune"]
 
 
@@ -28,22 +29,29 @@ def mfu(
     precision: str = "bf16",
     sequence: int | None = None,
     recompute: bool = False,
+    lake: str | Path | None = None,
 ) -> Mapping[str, Any]:
-    """Model FLOPs utilization (MFU) of a training run, from the rate in its log."""
+    """Model FLOPs utilization (MFU) of a training run, from the rate in its log.
+
+    `model`: a name of the catalog, or the path of a Hugging Face config.json. `lake`: where calibrations are kept.
+    """
     from gpuledger.catalog.gpus import get_gpu
     from gpuledger.catalog.models import get_model
     from gpuledger.catalog.models.configs import model_from_config
+    from gpuledger.efficiency.calibration_files import read_boards
     from gpuledger.errors import InputError
+    from gpuledger.lake.layout import Lake
     from gpuledger.training.mfu_of_log import as_data, count_for, rate_for, sequence_for, training_utilization
     from gpuledger.units import Unknown
 
     of_file = isinstance(model, Path) or str(model).endswith(".json")
     made, card = model_from_config(Path(model)) if of_file else get_model(str(model)), get_gpu(gpu)
     rate = rate_for(made, tokens_per_s, images_per_s)
-    tokens, assumed = sequence_for(made, sequence, 4096)
+    tokens, assumed = sequence_for(made, sequence, USUAL_SEQUENCE)
     found = training_utilization(
-        made, card, rate, count=count_for(count), precision=precision, sequence=tokens, recompute=recompute
-    )
+        made, card, rate, count=count_for(count), precision=precision, sequence=tokens, recompute=recompute,
+        boards=read_boards(Lake(lake)) if lake is not None else (),
+    )  # fmt: skip
     if isinstance(found, Unknown):
         raise InputError(f"{made.name}: {found.why}", hint="give a model the formulas know: gpuledger catalog models")
     return as_data(found, made, card, rate, tokens, assumed)

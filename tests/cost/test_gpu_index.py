@@ -114,7 +114,7 @@ def test_advice_names_gpus_by_host_and_index(tmp_path: Path) -> None:
     )
     said = devices_named(dataclasses.replace(named, targets=(only,)), made)
     assert said.startswith("GPUs: ")
-    assert set(said.removeprefix("GPUs: ").split(", ")) == {"node-b/0", "node-b/1 MIG 2", "x"}
+    assert set(said.removeprefix("GPUs: ").split(", ")) == {"node-b/0", "node-b/1 MIG 2", "GPU-x"}
     head, first, *_ = files(made)["cost_by_gpu.csv"]().splitlines()
     cells = dict(zip(head.split(","), first.split(","), strict=False))
     assert (cells["gpu_uuid"], cells["host"], cells["gpu_index"]) in EVERY

@@ -25,7 +25,7 @@ class Gpu:
         (Gpu(UUID, "node-1"), "node-1 (a5f66776)", f"node-1 ({UUID})"),
         (Gpu(UUID, None, "0"), "a5f66776", UUID),  # every host has a GPU 0
         (Gpu(UUID), "a5f66776", UUID),
-        (Gpu("GPU-a"), "a", "GPU-a"),
+        (Gpu("GPU-a"), "GPU-a", "GPU-a"),
     ],
 )
 def test_host_and_index_or_what_is_known(gpu: Gpu, name: str, long: str) -> None:

@@ -199,7 +199,11 @@ def _money(cost: CostStatement, savings: AuditSavings | Unknown, sizable_ratio: 
         f"about ${month.middle_usd:,.0f} per month ({savings.combined_pct:.0f} %; {spread.low_pct:.0f} to "
         f"{spread.high_pct:.0f} %) could be saved"
     )
-    if savings.with_rate_pct > savings.combined_pct:
+    if not spread.high_pct:
+        could = "no change found saves GPU time"
+        if savings.with_rate_pct > 0:
+            could += f", lower prices would save {savings.with_rate_pct:.0f} %"
+    elif savings.with_rate_pct > savings.combined_pct:
         could += f", {savings.with_rate_pct:.0f} % with lower prices on top"
     return f"{head}; {could}."
 

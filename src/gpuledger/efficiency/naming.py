@@ -53,6 +53,6 @@ def sort_name(gpu: Placed) -> str:
 
 
 def short_uuid(gpu_uuid: str) -> str:
-    """Enough of a UUID to find it."""
+    """Enough of a UUID to find it; a short name stays whole."""
     words = gpu_uuid.removeprefix("GPU-")
-    return words if len(words) <= _KEPT or _BY_INDEX in words else words[:_SHORT]
+    return gpu_uuid if len(words) <= _KEPT or _BY_INDEX in words else words[:_SHORT]

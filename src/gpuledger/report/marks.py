@@ -33,7 +33,7 @@ def by_name(field: str, sort: list[str] | None = None, gaps: tuple[float, float]
 
 
 def along(field: str, scale: alt.Scale) -> alt.X:
-    """Where a mark is or ends; its words have the figure, so there is no axis."""
+    """Where a mark is or ends; its words have the figure, so it needs no axis."""
     return alt.X(f"{field}:Q", axis=None, scale=scale)
 
 

@@ -34,7 +34,7 @@ ROI_TARGET_PCT = 70.0
 
 
 class PublishedFigure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One published finding; `name` is the field of our own answer it stands beside."""
+    """One published finding; `name` is the field of our own answer it is compared with."""
 
     name: str
     label: str

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from gpuledger.cli.options import PATH, lake_option, screen_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
-
-if TYPE_CHECKING:
-    from gpuledger.catalog.models import Model
-
-USUAL_SEQUENCE = 4096
+from gpuledger.train import USUAL_SEQUENCE
 
 
 @click.command("mfu")
@@ -50,32 +45,16 @@ def command(
     the share of the peak in the precision used, the share of what was measured as achievable (by gpuledger calibrate
     in --lake, else by the catalog), and hardware FLOPs utilization (HFU).
     """
-    from gpuledger.catalog.gpus import get_gpu
+    from gpuledger import train
     from gpuledger.cli.showing import give
-    from gpuledger.efficiency.calibration_files import read_boards
-    from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.mfu import mfu_document
-    from gpuledger.training.mfu_of_log import as_data, count_for, rate_for, sequence_for, training_utilization
-    from gpuledger.units import Unknown
-
-    gpu, model = get_gpu(gpu_name), _model(name, config_file)
-    rate = rate_for(model, tokens_per_s, images_per_s)
-    tokens, assumed = sequence_for(model, sequence, USUAL_SEQUENCE)
-    found = training_utilization(
-        model, gpu, rate, count=count_for(count), precision=precision, sequence=tokens, recompute=recompute,
-        boards=read_boards(Lake(lake_dir)),
-    )  # fmt: skip
-    if isinstance(found, Unknown):
-        raise InputError(f"{model.name}: {found.why}", hint="give a model the formulas know: gpuledger catalog models")
-    document = mfu_document(as_data(found, model, gpu, rate, tokens, assumed))
-    give(document, screen)
-
-
-def _model(name: str | None, config_file: Path | None) -> Model:
-    from gpuledger.catalog.models import get_model
-    from gpuledger.catalog.models.configs import model_from_config
 
     if (name is None) == (config_file is None):
         both = "both --model and --config" if name else "neither --model nor --config"
         raise InputError(f"{both} were given", hint="give one: --model llama-3.1-8b, or --config path/to/config.json")
-    return get_model(name) if name is not None else model_from_config(config_file or Path())
+    data = train.mfu(
+        name if name is not None else Path(config_file or ""), gpu_name, tokens_per_s=tokens_per_s,
+        images_per_s=images_per_s, count=count, precision=precision, sequence=sequence, recompute=recompute,
+        lake=lake_dir,
+    )  # fmt: skip
+    give(mfu_document(data), screen)
