@@ -24,6 +24,7 @@ from gpuledger.lake.rows import settle
 from gpuledger.lake.sorting import DaySorter, device_codes, device_names
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
+from gpuledger.telemetry.labels import Used, label_notes
 from gpuledger.telemetry.mapping import Mapping, bind
 from gpuledger.telemetry.sources import open_source
 from gpuledger.telemetry.stamps import StampReader, passes_of
@@ -99,11 +100,12 @@ class _Import:
         stamps.resolve = lambda: passes_of(path, bound, stamps)
         self.starts.append((self.rows_before, str(path)))
         rows, usable, before = 0, 0, self.rejects.counts.copy()
-        labels = (*bound.labels.values(), *((bound.time,) if opened.text else ()))
+        labels, used = (*bound.label_columns(), *((bound.time,) if opened.text else ())), Used()
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)
             self._note(path, converted.notes)
+            used.update(converted.label_rows)
             for fault in converted.faults:
                 self.rejects.add(str(path), int(numbers[fault.row]), fault.reason, fault.column, fault.value)
             table, numbers = self._check(str(path), numbers[converted.kept], converted.table)
@@ -118,6 +120,7 @@ class _Import:
             raise _no_usable_row(path, self.rejects, before)
         self.rows_before += rows + len(opened.wrong_rows)
         self._finish_file(path, stamps, bound.suggestions, rows + len(opened.wrong_rows))
+        self._note(path, label_notes(bound, used))
         self._note_local_times(path, before)
 
     def _finish_file(self, path: Path, stamps: StampReader, suggestions: dict[str, str], rows: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from gpuledger.catalog.gpus.mig import compute_slices
 from gpuledger.telemetry import schema
+from gpuledger.telemetry.labels import Used, label, read_labels
 from gpuledger.telemetry.mapping import Bound, ValueRule
 from gpuledger.telemetry.stamps import Fault as StampFault
 from gpuledger.telemetry.stamps import StampReader
@@ -59,12 +60,16 @@ class Faults:
 
 @dataclass(frozen=True)
 class Converted:
-    """A batch in the schema's columns with the faulty rows left out, those rows' faults, and what is not known."""
+    """A batch in the schema's columns with the faulty rows left out, those rows' faults, and what is not known.
+
+    `label_rows`: where a label may stand in several source columns, how many rows have it from which.
+    """
 
     table: pa.Table
     faults: list[Fault]
     kept: np.ndarray
     notes: tuple[str, ...] = ()
+    label_rows: Used = field(default_factory=Used)
 
 
 def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Converted:
@@ -79,19 +84,20 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     faults.add(outside, WRONG_TIME, bound.time, batch.column(bound.time))
     out[schema.TIME] = pa.array(at_ms, pa.int64())
     blank_text = pa.array(bound.mapping.blank_text, pa.string())
-    for column, source in bound.labels.items():
-        out[column] = _label(batch.column(source), blank_text)
+    labels, used = read_labels(batch, bound)
+    out |= labels
     notes: list[str] = []
     # A device without a UUID is called by its index.
     if (indices := _indices(out.pop("gpu_index", out["gpu_uuid"]))) is not None:
         out["gpu_index"] = indices
     out["gpu_uuid"] = _device(out["gpu_uuid"], out.get("host"), notes)
-    device = batch.column(bound.labels["gpu_uuid"])
-    faults.add(out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False), NO_DEVICE, bound.labels["gpu_uuid"], device)
+    device = bound.labels["gpu_uuid"][0]
+    nameless = out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False)
+    faults.add(nameless, NO_DEVICE, device, batch.column(device))
     for column, (source, rule) in bound.values.items():
         raw = batch.column(source)
         if rule.parse:
-            values, text = _PARSERS[rule.parse](_label(raw, blank_text), out.get("gpu_model"), notes), None
+            values, text = _PARSERS[rule.parse](label(raw, blank_text), out.get("gpu_model"), notes), None
         else:
             values, text = _numbers(raw, rule, bound, blank_text)
         if text is not None:
@@ -101,19 +107,7 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
             faults.add(outside, OUT_OF_RANGE, source, raw)
     table = pa.table(out)
     kept = np.flatnonzero(~faults.bad)
-    return Converted(table.take(pa.array(kept)) if faults.found else table, faults.found, kept, tuple(notes))
-
-
-def _label(column: pa.Array, blank_text: pa.Array) -> pa.Array:
-    """A label as a dictionary array; blank spellings become NULL."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string()).dictionary_encode()
-    words = pc.utf8_trim_whitespace(column.dictionary.cast(pa.string()))
-    blank = pc.is_in(words, value_set=blank_text).to_numpy(zero_copy_only=False)
-    if not blank.any() and len(words) == len(words.unique()):
-        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), words)
-    words = pc.if_else(pa.array(blank), pa.scalar(None, pa.string()), words)
-    return words.take(column.indices).dictionary_encode()
+    return Converted(table.take(pa.array(kept)) if faults.found else table, faults.found, kept, tuple(notes), used)
 
 
 def _numbers(raw: pa.Array, rule: ValueRule, bound: Bound, blank_text: pa.Array) -> tuple[pa.Array, np.ndarray | None]:

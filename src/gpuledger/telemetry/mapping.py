@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -34,7 +34,11 @@ class ValueRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mapping file: how one layout of telemetry is read."""
+    """A mapping file: how one layout of telemetry is read.
+
+    `labels`: by schema column the source columns it may stand in, the first filled cell of a row counting.
+    `exporter_pods`: names of the exporter's own pods, which hold no GPU.
+    """
 
     name: str
     title: str
@@ -47,6 +51,7 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     includes: str = ""
     blank_from: float = float("inf")
     blank_text: tuple[str, ...] = ("",)
+    exporter_pods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,18 @@ class Bound:
 
     mapping: Mapping
     time: str
-    labels: dict[str, str]
+    labels: dict[str, tuple[str, ...]]
     values: dict[str, tuple[str, ValueRule]]
     unused: tuple[str, ...]
     suggestions: dict[str, str]
 
     def source_columns(self) -> list[str]:
         """The columns worth reading."""
-        return list(dict.fromkeys([self.time, *self.labels.values(), *(source for source, _ in self.values.values())]))
+        return list(dict.fromkeys([self.time, *self.label_columns(), *(source for source, _ in self.values.values())]))
+
+    def label_columns(self) -> list[str]:
+        """The source columns of the labels, each once."""
+        return list(dict.fromkeys(source for sources in self.labels.values() for source in sources))
 
 
 @cache
@@ -83,12 +92,16 @@ def load_mapping(name_or_path: str) -> Mapping:
         raise UnknownName("mapping", name_or_path, shipped())
     mapping = _with_included(load_toml(path, Mapping), dict(shipped()))
     for rule in mapping.values:
-        if rule.column not in schema.columns():
-            close = nearest(rule.column, schema.columns())
-            raise FactError(
-                path, "values.column", f"no schema column is called {rule.column!r}", hint=f"nearest: {close}"
-            )
+        _check_name(path, "values.column", "schema column", rule.column, tuple(schema.columns()))
+    for name in mapping.labels:
+        _check_name(path, f"labels.{name}", "label", name, schema.labels())
     return mapping
+
+
+def _check_name(path: Path, field: str, kind: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        close = nearest(name, known) or known
+        raise FactError(path, field, f"no {kind} is called {name!r}", hint=f"nearest: {', '.join(close)}")
 
 
 def bind(path: str | Path, names: list[str], mapping: Mapping | None = None) -> Bound:
@@ -96,7 +109,8 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None) -> 
     chosen = mapping or _detect(path, names)
     present = set(names)
     time = next((s for s in chosen.time.sources if s in present), "")
-    labels = {c: hit for c, sources in chosen.labels.items() if (hit := next((s for s in sources if s in present), ""))}
+    there = {c: tuple(s for s in sources if s in present) for c, sources in chosen.labels.items()}
+    labels = {c: sources for c, sources in there.items() if sources}
     values = {
         rule.column: (hit, rule)
         for rule in chosen.values
@@ -105,11 +119,12 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None) -> 
     missing = [r for r in chosen.required if not _has(r, present, time, labels)]
     if missing:
         raise _missing(path, missing, names, chosen)
-    used = {time, *labels.values(), *(s for s, _ in values.values()), *chosen.ignored}
+    bound = Bound(chosen, time, labels, values, (), {})
+    used = {*bound.source_columns(), *chosen.ignored}
     unused = tuple(n for n in names if n not in used)
     absent = {s: None for rule in chosen.values if rule.column not in values for s in rule.sources}
     suggestions = {n: hits[0] for n in unused if (hits := nearest(n, absent, 1))}
-    return Bound(chosen, time, labels, values, unused, suggestions)
+    return replace(bound, unused=unused, suggestions=suggestions)
 
 
 def _own() -> Mapping:
@@ -132,7 +147,11 @@ def _with_included(mapping: Mapping, found: dict[str, Mapping]) -> Mapping:
         return mapping
     other = found[mapping.includes]
     return msgspec.structs.replace(
-        mapping, values=mapping.values + other.values, blank_from=other.blank_from, blank_text=other.blank_text
+        mapping,
+        values=mapping.values + other.values,
+        blank_from=other.blank_from,
+        blank_text=other.blank_text,
+        exporter_pods=mapping.exporter_pods or other.exporter_pods,
     )
 
 
@@ -159,7 +178,7 @@ def _detect(path: str | Path, names: list[str]) -> Mapping:
     )
 
 
-def _has(required: str, present: set[str], time: str, labels: dict[str, str]) -> bool:
+def _has(required: str, present: set[str], time: str, labels: dict[str, tuple[str, ...]]) -> bool:
     if required == "time":
         return bool(time)
     if required == "a DCGM_FI_* column":
@@ -171,9 +190,10 @@ def _missing(path: str | Path, missing: list[str], names: list[str], mapping: Ma
     """The fault for required columns that are not there."""
     parts = []
     for column in missing:
-        wanted = mapping.labels.get(column, mapping.time.sources if column == "time" else (column,))
-        hits = [h for w in wanted for h in nearest(w, names, 1)]
-        called = f" (also read under the name {', '.join(wanted)})" if tuple(wanted) != (column,) else ""
+        otherwise = mapping.time.sources if column == "time" else (column,)
+        spelled = mapping.labels.get(column, otherwise)
+        hits = [h for w in spelled for h in nearest(w, names, 1)]
+        called = f" (also read under the name {', '.join(spelled)})" if tuple(spelled) != (column,) else ""
         parts.append(f"{column!r}{called}" + (f" (nearest in the file: {hits[0]!r})" if hits else ""))
     return FileFault(
         path,
