@@ -16,7 +16,10 @@ import pyarrow as pa
 from gpuledger.telemetry import schema
 
 CODED = pa.dictionary(pa.int32(), pa.string())
-OWNERSHIP = (*schema.OWNER, "tensor_precision")
+# Columns of rows that got owners from jobs: the run they were recorded in, and which rows repeat one for another job.
+RECORDED_RUN = "_recorded_run"
+COPY = "_copy"
+OWNERSHIP = (*schema.OWNER, "pod", "tensor_precision")
 
 
 class Batch:
@@ -70,6 +73,17 @@ class Batch:
             column = self.column(name)
             self._codes[name] = None if column is None else _numbers(as_dictionary(column).indices)
         return self._codes[name]
+
+    @property
+    def recorded_runs(self) -> np.ndarray | None:
+        """The recording each row is of, as `codes`: what a job table says changes nothing about how it was sampled."""
+        return self.codes(RECORDED_RUN if RECORDED_RUN in self._names else "run_id")
+
+    @property
+    def copies(self) -> np.ndarray | None:
+        """Which rows repeat the one before them for another job; None where none does."""
+        column = self.column(COPY)
+        return None if column is None else column.to_numpy(zero_copy_only=False)
 
     def label(self, name: str, rows: np.ndarray) -> pa.DictionaryArray:
         """A label at some rows, coded by a dictionary."""

@@ -28,7 +28,6 @@ from gpuledger.ledger.store import DAYS, Ledger, PostedDay
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
 
-OWNER = ("cluster", "namespace", "workload", "run_id")
 # With more columns than this, hours are read in pieces: there may be many of them.
 _WIDE = 24
 _EDGES = ("hour_ms", "grain_ms", "first_ms", "last_ms")
@@ -81,7 +80,7 @@ class Books:
         added up by day where no edge of the window falls within it. `owners`: leave out lines of owners not in scope;
         without it they stay, and "wanted" tells them apart.
         """
-        texts = dict.fromkeys((*labels, *schema.DEVICE, *(OWNER if self.scope.names_owners else ())))
+        texts = dict.fromkeys((*labels, *schema.DEVICE, *(schema.OWNER if self.scope.names_owners else ())))
         wanted = Wanted(
             {name: self.names[name] for name in texts}, tuple(dict.fromkeys((*self._edges(), *numbers))), tuple(maybe)
         )
