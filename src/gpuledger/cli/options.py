@@ -42,6 +42,13 @@ device_option = click.option(
 )
 
 
+by_option = click.option(
+    "--by",
+    type=click.Choice(["team", "user", "account", "job", "pod", "namespace", "cluster"]),
+    help="Break it down by this owner too.",
+)
+
+
 full_option = click.option("--full", is_flag=True, help="Show everything, not only the short answer.")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.options import PATH, full_option, lake_option, screen_options, statement_options
+from gpuledger.cli.options import PATH, by_option, full_option, lake_option, screen_options, statement_options
 from gpuledger.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @lake_option
 @click.option("--out", type=PATH, help="Folder for report.html, its Markdown and JSON versions, charts and CSVs.")
 @statement_options
+@by_option
 @click.option(
     "--achievable", metavar="SOURCE", default="published", show_default=True,
     help="Baseline for achievable TFLOPS: published (GPU Efficiency Analytics, 2026-01), peak (the dense peak) "
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @screen_options
 def command(
     screen: Screen, chosen: Window, lake_dir: Path, out: Path | None, achievable: str, thresholds_file: Path | None,
-    full: bool,
+    full: bool, by: str | None,
 ) -> None:  # fmt: skip
     """Report what the GPUs did and what improving it is worth.
 
@@ -37,6 +38,8 @@ def command(
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.analysis import post
     from gpuledger.cli.showing import give, write_files
+    from gpuledger.cost.showback import Config
+    from gpuledger.cost.user_settings import set_teams
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.efficiency.calibration_files import load_calibration
     from gpuledger.lake.layout import Lake
@@ -52,6 +55,8 @@ def command(
             thresholds=limits,
             achievable=achievable,
             calibration=load_calibration(lake),
+            by=by,
+            team_of=(set_teams() or Config()).set_team,
         )
         document = efficiency_document(statement, limits)
         files = write_files(document, out, screen, stages)

@@ -10,6 +10,7 @@ import click
 
 from gpuledger.cli.options import (
     PATH,
+    by_option,
     device_option,
     full_option,
     hz_option,
@@ -55,6 +56,7 @@ class Around:
 @click.option("--region", metavar="NAME", help="Region of --instance, such as us-east-1.")
 @click.option("--teams", type=PATH, help="TOML file that assigns namespaces to teams.")
 @statement_options
+@by_option
 @click.option("--previous", is_flag=True, help="Compare with the preceding period of the same length.")
 @click.option("--usd-per-kwh", metavar="USD", help="Energy price; shown next to the bill, never added to it.")
 @click.option("--limits", "limits_file", type=PATH, help="TOML file with the limits at which advice applies.")

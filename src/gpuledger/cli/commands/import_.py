@@ -21,26 +21,39 @@ FOUND_PROBLEMS = 1
     "map_name",
     help="Column names: a built-in layout (export36: 36-column DCGM export; dcgm) or a mapping file.",
 )
+@click.option("--jobs", "tables", multiple=True, type=PATH, help="Job table to add (see gpuledger jobs); repeatable.")
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
+@click.pass_context
 def command(
-    screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str, map_name: str | None, fail_on: str | None
-) -> int:
+    context: click.Context, screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str, map_name: str | None,
+    tables: tuple[Path, ...], fail_on: str | None,
+) -> int:  # fmt: skip
     """Import telemetry from CSV or Parquet files into the lake.
 
     Importing the same file again adds nothing. An invalid row is rejected, counted and kept in a rejects file. An
     invalid file stops the import and leaves the lake unchanged.
     """
+    from gpuledger.cli.job_tables import add_tables
     from gpuledger.cli.showing import give
     from gpuledger.lake.importing import import_files
+    from gpuledger.lake.jobs.reading import read_jobs
     from gpuledger.lake.layout import Lake
-    from gpuledger.report.documents.imported import import_document
+    from gpuledger.report.documents.imported import import_document, with_jobs
+    from gpuledger.report.documents.jobs import jobs_document
     from gpuledger.telemetry.mapping import load_mapping
 
     mapping = load_mapping(map_name) if map_name else None
+    named = context.get_parameter_source("zone") is not click.core.ParameterSource.DEFAULT
+    for table in tables:  # so that nothing is imported where a table cannot be read
+        read_jobs(table, zone if named else None)
     with screen.stages() as stages:
         result = import_files(Lake(lake_dir), files, zone=zone, mapping=mapping, progress=_Bars(stages, files))
-    give(import_document(result, lake_dir), screen)
+        added = add_tables(lake_dir, tables, zone if named else None, stages) if tables else None
+    if added is None:
+        give(import_document(result, lake_dir), screen)
+    else:
+        give(with_jobs(import_document(result, lake_dir), jobs_document(*added, lake_dir)), screen)
     if result.rows_rejected:
         screen.say(f"every rejected row, with its file, row, column and value: {result.rejects_file}")
     where = "" if str(lake_dir) == "gpuledger-data" else f" --lake {lake_dir}"

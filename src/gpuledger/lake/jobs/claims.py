@@ -38,11 +38,11 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> Identity:
-        """The job: its id, else its pod, else all that is known of its owner."""
-        if self.run_id is not None:
-            return ("job", self.run_id)
+        """The job: its pod where it has one, as a job may have several; else its id, else all known of its owner."""
         if self.pod is not None:
             return ("pod", self.namespace, self.pod)
+        if self.run_id is not None:
+            return ("job", self.run_id)
         return ("owner", self.namespace, self.team, self.user, self.account, self.workload)
 
     @property

@@ -95,7 +95,9 @@ def _spread(
 ) -> tuple[dict[str, list[_Span]], dict[str, list[_Span]]]:
     """The claims by the board they name; and by host those that name none."""
     known = {p.board for p in places}
-    by_index = {(p.host, p.gpu_index): p.board for p in places if p.host and p.gpu_index is not None}
+    by_index: dict[tuple[str | None, str | None], str] = {
+        (p.host, p.gpu_index): p.board for p in places if p.host and p.gpu_index is not None
+    }
     indexed = {p.host for p in places if p.gpu_index is not None}
     ends = _ends(claims)
     direct: dict[str, list[_Span]] = defaultdict(list)

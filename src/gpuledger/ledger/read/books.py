@@ -21,7 +21,8 @@ from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.read.columns import Names, Rows, Wanted, joined, kept, read_files, read_groups, table_rows
-from gpuledger.ledger.read.scope import Scope, namespace_name, nothing_found, nothing_posted
+from gpuledger.ledger.read.owners import labelled
+from gpuledger.ledger.read.scope import NO_NAMESPACE, Scope, namespace_name, nothing_found, nothing_posted
 from gpuledger.ledger.spans import Clip
 from gpuledger.ledger.spells import GAP
 from gpuledger.ledger.store import DAYS, Ledger, PostedDay
@@ -80,7 +81,7 @@ class Books:
         added up by day where no edge of the window falls within it. `owners`: leave out lines of owners not in scope;
         without it they stay, and "wanted" tells them apart.
         """
-        texts = dict.fromkeys((*labels, *schema.DEVICE, *(schema.OWNER if self.scope.names_owners else ())))
+        texts = dict.fromkeys((*labels, *schema.DEVICE, *((*schema.OWNER, "pod") if self.scope.names_owners else ())))
         wanted = Wanted(
             {name: self.names[name] for name in texts}, tuple(dict.fromkeys((*self._edges(), *numbers))), tuple(maybe)
         )
@@ -181,7 +182,9 @@ class Books:
         if scope.namespaces:
             called = self.names["namespace"].texts
             fit = [namespace_name(text) in scope.namespaces for text in (*called, None)]
-            wanted &= np.array(fit, dtype=bool)[rows["namespace"]]
+            named = np.array(fit, dtype=bool)[rows["namespace"]]
+            nameless = (rows["namespace"] < 0) & labelled(rows)
+            wanted &= np.where(nameless, NO_NAMESPACE in scope.namespaces, named)
         if scope.owners:
             own = among("workload", scope.owners) | among("run_id", scope.owners)
             for owner in scope.owners:

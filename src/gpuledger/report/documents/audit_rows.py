@@ -16,7 +16,7 @@ from gpuledger.encode import plain
 from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
-from gpuledger.report.written import device, percent, shares, usd
+from gpuledger.report.written import device, number, percent, shares, usd
 from gpuledger.units import Unknown
 
 NAMED = 3
@@ -196,6 +196,16 @@ def change_row(title: str, effect: Effect) -> ChangeRow:
     """One bucket, or the bill, against the last period."""
     fields = ("before_usd", "after_usd", "change_usd", "volume_usd", "rate_usd", "efficiency_usd")
     return ChangeRow(title, *(getattr(effect, f) for f in fields))
+
+
+def energy_saved(r: Recommendation) -> str:
+    """The energy a recommendation saves, in words; empty where that is unknown."""
+    if r.energy is None:
+        return ""
+    low, middle, high = (number(v) for v in (r.energy.low_kwh, r.energy.middle_kwh, r.energy.high_kwh))
+    usd = r.energy.middle_usd
+    cost = "" if isinstance(usd, Unknown) else f", likely ${number(usd, 2)}"
+    return f" Energy saved per month: {middle} kWh ({low} to {high}){cost}; not part of the bill."
 
 
 def files(audit: AuditStatement) -> dict[str, Callable[[], str]]:

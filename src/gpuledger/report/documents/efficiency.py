@@ -10,9 +10,11 @@ from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.health import health_words
 from gpuledger.efficiency.statement import EfficiencyStatement, RoiRow, to_json
 from gpuledger.efficiency.tables import bottlenecked_rows, health_rows, hourly_rows, per_gpu_rows
+from gpuledger.ledger.read.owners import By
 from gpuledger.plain_text import csv_text
 from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Prose, Section, Terms
 from gpuledger.report.documents import document_for
+from gpuledger.report.documents.owner_tables import TABLE, owner_blocks, owner_table
 from gpuledger.report.outline import charts_of, load_outline
 from gpuledger.report.tables import Table, make_table
 from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
@@ -42,9 +44,13 @@ def efficiency_document(
     """The document; `comparison` holds (name, published, ours), shown only where given."""
     s, outline = statement, load_outline(NAME)
     view = EfficiencyView(s, limits or load_thresholds())
-    after: dict[str, list[Block]] = {"health": [Prose(health_words(s.health))]}
+    shown = frozenset({By.NAMESPACE})
+    after: dict[str, list[Block]] = {
+        "health": [Prose(health_words(s.health))],
+        "namespaces": owner_blocks(NAME, s, s.by, shown),
+    }
     sections = [
-        outline.section(kind, s, charts_of(NAME, kind.id, view), after.get(kind.id, ()))
+        outline.section(kind, s, charts_of(NAME, kind.id, view), after.get(kind.id, ()), (TABLE,))
         for kind in outline.sections
         if kind.id != "counted" or s.counted
     ]
@@ -74,6 +80,7 @@ def _screen(s: EfficiencyStatement) -> list[Block]:
     worst = outline.table("bottlenecked", s)
     out: list[Block] = [Figures(key_figures(s))]
     out += [Bullets(s.findings[1 : 1 + SCREEN_FINDINGS])] if s.findings[1:] else []
+    out += owner_table(NAME, s, s.by)
     out += [_short(worst)] if worst.rows else []
     if s.health.rows:
         out.append(Prose(health_words(s.health), "warning"))
