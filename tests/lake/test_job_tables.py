@@ -163,7 +163,8 @@ def test_rows_that_cannot_be_used_are_kept_with_the_reason(tmp_path):
 
 
 def test_hours_that_clocks_repeat_are_not_guessed(tmp_path):
-    text = "job,host,start,end\n1,n1,2026-10-25T02:30:00,2026-10-25T05:00:00\n2,n1,2026-10-25T04:00:00,2026-10-25T05:00:00\n"
+    rows = ("1,n1,2026-10-25T02:30:00,2026-10-25T05:00:00", "2,n1,2026-10-25T04:00:00,2026-10-25T05:00:00")
+    text = "\n".join(("job,host,start,end", *rows, ""))
     result = add_jobs(Lake(tmp_path / "lake"), [write(tmp_path, text)], zone="Europe/Berlin")
     assert result.rejects == {Why.ambiguous_local_time: 1}
     assert any("UTC" in note for note in result.notes)

@@ -1,4 +1,4 @@
-"""Who held a GPU at an instant, asked sample by sample: the rules of docs/owners-and-prices.md written down once more."""
+"""Who held a GPU at an instant, asked sample by sample: the rules of the documentation written down once more."""
 
 from __future__ import annotations
 

@@ -88,7 +88,9 @@ def fleets(draw) -> list[dict]:
         rows = sampled(7, draw(st.integers(1, 3)), host, draw(st.booleans()))
         for row in rows:
             if draw(st.booleans()):
-                row |= draw(st.sampled_from([{"namespace": "x"}, {"user": "ann"}, {"run_id": "j2"}, {"workload": "w"}]))
+                row.update(
+                    draw(st.sampled_from([{"namespace": "x"}, {"user": "ann"}, {"run_id": "j2"}, {"workload": "w"}]))
+                )
         out += rows
     return out
 

@@ -44,8 +44,9 @@ device_option = click.option(
 
 by_option = click.option(
     "--by",
+    metavar="OWNER",
     type=click.Choice(["team", "user", "account", "job", "pod", "namespace", "cluster"]),
-    help="Break it down by this owner too.",
+    help="Break it down by team, user, account, job, pod, namespace or cluster too.",
 )
 
 

@@ -35,14 +35,19 @@ def read_labels(batch: pa.RecordBatch, bound: Bound) -> tuple[dict[str, pa.Dicti
         out[column] = cells[0]
         if len(cells) > 1:
             out[column], places[column] = _first_filled(cells)
-            counts = np.bincount(places[column] + 1, minlength=len(sources) + 1).tolist()
-            used.update({(column, source): n for source, n in zip(sources, counts[1:], strict=True) if n})
     own = _exporters(out.get("pod"), bound.mapping)
     if own is not None:
         there = [c for c in _OF_POD if c in out]
         theirs = {c: _exported(bound.labels[c], places.get(c), batch.num_rows) for c in there}
         used[EXPORTER] += int((own & ~np.logical_or.reduce(list(theirs.values()))).sum())
-        out |= {c: _without(out[c], own if c == "pod" else own & ~theirs[c]) for c in there}
+        for column in there:
+            left = own if column == "pod" else own & ~theirs[column]
+            out[column] = _without(out[column], left)
+            if column in places:
+                places[column][left] = -1
+    for column, place in places.items():
+        counts = np.bincount(place + 1, minlength=len(bound.labels[column]) + 1).tolist()
+        used.update({(column, s): n for s, n in zip(bound.labels[column], counts[1:], strict=True) if n})
     return out, used
 
 

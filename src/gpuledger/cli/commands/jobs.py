@@ -19,7 +19,7 @@ FOUND_PROBLEMS = 1
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
 def command(screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str | None, fail_on: str | None) -> int:
-    """Add job tables, so that GPU time gets its job, user and account.
+    """Add job tables: GPU time gets its job, user and account.
 
     Reads the output of sacct (--parsable2), of kubectl get pods -o json, and any CSV or JSON table with the columns
     job, user, team, account, namespace, host, gpu, start, end, as far as they are known. A label in the telemetry wins
