@@ -63,6 +63,7 @@ def test_the_dollars_of_a_cluster_reach_its_users(cli, files):
     assert sum(users.values()) == sum(accounts.values()) == sum(jobs.values()) == paid
     spaces = dollars(audit(cli, "namespace"), "namespace")
     assert set(spaces) == {"no namespace", "unallocated"}
+    assert {row["name"] for row in cli("analyze", "--lake", "lake", "--json").json()["by_namespace"]} == set(spaces)
     assert any("shared by jobs without GPU indices" in note for note in audit(cli, "user")["assumptions"])
     only = cli("audit", "--lake", "lake", "--price", "1", "--namespace", "no namespace", "--json").json()
     assert Decimal(only["paid_usd"]) == spaces["no namespace"]

@@ -35,7 +35,13 @@ def _held(sample: dict, samples: list[dict], claims: list[Claim]) -> tuple[str, 
     direct = _each(naming[sample["gpu_uuid"]])
     loose: dict[tuple, list[Claim]] = {}
     for c in now:
-        if c.host is not None and c.host == host and (c.gpu is None or (c.gpu.isdecimal() and not indexed)):
+        elsewhere = any(c.identity == other.identity for found in naming.values() for other in found)
+        if (
+            c.host is not None
+            and c.host == host
+            and not elsewhere
+            and (c.gpu is None or (c.gpu.isdecimal() and not indexed))
+        ):
             loose.setdefault(c.identity, []).append(c)
     counts = {}
     for job, cs in loose.items():

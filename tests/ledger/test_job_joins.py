@@ -24,6 +24,7 @@ from gpuledger.ledger.jobs.counts import added, words_of
 from gpuledger.ledger.jobs.holding import find_holdings
 from gpuledger.ledger.jobs.joining import join_jobs
 from gpuledger.ledger.jobs.places import Hosts, Place
+from gpuledger.ledger.posting import post
 from gpuledger.ledger.store import Ledger
 
 MINUTE = 60_000
@@ -280,3 +281,24 @@ def test_rows_of_the_books_carry_the_job(tmp_path, limits):
     assert {tuple(r[n] for n in ("user", "account", "team", "workload", "run_id")) for r in books(lake)} == {
         ("ann", "lab", "t", "train", "7")
     }
+
+
+def test_a_job_that_one_table_places_is_not_spread_by_another():
+    """sacct knows host and number, a prolog the UUID alone."""
+    both = [claim("7", 0, 9, gpus=1, host="n1.lab.edu"), claim("7", 0, 9, gpu="n1-0", host=None)]
+    rows, counts = joined(sampled(1, 2), both)
+    assert jobs_of(rows) == {"n1-0": ["7"], "n1-1": [None]}
+    assert counts.unplaced == 0
+
+
+def test_owners_stay_apart_however_many_labels_have_however_many_values(limits):
+    """The product of all label sizes passes 2**63 here: two owners must not become one number."""
+    many = 600
+    rows = [
+        {"at_ms": make.DAY + i * 1000, "gpu_uuid": "G", "gpu_util_ratio": 0.5}
+        | dict.fromkeys(LABELS, f"v{i % many:04d}")
+        for i in range(many * 2)
+    ]
+    made = post(make.table(rows), limits).lines.to_pylist()
+    assert len({tuple(r[n] for n in LABELS) for r in made}) == many
+    assert {len({r[n] for n in LABELS}) for r in made} == {1}

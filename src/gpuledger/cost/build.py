@@ -237,7 +237,7 @@ def _assumptions(bill: Charged, asked: Asked) -> Iterator[str]:
     if (since is not None and since < start) or (until is not None and until > end):
         reach = f"{utc(start):%Y-%m-%d %H:%M} to {utc(end):%Y-%m-%d %H:%M} UTC"
         yield f"samples reach from {reach}, less than was asked for: hourly figures are over that time"
-    yield from words_of(bill.joined)
+    yield from (f"on the days of this window, {words}" for words in words_of(bill.joined))
     yield from _price_notes(bill)
     yield from _bucket_notes(bill)
 

@@ -146,12 +146,16 @@ class Batch:
 
     def owners_at(self, rows: np.ndarray) -> np.ndarray:
         """A number per owner and tensor precision at some rows, equal where they are."""
-        total = np.zeros(len(rows), dtype=np.int64)
+        total, size = np.zeros(len(rows), dtype=np.int64), 1
         for name in OWNERSHIP:
             codes = self.codes(name)
             if codes is not None:
                 wide = codes[rows].astype(np.int64) + 1
-                total = total * (int(wide.max()) + 1) + wide
+                most = int(wide.max()) + 1
+                if size * most >= 1 << 62:  # too wide for one number: count up those there are
+                    total = np.unique(total, return_inverse=True)[1].reshape(-1)
+                    size = int(total.max()) + 1
+                total, size = total * most + wide, size * most
         return np.unique(total, return_inverse=True)[1]
 
     @cached_property

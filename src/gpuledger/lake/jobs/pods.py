@@ -23,8 +23,8 @@ def row_of(pod: Mapping[str, Any]) -> dict[str, str]:
     labels = _part(meta, "labels")
     wanted = _wanted(spec)
     row = {name: next((str(labels[k]) for k in keys if labels.get(k)), "") for name, keys in _LABELS.items()}
-    owners = meta.get("ownerReferences") or [{}]
-    row["workload"] = row["workload"] or str(owners[0].get("name", ""))
+    owners = _list(meta, "ownerReferences")
+    row["workload"] = row["workload"] or (str(owners[0].get("name") or "") if owners else "")
     return row | {
         "pod": str(meta.get("name", "")),
         "namespace": str(meta.get("namespace", "")),
@@ -39,7 +39,7 @@ def row_of(pod: Mapping[str, Any]) -> dict[str, str]:
 def _wanted(spec: Mapping[str, Any]) -> dict[str, int]:
     """The devices all containers of a pod ask for together."""
     out: dict[str, int] = {}
-    for container in spec.get("containers") or []:
+    for container in _list(spec, "containers"):
         resources = _part(container, "resources")
         asked = {**_part(resources, "requests"), **_part(resources, "limits")}
         for name, count in asked.items():
@@ -51,16 +51,21 @@ def _wanted(spec: Mapping[str, Any]) -> dict[str, int]:
 def _end(status: Mapping[str, Any]) -> str:
     """When the last container ended; empty while one runs. Of a pod without containers, its last change."""
     ended = []
-    for container in status.get("containerStatuses") or []:
+    for container in _list(status, "containerStatuses"):
         finished = _part(_part(container, "state"), "terminated").get("finishedAt")
         if not finished:
             return ""
         ended.append(str(finished))
     if not ended and status.get("phase") in ("Succeeded", "Failed"):
-        ended = [str(c.get("lastTransitionTime") or "") for c in status.get("conditions") or []]
+        ended = [str(c.get("lastTransitionTime") or "") for c in _list(status, "conditions")]
     return max(ended, default="")
 
 
 def _part(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = of.get(name)
     return found if isinstance(found, Mapping) else {}
+
+
+def _list(of: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = of.get(name)
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from gpuledger.catalog.files import data_dir, load_toml
@@ -22,6 +23,7 @@ from gpuledger.errors import FileFault, map_os_error, nearest
 from gpuledger.lake.jobs import pods, sacct
 from gpuledger.lake.jobs.cells import WrongCell, gpu_count, gpus_by_host, gpus_of, hosts_of
 from gpuledger.lake.jobs.claims import LABELS, Claim, is_index
+from gpuledger.telemetry import schema
 from gpuledger.telemetry.stamps import Fault, StampReader
 
 Kind = StrEnum("Kind", {"SACCT": "sacct", "PODS": "Kubernetes pods", "TABLE": "table of jobs"})
@@ -130,7 +132,10 @@ def _rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
 def _cells(path: Path, text: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max(_DELIMITERS, key=first.count)
-    rows = [r for r in csv.reader(io.StringIO(text), delimiter=delimiter) if r and any(c.strip() for c in r)]
+    try:
+        rows = [r for r in csv.reader(io.StringIO(text), delimiter=delimiter) if r and any(c.strip() for c in r)]
+    except csv.Error as error:
+        raise FileFault(path, f"not a table: {error}", hint="write it again as CSV") from error
     if len(rows) < 2:
         raise FileFault(path, "no rows below a header", hint="a table of jobs has a header and one row for each job")
     header = [h.strip() for h in rows[0]]
@@ -219,6 +224,8 @@ Instant = int | Why | None
 
 def _instants(texts: list[str], stamps: StampReader) -> list[Instant]:
     at, fault = stamps.read(pa.array(texts, pa.string()))
+    limits = schema.columns()[schema.TIME]
+    fault = np.where((fault == 0) & ((at < limits.min) | (at > limits.max)), Fault.WRONG, fault)
     return [
         None if not text else _FAULTS[Fault(f)] if f else ms
         for text, ms, f in zip(texts, at.tolist(), fault.tolist(), strict=True)
@@ -254,15 +261,21 @@ def _take_row(found: Found, row: Row, start: Instant, end: Instant) -> None:
 
 def _count(row: Row) -> int | None:
     text = row.get("gpus", "")
-    detail = row.get("gpu", "")
-    if not text and "gpu:" in detail:
-        return gpu_count(detail)
-    return int(text) if text.isdecimal() else gpu_count(text)
+    if text.removesuffix(".0").isdecimal():
+        return int(text.removesuffix(".0"))
+    if _is_list(text):
+        return None
+    return gpu_count(text or (row.get("gpu", "") if "gpu:" in row.get("gpu", "") else ""))
+
+
+def _is_list(text: str) -> bool:
+    """Whether a cell under the name of a number lists GPUs instead."""
+    return bool(text) and "=" not in text and "gpu:" not in text and not text.removesuffix(".0").isdecimal()
 
 
 def _places(row: Row, count: int | None) -> list[tuple[str | None, str | None, int | None]]:
     """Host, GPU and number of GPUs of a job; several where it has several."""
-    cell = row.get("gpu", "")
+    cell = row.get("gpu", "") or (row.get("gpus", "") if _is_list(row.get("gpus", "")) else "")
     named = gpus_by_host(cell)
     hosts: list[str] = [*named] if named else hosts_of(row.get("host", ""))
     gpus = [] if named else gpus_of(cell)

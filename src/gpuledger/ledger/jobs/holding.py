@@ -163,7 +163,9 @@ def _sweep(
                 here[board].setdefault(span.claim.identity, span.claim)
             else:
                 rest[span.claim.identity].append(span.claim)
-        others = {job: _loose(claims) for job, claims in rest.items()}
+        # A job that names GPUs of the host is taken at its word, whatever other tables leave open.
+        named = {job for found_here in here.values() for job in found_here}
+        others = {job: _loose(claims) for job, claims in rest.items() if job not in named}
         for board in boards:
             held = _held(here.get(board, {}), others, size - len(here), size)
             found[board].append(-1 if held is None else numbers.setdefault(held, len(numbers)))

@@ -1,4 +1,4 @@
-"""Who pays for what: which namespace's dollars did work, and which did not?"""
+"""Who pays for what: which owner's dollars did work, and which did not?"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import altair as alt
 
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import CostRow, Dollars
+from gpuledger.ledger.read.owners import By
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import SAYS, Row, along, by_name, clip, empty, layered, rows_of
@@ -19,7 +20,7 @@ ROOM = 1.22
 
 
 def _priced(audit: AuditStatement) -> list[tuple[CostRow, Dollars]]:
-    rows = [(row, row.dollars) for row in audit.cost.by_namespace]
+    rows = [(row, row.dollars) for row in audit.cost.by_asked]
     return [(row, d) for row, d in rows if not isinstance(d, Unknown) and d.paid_usd]
 
 
@@ -54,12 +55,12 @@ def _rows(found: list[tuple[CostRow, Dollars]]) -> list[Row]:
 
 @chart_of("owners", document="audit", section="who", order=3)
 def draw(audit: AuditStatement, theme: Theme) -> Drawing:
-    """Paid dollars of each namespace by bucket."""
-    found = _priced(audit)
-    subtitle = "Dollars paid in the window by namespace and bucket, the most expensive first."
+    """Paid dollars of each owner, by namespace if nothing else was asked for, and by bucket."""
+    found, by = _priced(audit), (audit.cost.by or By.NAMESPACE).value
+    subtitle = f"Dollars paid in the window by {by} and bucket, the most expensive first."
     if not found:
-        title = "What each namespace paid is not known"
-        return Drawing(title, subtitle, f"{title}.", empty(theme, "not known: no namespace has a price"))
+        title = f"What each {by} paid is not known"
+        return Drawing(title, subtitle, f"{title}.", empty(theme, f"not known: no {by} has a price"))
     more = f" The {MOST} most expensive of {len(found)}." if len(found) > MOST else ""
     title, shown = _title(found), found[:MOST]
     order = [clip(row.name) for row, _ in shown]
@@ -88,4 +89,4 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
         f"{row.name}: {money(d.paid_usd)}, {percent(d.pct(d.waste_usd))} not put to use" for row, d in shown
     )
     body = layered(bars, words, width=WIDTH, height=alt.Step(ROW_HEIGHT))
-    return Drawing(title, subtitle + more, f"Stacked bars by namespace. {listed}.", body)
+    return Drawing(title, subtitle + more, f"Stacked bars by {by}. {listed}.", body)
