@@ -14,7 +14,7 @@ def owners(sample: dict, samples: list[dict], claims: list[Claim]) -> tuple[str,
     sure, held, free = _held(sample, samples, claims)
     if not held:
         return "none", {own}
-    fit = [c for c in held if not any(a and b and a != b for n, a, b in _pairs(own, c) if n != "workload")]
+    fit = [c for c in held if not _differs(own, c)]
     if not fit:
         return "disagreed", {own}
     if sure == "unplaced":
@@ -22,6 +22,11 @@ def owners(sample: dict, samples: list[dict], claims: list[Claim]) -> tuple[str,
             return "placed", {_filled(own, fit[0])}
         return "unplaced", {_joint(own, fit, free)}
     return sure, {_filled(own, c) for c in fit}
+
+
+def _differs(own: Owner, claim: Claim) -> bool:
+    names = {n for n, a, b in _pairs(own, claim) if a and b and a != b and n != "workload"}
+    return bool(names - {"run_id"}) if claim.pod and claim.pod == own[LABELS.index("pod")] else bool(names)
 
 
 def _held(sample: dict, samples: list[dict], claims: list[Claim]) -> tuple[str, list[Claim], bool]:

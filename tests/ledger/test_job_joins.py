@@ -77,6 +77,7 @@ def tables(draw) -> list[Claim]:
         out.append(
             claim(job, start, end, draw(st.sampled_from(["n1", "n1", "n2", "n3"])), gpu, user=user, account="a",
                   namespace=draw(st.sampled_from([None, "x"])) if job == "j1" else None,
+                  pod="p" if job == "j3" else None,
                   gpus=None if gpu else draw(st.sampled_from([None, 1, 2, 3])))
         )  # fmt: skip
     return out
@@ -90,14 +91,18 @@ def fleets(draw) -> list[dict]:
         for row in rows:
             if draw(st.booleans()):
                 row.update(
-                    draw(st.sampled_from([{"namespace": "x"}, {"user": "ann"}, {"run_id": "j2"}, {"workload": "w"}]))
+                    draw(
+                        st.sampled_from(
+                            [{"namespace": "x"}, {"user": "ann"}, {"run_id": "j2"}, {"workload": "w"}, {"pod": "p"}]
+                        )
+                    )
                 )
         out += rows
     return out
 
 
 @given(fleets(), tables())
-@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=150, deadline=None, suppress_health_check=QUIET)
 def test_the_join_is_what_asking_for_each_sample_gives(samples, claims):
     rows, counts = joined(samples, claims)
     known, told = settled(claims)[0], defaultdict(int)
@@ -177,6 +182,16 @@ def test_a_label_of_the_telemetry_wins_and_a_disagreement_is_counted():
     assert (counts.disagreed, counts.placed) == (0, 2)
 
 
+def test_a_pod_is_the_same_pod_under_another_run_id():
+    held = [claim("flyte-1", 0, 9, gpu="0", pod="p", namespace="ml", team="nlp")]
+    rows, counts = joined(sampled(1, 1, pod="p", namespace="ml", run_id="recorded"), held)
+    assert [(r["run_id"], r["team"]) for r in rows] == [("recorded", "nlp")]
+    assert counts.placed == 1
+    rows, counts = joined(sampled(1, 1, pod="q", namespace="ml"), held)
+    assert [(r["pod"], r["team"]) for r in rows] == [("q", None)]
+    assert counts.disagreed == 1
+
+
 def test_an_open_end_stops_where_the_job_starts_again():
     rows, counts = joined(sampled(4, 1), [claim("7", 0, None, gpu="0"), claim("7", 2, 3, gpu="0")])
     assert jobs_of(rows) == {"n1-0": ["7", "7", "7", None]}
@@ -204,7 +219,7 @@ def books(lake: Lake) -> list[dict]:
 
 
 @given(fleets(), tables(), st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=12, deadline=None, suppress_health_check=QUIET)
 def test_neither_order_nor_repetition_of_files_changes_the_books(tmp_path_factory, limits, samples, claims, data):
     folder = tmp_path_factory.mktemp("jobs")
     files = [write_samples(folder, f"f{i}", rows) for i in (0, 1) if (rows := samples[i::2])]
@@ -235,7 +250,7 @@ def test_neither_order_nor_repetition_of_files_changes_the_books(tmp_path_factor
 
 def write_jobs(path, claims: list[Claim]):
     """Claims as a CSV of jobs, times in UTC."""
-    names = ("run_id", "user", "account", "namespace", "host", "gpu", "gpus", "start", "end")
+    names = ("run_id", "user", "account", "namespace", "pod", "host", "gpu", "gpus", "start", "end")
     rows = [",".join(names)]
     for c in claims:
         made = {n: getattr(c, n, None) for n in names} | {"start": c.start_ms, "end": c.end_ms}

@@ -19,6 +19,7 @@ from gpuledger.ledger.jobs.holding import Held, Holdings, Sure
 
 # The name of a job is what its table calls it; telemetry may call it by its command or its deployment.
 _COMPARED = tuple(name for name in LABELS if name != "workload")
+_POD = LABELS.index("pod")
 _MOST_NAMED = 4
 Owner = tuple[str | None, ...]
 
@@ -92,9 +93,11 @@ def _answer(own: Owner, held: Held | None) -> _Answer:
 
 
 def _contradicts(own: Owner, claim: Claim) -> bool:
-    """Whether a label of the row and of the job are both known and differ."""
+    """Whether a label of the row and of the job are both known and differ. One pod may be known by several run ids."""
     labels = claim.labels
-    return any(t and labels[n] and t != labels[n] for n, t in zip(LABELS, own, strict=True) if n in _COMPARED)
+    differ = {n for n, t in zip(LABELS, own, strict=True) if n in _COMPARED and t and labels[n] and t != labels[n]}
+    same_pod = claim.pod is not None and own[_POD] == claim.pod
+    return bool(differ - {"run_id"} if same_pod else differ)
 
 
 def _names(own: Owner, claim: Claim) -> bool:
