@@ -1,4 +1,4 @@
-"""How do tables of jobs get into the lake, all of a file or nothing, and what is said of them?"""
+"""How do tables of jobs get into the lake, all of a file or nothing, and what is reported about them?"""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 
 from gpuledger.errors import InputError
 from gpuledger.lake.jobs.claims import settled
-from gpuledger.lake.jobs.reading import Found, Skipped, Why, read_jobs
+from gpuledger.lake.jobs.reading import read_jobs
 from gpuledger.lake.jobs.store import JobsManifest, read_claims, read_manifest, write_claims
+from gpuledger.lake.jobs.tables import Found, Skipped, Why
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.rejects import Rejects
 
@@ -19,7 +20,7 @@ _SKIPPED = {
     Skipped.never_started: "never started",
     Skipped.no_gpus: "held no GPU",
     Skipped.no_time: "ended as they started",
-    Skipped.mig_slices: "hold MIG slices, and the file does not say which: their time keeps the owner of the telemetry",
+    Skipped.mig_slices: "hold MIG slices, and the file does not show which: their time keeps the owner of the telemetry",
 }
 _MOST_NAMED = 4
 

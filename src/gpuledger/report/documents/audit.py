@@ -162,7 +162,7 @@ class AuditView:
         cost = self.cost
         again = {row.name for row in cost.by_owner} == {row.name for row in cost.by_namespace}
         no_teams = cost.by is By.TEAM or {row.name for row in cost.by_team} <= {NO_TEAM, UNALLOCATED}
-        return frozenset(n for n, left_out in ((TABLE, True), ("owners", again), ("teams", no_teams)) if left_out)
+        return frozenset(n for n, left_out in (("owners", again), ("teams", no_teams)) if left_out)
 
 
 @document_for(AuditStatement)
@@ -260,7 +260,7 @@ def _sections(view: AuditView) -> list[Section]:
     whole = None if isinstance(paid, Unknown) or paid < WHOLE_FROM_USD else 0
     out = [
         outline.section(
-            kind, view, charts_of(NAME, kind.id, audit), after.get(kind.id, ()), view.repeated,
+            kind, view, charts_of(NAME, kind.id, audit), after.get(kind.id, ()), view.repeated | {TABLE},
             whole if kind.id in IN_COLUMNS else None,
         )
         for kind in outline.sections
