@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
@@ -70,6 +71,18 @@ def test_the_dollars_of_a_cluster_reach_its_users(cli, files):
     shown = cli("audit", "--lake", "lake", "--price", "1", "--by", "user")
     assert "By user" in shown.out
     assert "no user recorded" in shown.out
+
+
+def test_windows_that_cut_an_hour_add_up_by_user(cli, files):
+    """Hours that a window cuts are posted again from samples: with the same jobs."""
+    assert cli("import", "samples.csv", "--lake", "lake", "--jobs", "sacct.txt", "--tz", "UTC").code == 0
+    whole = dollars(audit(cli, "user"), "user")
+    parts = Counter[str]()
+    for window in (("--until", "2026-01-20T01:20"), ("--since", "2026-01-20T01:20")):
+        said = cli("audit", "--lake", "lake", "--price", "1", "--by", "user", "--json", *window).json()
+        parts.update(dollars(said, "user"))
+    # Each window is billed in whole units of 10^-12 USD.
+    assert {name: round(usd, 9) for name, usd in parts.items()} == whole
 
 
 def test_a_local_time_asks_for_its_zone_and_changes_nothing(cli, files):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from handmade import BUSY, Books, line
 from hypothesis import HealthCheck, given, settings
@@ -81,6 +82,15 @@ def test_every_breakdown_adds_up_to_the_same_bill(books, owners):
         assert sum(means.values()) == pytest.approx(len(owners))
         if by is not By.TEAM:  # the bill calls time without a team by two names
             assert means == {name: pytest.approx(dollars) for name, dollars in paid(lake, by).items()}
+
+
+def test_books_from_before_these_labels_stay_readable(lake):
+    for file in (lake.root / "ledger").glob("*/*.parquet"):
+        old = pq.read_table(file, partitioning=None)
+        pq.write_table(old.drop_columns(["team", "user", "account", "pod"]), file)
+    assert paid(lake, "user") == {"no user recorded": 4}
+    assert paid(lake, "team") == {"red": 2, UNALLOCATED: 2}
+    assert paid(lake, "job") == {"7 (train)": 1, "8": 1, "no job recorded": 2}
 
 
 def test_what_parts_without_a_label_are_called():
