@@ -20,7 +20,7 @@ _SKIPPED = {
     Skipped.never_started: "never started",
     Skipped.no_gpus: "held no GPU",
     Skipped.no_time: "ended as they started",
-    Skipped.mig_slices: "hold MIG slices, and the file does not show which: their time keeps the owner of the telemetry",
+    Skipped.mig_slices: "hold MIG slices, and the file does not show which: their time keeps its own labels",
 }
 _MOST_NAMED = 4
 
