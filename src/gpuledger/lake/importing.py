@@ -24,7 +24,7 @@ from gpuledger.lake.rows import settle
 from gpuledger.lake.sorting import DaySorter, device_codes, device_names
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
-from gpuledger.telemetry.mapping import Mapping, bind
+from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping, bind
 from gpuledger.telemetry.sources import open_source
 from gpuledger.telemetry.stamps import StampReader, passes_of
 from gpuledger.units import Unknown, day_start_ms, utc
@@ -57,6 +57,7 @@ def import_files(
     *,
     zone: str = "UTC",
     mapping: Mapping | None = None,
+    given: Given = NOTHING_GIVEN,
     progress: Progress = lambda _stage, _rows: None,
 ) -> ImportResult:
     """Add the samples of all files. A fault in any file leaves the lake exactly as it was."""
@@ -66,7 +67,7 @@ def import_files(
     fresh = not lake.root.exists()
     try:
         with lake.staging() as folder:
-            job = _Import(lake, folder, zone, mapping, progress)
+            job = _Import(lake, folder, zone, mapping, given, progress)
             for file in files:
                 job.take(file)
             with lake.locked():
@@ -80,8 +81,11 @@ def import_files(
 class _Import:
     """One import under way."""
 
-    def __init__(self, lake: Lake, folder: Path, zone: str, mapping: Mapping | None, progress: Progress) -> None:
-        self.lake, self.folder, self.zone, self.mapping, self.progress = lake, folder, zone, mapping, progress
+    def __init__(
+        self, lake: Lake, folder: Path, zone: str, mapping: Mapping | None, given: Given, progress: Progress
+    ) -> None:
+        self.lake, self.folder, self.progress = lake, folder, progress
+        self.zone, self.mapping, self.given = zone, mapping, given
         self.result = ImportResult()
         self.sorter = DaySorter(folder)
         self.rejects = Rejects(folder / "rejects.csv")
@@ -94,12 +98,12 @@ class _Import:
     def take(self, path: Path) -> None:
         """Read one file into the sorter."""
         opened = open_source(path)
-        bound = bind(path, opened.names, self.mapping or opened.mapping)
+        bound = bind(path, opened.names, self.mapping or opened.mapping, self.given)
         stamps = StampReader(bound.mapping.time.formats, self.zone)
         stamps.resolve = lambda: passes_of(path, bound, stamps)
         self.starts.append((self.rows_before, str(path)))
         rows, usable, before = 0, 0, self.rejects.counts.copy()
-        labels = (*bound.labels.values(), *((bound.time,) if opened.text else ()))
+        labels = (*bound.labels.values(), *((bound.time,) if opened.text and bound.time else ()))
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)

@@ -71,16 +71,12 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     """The batch in schema columns; labels as dictionaries, readings in the schema's units, NULL where silent."""
     faults = Faults(batch.num_rows)
     out: dict[str, pa.Array] = {}
-    at_ms, wrong = stamps.read(batch.column(bound.time))
-    limits = schema.columns()[schema.TIME]
-    for fault, reason in ((StampFault.AMBIGUOUS, AMBIGUOUS_TIME), (StampFault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
-        faults.add(wrong == fault, reason, bound.time, batch.column(bound.time))
-    outside = (wrong == StampFault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
-    faults.add(outside, WRONG_TIME, bound.time, batch.column(bound.time))
-    out[schema.TIME] = pa.array(at_ms, pa.int64())
+    out[schema.TIME] = _instants(batch, bound, stamps, faults)
     blank_text = pa.array(bound.mapping.blank_text, pa.string())
     for column, source in bound.labels.items():
         out[column] = _label(batch.column(source), blank_text)
+    for column, word in bound.constants.items():
+        out[column] = _filled(out.get(column), word, batch.num_rows)
     notes: list[str] = []
     # A device without a UUID is called by its index.
     if (indices := _indices(out.pop("gpu_index", out["gpu_uuid"]))) is not None:
@@ -102,6 +98,29 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     table = pa.table(out)
     kept = np.flatnonzero(~faults.bad)
     return Converted(table.take(pa.array(kept)) if faults.found else table, faults.found, kept, tuple(notes))
+
+
+def _instants(batch: pa.RecordBatch, bound: Bound, stamps: StampReader, faults: Faults) -> pa.Array:
+    """The instant of each row, in milliseconds."""
+    if not bound.time:
+        return pa.array(np.full(batch.num_rows, bound.at_ms), pa.int64())
+    written = batch.column(bound.time)
+    at_ms, wrong = stamps.read(written)
+    limits = schema.columns()[schema.TIME]
+    for fault, reason in ((StampFault.AMBIGUOUS, AMBIGUOUS_TIME), (StampFault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
+        faults.add(wrong == fault, reason, bound.time, written)
+    outside = (wrong == StampFault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
+    faults.add(outside, WRONG_TIME, bound.time, written)
+    return pa.array(at_ms, pa.int64())
+
+
+def _filled(labels: pa.DictionaryArray | None, text: str, rows: int) -> pa.DictionaryArray:
+    """The labels with one text where there is none."""
+    if labels is None:
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text]))
+    if not labels.null_count:
+        return labels
+    return labels.dictionary_decode().fill_null(text).dictionary_encode()
 
 
 def _label(column: pa.Array, blank_text: pa.Array) -> pa.Array:
@@ -199,7 +218,7 @@ def _device_name(uuid: str | None, host: str | None, notes: list[str]) -> str | 
     if not host:
         notes.append(
             f"GPU {uuid!r} is known by its index only and the rows name no host: GPUs of two hosts with this index"
-            " would count as one; add a column with the host or the UUID"
+            " would count as one; add --host NAME, or a column with the host or the UUID"
         )
         return uuid
     # No slash: it sets a MIG instance apart from its board.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import msgspec
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FactError, FileFault, UnknownName, nearest
 from gpuledger.telemetry import schema
+from gpuledger.times import Instant, instant_ms
 
 _FORMER_NAMES = {"s0": "export36"}  # as documented for version 0.1
 
@@ -45,13 +46,26 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[ValueRule, ...] = ()
     ignored: tuple[str, ...] = ()
     includes: str = ""
+    constants: dict[str, str] = {}
+    asks: tuple[str, ...] = ()
     blank_from: float = float("inf")
     blank_text: tuple[str, ...] = ("",)
 
 
 @dataclass(frozen=True)
+class Given:
+    """What the user says about files that do not say it themselves."""
+
+    at_ms: int | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Bound:
-    """A mapping applied to the columns a file really has."""
+    """A mapping applied to the columns a file really has.
+
+    `time` is empty where all rows are of the instant `at_ms`. `constants`: labels of all rows whose own cell is empty.
+    """
 
     mapping: Mapping
     time: str
@@ -59,10 +73,13 @@ class Bound:
     values: dict[str, tuple[str, ValueRule]]
     unused: tuple[str, ...]
     suggestions: dict[str, str]
+    constants: dict[str, str] = field(default_factory=dict)
+    at_ms: int | None = None
 
     def source_columns(self) -> list[str]:
         """The columns worth reading."""
-        return list(dict.fromkeys([self.time, *self.labels.values(), *(source for source, _ in self.values.values())]))
+        time = [self.time] if self.time else []
+        return list(dict.fromkeys([*time, *self.labels.values(), *(source for source, _ in self.values.values())]))
 
 
 @cache
@@ -91,7 +108,20 @@ def load_mapping(name_or_path: str) -> Mapping:
     return mapping
 
 
-def bind(path: str | Path, names: list[str], mapping: Mapping | None = None) -> Bound:
+NOTHING_GIVEN = Given()
+
+
+def given(*, at: Instant | None = None, host: str | None = None, gpu_model: str | None = None) -> Given:
+    """What a user said about files, in words."""
+    said = {"host": host, "gpu_model": gpu_model}
+    return Given(None if at is None else instant_ms(at), {name: text for name, text in said.items() if text})
+
+
+# How a user says what a file does not.
+_OPTIONS = {"time": "--at TIME", "host": "--host NAME", "gpu_model": "--gpu-model NAME"}
+
+
+def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, said: Given = NOTHING_GIVEN) -> Bound:
     """The mapping that fits a file's columns, or a fault that names what is missing and the nearest names."""
     chosen = mapping or _detect(path, names)
     present = set(names)
@@ -102,14 +132,21 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None) -> 
         for rule in chosen.values
         if (hit := next((s for s in rule.sources if s in present), ""))
     }
-    missing = [r for r in chosen.required if not _has(r, present, time, labels)]
+    constants = chosen.constants | said.labels
+    if "gpu_uuid" not in labels and "gpu_index" in labels:  # a GPU known by its index only
+        labels["gpu_uuid"] = labels["gpu_index"]
+    at_ms = None if time else said.at_ms
+    missing = [r for r in chosen.required if not _has(r, present, time, labels) and not (r == "time" and at_ms)]
+    asked = [a for a in chosen.asks if not (time or at_ms if a == "time" else a in labels or a in constants)]
+    if asked and set(missing) <= set(asked):
+        raise _asking(path, asked, chosen)
     if missing:
         raise _missing(path, missing, names, chosen)
     used = {time, *labels.values(), *(s for s, _ in values.values()), *chosen.ignored}
     unused = tuple(n for n in names if n not in used)
     absent = {s: None for rule in chosen.values if rule.column not in values for s in rule.sources}
     suggestions = {n: hits[0] for n in unused if (hits := nearest(n, absent, 1))}
-    return Bound(chosen, time, labels, values, unused, suggestions)
+    return Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms)
 
 
 def _own() -> Mapping:
@@ -165,6 +202,14 @@ def _has(required: str, present: set[str], time: str, labels: dict[str, str]) ->
     if required == "a DCGM_FI_* column":
         return _matches("DCGM_FI_*", sorted(present))
     return required in present or required in labels
+
+
+def _asking(path: str | Path, asked: list[str], mapping: Mapping) -> FileFault:
+    """The fault for what this kind of file never says and only the user knows."""
+    words = {"time": "when its readings were taken", "host": "which host it is from", "gpu_model": "which GPU it is of"}
+    lacks = " and ".join(words[name] for name in asked)
+    options = " ".join(_OPTIONS[name] for name in asked)
+    return FileFault(path, f"read as {mapping.title}, it does not say {lacks}", hint=f"add {options}")
 
 
 def _missing(path: str | Path, missing: list[str], names: list[str], mapping: Mapping) -> FileFault:

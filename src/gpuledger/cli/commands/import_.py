@@ -21,10 +21,21 @@ FOUND_PROBLEMS = 1
     "map_name",
     help="Column names: a built-in layout (export36: 36-column DCGM export; dcgm) or a mapping file.",
 )
+@click.option("--at", metavar="TIME", help="When the readings were taken, for a file without times.")
+@click.option("--host", metavar="NAME", help="Which host the files are from, where they do not say it.")
+@click.option("--gpu-model", metavar="NAME", help="Which GPU the files are of, where they do not say it.")
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
 def command(
-    screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str, map_name: str | None, fail_on: str | None
+    screen: Screen,
+    files: tuple[Path, ...],
+    lake_dir: Path,
+    zone: str,
+    map_name: str | None,
+    at: str | None,
+    host: str | None,
+    gpu_model: str | None,
+    fail_on: str | None,
 ) -> int:
     """Import telemetry from CSV or Parquet files into the lake.
 
@@ -35,11 +46,14 @@ def command(
     from gpuledger.lake.importing import import_files
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.imported import import_document
-    from gpuledger.telemetry.mapping import load_mapping
+    from gpuledger.telemetry.mapping import given, load_mapping
 
     mapping = load_mapping(map_name) if map_name else None
+    said = given(at=at, host=host, gpu_model=gpu_model)
     with screen.stages() as stages:
-        result = import_files(Lake(lake_dir), files, zone=zone, mapping=mapping, progress=_Bars(stages, files))
+        result = import_files(
+            Lake(lake_dir), files, zone=zone, mapping=mapping, given=said, progress=_Bars(stages, files)
+        )
     give(import_document(result, lake_dir), screen)
     if result.rows_rejected:
         screen.say(f"every rejected row, with its file, row, column and value: {result.rejects_file}")
