@@ -52,7 +52,8 @@ def post_lake(
         for done in _run([task for task, _, _ in ready.values()], wanted, progress, left):
             posted, rows = ready[done.day][1:]
             pieces = left[done.day]
-            whole = replace(posted, samples=done.samples, conflicts=rows - done.samples, pieces=len(pieces), daily=True)
+            made = {"pieces": len(pieces), "daily": True, "hourly": True}
+            whole = replace(posted, samples=done.samples, conflicts=rows - done.samples, **made)
             ledger.commit(whole)
             result.days_posted.append(done.day)
             result.samples += done.posted

@@ -41,7 +41,7 @@ class Names:
     def _codes(self, chunk: pa.DictionaryArray) -> np.ndarray:
         if chunk.indices.null_count == len(chunk):
             return np.full(len(chunk), -1)
-        return self._known(chunk.dictionary)[_numbers32(chunk.indices)]
+        return self._known(chunk.dictionary)[label_codes(chunk.indices)]
 
     def _known(self, words: pa.Array) -> np.ndarray:
         """By place in a file's dictionary the number here; one place more for NULL."""
@@ -200,7 +200,7 @@ def _numbers(table: pa.Table, wanted: Wanted) -> Rows:
 
 
 def _whole(column: pa.ChunkedArray) -> np.ndarray:
-    parts = [_plain(chunk) for chunk in column.chunks if len(chunk)]
+    parts = [as_numbers(chunk) for chunk in column.chunks if len(chunk)]
     return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
 
@@ -212,7 +212,7 @@ def _filled(column: pa.ChunkedArray, observed: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(known), observed, known).astype(np.int64)
 
 
-def _plain(values: pa.Array) -> np.ndarray:
+def as_numbers(values: pa.Array) -> np.ndarray:
     """Whole numbers; as floats with NaN for NULL where there are any."""
     if values.type != pa.int64():
         raise pa.ArrowTypeError(f"a column of {values.type} where whole numbers are expected")
@@ -220,7 +220,7 @@ def _plain(values: pa.Array) -> np.ndarray:
     return np.where(_present(values), found, np.nan) if values.null_count else found
 
 
-def _numbers32(codes: pa.Array) -> np.ndarray:
+def label_codes(codes: pa.Array) -> np.ndarray:
     """The places in a dictionary, -1 for NULL."""
     if codes.null_count == len(codes):
         return np.full(len(codes), -1, np.int32)
