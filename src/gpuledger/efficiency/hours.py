@@ -11,10 +11,11 @@ import numpy as np
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_UTIL
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
+from gpuledger.lake.names import Names
 from gpuledger.ledger.cells import classify
 from gpuledger.ledger.fleet_hours import SUMS
 from gpuledger.ledger.read.adding import Sums, apart, distinct
-from gpuledger.ledger.read.columns import Names, Rows, kept
+from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.rollup import state_codes
 from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from gpuledger.lake.names import label_codes
 from gpuledger.ledger import lines
 from gpuledger.ledger.read.adding import runs
-from gpuledger.ledger.read.columns import as_numbers, label_codes
+from gpuledger.ledger.read.columns import as_numbers
 from gpuledger.physics.activity import COLUMNS, CONDITIONS, PIPES, pipe_sums
 
 TIMES = ("hour_ms", "grain_ms")

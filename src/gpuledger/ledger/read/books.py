@@ -20,8 +20,9 @@ import pyarrow as pa
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.layout import Lake
+from gpuledger.lake.names import Names
 from gpuledger.ledger import lines
-from gpuledger.ledger.read.columns import Names, Rows, Wanted, joined, kept, read_files, read_groups, table_rows
+from gpuledger.ledger.read.columns import Rows, Wanted, joined, kept, read_files, read_groups, table_rows
 from gpuledger.ledger.read.scope import Scope, namespace_name, nothing_found, nothing_posted
 from gpuledger.ledger.spans import Clip
 from gpuledger.ledger.spells import GAP

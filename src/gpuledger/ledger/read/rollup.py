@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuledger.lake.names import Names
 from gpuledger.ledger import lines
 from gpuledger.ledger.fleet_hours import SUMS
 from gpuledger.ledger.read.adding import Accumulator, runs
 from gpuledger.ledger.read.books import Books, Rated
-from gpuledger.ledger.read.columns import Names, Rows, kept
+from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.slices import exact_share, slice_scale
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
 from gpuledger.physics.activity import CONDITIONS, pipe_sums, recorded
