@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.catalog.gpus import find_gpu
-from gpuledger.errors import FileFault, InputError, LakeError
+from gpuledger.errors import FileFault, InputError, LakeError, nearest
 from gpuledger.lake import rejects as why
 from gpuledger.lake.batch import as_dictionary
 from gpuledger.lake.layout import Lake, Part
@@ -24,8 +24,8 @@ from gpuledger.lake.rows import settle
 from gpuledger.lake.sorting import DaySorter, device_codes, device_names
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
-from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping, bind
-from gpuledger.telemetry.sources import open_source
+from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
+from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.stamps import StampReader, passes_of
 from gpuledger.units import Unknown, day_start_ms, utc
 
@@ -97,16 +97,16 @@ class _Import:
 
     def take(self, path: Path) -> None:
         """Read one file into the sorter."""
-        opened = open_source(path)
+        opened = open_shaped(path, self.mapping)
         bound = bind(path, opened.names, self.mapping or opened.mapping, self.given)
-        stamps = StampReader(bound.mapping.time.formats, self.zone)
+        stamps = StampReader(bound.mapping.time.formats, self.zone, unit=bound.mapping.time.unit)
         stamps.resolve = lambda: passes_of(path, bound, stamps)
         self.starts.append((self.rows_before, str(path)))
         rows, usable, before = 0, 0, self.rejects.counts.copy()
         labels = (*bound.labels.values(), *((bound.time,) if opened.text and bound.time else ()))
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
-            numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)
+            numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)
             self._note(path, converted.notes)
             for fault in converted.faults:
                 self.rejects.add(str(path), int(numbers[fault.row]), fault.reason, fault.column, fault.value)
@@ -121,15 +121,21 @@ class _Import:
         if not usable:
             raise _no_usable_row(path, self.rejects, before)
         self.rows_before += rows + len(opened.wrong_rows)
-        self._finish_file(path, stamps, bound.suggestions, rows + len(opened.wrong_rows))
+        self._finish_file(path, stamps, bound, rows + len(opened.wrong_rows))
         self._note_local_times(path, before)
 
-    def _finish_file(self, path: Path, stamps: StampReader, suggestions: dict[str, str], rows: int) -> None:
+    def _finish_file(self, path: Path, stamps: StampReader, bound: Bound, rows: int) -> None:
         self.result.files += 1
         self.result.rows_read += rows
         if stamps.zoneless:
             self.result.notes.append(f"{path.name}: times carry no zone; read as {self.zone} (change with --tz)")
-        for column, close in suggestions.items():
+        for column, sources in bound.absent.items():
+            hits = [hit for source in sources for hit in nearest(source, bound.unused, 1)]
+            close = f"; nearest in the file: {hits[0]!r}" if hits else ""
+            self.result.notes.append(
+                f"{path.name}: the map reads {column} from {sources[0]!r}, which the file lacks{close}"
+            )
+        for column, close in bound.suggestions.items():
             self.result.notes.append(f"{path.name}: column {column!r} is not used; did you mean {close!r}?")
 
     def _note(self, path: Path, notes: Iterable[str]) -> None:
@@ -259,9 +265,12 @@ class _Import:
             )
 
 
-def row_numbers(first: int, count: int, wrong_rows: list[tuple[int, str]]) -> np.ndarray:
-    """The numbers in the file, from 1, of the good rows from the `first` on; wrong rows between them count too."""
-    place = np.arange(first + 1, first + count + 1, dtype=np.int64)
+def row_numbers(first: int, count: int, wrong_rows: list[tuple[int, str]], per_row: int = 1) -> np.ndarray:
+    """The numbers in the file, from 1, of the good rows from the `first` on; wrong rows between them count too.
+
+    `per_row`: how many of these rows are made of one row of the file.
+    """
+    place = np.arange(first, first + count, dtype=np.int64) // per_row + 1
     if not wrong_rows:
         return place
     wrong = np.sort(np.array([number for number, _ in wrong_rows], dtype=np.int64))

@@ -1,0 +1,111 @@
+"""What number does a cell hold, and in what unit?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gpuledger.telemetry.mapping import ValueRule, factor
+from gpuledger.telemetry.measures import SAME, Factor, factor_of, is_unit
+
+# What Arrow itself reads as a number, so that one wrong cell changes nothing for its neighbours.
+_NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?|nan))$"
+_WITH_UNIT = (
+    r"^(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?P<gap>[\s\x{A0}\x{202F}]*)"
+    r"(?P<unit>[^\s\x{A0}\x{202F}\d.+-]\S{0,15})$"
+)
+
+
+class Numbers(NamedTuple):
+    """Readings in the schema's unit; masks of rows with text in place of a number, and of rows with a wrong unit."""
+
+    values: pa.Array
+    text: np.ndarray | None = None
+    unit: np.ndarray | None = None
+
+
+def numbers(raw: pa.Array, rule: ValueRule, blank_from: float, blank_text: pa.Array) -> Numbers:
+    """The readings of a column. Bare numbers are in the unit of the rule, a cell with a unit is in its own."""
+    if pa.types.is_dictionary(raw.type):
+        raw = raw.dictionary_decode()
+    if pa.types.is_integer(raw.type):
+        return Numbers(_bare(raw.cast(pa.int64()), rule, blank_from))
+    if pa.types.is_floating(raw.type):
+        return Numbers(_bare(_without_nan(raw), rule, blank_from))
+    if pa.types.is_null(raw.type):
+        return Numbers(raw.cast(pa.float64()))
+    text = pc.utf8_trim_whitespace(raw.cast(pa.string()))
+    text = pc.if_else(pc.is_in(text, value_set=blank_text), None, text)
+    try:
+        return Numbers(_bare(_without_nan(text.cast(pa.float64())), rule, blank_from))
+    except pa.ArrowInvalid:
+        good = pc.fill_null(pc.match_substring_regex(text, _NUMBER), True)
+        values = _bare(_without_nan(pc.if_else(good, text, None).cast(pa.float64())), rule, blank_from)
+        return _with_units(values, text, ~good.to_numpy(zero_copy_only=False), rule.column)
+
+
+def _bare(values: pa.Array, rule: ValueRule, blank_from: float) -> pa.Array:
+    """Numbers without a unit, in the schema's unit; what the source writes for nothing becomes NULL."""
+    if np.isfinite(blank_from) and len(values):
+        top = pc.max(values).as_py()
+        if top is not None and top >= blank_from:
+            limit = pa.scalar(blank_from).cast(values.type, safe=False)
+            blank = pc.and_(pc.greater_equal(values, limit), pc.is_finite(values))
+            values = pc.if_else(blank, None, values)
+    return _scaled(values, factor(rule))
+
+
+def _scaled(values: pa.Array, by: Factor) -> pa.Array:
+    if by == SAME:
+        return values
+    if pa.types.is_integer(values.type) and not _stays_whole(values, by):
+        values = values.cast(pa.float64(), safe=False)
+    whole = pa.types.is_integer(values.type)
+    if by.offset:
+        values = pc.add(values, by.offset)
+    if by.multiply != 1:
+        values = pc.multiply(values, int(by.multiply) if whole else by.multiply)
+    return pc.divide(values.cast(pa.float64(), safe=False), by.divide) if by.divide != 1 else values
+
+
+def _stays_whole(values: pa.Array, by: Factor) -> bool:
+    """Whether whole numbers times a factor are whole numbers that fit; an absurd one must not wrap into range."""
+    if by.offset or by.multiply != int(by.multiply):
+        return False
+    ends = [v for v in pc.min_max(values).as_py().values() if v is not None]
+    return abs(by.multiply) < 2**63 and all(abs(v) * abs(by.multiply) < 2**63 for v in ends)
+
+
+def _with_units(values: pa.Array, text: pa.Array, rest: np.ndarray, column: str) -> Numbers:
+    """The values with those of the `rest`, which are not bare numbers: each in its own unit, or marked as wrong."""
+    rows = np.flatnonzero(rest)
+    found = pc.extract_regex(text.take(pa.array(rows)), _WITH_UNIT)
+    units = pc.struct_field(found, "unit").dictionary_encode()
+    names = [str(u) for u in units.dictionary.to_pylist()]
+    factors = [factor_of(name, column) for name in names]
+    code = units.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    table = np.array([(f.offset, f.multiply, f.divide) if f else (np.nan,) * 3 for f in [*factors, None]]).T
+    offset, multiply, divide = table[:, code]
+    amount = pc.struct_field(found, "number").cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    read = (amount + offset) * multiply / divide
+    known = ~np.isnan(multiply)
+    spaced = (
+        pc.greater(pc.binary_length(pc.struct_field(found, "gap")), 0).fill_null(False).to_numpy(zero_copy_only=False)
+    )
+    meant = np.array([*(is_unit(name) for name in names), False])[code] | (spaced & (code >= 0))
+    wrong_unit, wrong_text = np.zeros(len(rest), bool), np.zeros(len(rest), bool)
+    wrong_unit[rows], wrong_text[rows] = meant & ~known, ~meant & ~known
+    out = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).copy()
+    out[rows] = read
+    silent = np.isnan(out)
+    return Numbers(pa.array(out, pa.float64(), mask=silent), wrong_text, wrong_unit)
+
+
+def _without_nan(values: pa.Array) -> pa.Array:
+    """Not-a-number is a source's way of saying nothing."""
+    cells = values.to_numpy(zero_copy_only=False)
+    silent = np.isnan(cells)
+    return pa.array(cells, values.type, mask=silent) if silent.any() else values
