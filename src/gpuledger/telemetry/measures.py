@@ -82,6 +82,12 @@ def factor_of(unit: str, column: str) -> Factor | None:
     return next(iter(found)) if len(found) == 1 else None
 
 
+def unit_of(factor: Factor, column: str) -> str:
+    """The name of the unit that is so many of the schema's; the schema's own for 1, empty where none is."""
+    own = schema.columns()[column].unit
+    return own if factor == SAME else next((name for name, f in units_of(column).items() if f == factor), "")
+
+
 @cache
 def _folded(column: str) -> dict[str, set[Factor]]:
     out: dict[str, set[Factor]] = {}

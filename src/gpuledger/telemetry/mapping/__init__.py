@@ -26,8 +26,8 @@ from gpuledger.telemetry.measures import Factor, factor_of, header_unit
 from gpuledger.times import Instant, instant_ms
 
 __all__ = [
-    "NOTHING_GIVEN", "Bound", "Fitted", "Given", "Mapping", "TimeRule", "ValueRule", "WideRule", "bind", "fitted",
-    "given", "load_mapping", "shipped",
+    "NOTHING_GIVEN", "Bound", "Fitted", "Given", "Mapping", "TimeRule", "ValueRule", "WideRule", "bind", "factor",
+    "fitted", "given", "load_mapping", "recognized", "shipped",
 ]  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, sai
         raise _missing(path, list(found.missing), names, chosen)
     for column, (source, rule) in found.bound.values.items():
         _check_header(path, column, source, rule)
-    if chosen.values and not found.bound.values:
+    if not found.bound.values:
         raise _no_reading(path, names, chosen)
     return found.bound
 
@@ -106,7 +106,7 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, sai
 def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NOTHING_GIVEN) -> Fitted:
     """The mapping applied to a file's columns as far as they go."""
     present = set(names)
-    time = next((s for s in (chosen.time.joined, *chosen.time.sources) if s in present), "")
+    time = next((s for s in (chosen.time.joined, *chosen.time.sources) if s and s in present), "")
     grouped = template(path, chosen.wide.pattern).labels if chosen.wide else ()
     rules = chosen.labels | {g: (g,) for g in grouped}
     labels = {c: hit for c, sources in rules.items() if (hit := next((s for s in sources if s in present), ""))}
@@ -129,9 +129,6 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     suggestions = {n: hits[0] for n in unused if (hits := nearest(n, close, 1))}
     bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent)
     return Fitted(bound, tuple(missing), asked)
-
-
-_TIMES = ("time", schema.TIME)
 
 
 def _lacking(chosen: Mapping, present: set[str], time: str, filled: set[str]) -> list[str]:
@@ -197,11 +194,15 @@ def _matches(pattern: str, names: list[str]) -> bool:
     return any(fnmatch.fnmatchcase(n, pattern) for n in names)
 
 
+def recognized(names: list[str]) -> Mapping | None:
+    """The most specific mapping all of whose marks are there."""
+    return next((m for m in shipped().values() if all(_matches(mark, names) for mark in m.detect)), None)
+
+
 def _detect(path: str | Path, names: list[str]) -> Mapping:
-    """The most specific mapping all of whose marks are there; failing that, the one most of whose marks are."""
-    for mapping in shipped().values():
-        if all(_matches(mark, names) for mark in mapping.detect):
-            return mapping
+    """The mapping whose marks are all there; failing that, the one most of whose marks are."""
+    if found := recognized(names):
+        return found
     close = {
         m.name: sum(bool(_matches(d, names) or nearest(d, names, 1)) for d in m.detect) for m in shipped().values()
     }
@@ -212,12 +213,15 @@ def _detect(path: str | Path, names: list[str]) -> Mapping:
     raise FileFault(
         path,
         f"no known layout has these columns: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}",
-        hint=f"rename the columns, or describe them in a mapping file and pass --map FILE (known ones need {wanted})",
+        hint="start a mapping file with gpuledger import --explain FILE --write-map map.toml, then pass --map map.toml"
+        f" (known layouts need {wanted})",
     )
 
 
 def _has(required: str, present: set[str], time: str, filled: set[str]) -> bool:
-    if required in _TIMES and time:
+    if required in ("time", "gpu_uuid"):  # a column of that name may still be something else
+        return bool(time) if required == "time" else required in filled
+    if required == schema.TIME and time:
         return True
     if required == "a DCGM_FI_* column":
         return _matches("DCGM_FI_*", sorted(present))
@@ -252,6 +256,9 @@ def _missing(path: str | Path, missing: list[str], names: list[str], mapping: Ma
 def _no_reading(path: str | Path, names: list[str], mapping: Mapping) -> FileFault:
     """The fault for a file with times and GPUs, and nothing read of them."""
     wanted = list(dict.fromkeys(s for rule in mapping.values for s in rule.sources))
+    if not wanted:
+        problem = f"{mapping.file or mapping.title} names no reading"
+        return FileFault(path, problem, hint="add [[values]] with column and sources for each reading")
     near = [f"{w!r} (nearest in the file: {hits[0]!r})" for w in wanted if (hits := nearest(w, names, 1))]
     shown = near[:3] or [repr(w) for w in wanted[:6]]
     more = ", ..." if len(wanted) > len(shown) else ""
