@@ -90,7 +90,8 @@ def _with_units(values: pa.Array, text: pa.Array, rest: np.ndarray, column: str)
     table = np.array([(f.offset, f.multiply, f.divide) if f else (np.nan,) * 3 for f in [*factors, None]]).T
     offset, multiply, divide = table[:, code]
     amount = pc.struct_field(found, "number").cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
-    read = (amount + offset) * multiply / divide
+    with np.errstate(over="ignore"):  # what is too large is out of range
+        read = (amount + offset) * multiply / divide
     known = ~np.isnan(multiply)
     spaced = (
         pc.greater(pc.binary_length(pc.struct_field(found, "gap")), 0).fill_null(False).to_numpy(zero_copy_only=False)

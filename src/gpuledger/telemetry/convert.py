@@ -225,7 +225,8 @@ def _hex(masks: pa.DictionaryArray, _models: pa.DictionaryArray | None, _notes: 
     words = masks.dictionary.to_pylist()
     found = [int(w, 16) if w is not None and _HEX.fullmatch(w) else None for w in words]
     values = pa.array([None if n is None or n >= 1 << 63 else n for n in found], pa.int64())
-    wrong = pa.array([w is not None and (n is None or n >= 1 << 63) for w, n in zip(words, found, strict=True)])
+    lost = [w is not None and (n is None or n >= 1 << 63) for w, n in zip(words, found, strict=True)]
+    wrong = pa.array(lost, pa.bool_())
     return values.take(masks.indices), wrong.take(masks.indices).fill_null(False).to_numpy(zero_copy_only=False)
 
 

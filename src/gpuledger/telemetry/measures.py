@@ -83,7 +83,7 @@ def factor_of(unit: str, column: str) -> Factor | None:
 
 
 def unit_of(factor: Factor, column: str) -> str:
-    """The name of the unit that is so many of the schema's; the schema's own for 1, empty where none is."""
+    """The name of the unit with this factor; the schema's own unit for factor 1, empty where no unit has it."""
     own = schema.columns()[column].unit
     return own if factor == SAME else next((name for name, f in units_of(column).items() if f == factor), "")
 

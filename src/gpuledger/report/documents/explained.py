@@ -13,7 +13,7 @@ from gpuledger.telemetry import schema
 from gpuledger.telemetry.explain import ColumnRead, DeviceBy, Explanation, Unused
 from gpuledger.telemetry.mapping.rules import ASKS
 
-SHOWN_CHARS = 32
+SHOWN_CHARS = 24
 SHOWN_REJECTS = 6
 _DEVICES: dict[DeviceBy, str] = {
     "name": "by its UUID or name",
@@ -69,7 +69,7 @@ def _read(found: Explanation) -> Table:
     ]
     heads = ("Column of the file", "Read as", "Unit", "Factor", "First cell", "As read")
     caption = "What is read as what" if found.known else "What a starter map would read as what"
-    return make_table("columns", caption, heads, "wwwwww", rows, screen_rows=len(rows), empty="No column is read.")
+    return make_table("columns", caption, heads, "wwwWww", rows, screen_rows=len(rows), empty="No column is read.")
 
 
 def _as_read(column: str, value: object) -> Cell:

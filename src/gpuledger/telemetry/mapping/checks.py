@@ -15,7 +15,7 @@ from gpuledger.telemetry.mapping.wide import template
 from gpuledger.telemetry.measures import factor_of, units_of
 
 _AMOUNT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*")
-_A_DAY = dt.datetime(2026, 2, 23, 13, 47, 59)
+_A_DAY = dt.datetime(2026, 2, 23, 13, 47, 59, tzinfo=dt.UTC)
 
 
 def check_mapping(path: str | Path, mapping: Mapping) -> None:
