@@ -24,7 +24,7 @@ A sample is what one GPU reported at one time. Every file is read into these col
 own [mapping file](../mapping-files.md). What a file does not record is empty (NULL), never 0.
 
 `at_ms` is the time, in milliseconds since 1970-01-01 UTC. `at_ms` and `gpu_uuid` are the only columns every row must
-have.
+have. MIG (multi-instance GPU) cuts a board into instances.
 """
 
 
