@@ -67,6 +67,17 @@ def test_a_wrong_map_is_named(cli, ours, tmp_path):
     assert "next: name the column in m.toml" in words
 
 
+def test_rows_out_of_range_show_the_range(cli, tmp_path):
+    (tmp_path / "f.csv").write_text("timestamp,gpu_uuid,busy\n1768867260,G,45\n1768867261,G,1\n")
+    (tmp_path / "m.toml").write_text(
+        '[time]\nsources = "timestamp"\n[labels]\ngpu_uuid = "gpu_uuid"\n'
+        '[[values]]\ncolumn = "gpu_util_ratio"\nsources = "busy"\n'
+    )
+    words = " ".join(cli("import", "--explain", "f.csv", "--map", "m.toml").out.split())
+    assert "1 of the first 2 rows would be rejected" in words
+    assert "out of range: gpu_util_ratio is 0 to 1, share of time busy 45" in words
+
+
 def test_control_characters_stay_visible(cli, tmp_path):
     (tmp_path / "f.csv").write_text("timestamp,gpu_uuid,power [W],\x1b[31mred\n1768867260,G,5,\x1b[2J\n")
     ended = cli("import", "--explain", "f.csv", "--write-map", "m.toml")

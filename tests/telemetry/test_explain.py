@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gpuledger
+from gpuledger.errors import FileFault
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.explain import explain
 from gpuledger.telemetry.mapping import given, load_mapping
@@ -115,6 +116,15 @@ def test_a_column_of_lists_does_not_stop_the_others(tmp_path):
     found = explain(tmp_path / "f.parquet")
     assert found.problem == ""
     assert [(u.source, u.cell) for u in found.unused] == [("tags", "")]
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    table = pa.table([[1_768_867_260], ["G"], [5], [6]], ["timestamp", "UUID", "DCGM_FI_DEV_GPU_UTIL", "UUID"])
+    pq.write_table(table, tmp_path / "f.parquet")
+    with pytest.raises(FileFault, match="two columns are called 'UUID'"):
+        explain(tmp_path / "f.parquet")
+    with pytest.raises(FileFault, match="two columns are called 'UUID'"):
+        gpuledger.open(tmp_path / "lake").ingest(tmp_path / "f.parquet")
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from typing import Any
 from gpuledger.encode import encode, iso
 from gpuledger.plain_text import visible
 from gpuledger.report.document import Block, Bullets, Document, Prose, Terms
+from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, make_table
 from gpuledger.report.written import NARROW, amount, number
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.explain import ColumnRead, DeviceBy, Explanation, Unused
+from gpuledger.telemetry.convert import OUT_OF_RANGE
+from gpuledger.telemetry.explain import ColumnRead, DeviceBy, Explanation, Rejected, Unused
 from gpuledger.telemetry.mapping.rules import ASKS
 
 SHOWN_CHARS = 24
@@ -23,6 +25,7 @@ _DEVICES: dict[DeviceBy, str] = {
 }
 
 
+@document_for(Explanation)
 def explained_document(found: Explanation) -> Document:
     """The document of one file."""
     rules = found.bound.mapping
@@ -127,13 +130,23 @@ def _rows(found: Explanation) -> Table:
 
 def _rejected(found: Explanation) -> Table:
     rows: list[Row] = [
-        [cell(str(r.row), r.row), r.reason.replace("_", " "), visible(r.column), _short(r.value)]
+        [cell(str(r.row), r.row), _reason(found, r), visible(r.column), _short(r.value)]
         for r in found.rejected[:SHOWN_REJECTS]
     ]
     caption = (
         f"{number(len(found.rejected))} of the first {amount(number(found.rows_looked_at), 'row')} would be rejected"
     )
     return make_table("rejected", caption, ("Row", "Reason", "Column", "Value"), "nwww", rows)
+
+
+def _reason(found: Explanation, one: Rejected) -> str:
+    """Why a row is rejected; a value out of range with the range of its reading."""
+    words = one.reason.replace("_", " ")
+    fills = next((c for c, (source, _) in found.bound.values.items() if source == one.column), "")
+    if one.reason != OUT_OF_RANGE or not fills:
+        return words
+    about = schema.columns()[fills]
+    return f"{words}: {fills} is {about.min:g} to {about.max:g}, {about.unit}"
 
 
 def _absent(found: Explanation) -> list[str]:

@@ -27,6 +27,9 @@ LONG_ROWS = 1 << 18
 def open_shaped(path: str | Path, mapping: Mapping | None) -> Opened:
     """The file with its wide rows made long and its date and time joined, as the mapping says."""
     opened = open_source(path)
+    if len(set(opened.names)) < len(opened.names):
+        twice = next(n for n in opened.names if opened.names.count(n) > 1)
+        raise FileFault(path, f"two columns are called {twice!r}", hint="rename one of them")
     rules = mapping or opened.mapping
     if rules is None:
         return opened
