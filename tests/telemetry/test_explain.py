@@ -91,6 +91,15 @@ def test_what_is_missing_and_what_would_be_rejected(tmp_path):
     assert (one.row, one.reason, one.column, one.value) == (2, "not_a_number", "DCGM_FI_DEV_GPU_UTIL", "x")
 
 
+def test_a_repeated_hour_is_placed_as_the_import_places_it(tmp_path):
+    clocks = ["02:00", "02:30", "02:00", "02:30"]
+    rows = "".join(f"2026-10-25 {c},GPU-1,{n}\n" for n, c in enumerate(clocks))
+    (tmp_path / "f.csv").write_text("timestamp,UUID,DCGM_FI_DEV_GPU_UTIL\n" + rows)
+    found = explain(tmp_path / "f.csv", zone="Europe/Berlin")
+    assert found.rejected == []
+    assert [r["at_ms"] for r in found.rows] == [1_792_886_400_000 + n * 1_800_000 for n in range(3)]
+
+
 def test_a_unit_that_nothing_states_is_asked_for_in_the_starter_map(tmp_path):
     (tmp_path / "f.csv").write_text("timestamp,gpu_uuid,power,temp_c,mystery\n1768867260,GPU-1,300,50,7\n")
     found = explain(tmp_path / "f.csv")
@@ -140,6 +149,11 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
         ("temperature.memory", "61 C", "mem_temp_c", "C"),
         ("dcgm_fi_dev_fb_used", "5", "fb_used_bytes", ""),
         ("Hostname", "a", "host", None),
+        ("clocks.sm [MHz]", "1980 MHz", "sm_clock_mhz", ""),
+        ("name", "NVIDIA H100 80GB HBM3", "gpu_model", None),
+        ("thing", "GPU-eca2ff5e-c8ed-5a8e-9bca-b9013c2f2a11", "gpu_uuid", None),
+        ("clocks_event_reasons.active", "0x0000000000000004", "throttle_bits", ""),
+        ("clocks_event_reasons.active", "Not Active", "throttle_bits", None),
         ("cpu_usage", "5", None, None),
         ("mystery", "5", None, None),
     ],

@@ -103,7 +103,7 @@ class _Import:
         stamps.resolve = lambda: passes_of(path, bound, stamps)
         self.starts.append((self.rows_before, str(path)))
         rows, usable, before = 0, 0, self.rejects.counts.copy()
-        labels = (*bound.labels.values(), *((bound.time,) if opened.text and bound.time else ()))
+        labels = (*bound.label_columns(), *((bound.time,) if opened.text and bound.time else ()))
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)

@@ -19,7 +19,7 @@ from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.mapping.suggest import Suggestion, propose, suggest, wide_pattern
 from gpuledger.telemetry.measures import unit_of
 from gpuledger.telemetry.sources import Opened
-from gpuledger.telemetry.stamps import StampReader
+from gpuledger.telemetry.stamps import StampReader, passes_of
 
 LOOKED_AT = 1_000
 SHOWN_ROWS = 3
@@ -98,6 +98,7 @@ def explain(
         cells = _first_cells(opened)
     found = fitted(path, opened.names, chosen, given)
     stamps = StampReader(chosen.time.formats, zone, unit=chosen.time.unit)
+    stamps.resolve = lambda: passes_of(Path(path), found.bound, stamps)
     sample, made = _sample(opened, found.bound, stamps, complete=not found.missing)
     return Explanation(
         file=str(path),
@@ -170,7 +171,7 @@ def _sample(
     """The first rows as the file has them and as they are read; None where they cannot be."""
     if not complete or not bound.values:
         return None, None
-    labels = (*bound.labels.values(), *((bound.time,) if opened.text and bound.time else ()))
+    labels = (*bound.label_columns(), *((bound.time,) if opened.text and bound.time else ()))
     try:
         batch = next(iter(opened.batches(bound.source_columns(), labels)), None)
     except GpuledgerError:

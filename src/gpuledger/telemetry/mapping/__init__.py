@@ -61,7 +61,11 @@ class Bound:
     def source_columns(self) -> list[str]:
         """The columns worth reading."""
         time = [self.time] if self.time else []
-        return list(dict.fromkeys([*time, *self.labels.values(), *(source for source, _ in self.values.values())]))
+        return list(dict.fromkeys([*time, *self.label_columns(), *(source for source, _ in self.values.values())]))
+
+    def label_columns(self) -> list[str]:
+        """The source columns of the labels, each once."""
+        return list(dict.fromkeys(self.labels.values()))
 
 
 @dataclass(frozen=True)

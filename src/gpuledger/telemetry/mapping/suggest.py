@@ -12,10 +12,12 @@ from functools import cache
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.gpus import find_gpu
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping.files import shipped
 from gpuledger.telemetry.mapping.rules import Mapping, TimeRule, ValueRule, WideRule
 from gpuledger.telemetry.measures import factor_of, header_unit, units_of
+from gpuledger.units import Unknown
 
 _WORDS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|%")
 _TIME_WORDS = frozenset({"timestamp", "time", "datetime", "date", "ts", "when", "at", "clock", "epoch"})
@@ -24,6 +26,8 @@ _A_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?")
 _NUMBERED = re.compile(
     r"(?P<before>.*?(?:gpu|card|device)s?[^0-9a-z]?)(?P<index>\d{1,3})(?P<sep>[^0-9a-z]+).+", re.IGNORECASE
 )
+_A_UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_A_MASK = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _CELL_UNIT = re.compile(r"[+-]?[\d.]+\s*([^\s\d.+-]\S{0,15})")
 # Layouts of dates that mean one instant, and no other.
 _LAYOUTS = ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M")
@@ -60,13 +64,26 @@ def suggest(source: str, cell: str = "") -> Suggestion | None:
         return Suggestion(source, rule.column, msgspec.structs.replace(rule, sources=(source,)))
     header = header_unit(source)
     words = [w.lower() for w in _WORDS.findall(header.name if header else source)]
-    column = _known_labels().get(_folded(source)) or next((e.column for e in _entries() if _fits(e, set(words))), "")
+    column = _by_cell(cell.strip()) or _known_labels().get(_folded(source)) or _by_words(set(words))
     if not column or column in schema.labels():
         return Suggestion(source, column) if column else None
+    if not units_of(column):
+        parse = "hex" if _A_MASK.fullmatch(cell.strip()) and schema.columns()[column].type == "int64" else ""
+        plain = parse or cell.strip().isdecimal()
+        return Suggestion(source, column, ValueRule(column, (source,), parse=parse) if plain else None)
     unit = _unit(column, header.unit if header else "", cell, words)
-    if not unit and units_of(column):
-        return Suggestion(source, column)
-    return Suggestion(source, column, ValueRule(column, (source,), unit="" if header else unit))
+    return Suggestion(source, column, ValueRule(column, (source,), unit="" if header else unit) if unit else None)
+
+
+def _by_cell(cell: str) -> str:
+    """The label a cell can only be: a GPU's UUID, or the name of a GPU of the catalog."""
+    if _A_UUID.fullmatch(cell):
+        return "gpu_uuid"
+    return "gpu_model" if " " in cell and not isinstance(find_gpu(cell), Unknown) else ""
+
+
+def _by_words(words: set[str]) -> str:
+    return next((e.column for e in _entries() if _fits(e, words)), "")
 
 
 def _unit(column: str, header: str, cell: str, words: list[str]) -> str:
