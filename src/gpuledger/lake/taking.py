@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.catalog.gpus import find_gpu
+from gpuledger.errors import nearest
 from gpuledger.lake import rejects as why
 from gpuledger.lake.batch import as_dictionary
 from gpuledger.lake.days import DaySorter
@@ -23,7 +24,7 @@ from gpuledger.lake.runs import Handed
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
-from gpuledger.telemetry.sources import open_source
+from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.stamps import StampReader, passes_of
 from gpuledger.units import Unknown, utc
 
@@ -90,19 +91,17 @@ class Taker:
     def take(self, piece: Piece, log: Path) -> Taken:
         """Read one piece; rejected rows go to a log."""
         path, reading = Path(piece.path), self._reading
-        opened = open_source(path)
-        if piece.parts > 1 and opened.cut is not None:
-            opened = opened.cut(piece.parts)[piece.part]
+        opened = open_shaped(path, reading.mapping, piece.part, piece.parts)
         bound = bind(path, opened.names, reading.mapping or opened.mapping, reading.given).only(reading.only)
-        stamps = StampReader(bound.mapping.time.formats, reading.zone)
+        stamps = StampReader(bound.mapping.time.formats, reading.zone, unit=bound.mapping.time.unit)
         stamps.resolve = lambda: passes_of(path, bound, stamps)
         rejected = RejectLog(log)
         notes: list[str] = []
         rows, usable = 0, 0
-        labels = (*bound.labels.values(), *((bound.time,) if opened.text and bound.time else ()))
+        labels = (*bound.label_columns(), *((bound.time,) if opened.text and bound.time else ()))
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
-            numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)
+            numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)
             notes += [note for note in dict.fromkeys(converted.notes) if note not in notes]
             for fault in converted.faults:
                 rejected.add((piece.path, int(numbers[fault.row]), fault.reason, fault.column, fault.value))
@@ -118,7 +117,7 @@ class Taker:
         notes += _notes(bound, stamps, reading.zone) + _local_times(rejected.counts, reading.zone)
         unknown, self._unknown = self._unknown, []
         named = [f"{path.name}: {note}" for note in notes]
-        return Taken(rows + len(opened.wrong_rows), usable, named, unknown, str(log))
+        return Taken(rows // opened.per_row + len(opened.wrong_rows), usable, named, unknown, str(log))
 
     def _check(
         self, source: str, numbers: np.ndarray, table: pa.Table, rejected: RejectLog
@@ -158,6 +157,10 @@ class Taker:
 
 def _notes(bound: Bound, stamps: StampReader, zone: str) -> list[str]:
     out = [f"times carry no zone; read as {zone} (change with --tz)"] if stamps.zoneless else []
+    for column, sources in bound.absent.items():
+        hits = [hit for source in sources for hit in nearest(source, bound.unused, 1)]
+        close = f"; nearest in the file: {hits[0]!r}" if hits else ""
+        out.append(f"the map reads {column} from {sources[0]!r}, which the file lacks{close}")
     return out + [f"column {name!r} is not used; did you mean {close!r}?" for name, close in bound.suggestions.items()]
 
 
@@ -170,9 +173,12 @@ def _local_times(found: Counter[str], zone: str) -> list[str]:
     return out
 
 
-def row_numbers(first: int, count: int, wrong_rows: list[tuple[int, str]]) -> np.ndarray:
-    """The numbers in the file, from 1, of the good rows from the `first` on; wrong rows between them count too."""
-    place = np.arange(first + 1, first + count + 1, dtype=np.int64)
+def row_numbers(first: int, count: int, wrong_rows: list[tuple[int, str]], per_row: int = 1) -> np.ndarray:
+    """The numbers in the file, from 1, of the good rows from the `first` on; wrong rows between them count too.
+
+    `per_row`: how many of these rows are made of one row of the file.
+    """
+    place = np.arange(first, first + count, dtype=np.int64) // per_row + 1
     if not wrong_rows:
         return place
     wrong = np.sort(np.array([number for number, _ in wrong_rows], dtype=np.int64))

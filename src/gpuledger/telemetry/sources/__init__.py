@@ -56,8 +56,9 @@ class Opened:
     """A file opened for reading: its columns, its batches, and rows the reader itself could not cut into columns.
 
     Wrong rows have their number, from 1 below the header; those met before a batch are in the list when it comes.
-    `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `cut`: the file
-    as so many pieces, one after the other, each opened by itself; for files that can be read from within.
+    `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `per_row`: how
+    many rows come of one row of the file. `cut`: the file as so many pieces, one after the other, each opened by
+    itself; for files that can be read from within.
     """
 
     names: list[str]
@@ -66,6 +67,7 @@ class Opened:
     wrong_rows: list[tuple[int, str]] = field(default_factory=list)
     text: bool = False
     mapping: Mapping | None = None
+    per_row: int = 1
     cut: Callable[[int], Sequence[Opened]] | None = None
 
 
