@@ -28,7 +28,7 @@ from gpuledger.ledger.spans import Edge
 from gpuledger.ledger.store import TABLES, DayWriter, Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, utc_day
 
-_ROWS = 1 << 20
+_ROWS = 1 << 19
 
 
 class ShareTask(msgspec.Struct, frozen=True):
