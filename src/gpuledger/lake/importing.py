@@ -116,6 +116,7 @@ class _Import:
             usable += table.num_rows
             rows += batch.num_rows
             self.progress("read", batch.num_rows)
+        self._note(path, opened.notes)
         for number, text in opened.wrong_rows:
             self.rejects.add(str(path), number, why.WRONG_CELLS, "", text[:80])
         if not usable:

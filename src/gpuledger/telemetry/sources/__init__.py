@@ -6,6 +6,9 @@ one the mapping is found by the columns, among telemetry/maps.
 
 csv_file        text with a header, plain or gzipped, comma, semicolon or tab
 parquet_file    Parquet, one row group at a time
+metric_text     a page of an exporter, OpenMetrics text, `promtool tsdb dump`
+prometheus_json an answer of the Prometheus API, saved to a file
+grafana_csv     CSV of a Grafana panel, series as columns or in rows
 """
 
 from __future__ import annotations
@@ -53,7 +56,8 @@ class Opened:
     """A file opened for reading: its columns, its batches, and rows the reader itself could not cut into columns.
 
     Wrong rows have their number, from 1 below the header; those met before a batch are in the list when it comes.
-    `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so.
+    `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `notes`: what
+    the user should hear about the file; complete once all batches came.
     """
 
     names: list[str]
@@ -62,6 +66,7 @@ class Opened:
     wrong_rows: list[tuple[int, str]] = field(default_factory=list)
     text: bool = False
     mapping: Mapping | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 class Source(Protocol):
