@@ -6,14 +6,16 @@ from pathlib import Path
 
 import click
 
-from gpuledger.cli.options import PATH, lake_option, screen_options
+from gpuledger.cli.options import lake_option, screen_options
+from gpuledger.cli.pulling import ServerWishes, pull_from, server_options
 from gpuledger.cli.screen import Screen, Stages, Tick
+from gpuledger.errors import InputError
 
 FOUND_PROBLEMS = 1
 
 
 @click.command("import")
-@click.argument("files", metavar="SRC...", nargs=-1, required=True, type=PATH)
+@click.argument("files", metavar="SRC...", nargs=-1, required=True)
 @lake_option
 @click.option("--tz", "zone", default="UTC", show_default=True, help="Time zone of timestamps without one.")
 @click.option(
@@ -24,11 +26,13 @@ FOUND_PROBLEMS = 1
 @click.option("--at", metavar="TIME", help="When the readings were taken, for a file without times.")
 @click.option("--host", metavar="NAME", help="Which host the files are from, where they do not say it.")
 @click.option("--gpu-model", metavar="NAME", help="Which GPU the files are of, where they do not say it.")
+@server_options
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
 def command(
     screen: Screen,
-    files: tuple[Path, ...],
+    files: tuple[str, ...],
+    wishes: ServerWishes,
     lake_dir: Path,
     zone: str,
     map_name: str | None,
@@ -37,9 +41,11 @@ def command(
     gpu_model: str | None,
     fail_on: str | None,
 ) -> int:
-    """Import telemetry from CSV or Parquet files into the lake.
+    """Import telemetry from files or from a Prometheus server into the lake.
 
-    Importing the same file again adds nothing. An invalid row is rejected, counted and kept in a rejects file. An
+    SRC is a file, or prometheus://HOST:PORT/PATH (prometheus+https:// for https): a Prometheus, Thanos, Mimir or
+    VictoriaMetrics. The import of a server goes on where the last one stopped. Importing the same file again adds
+    nothing. An invalid row is rejected, counted and kept in a rejects file. An
     invalid file stops the import and leaves the lake unchanged.
     """
     from gpuledger.cli.showing import give
@@ -47,13 +53,21 @@ def command(
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.imported import import_document
     from gpuledger.telemetry.mapping import given, load_mapping
+    from gpuledger.telemetry.servers.prometheus import is_server
 
     mapping = load_mapping(map_name) if map_name else None
     said = given(at=at, host=host, gpu_model=gpu_model)
-    with screen.stages() as stages:
-        result = import_files(
-            Lake(lake_dir), files, zone=zone, mapping=mapping, given=said, progress=_Bars(stages, files)
-        )
+    if any(is_server(src) for src in files):
+        if len(files) > 1:
+            raise InputError("a server is imported by itself", hint="name one server and no file")
+        result = pull_from(screen, Lake(lake_dir), files[0], wishes, said)
+    else:
+        if wishes.given():
+            raise InputError(f"{wishes.given()[0]} is for servers", hint="leave it out, or name prometheus://HOST")
+        paths = tuple(Path(src) for src in files)
+        with screen.stages() as stages:
+            bars = _Bars(stages, paths)
+            result = import_files(Lake(lake_dir), paths, zone=zone, mapping=mapping, given=said, progress=bars)
     give(import_document(result, lake_dir), screen)
     if result.rows_rejected:
         screen.say(f"every rejected row, with its file, row, column and value: {result.rejects_file}")

@@ -40,6 +40,7 @@ class Answer(msgspec.Struct, frozen=True, rename="camel"):
     error_type: str = ""
     error: str = ""
     warnings: tuple[str, ...] = ()
+    is_partial: bool = False
 
 
 class NotSeries(ValueError):
@@ -57,12 +58,12 @@ def series_of(data: msgspec.Raw) -> list[Series]:
 def add_series(points: Points, found: Iterable[Series]) -> None:
     """Add the points of series; `NotSeries` where they are not numbers."""
     for one in found:
-        points.add_block(points.series(one.metric), *_numbers(bytes(one.values) or bytes(one.value)))
+        points.add_block(points.series(one.metric), *numbers(one))
 
 
-def _numbers(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Instants in ms and values of [[1768900000.5, "45"], ...]."""
-    text = raw.translate(None, _PUNCTUATION)
+def numbers(one: Series) -> tuple[np.ndarray, np.ndarray]:
+    """Instants in ms and values of a series' points [[1768900000.5, "45"], ...]."""
+    text = (bytes(one.values) or bytes(one.value)).translate(None, _PUNCTUATION)
     if not text:
         return np.zeros(0, np.int64), np.zeros(0)
     try:

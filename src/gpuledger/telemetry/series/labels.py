@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.series.exporters import NAME, Exporter, infos, is_own_pod, label_names
+from gpuledger.telemetry.series.workloads import Workloads
 
 EXPORTED = "exported_"
 OWNED = ("namespace", "pod", "container")
@@ -55,13 +56,14 @@ class Naming:
     """Turns the labels of series into those of the schema, and counts where the owner came from."""
 
     targets: Targets
+    workloads: Workloads
     kinds: Counter[str] = field(default_factory=Counter)
     described: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, series: list[dict[str, str]]) -> Naming:
         """What can be learned from all series together: targets, and what info metrics tell about devices."""
-        naming = cls(Targets.of(series))
+        naming = cls(Targets.of(series), Workloads.of(series))
         for labels in series:
             exporter = infos().get(labels.get(NAME, ""))
             if exporter is not None and labels.get(exporter.device):
@@ -109,19 +111,16 @@ class Naming:
             out["gpu_uuid"] = exporter.uuid_prefix + out["gpu_uuid"]
         if "gpu_uuid" not in out and "gpu_index" in out:
             out["gpu_uuid"] = out["gpu_index"]
-        return out
+        known = self.workloads.labels(out["namespace"], out["pod"]) if {"namespace", "pod"} <= out.keys() else {}
+        return {name: text for name, text in known.items() if name in schema.columns()} | out
 
     def notes(self) -> list[str]:
         """Where owners were found, for the summary of the import."""
         found = []
         if self.kinds["renamed"]:
-            found.append(
-                "owners are read from exported_namespace, exported_pod and exported_container (honor_labels: false)"
-            )
+            found.append("owners are read from exported_namespace, exported_pod, ... (honor_labels: false)")
         elif self.kinds["plain"]:
             found.append("owners are read from namespace, pod and container (honor_labels: true)")
         if self.kinds["own"]:
-            found.append(
-                f"{self.kinds['own']} series name only the exporter's own pod: their GPUs had no workload, so no owner"
-            )
-        return found
+            found.append("GPUs that name only the exporter's own pod had no workload: they have no owner")
+        return found + self.workloads.notes()
