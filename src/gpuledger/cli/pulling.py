@@ -12,7 +12,7 @@ import click
 
 from gpuledger.cli.options import PATH, Command
 from gpuledger.cli.screen import Screen
-from gpuledger.errors import InputError
+from gpuledger.errors import InputError, ServerFault
 from gpuledger.times import instant_ms, length_ms
 from gpuledger.units import MS_PER_S
 
@@ -118,7 +118,10 @@ def pull_from(screen: Screen, lake: Lake, address: str, wishes: ServerWishes, sa
                 f"{result.rows_added} rows added; next in {wishes.every / MS_PER_S:.0f} s (Ctrl-C ends)", err=True
             )
             time.sleep(wishes.every / MS_PER_S)
-            result = _sum(result, once(None))
+            try:
+                result = _sum(result, once(None))
+            except ServerFault as fault:
+                screen.say(f"{fault.message}; going on", err=True)
     except KeyboardInterrupt:
         screen.say("stopped; the same command goes on from here", err=True)
     return result

@@ -112,10 +112,10 @@ def _stretches(
 
 
 def _windows(server: Prometheus, first: int, last: int) -> Iterator[tuple[int, int, Points]]:
-    """The stretch in windows as long as the server can answer."""
+    """The stretch in windows as long as the server can answer, none of them over midnight."""
     length, most, start = FIRST_WINDOW_MS, LONGEST_WINDOW_MS, first
     while start < last:
-        end = min(start + length, last)
+        end = min(start + length, (start // MS_PER_DAY + 1) * MS_PER_DAY, last)
         try:
             points = server.read(server.metrics(start, end), start, end)
         except TooMuch as error:

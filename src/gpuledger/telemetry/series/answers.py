@@ -55,10 +55,12 @@ def series_of(data: msgspec.Raw) -> list[Series]:
     return msgspec.json.decode(bytes(found.result) or b"[]", type=list[Series])
 
 
-def add_series(points: Points, found: Iterable[Series]) -> None:
-    """Add the points of series; `NotSeries` where they are not numbers."""
+def add_series(points: Points, found: Iterable[Series], *, from_ms: int = 0) -> None:
+    """Add the points of series from an instant on; `NotSeries` where they are not numbers."""
     for one in found:
-        points.add_block(points.series(one.metric), *numbers(one))
+        at_ms, values = numbers(one)
+        inside = at_ms >= from_ms
+        points.add_block(points.series(one.metric), at_ms[inside], values[inside])
 
 
 def numbers(one: Series) -> tuple[np.ndarray, np.ndarray]:

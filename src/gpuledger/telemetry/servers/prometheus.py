@@ -23,6 +23,7 @@ from gpuledger.telemetry.series.points import Points
 from gpuledger.telemetry.series.workloads import JOB_OWNER, METRICS, POD_LABELS, POD_OWNER, SET_OWNER
 from gpuledger.telemetry.servers.web import Refused, TooMuch, Web
 from gpuledger.times import length_ms
+from gpuledger.units import MS_PER_DAY
 
 SCHEMES = {"prometheus": "http", "prometheus+http": "http", "prometheus+https": "https"}
 API = "/api/v1"
@@ -74,13 +75,16 @@ class Prometheus:
         return known_metrics(msgspec.json.decode(names.data, type=list[str]))
 
     def read(self, metrics: dict[str, list[str]], since_ms: int, until_ms: int) -> Points:
-        """All samples of these metrics in the window, with the labels that tell whose they are."""
+        """All samples of these metrics from an instant to before another, with the labels that tell whose they are.
+
+        Whose they are is looked up for whole days, so that it does not depend on how time is cut into windows.
+        """
         points = Points()
         for exporter, names in metrics.items():
             self._read(points, exporter, [n for n in names if n not in infos()], since_ms, until_ms, None)
-        window = [("start", _s(since_ms)), ("end", _s(until_ms))]
+        first, end = since_ms // MS_PER_DAY * MS_PER_DAY, -(-until_ms // MS_PER_DAY) * MS_PER_DAY
         if len(points):
-            self._describe(points, metrics, window)
+            self._describe(points, metrics, [("start", _s(first)), ("end", _s(end))])
         return points
 
     def _read(
@@ -111,7 +115,7 @@ class Prometheus:
                 self._read(points, exporter, names, since_ms, until_ms, some)
             return
         try:
-            add_series(points, found)
+            add_series(points, found, from_ms=since_ms)
         except NotSeries as error:
             raise self._nonsense(error) from error
 
@@ -119,7 +123,7 @@ class Prometheus:
         if self.raw:
             query = f'{{{NAME}=~"{one_of(names)}"{matchers}}}[{until_ms - since_ms}ms]'
             try:
-                return self._series("/query", [("query", query), ("time", _s(until_ms))])
+                return self._series("/query", [("query", query), ("time", _s(until_ms - 1))])
             except Refused as error:
                 if error.code != 400:
                     raise
@@ -131,14 +135,14 @@ class Prometheus:
         step_ms = max(self._interval_ms() // 2, 1000)
         if (until_ms - since_ms) // step_ms > MOST_STEPS:
             raise TooMuch("more steps than a range may have")
-        span = [("start", _s(since_ms)), ("end", _s(until_ms)), ("step", _s(step_ms))]
+        span = [("start", _s(since_ms)), ("end", _s(until_ms - 1)), ("step", _s(step_ms))]
         found = []
         for name in names:
             selector = f"{name}{{{matchers.lstrip(',')}}}"
             values = self._series("/query_range", [("query", selector), *span])
             times = self._series("/query_range", [("query", f"timestamp({selector})"), *span])
             at = {_unnamed(one): one for one in times}
-            found += [_at_own_times(one, at.get(_unnamed(one)), since_ms) for one in values]
+            found += [_at_own_times(one, at.get(_unnamed(one))) for one in values]
         return found
 
     def _interval_ms(self) -> int:
@@ -166,7 +170,7 @@ class Prometheus:
         """Add series without points: of the scraped targets, of what describes devices, of the pods' workloads."""
         jobs = sorted({labels["job"] for labels in points.labels if "job" in labels})
         wanted = [f'{TARGET}{{job=~"{one_of(jobs)}"}}'] if jobs else []
-        wanted += [name for names in metrics.values() for name in names if name in infos()]
+        wanted += [name for names in metrics.values() for name in names if name in infos() or name == names[0]]
         pods = {labels[name] for labels in points.labels for name in ("pod", f"{EXPORTED}pod") if name in labels}
         for some in _chunks(sorted(pods)):
             wanted += [f'{m}{{{x}pod=~"{one_of(some)}"}}' for m in (POD_OWNER, POD_LABELS) for x in ("", EXPORTED)]
@@ -255,20 +259,13 @@ def _unnamed(one: Series) -> frozenset[tuple[str, str]]:
     return frozenset((name, text) for name, text in one.metric.items() if name != NAME)
 
 
-def _at_own_times(one: Series, times: Series | None, since_ms: int) -> Series:
-    """The series with each sample once, at its own time; those from before the window belong to the one before."""
+def _at_own_times(one: Series, times: Series | None) -> Series:
+    """The series with each sample once, at its own time."""
     if times is None:
         return msgspec.structs.replace(one, values=msgspec.Raw(b"[]"))
     steps, values = numbers(one)
     asked, seconds = numbers(times)
     _, ours, theirs = np.intersect1d(steps, asked, assume_unique=True, return_indices=True)
-    at = seconds[theirs]
-    _, first = np.unique(at, return_index=True)
-    kept = [
-        (t, v) for t, v in zip(at[first].tolist(), values[ours][first].tolist(), strict=True) if t * 1000 > since_ms
-    ]
-    return msgspec.structs.replace(one, values=msgspec.Raw(msgspec.json.encode([[t, _text(v)] for t, v in kept])))
-
-
-def _text(value: float) -> str:
-    return repr(value)
+    at, first = np.unique(seconds[theirs], return_index=True)
+    kept = [[t, repr(v)] for t, v in zip(at.tolist(), values[ours][first].tolist(), strict=True)]
+    return msgspec.structs.replace(one, values=msgspec.Raw(msgspec.json.encode(kept)))
