@@ -267,6 +267,13 @@ def test_series_of_grafana_that_do_not_name_their_metric_are_refused(tmp_path):
         imported(tmp_path, file)
 
 
+def test_a_matrix_of_grafana_is_refused(tmp_path):
+    file = tmp_path / "panel.csv"
+    file.write_text('"Time\\UUID","GPU-1","GPU-2"\r\n1768899600000,642,1\r\n')
+    with pytest.raises(FileFault, match=r"(?s)which metric and which GPU.*matrix"):
+        imported(tmp_path, file)
+
+
 def test_a_table_of_dcgm_columns_stays_plain_csv(tmp_path):
     first = b"Time,UUID,DCGM_FI_DEV_GPU_UTIL\n2026-01-20T09:00:00Z,GPU-1,5\n"
     fits = {name: source.fits(Head(tmp_path / "x.csv", first)) for name, source in SOURCES}

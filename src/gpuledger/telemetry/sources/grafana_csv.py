@@ -63,8 +63,10 @@ def _separator(lines: list[str]) -> tuple[str, list[str]]:
 
 
 def _shape(header: list[str]) -> str:
-    """How the columns stand for series: joined, rows or table; empty where they do not."""
+    """How the columns stand for series: joined, rows, table or matrix; empty where they do not."""
     names = [h.strip() for h in header]
+    if len(names) > 1 and names[0].startswith("Time\\"):
+        return "matrix"
     if len(names) < 2 or names[0].lower() != "time":
         return ""
     if [n.lower() for n in names[1:]] == ["metric", "value"]:
@@ -122,11 +124,12 @@ class _Reader:
             return lambda cells: [(self._series(cells[1]), cells[2])]
         if shape == "table":
             return self._table(names)
-        if not shape:
+        if shape in ("", "matrix"):
             raise FileFault(
                 self.path,
-                f"a frame has no series in its columns: {', '.join(names[:4])}",
-                hint="in Grafana set the query's Legend to Verbose, or its Format to Table, and export again",
+                f"its columns do not say which metric and which GPU they are of: {', '.join(names[:4])}",
+                hint="in Grafana set the query's Legend to Verbose, or its Format to Table, leave out transformations"
+                " such as 'Grouping to matrix', and export again",
             )
         series = [(place, self._series(name)) for place, name in enumerate(names) if place]
         return lambda cells: [(number, cells[place]) for place, number in series]
