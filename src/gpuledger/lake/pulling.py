@@ -1,6 +1,6 @@
 """How does a server's telemetry get into the lake, window by window, so that a killed import goes on where it was?
 
-Each window is one import. After it DIR/servers/NAME.json says how far the server was read; a window that was imported
+Each window is one import. After it DIR/servers/NAME.json notes how far the server was read; a window that was imported
 but not noted is imported again, and the lake drops what it has.
 """
 
@@ -33,7 +33,7 @@ FIRST_WINDOW_MS = 2 * MS_PER_HOUR
 LONGEST_WINDOW_MS = MS_PER_DAY
 # Windows are as long as brings about this many points, within the limits above.
 WANTED_POINTS = 1_000_000
-# How far back an import goes that is told no start and has no earlier one to continue.
+# How far back an import goes without a start and without an earlier import to continue.
 FIRST_SPAN_MS = 7 * MS_PER_DAY
 # The newest samples may still arrive: storages that are written to from elsewhere get them piece by piece.
 DELAY_MS = 120_000

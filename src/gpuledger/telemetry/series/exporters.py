@@ -80,7 +80,7 @@ def exporters() -> dict[str, Exporter]:
 
 @cache
 def readings() -> dict[str, tuple[Reading, ...]]:
-    """What each metric means, by its name; several meanings are told apart by their labels."""
+    """What each metric means, by its name; several meanings differ by their labels."""
     found: dict[str, tuple[Reading, ...]] = {}
     for exporter in exporters().values():
         rules, blank_from = exporter.metrics, float("inf")

@@ -3,7 +3,7 @@
 Prometheus adds the labels of the scraped target to every series. Where the exporter itself names a pod, the target's
 own pod either yields to it (honor_labels: true) or renames it to exported_pod (honor_labels: false). A GPU without a
 workload names no pod, so it gets the exporter's own, with either setting: it must not become the owner. The metric `up`
-carries exactly the labels of the target, and tells the two apart.
+carries exactly the labels of the target, which separates the two.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Naming:
 
     @classmethod
     def of(cls, series: list[dict[str, str]]) -> Naming:
-        """What can be learned from all series together: targets, and what info metrics tell about devices."""
+        """What can be learned from all series together: targets, and how info metrics describe devices."""
         naming = cls(Targets.of(series), Workloads.of(series))
         for labels in series:
             exporter = infos().get(labels.get(NAME, ""))

@@ -113,11 +113,11 @@ class Pivot:
         out = np.full(rows, np.nan)
         kept = self.kept
         with np.errstate(over="ignore"):
-            told = ~np.isnan(values) & ~((values >= kept.blank_from[series]) & np.isfinite(values))
+            known = ~np.isnan(values) & ~((values >= kept.blank_from[series]) & np.isfinite(values))
             numbers = values * kept.multiply[series] / kept.divide[series]
         ranks = kept.rank[series]
-        for rank in np.unique(ranks[told])[::-1]:
-            some = told & (ranks == rank)
+        for rank in np.unique(ranks[known])[::-1]:
+            some = known & (ranks == rank)
             at, now = row[some], numbers[some]
             out[at] = now
             clash = np.unique(at[out[at] != now])

@@ -70,7 +70,7 @@ class Workloads:
         return out
 
     def notes(self) -> list[str]:
-        """What could not be told, for the summary of the import."""
+        """What is unclear, for the summary of the import."""
         if not self.unclear:
             return []
         names = ", ".join("/".join(pod) for pod in sorted(self.unclear)[:3])

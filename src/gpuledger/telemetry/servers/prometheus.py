@@ -75,7 +75,7 @@ class Prometheus:
         return known_metrics(msgspec.json.decode(names.data, type=list[str]))
 
     def read(self, metrics: dict[str, list[str]], since_ms: int, until_ms: int) -> Points:
-        """All samples of these metrics from an instant to before another, with the labels that tell whose they are.
+        """All samples of these metrics from an instant to before another, with the labels that show whose they are.
 
         Whose they are is looked up for whole days, so that it does not depend on how time is cut into windows.
         """

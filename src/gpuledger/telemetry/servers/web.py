@@ -1,4 +1,4 @@
-"""How is a server asked, and what is said where it is down, busy, slow or not the one that was meant?"""
+"""How is a server asked, and what is reported when it is down, busy, slow or the wrong one?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlencode, urlsplit
 
+import msgspec
+
 from gpuledger.errors import FileFault, InputError, ServerFault, map_os_error
+from gpuledger.telemetry.series.answers import Answer
 
 TIMEOUT_S = 120.0
 # A busy server is waited for this long in all, request by request.
@@ -26,6 +29,7 @@ LONGEST_WAIT_S = 60.0
 LONGEST_QUERY = 3000
 _BUSY = (429, 502, 503)
 _TOO_MUCH = (413, 422, 504)
+_TIMED_OUT = "timeout"
 _CUT_OFF_TRIES = 2
 
 Waiting = Callable[[float, str], None]
@@ -111,7 +115,7 @@ class Web:
         self.skew_s = 0.0
 
     def now_ms(self) -> int:
-        """The time by the server's clock, as far as it told."""
+        """The time by the server's clock, as its last answer showed it."""
         return round((time.time() + self.skew_s) * 1000)
 
     def get(self, path: str, params: list[tuple[str, str]]) -> bytes:
@@ -165,7 +169,7 @@ class Web:
 
     def _refused(self, path: str, error: urllib.error.HTTPError) -> Exception:
         """What a status other than 200 means."""
-        code, said = error.code, _said(error)
+        code, (kind, words) = error.code, _reason(error)
         if code in (401, 403):
             hint = "give credentials: --user NAME --password-file FILE, --bearer-file FILE or --header 'Name: value'"
             return ServerFault(self.where, f"access denied (HTTP {code})", hint=hint)
@@ -176,9 +180,8 @@ class Web:
                 f"{path} is redirected to {target}, probably a login page",
                 hint="use the address of the API itself, with https if that is what it is redirected to",
             )
-        timed_out = code == 503 and '"errorType":"timeout"' in said.replace(" ", "")
-        if code in _TOO_MUCH or timed_out:
-            return TooMuch(said or f"HTTP {code}")
+        if code in _TOO_MUCH or kind == _TIMED_OUT:
+            return TooMuch(words or f"HTTP {code}")
         if code in _BUSY:
             why = "too many requests" if code == 429 else "it is not ready"
             fault = ServerFault(
@@ -194,7 +197,7 @@ class Web:
                 hint="add the path before /api/v1: /prometheus (Mimir), /select/0/prometheus (VictoriaMetrics) or"
                 " /api/prom (Grafana Cloud)",
             )
-        return Refused(self.where, code, said)
+        return Refused(self.where, code, words)
 
     def _unreachable(self, error: Exception) -> Exception:
         reason = getattr(error, "reason", error)
@@ -226,9 +229,9 @@ class Web:
 class Refused(ServerFault):
     """The server understood and refused: a query it does not know, a parameter it does not take."""
 
-    def __init__(self, where: str, code: int, said: str) -> None:
-        super().__init__(where, f"refused (HTTP {code}): {said or 'no reason given'}", hint="check the address")
-        self.code, self.said = code, said
+    def __init__(self, where: str, code: int, words: str) -> None:
+        super().__init__(where, f"refused (HTTP {code}): {words or 'no reason given'}", hint="check the address")
+        self.code = code
 
 
 class _Busy(Exception):
@@ -246,13 +249,18 @@ def _unpacked(answer: IO[bytes], encoding: str) -> bytes:
     return gzip.decompress(raw) if encoding == "gzip" else raw
 
 
-def _said(error: urllib.error.HTTPError) -> str:
-    """What the server wrote next to its status, cut short; markup is left out."""
+def _reason(error: urllib.error.HTTPError) -> tuple[str, str]:
+    """The kind of error and the words the server gave with its status; markup is left out."""
     try:
-        text = _unpacked(error, error.headers.get("Content-Encoding", "")).decode("utf-8", "replace").strip()
+        raw = _unpacked(error, error.headers.get("Content-Encoding", ""))
     except (OSError, EOFError, http.client.HTTPException):
-        return ""
-    return "" if text.startswith("<") else text[:300]
+        return "", ""
+    try:
+        answer = msgspec.json.decode(raw, type=Answer)
+        return answer.error_type, answer.error[:300]
+    except msgspec.DecodeError:
+        text = raw.decode("utf-8", "replace").strip()
+        return "", "" if text.startswith("<") else " ".join(text.split())[:300]
 
 
 def _after_s(text: str | None) -> float:

@@ -77,7 +77,7 @@ def _shape(header: list[str]) -> str:
 
 
 def _is_series(text: str) -> bool:
-    """Braces tell a series from a column of another table."""
+    """Braces mark a series; columns of other tables have none."""
     return "{" in text and bool(series_labels(text))
 
 
