@@ -4,20 +4,26 @@ import gzip
 import http.server
 import json
 import re
+import ssl
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 import gpuledger
-from gpuledger.errors import InputError, ServerFault
+from gpuledger.cli.app import run
+from gpuledger.errors import FileFault, InputError, ServerFault
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.pulling import pull
 from gpuledger.telemetry.servers.prometheus import Prometheus, api_root, is_server, one_of
 from gpuledger.telemetry.servers.web import Access, Web
+from gpuledger.units import utc
 
+# A certificate for 127.0.0.1 that signs itself, and the same with its key; made for these tests.
+FIXTURES = Path(__file__).parent / "fixtures"
 START = 1_768_896_000_000
 HOUR = 3_600_000
 STEP = 60_000
@@ -103,7 +109,7 @@ def labels(gpu):
 
 
 @contextmanager
-def serving(fake):
+def serving(fake, *, secure=False):
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -128,6 +134,10 @@ def serving(fake):
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if secure:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(FIXTURES / "server.pem")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
@@ -368,6 +378,47 @@ def test_basic_authentication_takes_the_password_from_a_file(tmp_path):
     (tmp_path / "password").write_text("pw\n")
     access = Access(user="ada", password_file=tmp_path / "password")
     assert access.all_headers()["Authorization"] == "Basic YWRhOnB3"
+
+
+def test_a_certificate_of_ones_own_is_trusted_by_its_file(fake, tmp_path):
+    with serving(fake, secure=True) as at:
+        lake = gpuledger.open(tmp_path / "lake")
+        with pytest.raises(ServerFault, match=r"(?s)no secure connection.*--ca FILE"):
+            lake.pull(f"prometheus+https://{at}", since=START, until=START + HOUR)
+        result = lake.pull(f"prometheus+https://{at}", since=START, until=START + HOUR, ca=FIXTURES / "authority.pem")
+        assert result.rows_added == all_rows(1)
+        with pytest.raises(FileFault, match="certificate"):
+            lake.pull(f"prometheus+https://{at}", ca=Path(__file__))
+
+
+def test_https_to_a_server_without_it_is_explained(fake, at, tmp_path):
+    with pytest.raises(ServerFault, match=r"(?s)does not speak https.*prometheus://"):
+        gpuledger.open(tmp_path / "lake").pull(f"prometheus+https://{at}")
+
+
+def test_the_command_shows_what_came_and_what_to_do_next(fake, at, tmp_path, capsys):
+    window = ["--since", str(utc(START)), "--until", str(utc(START + 4 * HOUR)), "--lake", str(tmp_path / "lake")]
+    command = ["import", f"prometheus://{at}", *window, "--header", "X-Scope-OrgID: a"]
+    assert run(command) == 0
+    shown = capsys.readouterr().out
+    assert f"{all_rows()} rows added" in shown
+    assert "read from the server" in shown
+    assert run([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows_added"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["x.csv", "--since", "2026-01-20"], "--since is for servers"),
+        (["x.csv", "prometheus://h"], "a server is imported by itself"),
+        (["prometheus://h", "--header", "nonsense"], "--header"),
+        (["prometheus://h", "--user", "a", "--bearer-file", "b"], "both given"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(arguments, words, tmp_path, capsys):
+    assert run(["import", *arguments, "--lake", str(tmp_path)]) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_a_clock_that_is_off_is_noted(fake, at, tmp_path):

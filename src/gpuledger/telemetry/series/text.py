@@ -18,7 +18,7 @@ _LABEL = r'[a-zA-Z_][a-zA-Z0-9_.]*="(?:[^"\\]|\\.)*"'
 # Everything up to the closing brace is the series; it is looked up as it stands.
 LINE = re.compile(
     rf"\s*(?P<series>{_METRIC}|(?:{_METRIC})?\s*\{{\s*(?:{_LABEL}[\s,]*)*\}})"
-    r"\s+(?P<value>[^\s#]+)(?:\s+(?P<time>[^\s#]+))?\s*(?:#.*)?"
+    r"\s+(?P<numbers>[^#]+)(?:#.*)?"
 )
 _SERIES = re.compile(rf"\s*(?P<name>{_METRIC})?\s*(?:\{{(?P<labels>.*)\}})?\s*", re.DOTALL)
 _PAIR = re.compile(r'\s*(?P<name>[a-zA-Z_][a-zA-Z0-9_.]*)\s*=\s*"(?P<text>(?:[^"\\]|\\.)*)"\s*,?')
@@ -39,15 +39,20 @@ class Sample(NamedTuple):
 def sample(line: str) -> Sample | None:
     """The line as a sample; None where it is not one."""
     found = LINE.fullmatch(line)
-    if found is None:
-        return None
+    numbers = numbers_of(found["numbers"]) if found else None
+    return Sample(found["series"], *numbers) if found and numbers else None
+
+
+def numbers_of(text: str) -> tuple[float, int | None] | None:
+    """The value and the time in ms that stand behind a series; None where they are not numbers."""
+    words = text.split()
     try:
-        value, time = float(found["value"]), found["time"]
-        if time is None:
-            return Sample(found["series"], value, None)
-        number = float(time)
-        return Sample(found["series"], value, round(number * 1000 if abs(number) < _SECONDS_BELOW else number))
-    except (ValueError, OverflowError):
+        value = float(words[0])
+        if len(words) == 1:
+            return value, None
+        time = float(words[1])
+        return (value, round(time * 1000 if abs(time) < _SECONDS_BELOW else time)) if len(words) == 2 else None
+    except (ValueError, OverflowError, IndexError):
         return None
 
 

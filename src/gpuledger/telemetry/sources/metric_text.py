@@ -10,7 +10,7 @@ from gpuledger.telemetry.series.exporters import readings
 from gpuledger.telemetry.series.opening import MOST_WRONG_LINES, SHOWN_CHARS, opened, text_lines
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.series.points import Points
-from gpuledger.telemetry.series.text import Sample, sample, series_labels
+from gpuledger.telemetry.series.text import Sample, numbers_of, sample, series_labels
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 
 _COMMENT = re.compile(rb"# (HELP|TYPE|UNIT) [a-zA-Z_:][a-zA-Z0-9_:]* |# EOF\s*$", re.MULTILINE)
@@ -53,13 +53,13 @@ class _Reader:
     def take(self, number: int, line: str) -> None:
         """One line of the file."""
         head, end, tail = line.rpartition("} ")
-        if end and (series := self.series.get(head + "}")) is not None and "#" not in tail:
-            parts = tail.split()
-            if len(parts) == 2:  # the usual line of a dump, without a look at its labels
-                found = sample(f"x {tail}")
-                if found and found.at_ms is not None:
-                    self._add(number, line, series, found)
-                    return
+        series = self.series.get(head) if end else None
+        if series is not None:  # the usual line of a dump: its labels need no second look
+            numbers = numbers_of(tail)
+            if numbers is not None and numbers[1] is not None:
+                self.timed = True
+                self.points.add(series, numbers[1], numbers[0])
+                return
         text = line.strip()
         if not text or text.startswith("#"):
             return
@@ -70,7 +70,7 @@ class _Reader:
             if name is None or "{" not in text or name[1] in readings():
                 self._wrong(number, text)
             return
-        key = found.series
+        key = found.series.removesuffix("}")
         if key not in self.series:
             self.series[key] = self.points.series(labels)
         self._add(number, line, self.series[key], found)
