@@ -248,7 +248,7 @@ def test_follow_goes_on_until_it_is_stopped(tmp_path):
         )
         with (
             prometheus,
-            following(prometheus, exporter, tmp_path / "lake", "--follow", "--every", "1s", "--delay", "1s") as run,
+            following(prometheus, exporter, tmp_path / "lake", "--follow", "--poll", "1s", "--delay", "1s") as run,
         ):
             lake = gpuledger.open(tmp_path / "lake")
             counts = set()

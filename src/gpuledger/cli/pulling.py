@@ -33,7 +33,7 @@ class ServerWishes:
     step: int | None
     delay: int
     follow: bool
-    every: int
+    poll: int
     header: tuple[str, ...]
     user: str | None
     password_file: Path | None
@@ -73,7 +73,7 @@ def server_options(command: Command) -> Command:
     )  # fmt: skip
     @click.option("--follow", is_flag=True, help="Server: go on importing until Ctrl-C.")
     @click.option(
-        "--every", type=length_ms, metavar="LENGTH", default="60s", show_default=True, help="Server: pause of --follow."
+        "--poll", type=length_ms, metavar="LENGTH", default="60s", show_default=True, help="Server: pause of --follow."
     )
     @click.option(
         "--header", multiple=True, metavar="'NAME: VALUE'", help="Server: header of each request; repeatable."
@@ -115,9 +115,9 @@ def pull_from(screen: Screen, lake: Lake, address: str, wishes: ServerWishes, sa
     try:
         while wishes.follow:
             screen.say(
-                f"{result.rows_added} rows added; next in {wishes.every / MS_PER_S:.0f} s (Ctrl-C ends)", err=True
+                f"{result.rows_added} rows added; next in {wishes.poll / MS_PER_S:.0f} s (Ctrl-C ends)", err=True
             )
-            time.sleep(wishes.every / MS_PER_S)
+            time.sleep(wishes.poll / MS_PER_S)
             try:
                 result = _sum(result, once(None))
             except ServerFault as fault:

@@ -41,7 +41,7 @@ def command(
     gpu_model: str | None,
     fail_on: str | None,
 ) -> int:
-    """Import telemetry from files or from a Prometheus server into the lake.
+    """Import telemetry from files or a Prometheus server.
 
     SRC is a file, or prometheus://HOST:PORT/PATH (prometheus+https:// for https): a Prometheus, Thanos, Mimir or
     VictoriaMetrics. The import of a server goes on where the last one stopped. Importing the same file again adds

@@ -72,7 +72,7 @@ class Naming:
 
     def owned(self, labels: Mapping[str, str]) -> dict[str, str]:
         """The labels with those of the workload in place of the target's own."""
-        out = {name: text for name, text in labels.items() if not name.startswith(EXPORTED) or name == EXPORTED + "job"}
+        out = {name: text for name, text in labels.items() if name.removeprefix(EXPORTED) not in OWNED or name in OWNED}
         renamed = {name: labels[EXPORTED + name] for name in OWNED if labels.get(EXPORTED + name)}
         named = [name for name in ("pod", "namespace", "container") if out.get(name)]
         own = self.targets.owned.get(_target(labels), set())

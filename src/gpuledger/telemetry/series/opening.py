@@ -15,9 +15,10 @@ from gpuledger.errors import FileFault, map_os_error
 from gpuledger.telemetry.series.exporters import NAME, exporters
 from gpuledger.telemetry.series.pivot import Pivot
 from gpuledger.telemetry.series.points import Points
-from gpuledger.telemetry.sources import GZIP, Opened
+from gpuledger.telemetry.sources import Opened
 from gpuledger.units import utc
 
+GZIP = b"\x1f\x8b"
 BATCH_ROWS = 1 << 18
 MOST_WRONG_LINES = 1_000_000
 SHOWN_CHARS = 80
