@@ -11,6 +11,7 @@ from gpuledger.telemetry.series.labels import Naming
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.series.points import Points
 from gpuledger.telemetry.series.text import sample, series_labels
+from gpuledger.telemetry.series.workloads import Workloads
 
 DCGM = exporters()["dcgm-exporter"]
 TARGET = {"job": "gpu", "instance": "10.0.0.7:9400", "namespace": "monitoring", "pod": "scraped-x7", "container": "exp"}
@@ -90,6 +91,53 @@ def test_values_that_mean_none_are_none():
         points.add(series, at, value)
     table = pa.Table.from_batches(pivot(points).batches())
     assert table["gpu_util_ratio"].to_pylist() == [None, None, 0.5]
+
+
+def kube(name, **labels):
+    return {"__name__": f"kube_{name}", "namespace": "ml", **labels}
+
+
+WEB = [
+    kube("pod_owner", pod="web-5d9-x", owner_kind="ReplicaSet", owner_name="web-5d9"),
+    kube("replicaset_owner", replicaset="web-5d9", owner_kind="Deployment", owner_name="web"),
+    kube("pod_labels", pod="web-5d9-x", label_team="search"),
+]
+
+
+def test_a_pods_workload_is_the_deployment_above_its_replica_set():
+    assert Workloads.of(WEB).labels("ml", "web-5d9-x") == {"workload": "web", "team": "search"}
+    assert Workloads.of(WEB).labels("other", "web-5d9-x") == {}
+
+
+def test_without_what_is_above_the_replica_set_is_the_workload():
+    assert Workloads.of(WEB[:1]).labels("ml", "web-5d9-x") == {"workload": "web-5d9"}
+
+
+def test_a_job_is_a_run_of_its_cron_job():
+    series = [
+        kube("pod_owner", pod="night-1-x", owner_kind="Job", owner_name="night-1"),
+        kube("job_owner", job_name="night-1", owner_kind="CronJob", owner_name="night"),
+    ]
+    assert Workloads.of(series).labels("ml", "night-1-x") == {"workload": "night", "run_id": "night-1"}
+
+
+def test_objects_that_a_scrape_renamed_are_found():
+    renamed = [{**s, "namespace": "kube-system", "pod": "ksm-0", "exported_namespace": "ml"} for s in WEB]
+    renamed = [
+        {**new, "exported_pod": old["pod"]} if "pod" in old else new for new, old in zip(renamed, WEB, strict=True)
+    ]
+    assert Workloads.of(renamed).labels("ml", "web-5d9-x")["workload"] == "web"
+
+
+def test_a_pod_with_two_owners_at_a_time_has_none_and_is_noted():
+    found = Workloads.of([*WEB, kube("pod_owner", pod="web-5d9-x", owner_kind="StatefulSet", owner_name="db")])
+    assert "workload" not in found.labels("ml", "web-5d9-x")
+    assert "ml/web-5d9-x" in found.notes()[0]
+
+
+def test_a_pod_without_an_owner_has_none():
+    alone = kube("pod_owner", pod="shell", owner_kind="<none>", owner_name="<none>")
+    assert Workloads.of([alone]).labels("ml", "shell") == {}
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import Mapping, TimeRule, ValueRule
-from gpuledger.telemetry.series.exporters import Reading, reading_of
+from gpuledger.telemetry.series.exporters import NAME, Reading, reading_of
 from gpuledger.telemetry.series.labels import Naming
 from gpuledger.telemetry.series.points import Points
 
@@ -153,10 +153,18 @@ def pivot(points: Points, *, timed: bool = True, times: list[str] | None = None,
     naming = naming or Naming.of(points.labels)
     readings = [reading_of(labels) for labels in points.labels]
     sets: dict[frozenset[tuple[str, str]], int] = {}
+    known: dict[frozenset[tuple[str, str]], int] = {}  # the metrics of a device mostly have the same labels
     set_of = []
     for labels, reading in zip(points.labels, readings, strict=True):
-        own = naming.canonical(labels, reading.exporter) if reading else {}
-        set_of.append(sets.setdefault(frozenset(own.items()), len(sets)) if "gpu_uuid" in own else _UNUSED)
+        if reading is None:
+            set_of.append(_UNUSED)
+            continue
+        key = frozenset((name, text) for name, text in labels.items() if name != NAME) | {(NAME, reading.exporter.name)}
+        if key not in known:
+            own = naming.canonical(labels, reading.exporter)
+            named = "gpu_uuid" in own
+            known[key] = sets.setdefault(frozenset(own.items()), len(sets)) if named else _UNUSED
+        set_of.append(known[key])
     found = [dict(key) for key in sets]
     columns = sorted({r.column for r, s in zip(readings, set_of, strict=True) if r and s != _UNUSED})
     names = {name for s in found for name in s}
