@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -193,18 +194,25 @@ def _fit(values: pa.Array, column: schema.Column) -> tuple[pa.Array, np.ndarray 
     return values.cast(column.arrow(), safe=False), outside
 
 
+@lru_cache(maxsize=1 << 16)
+def _index(word: str | None) -> str | None:
+    """The index a label gives."""
+    found = _INDEX.fullmatch(word) if word else None
+    return str(int(found[1])) if found else None
+
+
 def _indices(labels: pa.DictionaryArray) -> pa.DictionaryArray | None:
     """The indices these labels give, NULL where one gives none; None where none does."""
-    found = [_INDEX.fullmatch(word) if word else None for word in labels.dictionary.to_pylist()]
-    if not any(found):
+    found = [_index(word) for word in labels.dictionary.to_pylist()]
+    if all(index is None for index in found):
         return None
-    words = pa.array([str(int(index[1])) if index else None for index in found], pa.string())
+    words = pa.array(found, pa.string())
     return words.take(labels.indices).dictionary_encode()
 
 
 def _device(uuids: pa.DictionaryArray, hosts: pa.DictionaryArray | None, notes: list[str]) -> pa.DictionaryArray:
     """The devices; one known by its index only is named by its host too, as every host has a GPU 0."""
-    if not any(word is not None and _INDEX.fullmatch(word) for word in uuids.dictionary.to_pylist()):
+    if all(_index(word) is None for word in uuids.dictionary.to_pylist()):
         return uuids
     pairs, place = _pairs(uuids, hosts)
     names = [_device_name(uuid, host, notes) for uuid, host in pairs]
@@ -212,7 +220,7 @@ def _device(uuids: pa.DictionaryArray, hosts: pa.DictionaryArray | None, notes: 
 
 
 def _device_name(uuid: str | None, host: str | None, notes: list[str]) -> str | None:
-    index = _INDEX.fullmatch(uuid) if uuid else None
+    index = _index(uuid)
     if index is None:
         return uuid
     if not host:
@@ -222,7 +230,7 @@ def _device_name(uuid: str | None, host: str | None, notes: list[str]) -> str | 
         )
         return uuid
     # No slash: it sets a MIG instance apart from its board.
-    return f"{host.replace('/', '_')}:gpu{int(index[1])}"
+    return f"{host.replace('/', '_')}:gpu{index}"
 
 
 def _mig_profile(profiles: pa.DictionaryArray, models: pa.DictionaryArray | None, notes: list[str]) -> pa.Array:

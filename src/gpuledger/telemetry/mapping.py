@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -75,6 +76,14 @@ class Bound:
     suggestions: dict[str, str]
     constants: dict[str, str] = field(default_factory=dict)
     at_ms: int | None = None
+
+    def only(self, wanted: Collection[str] | None) -> Bound:
+        """What fills some columns of the schema; None: all."""
+        if wanted is None:
+            return self
+        kept = (*wanted, "gpu_uuid", "host", "gpu_model")  # what names a device, and what its readings are checked by
+        labels = {c: source for c, source in self.labels.items() if c in kept}
+        return replace(self, labels=labels, values={c: v for c, v in self.values.items() if c in kept})
 
     def source_columns(self) -> list[str]:
         """The columns worth reading."""

@@ -104,10 +104,13 @@ class StampReader:
         return self._from_text(column)
 
     def _from_timestamp(self, column: pa.Array) -> Decoded:
-        bad = column.is_null().to_numpy(zero_copy_only=False)
         whole = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-        ms = whole.fill_null(0).to_numpy(zero_copy_only=False)
-        wrong = np.where(bad, Fault.WRONG, Fault.NONE).astype(np.int8)
+        bad, wrong = np.zeros(len(column), dtype=bool), np.zeros(len(column), dtype=np.int8)
+        if column.null_count:
+            bad = column.is_null().to_numpy(zero_copy_only=False)
+            wrong[bad] = Fault.WRONG
+            whole = whole.fill_null(0)
+        ms = whole.to_numpy(zero_copy_only=False)
         if column.type.tz is not None:
             return Decoded(ms, ms, wrong)
         self.zoneless = True

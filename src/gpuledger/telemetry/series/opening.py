@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -48,6 +48,23 @@ def text_lines(path: Path) -> Iterator[str]:
         raise FileFault(path, f"cannot be read: {error}", hint="copy or export the file again") from error
 
 
+# The file read last, until its rows were taken: an import opens a file several times.
+_last: dict[tuple[Path, int, int], Opened] = {}
+
+
+def read_once(path: Path, read: Callable[[Path], Opened]) -> Opened:
+    """The file as it was read just before, where it is still the same, else read now."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise map_os_error(error, path, "read") from error
+    key = (path, found.st_mtime_ns, found.st_size)
+    if key not in _last:
+        _last.clear()
+        _last[key] = read(path)
+    return _last[key]
+
+
 def opened(path: Path, made: Pivot, wrong: list[tuple[int, str]]) -> Opened:
     """The rows of a pivot as the import takes them."""
     if not made.columns:
@@ -57,6 +74,7 @@ def opened(path: Path, made: Pivot, wrong: list[tuple[int, str]]) -> Opened:
     def batches(columns: list[str], _labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         for rows in made.batches():
             yield from pa.Table.from_batches([rows]).select(columns).to_batches(BATCH_ROWS)
+        _last.clear()
         if made.contradictions:
             notes.append(
                 f"{made.contradictions} readings came twice with different values at one instant and are left out"
@@ -89,4 +107,4 @@ def _no_reading(path: Path, points: Points) -> FileFault:
     return FileFault(path, why, hint=hint)
 
 
-__all__ = ["MOST_WRONG_LINES", "SHOWN_CHARS", "open_bytes", "opened", "text_lines"]
+__all__ = ["MOST_WRONG_LINES", "SHOWN_CHARS", "open_bytes", "opened", "read_once", "text_lines"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -51,21 +51,26 @@ class Head:
     broken: bool = False
 
 
+Batches = Callable[[list[str], tuple[str, ...]], "Iterator[pa.RecordBatch]"]
+
+
 @dataclass
 class Opened:
     """A file opened for reading: its columns, its batches, and rows the reader itself could not cut into columns.
 
     Wrong rows have their number, from 1 below the header; those met before a batch are in the list when it comes.
-    `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `notes`: what
+    `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `cut`: the file
+    as so many pieces, one after the other, each opened by itself; for files that can be read from within. `notes`: what
     the user should hear about the file; complete once all batches came.
     """
 
     names: list[str]
-    batches: Callable[[list[str], tuple[str, ...]], Iterator[pa.RecordBatch]]
+    batches: Batches
     rows_expected: int | None = None
     wrong_rows: list[tuple[int, str]] = field(default_factory=list)
     text: bool = False
     mapping: Mapping | None = None
+    cut: Callable[[int], Sequence[Opened]] | None = None
     notes: list[str] = field(default_factory=list)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.series.exporters import NAME
-from gpuledger.telemetry.series.opening import SHOWN_CHARS, opened, text_lines
+from gpuledger.telemetry.series.opening import SHOWN_CHARS, opened, read_once, text_lines
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.series.points import Points
 from gpuledger.telemetry.series.text import series_labels
@@ -47,10 +47,7 @@ class GrafanaCsv:
 
     def open(self, path: Path) -> Opened:
         """The file is read whole: a row of telemetry needs the series of its device."""
-        reader = _Reader(path)
-        reader.read()
-        made = pivot(reader.points, times=list(reader.times))
-        return opened(path, made, reader.wrong)
+        return read_once(path, _read)
 
 
 def _separator(lines: list[str]) -> tuple[str, list[str]]:
@@ -79,6 +76,12 @@ def _shape(header: list[str]) -> str:
 def _is_series(text: str) -> bool:
     """Braces mark a series; columns of other tables have none."""
     return "{" in text and bool(series_labels(text))
+
+
+def _read(path: Path) -> Opened:
+    reader = _Reader(path)
+    reader.read()
+    return opened(path, pivot(reader.points, times=list(reader.times)), reader.wrong)
 
 
 class _Reader:

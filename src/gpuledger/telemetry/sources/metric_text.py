@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.series.exporters import readings
-from gpuledger.telemetry.series.opening import MOST_WRONG_LINES, SHOWN_CHARS, opened, text_lines
+from gpuledger.telemetry.series.opening import MOST_WRONG_LINES, SHOWN_CHARS, opened, read_once, text_lines
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.series.points import Points
 from gpuledger.telemetry.series.text import Sample, numbers_of, sample, series_labels
@@ -33,10 +33,14 @@ class MetricText:
 
     def open(self, path: Path) -> Opened:
         """All points are read here: a row needs the metrics of its device, which stand far apart."""
-        reader = _Reader(path)
-        for number, line in enumerate(text_lines(path), start=1):
-            reader.take(number, line)
-        return reader.opened()
+        return read_once(path, _read)
+
+
+def _read(path: Path) -> Opened:
+    reader = _Reader(path)
+    for number, line in enumerate(text_lines(path), start=1):
+        reader.take(number, line)
+    return reader.opened()
 
 
 class _Reader:

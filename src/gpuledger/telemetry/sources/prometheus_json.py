@@ -10,7 +10,7 @@ import msgspec
 
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.telemetry.series.answers import Answer, NotSeries, add_series, series_of
-from gpuledger.telemetry.series.opening import open_bytes, opened
+from gpuledger.telemetry.series.opening import open_bytes, opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.series.points import Points
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
@@ -28,24 +28,28 @@ class PrometheusJson:
 
     def open(self, path: Path) -> Opened:
         """The answers are read whole."""
-        points = Points()
-        for number, raw in enumerate(_answers(path), start=1):
-            try:
-                answer = msgspec.json.decode(raw, type=Answer)
-                if answer.status != "success":
-                    raise FileFault(
-                        path,
-                        f"answer {number} is an error of the server: {answer.error or answer.error_type}",
-                        hint="run the query again and save its answer",
-                    )
-                add_series(points, series_of(answer.data))
-            except (msgspec.DecodeError, NotSeries) as error:
+        return read_once(path, _read)
+
+
+def _read(path: Path) -> Opened:
+    points = Points()
+    for number, raw in enumerate(_answers(path), start=1):
+        try:
+            answer = msgspec.json.decode(raw, type=Answer)
+            if answer.status != "success":
                 raise FileFault(
                     path,
-                    f"answer {number} is not a whole answer of the Prometheus API: {error}",
-                    hint="save the answer of /api/v1/query_range again; a range that is too long may have been cut off",
-                ) from error
-        return opened(path, pivot(points), [])
+                    f"answer {number} is an error of the server: {answer.error or answer.error_type}",
+                    hint="run the query again and save its answer",
+                )
+            add_series(points, series_of(answer.data))
+        except (msgspec.DecodeError, NotSeries) as error:
+            raise FileFault(
+                path,
+                f"answer {number} is not a whole answer of the Prometheus API: {error}",
+                hint="save the answer of /api/v1/query_range again; a range that is too long may have been cut off",
+            ) from error
+    return opened(path, pivot(points), [])
 
 
 def _answers(path: Path) -> list[bytes]:
