@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import gpuledger
+from gpuledger.telemetry.servers.prometheus import Prometheus
 from gpuledger.telemetry.synthetic import FleetSpec, batches
 from servers.real_prometheus import LABELS, Exporter, RealPrometheus, line, needs_prometheus
 
@@ -208,6 +209,16 @@ def test_windows_cut_otherwise_give_the_same_rows(backfilled, tmp_path, monkeypa
     monkeypatch.setattr("gpuledger.lake.pulling.FIRST_WINDOW_MS", 1_000_000)
     again = lake.pull(prometheus.address, since="2026-01-20", until="2026-01-21")
     assert (again.rows_added, again.rows_duplicate, again.rows_rejected) == (0, first.rows_added, 0)
+
+
+def test_ranges_with_a_step_give_the_same_rows(backfilled, tmp_path, monkeypatch):
+    prometheus, _, _ = backfilled
+    lakes = [gpuledger.open(tmp_path / name) for name in ("raw", "stepped")]
+    window = {"since": "2026-01-20T01:00Z", "until": "2026-01-20T03:00Z"}
+    lakes[0].pull(prometheus.address, **window)
+    monkeypatch.setattr(Prometheus, "_samples", Prometheus._stepped)
+    lakes[1].pull(prometheus.address, step="60s", **window)
+    pd.testing.assert_frame_equal(*(rows_of(lake) for lake in lakes))
 
 
 def started(prometheus, folder, *options):
