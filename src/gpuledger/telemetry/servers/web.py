@@ -193,7 +193,7 @@ class Web:
         if code == 404:
             return ServerFault(
                 self.where,
-                f"there is no Prometheus API at {urlsplit(self.root).path}{path} (HTTP 404)",
+                f"no Prometheus API was found at {urlsplit(self.root).path}{path} (HTTP 404)",
                 hint="add the path before /api/v1: /prometheus (Mimir), /select/0/prometheus (VictoriaMetrics) or"
                 " /api/prom (Grafana Cloud)",
             )
