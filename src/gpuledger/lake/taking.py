@@ -114,6 +114,7 @@ class Taker:
         for number, text in opened.wrong_rows:
             rejected.add((piece.path, number, why.WRONG_CELLS, "", text[:80]))
         rejected.flush()
+        notes += opened.notes
         notes += _notes(bound, stamps, reading.zone) + _local_times(rejected.counts, reading.zone)
         unknown, self._unknown = self._unknown, []
         named = [f"{path.name}: {note}" for note in notes]

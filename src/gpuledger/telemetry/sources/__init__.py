@@ -6,6 +6,9 @@ one the mapping is found by the columns, among telemetry/maps.
 
 csv_file        text with a header, plain or gzipped, comma, semicolon or tab
 parquet_file    Parquet, one row group at a time
+metric_text     a page of an exporter, OpenMetrics text, `promtool tsdb dump`
+prometheus_json an answer of the Prometheus API, saved to a file
+grafana_csv     CSV of a Grafana panel, series as columns or in rows
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ class Opened:
     Wrong rows have their number, from 1 below the header; those met before a batch are in the list when it comes.
     `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `per_row`: how
     many rows come of one row of the file. `cut`: the file as so many pieces, one after the other, each opened by
-    itself; for files that can be read from within.
+    itself; for files that can be read from within. `notes`: what the user should hear about the file; complete once
+    all batches came.
     """
 
     names: list[str]
@@ -69,6 +73,7 @@ class Opened:
     mapping: Mapping | None = None
     per_row: int = 1
     cut: Callable[[int], Sequence[Opened]] | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 class Source(Protocol):
