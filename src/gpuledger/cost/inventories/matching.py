@@ -1,0 +1,118 @@
+"""Which GPUs of a lake does a name in a bill mean? By host name, instance ID or UUID; never by likeness.
+
+A machine has several names: a bill knows i-0abc, a cluster ip-10-0-1-2.ec2.internal. A list of nodes ties them together.
+A host name matches with and without its domain, as long as one host of the lake only has that short name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gpuledger.cost.inventories.kinds import Node
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.adding import Accumulator
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.scope import Scope
+
+_FACTS = ("gpu_uuid", "gpu_instance_id", "host", "gpu_index", "gpu_model")
+_INSTANCE = re.compile(r"(?<![a-z0-9])i-[0-9a-f]{8,17}(?![a-z0-9])")
+_IP = re.compile(r"\d+\.\d+\.\d+\.\d+")
+
+
+@dataclass(frozen=True)
+class Presence:
+    """One GPU on one host, from its first to its last sample there; `slices` are its MIG instances."""
+
+    gpu_uuid: str
+    host: str
+    gpu_index: str | None
+    gpu_model: str | None
+    first_ms: int
+    last_ms: int
+    slices: frozenset[str] = frozenset()
+
+
+def read_presences(lake: Lake) -> list[Presence]:
+    """Every GPU on every host it was seen on, in order; the ledger must be posted."""
+    books = Books(lake, Scope())
+    seen = Accumulator(most=("last_ms",), least=("first_ms",))
+    for _, rows in books.blocks(_FACTS[2:], ("first_ms", "last_ms")):
+        seen.add([rows[c] for c in _FACTS], {c: rows[c] for c in ("first_ms", "last_ms")})
+    keys, ends = seen.total()
+    if not keys:
+        return []
+    texts = [books.names[c].text(k) for c, k in zip(_FACTS, keys, strict=True)]
+    found: dict[tuple[str, str], Presence] = {}
+    for uuid, part, host, index, model, first, last in zip(
+        *texts, ends["first_ms"].tolist(), ends["last_ms"].tolist(), strict=True
+    ):
+        key = (uuid or "", host or "")
+        old = found.get(key, Presence(*key, index, model, first, last))
+        newer = last >= old.last_ms
+        found[key] = Presence(
+            *key, (newer and index) or old.gpu_index or index, (newer and model) or old.gpu_model or model,
+            min(first, old.first_ms), max(last, old.last_ms), old.slices | ({part} if part else set()),
+        )  # fmt: skip
+    return [found[key] for key in sorted(found)]
+
+
+class Directory:
+    """The names by which the hosts and GPUs of a lake are known."""
+
+    def __init__(self, presences: Sequence[Presence], nodes: Iterable[Node] = ()) -> None:
+        self.presences = presences
+        self._hosts: dict[str, set[str]] = {}
+        self._meant: dict[tuple[str, ...], tuple[Presence, ...]] = {}
+        self.gpus: dict[str, str] = {}
+        for seen in presences:
+            uuid = seen.gpu_uuid
+            self.gpus |= {name: name for name in (uuid, *(f"{uuid}/{part}" for part in seen.slices)) if uuid}
+        hosts = sorted({seen.host for seen in presences if seen.host})
+        short = Counter(_short(host) for host in hosts)
+        for host in hosts:
+            names = {host.casefold(), *_INSTANCE.findall(host.casefold())}
+            names |= {_short(host)} if short[_short(host)] == 1 else set()
+            for name in names:
+                self._hosts.setdefault(name, set()).add(host)
+        for seen in sorted(presences, key=lambda p: p.last_ms):
+            if seen.host and seen.gpu_index:
+                self.gpus[f"{seen.host}/{seen.gpu_index}"] = seen.gpu_uuid
+        self._join(nodes)
+
+    def _join(self, nodes: Iterable[Node]) -> None:
+        """Every name of a node means what one of its names means."""
+        found = [(node, self.hosts((node.name, *sorted(node.aliases)))) for node in nodes]
+        for node, hosts in found:
+            for name in (node.name, *node.aliases):
+                self._hosts.setdefault(name.casefold(), set()).update(hosts)
+
+    def hosts(self, names: Iterable[str]) -> frozenset[str]:
+        """The hosts of the lake that the first known of these names means; empty where none is known."""
+        for name in names:
+            folded = name.casefold()
+            found = self._hosts.get(folded) or (None if _IP.fullmatch(folded) else self._plain(folded))
+            if found:
+                return frozenset(found)
+        return frozenset()
+
+    def _plain(self, folded: str) -> set[str] | None:
+        """A name with a domain means the host of that name without one."""
+        short = folded.partition(".")[0]
+        found = self._hosts.get(short, set()) if short != folded else set()
+        return {host for host in found if host.casefold() == short} or None
+
+    def meant(self, names: tuple[str, ...]) -> tuple[Presence, ...]:
+        """The GPUs that the first known of these names means: one by its UUID, or all that were seen on its hosts."""
+        if names not in self._meant:
+            uuid = next((name for name in names if name in self.gpus), "").partition("/")[0]
+            hosts = frozenset[str]() if uuid else self.hosts(names)
+            self._meant[names] = tuple(p for p in self.presences if p.gpu_uuid == uuid or p.host in hosts)
+        return self._meant[names]
+
+
+def _short(host: str) -> str:
+    folded = host.casefold()
+    return folded if _IP.fullmatch(folded) else folded.partition(".")[0]

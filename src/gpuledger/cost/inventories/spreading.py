@@ -1,0 +1,176 @@
+"""How are the dollars of a machine spread over its GPUs?
+
+A charge pays for the GPUs that were seen on its machine in its period, each for the time it was there, at one rate: the
+dollars over all of that time. A GPU first seen within an hour of the machine's first sample was there from the start of
+the period, and the same at the end, so that time without samples is paid for too. Where the bill says that the machine
+ran for less than the period, the time it was seen is within those hours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from gpuledger.cost.inventories.findings import PartlySeen, Unmatched, Why
+from gpuledger.cost.inventories.kinds import Found, Spent
+from gpuledger.cost.inventories.matching import Directory, Presence
+from gpuledger.units import MS_PER_HOUR
+
+Stretch = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Bought:
+    """How a stretch was bought; `row` is one of the rows it comes from."""
+
+    kind: str
+    file: str
+    row: int
+    instance: str
+    region: str
+    purchase_option: str
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of some GPUs at one rate in dollars per GPU-hour."""
+
+    gpus: tuple[str, ...]
+    start_ms: int
+    end_ms: int
+    usd_per_h: Fraction
+    bought: Bought
+
+
+@dataclass
+class Spread:
+    """All pieces, and what could not be spread."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    unmatched: list[Unmatched] = field(default_factory=list)
+    partly: dict[str, PartlySeen] = field(default_factory=dict)
+    matched_usd: Decimal = Decimal(0)
+    idle_priced_ms: Fraction = Fraction(0)
+
+
+def spread(found: Iterable[Found], directory: Directory) -> Spread:
+    """The charges of all files over the GPUs of the lake."""
+    out = Spread()
+    lake = _hull(directory.presences)
+    for kind in sorted({one.kind for one in found}):
+        rows = [s for one in found if one.kind == kind for s in one.spent]
+        for charge in _joined(rows, directory):
+            _spread_one(charge, directory.meant(charge.spent.names), lake, kind, out)
+    out.pieces = _merged(out.pieces)
+    return out
+
+
+@dataclass(frozen=True)
+class _Charge:
+    """All rows of one machine and period; `rows` are how many."""
+
+    spent: Spent
+    rows: int
+
+
+def _joined(rows: Iterable[Spent], directory: Directory) -> Iterator[_Charge]:
+    """Rows of one machine and period added up: usage, discounts, credits, cores and memory."""
+    groups: dict[tuple[object, ...], list[Spent]] = {}
+    for row in rows:
+        who = tuple((p.gpu_uuid, p.host) for p in directory.meant(row.names)) or row.names[:1]
+        groups.setdefault((who, row.start_ms, row.end_ms), []).append(row)
+    for key in sorted(groups, key=str):
+        # In an order of their own, so that neither the order of rows nor of files matters.
+        mine = sorted(groups[key], key=lambda s: (-s.usd, s.file, s.row))
+        hours = [s.hours for s in mine if s.hours is not None]
+        gpu_hours = [s.gpu_hours for s in mine if s.gpu_hours is not None]
+        yield _Charge(
+            replace(
+                mine[0],
+                usd=sum((s.usd for s in mine), Decimal(0)),
+                hours=sum(hours, Decimal(0)) if hours else None,
+                gpu_hours=sum(gpu_hours, Decimal(0)) if len(gpu_hours) == len(mine) else None,
+                instance=next((s.instance for s in mine if s.instance), ""),
+                region=next((s.region for s in mine if s.region), ""),
+                gpus=next((s.gpus for s in mine if s.gpus), None),
+            ),
+            len(mine),
+        )
+
+
+def _spread_one(charge: _Charge, gpus: Sequence[Presence], lake: Stretch, kind: str, out: Spread) -> None:
+    spent = charge.spent
+    stretches = _stretches(spent, gpus)
+    if not stretches:
+        out.unmatched.append(_unmatched(charge, gpus, lake))
+        return
+    length = sum(end - start for start, end in stretches.values())
+    rate = Fraction(spent.usd) * MS_PER_HOUR / length
+    if spent.gpu_hours:
+        rate = Fraction(spent.usd) / Fraction(spent.gpu_hours)
+        out.idle_priced_ms += max(length - Fraction(spent.gpu_hours) * MS_PER_HOUR, Fraction(0))
+    bought = Bought(kind, spent.file, spent.row, spent.instance, spent.region, spent.purchase_option)
+    alike: dict[Stretch, list[str]] = {}
+    for uuid, stretch in stretches.items():
+        alike.setdefault(stretch, []).append(uuid)
+    out.pieces += [Piece(tuple(sorted(uuids)), *stretch, rate, bought) for stretch, uuids in alike.items()]
+    out.matched_usd += spent.usd
+    # A GPU that was swapped makes one more name, never one more GPU at the same time.
+    at_once, hosts = Counter(seen.host for seen in gpus if seen.gpu_uuid in stretches), {seen.host for seen in gpus}
+    if spent.gpus and len(hosts) == 1 and sum(at_once.values()) < spent.gpus:
+        host = next(iter(hosts))
+        seen = max(at_once[host], out.partly[host].seen if host in out.partly else 0)
+        out.partly[host] = PartlySeen(host, seen, spent.gpus)
+
+
+def _stretches(spent: Spent, gpus: Sequence[Presence]) -> dict[str, Stretch]:
+    """When each GPU of the machine is paid for by a charge."""
+    there = {g.gpu_uuid: (max(g.first_ms, spent.start_ms), min(g.last_ms, spent.end_ms)) for g in gpus}
+    there = {uuid: (first, last) for uuid, (first, last) in there.items() if first <= last and first < spent.end_ms}
+    if not there:
+        return {}
+    first, last = min(a for a, _ in there.values()), max(b for _, b in there.values())
+    start, end = _ran(spent, first, last)
+    out = {
+        uuid: (start if a - first < MS_PER_HOUR else a, end if last - b < MS_PER_HOUR else b)
+        for uuid, (a, b) in there.items()
+    }
+    return {uuid: stretch for uuid, stretch in out.items() if stretch[0] < stretch[1]}
+
+
+def _ran(spent: Spent, first: int, last: int) -> Stretch:
+    """When the machine ran: the whole period, or as many hours of it as the bill says, around the time it was seen."""
+    ran = None if not spent.hours else round(Fraction(spent.hours) * MS_PER_HOUR)
+    if ran is None or ran >= spent.end_ms - spent.start_ms:
+        return spent.start_ms, spent.end_ms
+    start = max(spent.start_ms, min(first, spent.end_ms - ran))
+    return start, max(start + ran, last)
+
+
+def _unmatched(charge: _Charge, gpus: Sequence[Presence], lake: Stretch) -> Unmatched:
+    spent = charge.spent
+    outside = spent.end_ms <= lake[0] or spent.start_ms > lake[1]
+    why = Why.OUTSIDE_LAKE if outside else Why.NOT_SEEN_THEN if gpus else Why.NO_SUCH_HOST
+    what = (spent.names[0], why, spent.file, spent.instance)
+    return Unmatched(*what, charge.rows, spent.usd, spent.start_ms, spent.end_ms)
+
+
+def _hull(presences: Sequence[Presence]) -> Stretch:
+    return min((p.first_ms for p in presences), default=0), max((p.last_ms for p in presences), default=0)
+
+
+def _merged(pieces: Iterable[Piece]) -> list[Piece]:
+    """Pieces that follow each other at the same rate as one: a bill by the hour is then as short as one by the month."""
+    out: list[Piece] = []
+    for piece in sorted(pieces, key=lambda p: (p.gpus, p.bought.kind, p.start_ms, p.end_ms)):
+        old = out[-1] if out else None
+        if old and (old.gpus, old.end_ms, old.usd_per_h) == (piece.gpus, piece.start_ms, piece.usd_per_h):
+            same = replace(piece.bought, row=old.bought.row, file=old.bought.file) == old.bought
+            if same:
+                out[-1] = replace(old, end_ms=piece.end_ms)
+                continue
+        out.append(piece)
+    return out
