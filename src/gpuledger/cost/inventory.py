@@ -1,9 +1,9 @@
 """What is paid for, from when to when, and at which price?
 
 inventory.csv: device,from,to,instance,region,purchase_option,usd_per_h
-device is a GPU's UUID, UUID/INSTANCE for one MIG slice, HOST/INDEX, or a host name for all of its GPUs. usd_per_h is for
-what the row names: for a host it is the price of the machine, and its GPUs share it. Where it is empty the price is
-looked up by instance, region and purchase option. An empty from or to leaves that end open.
+device is a GPU's UUID, UUID/INSTANCE for one MIG slice, HOST/INDEX, or a host name for all of its GPUs. usd_per_h is
+for what the row names: for a host it is the price of the machine, and its GPUs share it. Where it is empty the price
+is looked up by instance, region and purchase option. An empty from or to leaves that end open.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def _time(text: str) -> int | None:
     except ValueError:
         for spelling in _SPELLINGS:
             try:
-                at = dt.datetime.strptime(text, spelling)  # noqa: DTZ007 - the zone follows below
+                at = dt.datetime.strptime(text, spelling)
                 break
             except ValueError:
                 continue

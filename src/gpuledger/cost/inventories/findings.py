@@ -88,7 +88,11 @@ class FileUse:
 
 @dataclass(frozen=True)
 class InventoryUse:
-    """What became of an inventory in a lake. `idle_priced_h`: allocations did not hold that time; their rate was used."""
+    """What became of an inventory in a lake.
+
+    `idle_priced_h`: GPU-hours that allocations did not hold, at their rate. `gpus_unpriced`: GPUs of the
+    window that no row prices.
+    """
 
     files: tuple[FileUse, ...]
     matched_usd: Decimal = ZERO
@@ -96,6 +100,7 @@ class InventoryUse:
     conflicts: tuple[PriceConflict, ...] = ()
     partly_seen: tuple[PartlySeen, ...] = ()
     idle_priced_h: float = 0.0
+    gpus_unpriced: int = 0
 
     @property
     def missed(self) -> tuple[Unmatched, ...]:

@@ -1,7 +1,7 @@
 """Which GPUs of a lake does a name in a bill mean? By host name, instance ID or UUID; never by likeness.
 
-A machine has several names: a bill knows i-0abc, a cluster ip-10-0-1-2.ec2.internal. A list of nodes ties them together.
-A host name matches with and without its domain, as long as one host of the lake only has that short name.
+A machine has several names: a bill knows i-0abc, a cluster ip-10-0-1-2.ec2.internal. A list of nodes ties them
+together. A host name matches with and without its domain, as long as one host of the lake only has that short name.
 """
 
 from __future__ import annotations

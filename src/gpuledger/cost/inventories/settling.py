@@ -8,13 +8,15 @@ where nothing else does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
-from gpuledger.cost.inventories.findings import FileUse, InventoryUse, PartlySeen, PriceConflict, Source, Unmatched, Why
+from gpuledger.cost.inventories.findings import FileUse, InventoryUse, PartlySeen, Source, Unmatched, Why
 from gpuledger.cost.inventories.kinds import Found, Node
+from gpuledger.cost.inventories.layering import OPEN_MS, ends_of, layered
 from gpuledger.cost.inventories.matching import Directory, Presence, read_presences
 from gpuledger.cost.inventories.reading import OWN, Stock, read_stock
 from gpuledger.cost.inventories.spreading import Piece, Spread, spread
@@ -28,9 +30,6 @@ Given = Inventory | Stock | str | Path | Sequence[str | Path]
 ORDER = ("aws", "azure", "gcp", "", "focus", "opencost")
 NODES = ("kubernetes", "slurm")
 _UUIDS = ("gpu-", "mig-")
-_OPEN = 1 << 62
-# Prices that agree to this many dollars per hour do not contradict each other.
-_SAME = Decimal("0.0005")
 
 
 def inventory_of(lake: Lake, given: Given | None) -> Inventory | None:
@@ -58,7 +57,7 @@ def settle(stock: Stock, presences: Sequence[Presence]) -> Inventory:
     own = list(_own(stock, directory, unmatched))
     made = spread(stock.found, directory)
     layers = [*_by_rank(own), *_bills(made)]
-    rows, clashes = _layered(layers, presences)
+    rows, clashes = layered(layers, presences)
     nodes, unseen = _nodes(stock, directory, {row.device.partition("/")[0] for row in rows})
     use = InventoryUse(
         files=tuple(FileUse(one.path, one.kind, one.rows, dict(one.skipped)) for one in stock.found),
@@ -77,7 +76,7 @@ def _own(stock: Stock, directory: Directory, unmatched: list[Unmatched]) -> Iter
         if row.device in directory.gpus:
             yield replace(row, device=directory.gpus[row.device])
             continue
-        low, high = row.from_ms if row.from_ms is not None else -_OPEN, row.to_ms if row.to_ms is not None else _OPEN
+        low, high = ends_of(row)
         hosted = directory.meant((row.device,))
         gpus = sorted({p.gpu_uuid for p in hosted if p.first_ms < high and p.last_ms >= low})
         for uuid in gpus:
@@ -123,7 +122,7 @@ def _added(uuid: str, pieces: Sequence[Piece], made: Spread) -> Iterator[Paid]:
     ordered = sorted(pieces, key=lambda p: p.start_ms)
     alive: list[Piece] = []
     at = 0
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         alive = [p for p in alive if p.end_ms > start]
         while at < len(ordered) and ordered[at].start_ms <= start:
             alive.append(ordered[at])
@@ -141,92 +140,20 @@ def _added(uuid: str, pieces: Sequence[Piece], made: Spread) -> Iterator[Paid]:
         yield Paid(b.row, uuid, start, end, *where, usd(rate), Source.BILL, b.file)
 
 
-@dataclass
-class _Clash:
-    """Time of one model at two prices."""
-
-    gpus: set[str]
-    ms: int = 0
-    used: Fraction = Fraction(0)
-    other: Fraction = Fraction(0)
-
-
-def _layered(layers: Iterable[Sequence[Paid]], presences: Sequence[Presence]) -> tuple[list[Paid], list[PriceConflict]]:
-    """Rows of earlier layers first; of later ones what is left of their time. Differing prices are kept as conflicts."""
-    models = {p.gpu_uuid: p.gpu_model for p in sorted(presences, key=lambda p: p.last_ms)}
-    kept: dict[str, list[Paid]] = {}
-    clashes: dict[tuple[str | None, Source, str, Source, str], _Clash] = {}
-    for layer in layers:
-        new: dict[str, list[Paid]] = {}
-        for row in layer:
-            left = [row]
-            for first in kept.get(row.device, ()):
-                if common := _common(first, row):
-                    _note(first, row, common, clashes, models)
-                    left = [part for one in left for part in _without(one, common)]
-            new.setdefault(row.device, []).extend(left)
-        for device, rows in new.items():
-            kept.setdefault(device, []).extend(rows)
-    rows = [row for device in sorted(kept) for row in kept[device]]
-    return rows, [_conflict(key, clashes[key]) for key in sorted(clashes, key=str)]
-
-
-def _ends(row: Paid) -> tuple[int, int]:
-    return -_OPEN if row.from_ms is None else row.from_ms, _OPEN if row.to_ms is None else row.to_ms
-
-
-def _common(one: Paid, other: Paid) -> tuple[int, int] | None:
-    (a, b), (c, d) = _ends(one), _ends(other)
-    low, high = max(a, c), min(b, d)
-    return (low, high) if low < high else None
-
-
-def _without(row: Paid, cut: tuple[int, int]) -> list[Paid]:
-    low, high = _ends(row)
-    before = replace(row, to_ms=cut[0]) if low < cut[0] else None
-    after = replace(row, from_ms=cut[1]) if cut[1] < high else None
-    if min(high, cut[1]) <= max(low, cut[0]):
-        return [row]
-    return [part for part in (before, after) if part]
-
-
-def _note(
-    used: Paid,
-    other: Paid,
-    common: tuple[int, int],
-    clashes: dict[tuple[str | None, Source, str, Source, str], _Clash],
-    models: dict[str, str | None],
-) -> None:
-    if used.usd_per_h is None or other.usd_per_h is None or abs(used.usd_per_h - other.usd_per_h) < _SAME:
-        return
-    ms = common[1] - common[0]
-    key = (models.get(used.device), used.source, used.file, other.source, other.file)
-    clash = clashes.setdefault(key, _Clash(set()))
-    clash.gpus.add(used.device)
-    clash.ms += ms
-    clash.used += Fraction(used.usd_per_h) * ms
-    clash.other += Fraction(other.usd_per_h) * ms
-
-
-def _conflict(key: tuple[str | None, Source, str, Source, str], clash: _Clash) -> PriceConflict:
-    model, used, used_from, other, other_from = key
-    rates = [usd(total / clash.ms) for total in (clash.used, clash.other)]
-    sizes = (model, len(clash.gpus), clash.ms / MS_PER_HOUR)
-    return PriceConflict(*sizes, used, used_from, rates[0], other, other_from, rates[1])
-
-
 def _nodes(stock: Stock, directory: Directory, priced: set[str]) -> tuple[list[Paid], list[Unmatched]]:
     """The GPUs of nodes that nothing else pays for, and nodes without a GPU in the lake."""
     rows: dict[str, Paid] = {}
     unseen: list[Unmatched] = []
     for node in (node for one in stock.found for node in one.nodes):
-        gpus = sorted({p.gpu_uuid for p in directory.meant(_names(node))})
+        seen = directory.meant(_names(node))
+        gpus = sorted({p.gpu_uuid for p in seen})
+        # A node that was made anew under its name was there before.
+        start = min((p.first_ms for p in seen), default=OPEN_MS)
+        start = start if node.from_ms is None else min(start, node.from_ms)
         for uuid in gpus:
             if uuid not in priced:
                 where = (node.instance, node.region, node.purchase_option)
-                rows.setdefault(
-                    uuid, Paid(node.row, uuid, node.from_ms, None, *where, None, Source.LIST, node.file)
-                )  # fmt: skip
+                rows.setdefault(uuid, Paid(node.row, uuid, start, None, *where, None, Source.LIST, node.file))
         if not gpus:
             what = (node.name, Why.NO_SUCH_HOST, node.file, node.instance)
             unseen.append(Unmatched(*what, 1, None, node.from_ms, None))
@@ -253,14 +180,15 @@ def _together(rows: Iterable[Unmatched]) -> tuple[Unmatched, ...]:
     found: dict[tuple[str, Why, str], Unmatched] = {}
     for row in rows:
         key = (row.name, row.why, row.file)
-        old = found.get(key)
-        if old is not None:
-            cost = None if old.usd is None and row.usd is None else (old.usd or Decimal(0)) + (row.usd or Decimal(0))
-            starts = [t for t in (old.start_ms, row.start_ms) if t is not None]
-            ends = [t for t in (old.end_ms, row.end_ms) if t is not None]
-            row = replace(
-                old, rows=old.rows + row.rows, usd=cost, start_ms=min(starts, default=None),
-                end_ms=max(ends, default=None), instance=old.instance or row.instance,
-            )  # fmt: skip
-        found[key] = row
+        found[key] = _both(found[key], row) if key in found else row
     return tuple(sorted(found.values(), key=lambda u: (-(u.usd or Decimal(0)), u.why, u.name, u.file)))
+
+
+def _both(one: Unmatched, other: Unmatched) -> Unmatched:
+    dollars = [u.usd for u in (one, other) if u.usd is not None]
+    starts = [u.start_ms for u in (one, other) if u.start_ms is not None]
+    ends = [u.end_ms for u in (one, other) if u.end_ms is not None]
+    return replace(
+        one, rows=one.rows + other.rows, usd=sum(dollars, Decimal(0)) if dollars else None,
+        start_ms=min(starts, default=None), end_ms=max(ends, default=None), instance=one.instance or other.instance,
+    )  # fmt: skip

@@ -163,7 +163,7 @@ def _hull(presences: Sequence[Presence]) -> Stretch:
 
 
 def _merged(pieces: Iterable[Piece]) -> list[Piece]:
-    """Pieces that follow each other at the same rate as one: a bill by the hour is then as short as one by the month."""
+    """Pieces that follow each other at the same rate as one: a bill by the hour becomes as short as one by month."""
     out: list[Piece] = []
     for piece in sorted(pieces, key=lambda p: (p.gpus, p.bought.kind, p.start_ms, p.end_ms)):
         old = out[-1] if out else None
