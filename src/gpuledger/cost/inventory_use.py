@@ -74,6 +74,8 @@ def use_notes(asked: Asked) -> Iterator[str]:
     for file in use.files:
         for why, rows in sorted(file.skipped.items()):
             yield f"{file.path}: {count(rows, 'row')} {_SKIPPED[why]} passed over"
+    if use.repeated_rows:
+        yield f"{count(use.repeated_rows, 'row')} of the inventory in more than one file, counted once"
     if use.idle_priced_h >= 1:
         yield (
             f"{use.idle_priced_h:,.0f} GPU-hours are in no allocation: they are priced at the rate of the allocations, "

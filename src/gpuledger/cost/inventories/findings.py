@@ -90,8 +90,8 @@ class FileUse:
 class InventoryUse:
     """What became of an inventory in a lake.
 
-    `idle_priced_h`: GPU-hours that allocations did not hold, at their rate. `gpus_unpriced`: GPUs of the
-    window that no row prices.
+    `repeated_rows`: rows that are in several files, and count once. `idle_priced_h`: GPU-hours that allocations did not
+    hold, at their rate. `gpus_unpriced`: GPUs of the window that no row prices.
     """
 
     files: tuple[FileUse, ...]
@@ -100,6 +100,7 @@ class InventoryUse:
     conflicts: tuple[PriceConflict, ...] = ()
     partly_seen: tuple[PartlySeen, ...] = ()
     idle_priced_h: float = 0.0
+    repeated_rows: int = 0
     gpus_unpriced: int = 0
 
     @property

@@ -65,6 +65,7 @@ def settle(stock: Stock, presences: Sequence[Presence]) -> Inventory:
         unmatched=_together([*unmatched, *made.unmatched, *unseen]),
         conflicts=tuple(clashes),
         partly_seen=tuple(_partly(stock, directory, made)),
+        repeated_rows=made.repeated_rows,
         idle_priced_h=float(made.idle_priced_ms / MS_PER_HOUR),
     )
     return Inventory(stock.path, (*rows, *nodes), use)

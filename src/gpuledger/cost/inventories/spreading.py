@@ -54,6 +54,7 @@ class Spread:
     partly: dict[str, PartlySeen] = field(default_factory=dict)
     matched_usd: Decimal = Decimal(0)
     idle_priced_ms: Fraction = Fraction(0)
+    repeated_rows: int = 0
 
 
 def spread(found: Iterable[Found], directory: Directory) -> Spread:
@@ -61,11 +62,25 @@ def spread(found: Iterable[Found], directory: Directory) -> Spread:
     out = Spread()
     lake = _hull(directory.presences)
     for kind in sorted({one.kind for one in found}):
-        rows = [s for one in found if one.kind == kind for s in one.spent]
+        rows = _once([one.spent for one in found if one.kind == kind], out)
         for charge in _joined(rows, directory):
             _spread_one(charge, directory.meant(charge.spent.names), lake, kind, out)
     out.pieces = _merged(out.pieces)
     return out
+
+
+def _once(files: Sequence[Sequence[Spent]], out: Spread) -> list[Spent]:
+    """The rows of files of one kind; a row that is in several of them, as exports overlap, counts once."""
+    most: Counter[Spent] = Counter()
+    rows: dict[Spent, Spent] = {}
+    for file in files:
+        alike = Counter(replace(row, file="", row=0) for row in file)
+        out.repeated_rows += sum((most & alike).values())
+        most |= alike
+        for row in file:
+            key = replace(row, file="", row=0)
+            rows[key] = min(rows.get(key, row), row, key=lambda s: (s.file, s.row))
+    return [rows[key] for key, times in most.items() for _ in range(times)]
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def _example(row: Unmatched) -> str:
 def _conflict(one: PriceConflict) -> str:
     used = f"${one.used_usd_per_h:,.2f} per GPU-hour by {_from(one.used, one.used_from)} is used"
     other = f"${one.other_usd_per_h:,.2f} by {_from(one.other, one.other_from)} is not"
-    return f"{gpus(one.gpus)} {one.gpu_model or 'without a model name'}: {used}, {other}"
+    return f"{gpus(one.gpus)} ({one.gpu_model or 'no model name'}): {used}, {other}"
 
 
 def _from(source: Source, file: str) -> str:
