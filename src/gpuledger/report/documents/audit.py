@@ -12,18 +12,7 @@ from gpuledger.cost.statement import NOT_ASKED, CostStatement
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.document import (
-    Article,
-    Block,
-    Bullets,
-    Code,
-    Document,
-    Fold,
-    Heading,
-    Prose,
-    Section,
-    Terms,
-)
+from gpuledger.report.document import Article, Block, Bullets, Code, Document, Fold, Heading, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.audit_rows import (
     AdviceRow,
@@ -214,8 +203,7 @@ def _screen(view: AuditView) -> list[Block]:
     """One screen: the bill without empty buckets, the first three things to do, what cannot wait."""
     audit, bill = view.audit, _small_bill(view)
     used = tuple(row for row in bill.rows if row[1].key)
-    missed = inventory_warnings(audit.cost.inventory)
-    out: list[Block] = [*missed, replace(bill, rows=used), *first_steps(audit, ())]
+    out: list[Block] = [*inventory_warnings(view.cost.inventory), replace(bill, rows=used), *first_steps(audit, ())]
     urgent = [r for i, r in enumerate(audit.recommendations) if r.id in ALWAYS and i not in _order(audit)[:FIRST]]
     lines = [f"{r.title}: {gpus(r.gpus)}." for r in urgent]
     lines += [note.text for note in _warnings(audit) if note.text != audit.unrated_note]
