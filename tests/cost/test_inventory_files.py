@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zipfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -274,3 +275,50 @@ def test_deep_json_rows_are_read(tmp_path: Path) -> None:
         deep = {"a": deep}
     rows = [r | {"labels": deep} for r in gcp_rows([ONE], DAYS[:1])]
     assert len(one(write_text(tmp_path / "g.json", json.dumps(rows))).spent) == 3
+
+
+def sheet(path: Path, rows: list[list[Any]]) -> Path:
+    """A spreadsheet as Excel writes it: shared texts, numbers, and dates by their format."""
+    texts = sorted({cell for row in rows for cell in row if isinstance(cell, str)})
+    lines = []
+    for number, row in enumerate(rows, start=1):
+        cells = []
+        for place, cell in enumerate(row):
+            where = f'r="{chr(65 + place)}{number}"'
+            if isinstance(cell, str):
+                cells.append(f'<c {where} t="s"><v>{texts.index(cell)}</v></c>')
+            elif isinstance(cell, tuple):
+                cells.append(f'<c {where} s="1"><v>{cell[0]}</v></c>')
+            elif cell is not None:
+                cells.append(f"<c {where}><v>{cell}</v></c>")
+        lines.append(f'<row r="{number}">{"".join(cells)}</row>')
+    ns = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr(
+            "xl/worksheets/sheet1.xml", f"<worksheet {ns}><sheetData>{''.join(lines)}</sheetData></worksheet>"
+        )
+        shared = "".join(f"<si><t>{text}</t></si>" for text in texts)
+        book.writestr("xl/sharedStrings.xml", f"<sst {ns}>{shared}</sst>")
+        formats = '<xf numFmtId="0"/><xf numFmtId="14"/>'
+        book.writestr("xl/styles.xml", f"<styleSheet {ns}><cellXfs>{formats}</cellXfs></styleSheet>")
+    return path
+
+
+def test_own_rows_in_a_spreadsheet(tmp_path: Path) -> None:
+    rows = [["device", "from", "usd_per_h"], ["GPU-a", (46042,), 2.5], ["gpu-1", None, 20]]
+    found = one(sheet(tmp_path / "own.xlsx", rows))
+    assert [(r.device, r.from_ms, r.usd_per_h) for r in found.paid] == [
+        ("GPU-a", DAY, Decimal("2.5")), ("gpu-1", None, 20),
+    ]  # fmt: skip
+
+
+def test_a_spreadsheet_with_entities_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(file, "w") as book:
+        book.writestr("xl/worksheets/sheet1.xml", '<!DOCTYPE x [<!ENTITY a "aaaa">]><worksheet>&a;</worksheet>')
+    with pytest.raises(FileFault, match="declares entities"):
+        one(file)
+    with zipfile.ZipFile(file, "w") as book:
+        book.writestr("notes.txt", "no sheet")
+    with pytest.raises(FileFault, match="a zip archive, not a spreadsheet"):
+        one(file)

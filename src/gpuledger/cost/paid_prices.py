@@ -124,12 +124,10 @@ def _price(
     paid = sum((Fraction(row.usd_per_h or 0) * (b - a) for row, (a, b) in found), Fraction(0)) / MS_PER_HOUR
     rate = paid * MS_PER_HOUR / ms
     listed, by = _listed(model, instance, region)
-    difference: float | Unknown
-    saved: Decimal | Unknown
-    if isinstance(listed, Unknown):
-        price, difference, saved = listed, listed, listed
-    else:
-        price = listed.usd_per_gpu_h
+    price: Decimal | Unknown = listed if isinstance(listed, Unknown) else listed.usd_per_gpu_h
+    difference: float | Unknown = Unknown("no list price")
+    saved: Decimal | Unknown = Unknown("no list price")
+    if isinstance(price, Decimal):
         difference = float(100 * (rate / Fraction(price) - 1))
         saved = usd((Fraction(price) - rate) * MONTH_H * ms / window_ms)
     return PaidPrice(

@@ -26,7 +26,11 @@ class Fields:
 
     def text(self, *names: str) -> str:
         """The first of these columns that has a value."""
-        return next((self.values[name] for name in names if self.values.get(name)), "")
+        get = self.values.get
+        for name in names:
+            if value := get(name):
+                return value
+        return ""
 
     def fault(self, field: str, hint: str) -> FactError:
         """An error about one field."""
@@ -95,7 +99,9 @@ def rows_of(content: Content, needed: Collection[str] = ()) -> Iterator[Fields]:
     missing = sorted(set(needed) - content.columns)
     if missing:
         raise FileFault(content.path, f"no column {missing[0]}", hint=f"export it with: {', '.join(sorted(needed))}")
-    if not content.table:
-        raise FileFault(content.path, "no rows", hint="is the export complete? write it again")
+    found = False
     for number, values in content.table:
+        found = True
         yield Fields(content.path, number, values)
+    if not found:
+        raise FileFault(content.path, "no rows", hint="is the export complete? write it again")

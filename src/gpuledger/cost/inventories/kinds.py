@@ -13,7 +13,7 @@ from gpuledger.cost.inventory import Paid
 from gpuledger.registry import Registry
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Spent:
     """Dollars for one machine over one period.
 

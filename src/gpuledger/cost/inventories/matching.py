@@ -66,6 +66,7 @@ class Directory:
         self.presences = presences
         self._hosts: dict[str, set[str]] = {}
         self._meant: dict[tuple[str, ...], tuple[Presence, ...]] = {}
+        self._keys: dict[tuple[str, ...], str] = {}
         self.gpus: dict[str, str] = {}
         for seen in presences:
             uuid = seen.gpu_uuid
@@ -103,6 +104,13 @@ class Directory:
         short = folded.partition(".")[0]
         found = self._hosts.get(short, set()) if short != folded else set()
         return {host for host in found if host.casefold() == short} or None
+
+    def key(self, names: tuple[str, ...]) -> str:
+        """The same for names of the same machines; the first name where none is known."""
+        if names not in self._keys:
+            found = ", ".join(sorted({f"{p.host} {p.gpu_uuid}" for p in self.meant(names)}))
+            self._keys[names] = found or names[0]
+        return self._keys[names]
 
     def meant(self, names: tuple[str, ...]) -> tuple[Presence, ...]:
         """The GPUs that the first known of these names means: one by its UUID, or all that were seen on its hosts."""

@@ -1,4 +1,4 @@
-"""Your own table: one row per GPU, or per host, with the price you pay (CSV, Parquet or JSON rows)."""
+"""Your own table: one row per GPU, or per host, with the price you pay (CSV, XLSX, Parquet or JSON rows)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Own:
 
     def read(self, content: Content) -> Found:
         """The rows, as they are."""
-        if content.document is None and content.text:
+        if not content.binary and not content.json_lines and content.document is None:
             rows = rows_of_text(content.path, content.text)
         else:
-            rows = rows_of_table(content.path, sorted(content.columns), content.table)
+            rows = rows_of_table(content.path, sorted(content.columns), list(content.table))
         return Found(content.path, "own", len(rows), paid=rows)
 
 

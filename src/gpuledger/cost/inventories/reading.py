@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuledger.cost.inventories.content import Content, open_content
+from gpuledger.cost.inventories.content import Content
 from gpuledger.cost.inventories.kinds import KINDS, Found
 from gpuledger.errors import FileFault, InputError
 
@@ -34,7 +34,7 @@ def read_stock(files: Iterable[str | Path]) -> Stock:
     seen: dict[str, str] = {}
     found: list[Found] = []
     for file in files:
-        content = open_content(file)
+        content = Content(str(file))
         if (twice := seen.setdefault(content.digest, content.path)) != content.path or len(seen) == len(found):
             raise InputError(f"{content.path} has the same content as {twice}", hint="give it once")
         found.append(_read(content))
@@ -42,7 +42,7 @@ def read_stock(files: Iterable[str | Path]) -> Stock:
 
 
 def _read(content: Content) -> Found:
-    if not content.data.strip():
+    if not content.head.strip():
         raise FileFault(content.path, "the file is empty", hint=_EXPECTED)
     for name, kind in KINDS:
         if name != OWN and kind.fits(content):

@@ -33,16 +33,27 @@ class Bought:
     region: str
     purchase_option: str
 
+    @property
+    def how(self) -> tuple[str, ...]:
+        """All but the row."""
+        return self.kind, self.instance, self.region, self.purchase_option
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of some GPUs at one rate in dollars per GPU-hour."""
+    """A stretch of some GPUs at one rate: `usd` for `over_ms` of one GPU."""
 
     gpus: tuple[str, ...]
     start_ms: int
     end_ms: int
-    usd_per_h: Fraction
+    usd: Decimal
+    over_ms: int | Fraction
     bought: Bought
+
+    @property
+    def usd_per_h(self) -> Fraction:
+        """Dollars per GPU-hour."""
+        return Fraction(self.usd) * MS_PER_HOUR / self.over_ms
 
 
 @dataclass
@@ -71,6 +82,8 @@ def spread(found: Iterable[Found], directory: Directory) -> Spread:
 
 def _once(files: Sequence[Sequence[Spent]], out: Spread) -> list[Spent]:
     """The rows of files of one kind; a row that is in several of them, as exports overlap, counts once."""
+    if len(files) == 1:
+        return list(files[0])
     most: Counter[Spent] = Counter()
     rows: dict[Spent, Spent] = {}
     for file in files:
@@ -93,11 +106,13 @@ class _Charge:
 
 def _joined(rows: Iterable[Spent], directory: Directory) -> Iterator[_Charge]:
     """Rows of one machine and period added up: usage, discounts, credits, cores and memory."""
-    groups: dict[tuple[object, ...], list[Spent]] = {}
+    groups: dict[tuple[str, int, int], list[Spent]] = {}
     for row in rows:
-        who = tuple((p.gpu_uuid, p.host) for p in directory.meant(row.names)) or row.names[:1]
-        groups.setdefault((who, row.start_ms, row.end_ms), []).append(row)
-    for key in sorted(groups, key=str):
+        groups.setdefault((directory.key(row.names), row.start_ms, row.end_ms), []).append(row)
+    for key in sorted(groups):
+        if len(groups[key]) == 1:
+            yield _Charge(groups[key][0], 1)
+            continue
         # In an order of their own, so that neither the order of rows nor of files matters.
         mine = sorted(groups[key], key=lambda s: (-s.usd, s.file, s.row))
         hours = [s.hours for s in mine if s.hours is not None]
@@ -122,22 +137,21 @@ def _spread_one(charge: _Charge, gpus: Sequence[Presence], lake: Stretch, kind: 
     if not stretches:
         out.unmatched.append(_unmatched(charge, gpus, lake))
         return
-    length = sum(end - start for start, end in stretches.values())
-    rate = Fraction(spent.usd) * MS_PER_HOUR / length
+    length: int | Fraction = sum(end - start for start, end in stretches.values())
     if spent.gpu_hours:
-        rate = Fraction(spent.usd) / Fraction(spent.gpu_hours)
-        out.idle_priced_ms += max(length - Fraction(spent.gpu_hours) * MS_PER_HOUR, Fraction(0))
+        allocated = Fraction(spent.gpu_hours) * MS_PER_HOUR
+        out.idle_priced_ms += max(length - allocated, Fraction(0))
+        length = allocated
     bought = Bought(kind, spent.file, spent.row, spent.instance, spent.region, spent.purchase_option)
     alike: dict[Stretch, list[str]] = {}
     for uuid, stretch in stretches.items():
         alike.setdefault(stretch, []).append(uuid)
-    out.pieces += [Piece(tuple(sorted(uuids)), *stretch, rate, bought) for stretch, uuids in alike.items()]
+    out.pieces += [Piece(tuple(sorted(uuids)), *stretch, spent.usd, length, bought) for stretch, uuids in alike.items()]
     out.matched_usd += spent.usd
     # A GPU that was swapped makes one more name, never one more GPU at the same time.
-    at_once, hosts = Counter(seen.host for seen in gpus if seen.gpu_uuid in stretches), {seen.host for seen in gpus}
-    if spent.gpus and len(hosts) == 1 and sum(at_once.values()) < spent.gpus:
-        host = next(iter(hosts))
-        seen = max(at_once[host], out.partly[host].seen if host in out.partly else 0)
+    if spent.gpus and len(stretches) < spent.gpus and len({seen.host for seen in gpus}) == 1:
+        host = gpus[0].host
+        seen = max(len(stretches), out.partly[host].seen if host in out.partly else 0)
         out.partly[host] = PartlySeen(host, seen, spent.gpus)
 
 
@@ -182,10 +196,12 @@ def _merged(pieces: Iterable[Piece]) -> list[Piece]:
     out: list[Piece] = []
     for piece in sorted(pieces, key=lambda p: (p.gpus, p.bought.kind, p.start_ms, p.end_ms)):
         old = out[-1] if out else None
-        if old and (old.gpus, old.end_ms, old.usd_per_h) == (piece.gpus, piece.start_ms, piece.usd_per_h):
-            same = replace(piece.bought, row=old.bought.row, file=old.bought.file) == old.bought
-            if same:
-                out[-1] = replace(old, end_ms=piece.end_ms)
-                continue
+        if (
+            old
+            and (old.end_ms, old.usd, old.over_ms, old.gpus) == (piece.start_ms, piece.usd, piece.over_ms, piece.gpus)
+            and old.bought.how == piece.bought.how
+        ):
+            out[-1] = replace(old, end_ms=piece.end_ms)
+            continue
         out.append(piece)
     return out
