@@ -30,9 +30,9 @@ from bills import (
     write_json,
     write_text,
 )
-from gpuledger.cost.inventories.content import snake
+from gpuledger.cost.inventories.content import Content, snake
 from gpuledger.cost.inventories.findings import Skipped
-from gpuledger.cost.inventories.kinds import Found
+from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
 from gpuledger.cost.inventories.machines import gpus_in, has_gpus
 from gpuledger.cost.inventories.reading import read_stock
 from gpuledger.errors import FactError, FileFault, InputError
@@ -322,3 +322,22 @@ def test_a_spreadsheet_with_entities_is_refused(tmp_path: Path) -> None:
         book.writestr("notes.txt", "no sheet")
     with pytest.raises(FileFault, match="a zip archive, not a spreadsheet"):
         one(file)
+
+
+class Racks:
+    """A kind of another package."""
+
+    def fits(self, content: Content) -> bool:
+        return "rack_usd" in content.columns
+
+    def read(self, content: Content) -> Found:
+        rows = [row for _, row in content.table]
+        spent = (Spent(content.path, 2, (r["rack"],), DAY, DAY + MS_PER_DAY, Decimal(r["rack_usd"])) for r in rows)
+        return Found(content.path, "racks", len(rows), spent=tuple(spent))
+
+
+def test_a_kind_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    KINDS.names()
+    monkeypatch.setitem(KINDS._things, "racks", Racks())
+    found = one(write_text(tmp_path / "racks.csv", "rack,rack_usd\ngpu-a,12.50\n"))
+    assert (found.kind, total(found)) == ("racks", Decimal("12.50"))

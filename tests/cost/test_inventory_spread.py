@@ -7,14 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
+from fleets import UTIL, Row, lake_of, samples
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.cost.inventories.findings import PartlySeen, Source, Why
 from gpuledger.cost.inventories.kinds import Found, Node, Spent
-from gpuledger.cost.inventories.matching import Directory, Presence
+from gpuledger.cost.inventories.matching import Directory, Presence, read_presences
 from gpuledger.cost.inventories.reading import Stock
 from gpuledger.cost.inventories.settling import settle
 from gpuledger.cost.inventory import Inventory, Paid
@@ -135,10 +137,12 @@ def test_a_host_that_was_away_is_not_seen_then() -> None:
 
 
 def test_a_gpu_paid_for_by_uuid_and_never_seen_stays_in_the_bill() -> None:
-    found = made([seen("GPU-a", "n1")], own(paid("GPU-zz", 2, DAY, DAY + H)))
-    assert [r.device for r in found.rows] == ["GPU-zz"]
+    """A host may be called GPU-17: that is not a UUID."""
+    uuid = "GPU-c195f12f-f2a7-5b50-b391-9ce8d061eb39"
+    found = made([seen("GPU-a", "n1")], own(paid(uuid, 2, DAY, DAY + H), paid("GPU-17", 2)))
+    assert [r.device for r in found.rows] == [uuid]
     assert found.use
-    assert found.use.unmatched == ()
+    assert [u.name for u in found.use.unmatched] == ["GPU-17"]
 
 
 def test_a_row_of_the_users_own_for_a_host_is_the_price_of_the_machine() -> None:
@@ -158,6 +162,22 @@ def test_names_are_never_guessed() -> None:
     assert names.hosts(["GPU-10.corp"]) == {"gpu-10"}
     for unknown in ("gpu-1", "gpu-1.c.net", "gpu", "gpu-100", "10.0.0.1", ""):
         assert names.hosts([unknown]) == set(), unknown
+
+
+def test_hosts_called_alike_in_two_clusters_are_told_apart(tmp_path: Path) -> None:
+    """Both have a gpu-1; a GPU that is in both clusters makes n9 one host."""
+    rows: list[Row] = []
+    places = (("a", "east", "gpu-1"), ("b", "west", "gpu-1"), ("c", "east", "n9"), ("c", "west", "n9"))
+    for gpu, cluster, host in places:
+        rows += samples(range(60), f"GPU-{gpu}", Hostname=host, cluster=cluster, **{UTIL: 50})
+    there = read_presences(lake_of(tmp_path, rows))
+    assert {(p.gpu_uuid, p.host) for p in there} == {
+        ("GPU-a", "east/gpu-1"), ("GPU-b", "west/gpu-1"), ("GPU-c", "n9"),
+    }  # fmt: skip
+    found = made(there, own(paid("east/gpu-1", 3), paid("n9", 4), paid("gpu-1", 9)))
+    assert {r.device: r.usd_per_h for r in found.rows} == {"GPU-a": 3, "GPU-c": 4}
+    assert found.use
+    assert [(u.name, u.why) for u in found.use.missed] == [("gpu-1", Why.SEVERAL_HOSTS)]
 
 
 def test_a_node_list_ties_instance_ids_to_hosts() -> None:

@@ -14,6 +14,7 @@ class Why(StrEnum):
     """Why a row of an inventory is not in the bill."""
 
     NO_SUCH_HOST = "no_such_host"
+    SEVERAL_HOSTS = "several_hosts"
     NOT_SEEN_THEN = "not_seen_then"
     OUTSIDE_LAKE = "outside_lake"
     NEGATIVE = "negative"

@@ -2,6 +2,7 @@
 
 A machine has several names: a bill knows i-0abc, a cluster ip-10-0-1-2.ec2.internal. A list of nodes ties them
 together. A host name matches with and without its domain, as long as one host of the lake only has that short name.
+Hosts of one name in several clusters are called CLUSTER/HOST, and the bare name means neither of them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gpuledger.ledger.read.adding import Accumulator
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
 
-_FACTS = ("gpu_uuid", "gpu_instance_id", "host", "gpu_index", "gpu_model")
+_FACTS = ("gpu_uuid", "gpu_instance_id", "host", "cluster", "gpu_index", "gpu_model")
 _INSTANCE = re.compile(r"(?<![a-z0-9])i-[0-9a-f]{8,17}(?![a-z0-9])")
 _IP = re.compile(r"\d+\.\d+\.\d+\.\d+")
 
@@ -45,11 +46,11 @@ def read_presences(lake: Lake) -> list[Presence]:
     if not keys:
         return []
     texts = [books.names[c].text(k) for c, k in zip(_FACTS, keys, strict=True)]
+    lines = list(zip(*texts, ends["first_ms"].tolist(), ends["last_ms"].tolist(), strict=True))
+    named = _told_apart([(host or "", cluster, uuid or "") for uuid, _part, host, cluster, *_rest in lines])
     found: dict[tuple[str, str], Presence] = {}
-    for uuid, part, host, index, model, first, last in zip(
-        *texts, ends["first_ms"].tolist(), ends["last_ms"].tolist(), strict=True
-    ):
-        key = (uuid or "", host or "")
+    for uuid, part, host, cluster, index, model, first, last in lines:
+        key = (uuid or "", named.get((host or "", cluster), host or ""))
         old = found.get(key, Presence(*key, index, model, first, last))
         newer = last >= old.last_ms
         found[key] = Presence(
@@ -57,6 +58,20 @@ def read_presences(lake: Lake) -> list[Presence]:
             min(first, old.first_ms), max(last, old.last_ms), old.slices | ({part} if part else set()),
         )  # fmt: skip
     return [found[key] for key in sorted(found)]
+
+
+def _told_apart(seen: Iterable[tuple[str, str | None, str]]) -> dict[tuple[str, str | None], str]:
+    """Names for hosts that are called alike in several clusters: CLUSTER/HOST. A GPU seen in both makes them one."""
+    gpus: dict[str, dict[str, set[str]]] = {}
+    for host, cluster, uuid in seen:
+        if host and cluster:
+            gpus.setdefault(host, {}).setdefault(cluster, set()).add(uuid)
+    return {
+        (host, cluster): f"{cluster}/{host}"
+        for host, clusters in gpus.items()
+        if len(clusters) > 1 and sum(map(len, clusters.values())) == len(set().union(*clusters.values()))
+        for cluster in clusters
+    }
 
 
 class Directory:
@@ -81,6 +96,7 @@ class Directory:
         for seen in sorted(presences, key=lambda p: p.last_ms):
             if seen.host and seen.gpu_index:
                 self.gpus[f"{seen.host}/{seen.gpu_index}"] = seen.gpu_uuid
+        self.shared = {host.partition("/")[2].casefold() for host in hosts if "/" in host}
         self._join(nodes)
 
     def _join(self, nodes: Iterable[Node]) -> None:
@@ -98,6 +114,10 @@ class Directory:
             if found:
                 return frozenset(found)
         return frozenset()
+
+    def ambiguous(self, names: Iterable[str]) -> bool:
+        """Whether one of these names is that of several hosts."""
+        return any(name.casefold() in self.shared for name in names)
 
     def _plain(self, folded: str) -> set[str] | None:
         """A name with a domain means the host of that name without one."""

@@ -52,7 +52,8 @@ class OpenCost:
     def _spent(self, row: Fields, node: str, cost: Decimal, *, whole: bool) -> Spent:
         start, end = row.period(_STARTS, _ENDS)
         hours = None if whole else row.number_of("gpu_hours")
-        names = (row.text("properties_provider_id", "provider_id"), node)
+        cluster = row.text("properties_cluster", "cluster")
+        names = (row.text("properties_provider_id", "provider_id"), f"{cluster}/{node}" if cluster else "", node)
         return Spent(
             row.path, row.number, tuple(name for name in names if name), start, end, cost, gpu_hours=hours,
             region=row.text("region"),

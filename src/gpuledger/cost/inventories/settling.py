@@ -7,6 +7,7 @@ where nothing else does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -19,7 +20,7 @@ from gpuledger.cost.inventories.kinds import Found, Node
 from gpuledger.cost.inventories.layering import OPEN_MS, ends_of, layered
 from gpuledger.cost.inventories.matching import Directory, Presence, read_presences
 from gpuledger.cost.inventories.reading import OWN, Stock, read_stock
-from gpuledger.cost.inventories.spreading import Piece, Spread, spread
+from gpuledger.cost.inventories.spreading import Piece, Spread, spread, why_not
 from gpuledger.cost.inventory import Inventory, Paid, check_overlaps
 from gpuledger.cost.money import usd
 from gpuledger.lake.layout import Lake
@@ -29,7 +30,8 @@ Given = Inventory | Stock | str | Path | Sequence[str | Path]
 # Kinds from the one to be used first; another package's come after the clouds' own bills.
 ORDER = ("aws", "azure", "gcp", "", "focus", "opencost")
 NODES = ("kubernetes", "slurm")
-_UUIDS = ("gpu-", "mig-")
+# As NVIDIA writes it; a host may be called gpu-01.
+_UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(/.+)?", re.IGNORECASE)
 
 
 def inventory_of(lake: Lake, given: Given | None) -> Inventory | None:
@@ -83,11 +85,10 @@ def _own(stock: Stock, directory: Directory, unmatched: list[Unmatched]) -> Iter
         for uuid in gpus:
             share = None if row.usd_per_h is None else usd(Fraction(row.usd_per_h) / len(gpus))
             yield replace(row, device=uuid, usd_per_h=share, source=Source.HOST_ROW)
-        if not gpus and row.device.casefold().startswith(_UUIDS):
+        if not gpus and _UUID.fullmatch(row.device):
             yield row  # a GPU that is paid for and was never seen
         elif not gpus:
-            why = Why.NOT_SEEN_THEN if hosted else Why.NO_SUCH_HOST
-            cost = _cost(row)
+            why, cost = why_not(directory, (row.device,)), _cost(row)
             unmatched.append(Unmatched(row.device, why, row.file, row.instance, 1, cost, row.from_ms, row.to_ms))
 
 
@@ -156,7 +157,7 @@ def _nodes(stock: Stock, directory: Directory, priced: set[str]) -> tuple[list[P
                 where = (node.instance, node.region, node.purchase_option)
                 rows.setdefault(uuid, Paid(node.row, uuid, start, None, *where, None, Source.LIST, node.file))
         if not gpus:
-            what = (node.name, Why.NO_SUCH_HOST, node.file, node.instance)
+            what = (node.name, why_not(directory, _names(node)), node.file, node.instance)
             unseen.append(Unmatched(*what, 1, None, node.from_ms, None))
     return [rows[uuid] for uuid in sorted(rows)], unseen
 

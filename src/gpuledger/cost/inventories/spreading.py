@@ -75,7 +75,7 @@ def spread(found: Iterable[Found], directory: Directory) -> Spread:
     for kind in sorted({one.kind for one in found}):
         rows = _once([one.spent for one in found if one.kind == kind], out)
         for charge in _joined(rows, directory):
-            _spread_one(charge, directory.meant(charge.spent.names), lake, kind, out)
+            _spread_one(charge, directory, lake, kind, out)
     out.pieces = _merged(out.pieces)
     return out
 
@@ -131,11 +131,11 @@ def _joined(rows: Iterable[Spent], directory: Directory) -> Iterator[_Charge]:
         )
 
 
-def _spread_one(charge: _Charge, gpus: Sequence[Presence], lake: Stretch, kind: str, out: Spread) -> None:
-    spent = charge.spent
+def _spread_one(charge: _Charge, directory: Directory, lake: Stretch, kind: str, out: Spread) -> None:
+    spent, gpus = charge.spent, directory.meant(charge.spent.names)
     stretches = _stretches(spent, gpus)
     if not stretches:
-        out.unmatched.append(_unmatched(charge, gpus, lake))
+        out.unmatched.append(_unmatched(charge, directory, lake))
         return
     length: int | Fraction = sum(end - start for start, end in stretches.values())
     if spent.gpu_hours:
@@ -179,12 +179,19 @@ def _ran(spent: Spent, first: int, last: int) -> Stretch:
     return start, max(start + ran, last)
 
 
-def _unmatched(charge: _Charge, gpus: Sequence[Presence], lake: Stretch) -> Unmatched:
+def _unmatched(charge: _Charge, directory: Directory, lake: Stretch) -> Unmatched:
     spent = charge.spent
     outside = spent.end_ms <= lake[0] or spent.start_ms > lake[1]
-    why = Why.OUTSIDE_LAKE if outside else Why.NOT_SEEN_THEN if gpus else Why.NO_SUCH_HOST
+    why = Why.OUTSIDE_LAKE if outside else why_not(directory, spent.names)
     what = (spent.names[0], why, spent.file, spent.instance)
     return Unmatched(*what, charge.rows, spent.usd, spent.start_ms, spent.end_ms)
+
+
+def why_not(directory: Directory, names: tuple[str, ...]) -> Why:
+    """Why these names mean no GPU of the time in question."""
+    if directory.meant(names):
+        return Why.NOT_SEEN_THEN
+    return Why.SEVERAL_HOSTS if directory.ambiguous(names) else Why.NO_SUCH_HOST
 
 
 def _hull(presences: Sequence[Presence]) -> Stretch:

@@ -15,6 +15,7 @@ EXAMPLES = 3
 NO_DOLLARS = Unknown("the row has no price, or an open end")
 WHY = {
     Why.NO_SUCH_HOST: "no host or GPU of the lake has this name",
+    Why.SEVERAL_HOSTS: "hosts of several clusters have this name",
     Why.NOT_SEEN_THEN: "its GPUs were not seen in that period",
     Why.OUTSIDE_LAKE: "before the first or after the last sample",
     Why.NEGATIVE: "credits above the charge",
@@ -22,6 +23,7 @@ WHY = {
 NEXT = {
     Why.NO_SUCH_HOST: "add the list that links the names (kubectl get nodes -o json) as another --inventory, or import "
     "the samples of those machines",
+    Why.SEVERAL_HOSTS: "write a table of your own with CLUSTER/HOST as the device",
     Why.NOT_SEEN_THEN: "import the samples of that time",
     Why.NEGATIVE: "give the bill of the period the credits are for, too",
     Why.OUTSIDE_LAKE: "",
@@ -38,7 +40,7 @@ def inventory_warnings(use: InventoryUse | None) -> list[Prose]:
 
 
 def _warnings(use: InventoryUse) -> Iterator[str]:
-    for why in (Why.NO_SUCH_HOST, Why.NOT_SEEN_THEN, Why.NEGATIVE):
+    for why in (Why.NO_SUCH_HOST, Why.SEVERAL_HOSTS, Why.NOT_SEEN_THEN, Why.NEGATIVE):
         rows = [u for u in use.missed if u.why is why]
         if not rows:
             continue
