@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import gpuledger
 from bills import BILLS, Machine, as_csv, aws_rows, azure_rows, days, nodes, scontrol, write_json, write_text
 from gpuledger.units import day_start_ms
 
@@ -163,3 +164,9 @@ def test_a_plan_takes_a_bill_too(cli, lake, machines, tmp_path):
     files = BILLS["focus csv"](tmp_path, machines, DAYS)
     ended = cli("plan", "migrate", "--lake", "lake", "--json", *WINDOW, *given(files))
     assert ended.code == 0, ended.err
+
+
+def test_python_takes_several_files_too(lake, machines, tmp_path):
+    files = BILLS["aws 2.0 parquet"](tmp_path, machines, DAYS)
+    made = gpuledger.open("lake").audit(inventory=files, since="2026-01-20", until="2026-01-22").to_dict()
+    assert Decimal(made["paid_usd"]) == 432

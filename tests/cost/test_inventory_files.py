@@ -7,9 +7,12 @@ import json
 import zipfile
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bills import (
     BILLS,
@@ -34,7 +37,9 @@ from gpuledger.cost.inventories.content import Content, snake
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
 from gpuledger.cost.inventories.machines import gpus_in, has_gpus
+from gpuledger.cost.inventories.matching import Presence
 from gpuledger.cost.inventories.reading import read_stock
+from gpuledger.cost.inventories.settling import settle
 from gpuledger.errors import FactError, FileFault, InputError
 from gpuledger.units import MS_PER_DAY, day_start_ms
 
@@ -341,3 +346,43 @@ def test_a_kind_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(KINDS._things, "racks", Racks())
     found = one(write_text(tmp_path / "racks.csv", "rack,rack_usd\ngpu-a,12.50\n"))
     assert (found.kind, total(found)) == ("racks", Decimal("12.50"))
+
+
+VALUES = st.sampled_from(
+    [None, True, 0, -1, 1e308, "", [], {}, [1], {"a": 1}, "x", "2026-01-20", [[]], 10**30, "NaN", "Infinity"]
+)
+DOCUMENTS = {
+    "nodes": nodes([ONE]), "allocations": allocations([ONE], DAYS), "gcp": gcp_rows([ONE], DAYS[:1]),
+    "aws": aws_rows([ONE], DAYS[:1]), "azure": azure_rows([ONE], DAYS[:1]), "focus": focus_rows([ONE], DAYS[:1]),
+    "own": [{"device": "gpu-a", "usd_per_h": 3, "from": "2026-01-20"}],
+}  # fmt: skip
+
+
+def changed(value: Any, chance: Random, put: Any) -> Any:
+    """The document with one part of it replaced."""
+    if isinstance(value, dict) and value and chance.random() < 0.85:
+        key = chance.choice(sorted(value))
+        return value | {key: changed(value[key], chance, put)}
+    if isinstance(value, list) and value and chance.random() < 0.85:
+        place = chance.randrange(len(value))
+        return [*value[:place], changed(value[place], chance, put), *value[place + 1 :]]
+    return put
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+@given(chance=st.randoms(use_true_random=False), puts=st.lists(VALUES, min_size=1, max_size=3))
+def test_whatever_a_file_holds_it_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, kind: str, chance: Random, puts: list[Any]
+) -> None:
+    document = DOCUMENTS[kind]
+    for put in puts:
+        document = changed(document, chance, put)
+    file = write_json(tmp_path_factory.getbasetemp() / f"{kind}.json", document)
+    there = [Presence("GPU-a", "gpu-a", "0", "NVIDIA H100 80GB HBM3", DAY, DAY + MS_PER_DAY)]
+    next_step, devices = "none needed", set[str]()
+    try:
+        devices = {row.device for row in settle(read_stock([file]), there).rows}
+    except InputError as error:
+        next_step = error.hint
+    assert next_step
+    assert devices <= {"GPU-a"}

@@ -195,11 +195,16 @@ class Content:
                     found = pa.Table.from_batches([batch])
                     while any(pa.types.is_struct(field.type) for field in found.schema):
                         found = found.flatten()
-                    columns = _Columns({snake(name): found.column(i) for i, name in enumerate(found.column_names)})
+                    named = {snake(name): found.column(i) for i, name in enumerate(found.column_names)}
+                    columns = _Columns(self.path, named)
                     yield from (_Cells(columns, i) for i in range(found.num_rows))
-        except (pa.ArrowException, OSError) as error:
-            why = str(error).splitlines()[0]
-            raise FileFault(self.path, f"cannot be read as Parquet: {why}", hint="export it again") from error
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise _not_parquet(self.path, error) from error
+
+
+def _not_parquet(path: str, error: Exception) -> FileFault:
+    why = (str(error).splitlines() or [type(error).__name__])[0]
+    return FileFault(path, f"cannot be read as Parquet: {why}", hint="export it again")
 
 
 class _Line(Mapping[str, str]):
@@ -230,13 +235,16 @@ class _Line(Mapping[str, str]):
 class _Columns:
     """The columns of a batch; only those that are asked for become Python values."""
 
-    def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self.arrays = arrays
+    def __init__(self, path: str, arrays: Mapping[str, Any]) -> None:
+        self.path, self.arrays = path, arrays
         self._values: dict[str, list[Any]] = {}
 
     def cell(self, name: str, row: int) -> str:
         if name not in self._values:
-            self._values[name] = self.arrays[name].to_pylist()
+            try:
+                self._values[name] = self.arrays[name].to_pylist()
+            except (ValueError, OverflowError) as error:
+                raise _not_parquet(self.path, error) from error
         return _written(self._values[name][row])
 
 

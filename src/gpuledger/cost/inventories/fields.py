@@ -13,7 +13,7 @@ from gpuledger.units import MS_PER_DAY, MS_PER_S
 
 USD = "USD"
 _SPELLINGS = ("%m/%d/%Y", "%Y%m%d", "%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M:%S.%f UTC")
-_MOST = Decimal("1e12")
+MOST_USD = Decimal("1e12")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Fields:
             found = Decimal(self.values[name].replace(",", ""))
         except InvalidOperation:
             found = Decimal("NaN")
-        if not found.is_finite() or abs(found) > _MOST:
+        if not found.is_finite() or abs(found) > MOST_USD:
             raise self.fault(name, "export the bill again: an amount is a plain number such as 55.04")
         return found
 

@@ -11,7 +11,7 @@ from collections import Counter
 from decimal import Decimal, InvalidOperation
 
 from gpuledger.cost.inventories.content import Content
-from gpuledger.cost.inventories.fields import USD, Fields, rows_of
+from gpuledger.cost.inventories.fields import MOST_USD, USD, Fields, rows_of
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
 from gpuledger.errors import FactError
@@ -70,7 +70,10 @@ def _credits(row: Fields) -> Decimal:
     if not text:
         return row.number_of("credits_amount") or Decimal(0)
     try:
-        return sum((Decimal(str(c["amount"])) for c in json.loads(text)), Decimal(0))
+        found = sum((Decimal(str(c["amount"])) for c in json.loads(text)), Decimal(0))
+        if not abs(found) <= MOST_USD:
+            raise ValueError("not an amount of money")
+        return found
     except (ValueError, TypeError, KeyError, InvalidOperation) as error:
         hint = 'write the credits as JSON: [{"amount": -1.25}]'
         raise FactError(row.path, f"row {row.number}, credits", f"found {text[:60]!r}", hint=hint) from error

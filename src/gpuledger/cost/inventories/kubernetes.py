@@ -45,7 +45,7 @@ class Kubernetes:
 def _items(document: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(document, dict):
         items = document.get("items") if "items" in document else [document]
-        yield from (item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))
+        yield from _listed(items)
 
 
 def _part(item: Mapping[str, Any], *path: str) -> Any:
@@ -55,12 +55,19 @@ def _part(item: Mapping[str, Any], *path: str) -> Any:
     return found
 
 
+def _mapping(found: Any) -> Mapping[str, Any]:
+    return found if isinstance(found, dict) else {}
+
+
+def _listed(found: Any) -> list[Mapping[str, Any]]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
 def _node(path: str, number: int, item: Mapping[str, Any]) -> Node:
-    labels = _part(item, "metadata", "labels") or {}
-    capacity = _part(item, "status", "capacity") or {}
+    labels, capacity = (_mapping(_part(item, *path)) for path in (("metadata", "labels"), ("status", "capacity")))
     gpus = next((str(capacity[name]) for name in _GPUS if name in capacity), "")
     provider = str(_part(item, "spec", "providerID") or "")
-    names = [str(a.get("address", "")) for a in _part(item, "status", "addresses") or () if isinstance(a, dict)]
+    names = [str(a.get("address", "")) for a in _listed(_part(item, "status", "addresses"))]
     names += [provider, provider.rpartition("/")[2] if not provider.startswith("azure") else ""]
     names += [*machine_names(provider), *(n for n in machine_names(provider.rpartition("/virtualMachines/")[0]))]
     names += [f"ip-{name.replace('.', '-')}" for name in names if _is_ip(name)]
