@@ -113,7 +113,7 @@ def gcp_rows(machines: Sequence[Machine], periods: Sequence[tuple[int, int]]) ->
                     "resource": {"name": machine.host, "global_name": f"//compute/instances/{machine.host}"},
                     "location": {"region": machine.region}, "cost": float(amount), "currency": "USD",
                     "usage": {"amount": 86400.0, "unit": "seconds"},
-                    "credits": [{"name": "Committed usage", "amount": credit}],
+                    "credits": [{"name": "Negotiated", "type": "DISCOUNT", "amount": credit}],
                     "system_labels": [
                         {"key": "compute.googleapis.com/machine_spec", "value": machine.instance},
                     ],

@@ -139,6 +139,16 @@ def test_gcp_adds_cores_memory_gpus_and_credits(tmp_path: Path) -> None:
     assert one(json_lines(tmp_path / "cpu.json", cpu)).skipped == {Skipped.NO_GPU: 2, Skipped.NOT_COMPUTE: 1}
 
 
+def test_gcp_counts_usage_before_the_credit_of_a_commitment(tmp_path: Path) -> None:
+    (row, *_rest) = gcp_rows([ONE], DAYS[:1])
+    row |= {"cost": 100.0, "credits": [
+        {"type": "COMMITTED_USAGE_DISCOUNT", "amount": -100.0}, {"type": "PROMOTION", "amount": -7.5},
+    ]}  # fmt: skip
+    found = one(json_lines(tmp_path / "gcp.json", [row]))
+    assert total(found) == Decimal("92.5")
+    assert found.skipped == {Skipped.COMMITMENT_CREDIT: 1}
+
+
 def test_gcp_in_another_currency_uses_the_rate_of_the_row(tmp_path: Path) -> None:
     rows = gcp_rows([ONE], DAYS[:1])[:1]
     euros = [r | {"currency": "EUR", "cost": 92.0, "credits": [], "currency_conversion_rate": 0.92} for r in rows]

@@ -105,6 +105,15 @@ def test_usage_discount_and_credit_of_a_machine_are_one_charge() -> None:
     assert [u.why for u in found.use.unmatched] == [Why.NEGATIVE]
 
 
+def test_a_machine_that_ran_for_nothing_has_no_known_price() -> None:
+    """A capacity block is paid for up front; its usage is $0. Usage that credits cancel is free."""
+    there = [seen("GPU-a", "n1"), seen("GPU-b", "n2")]
+    found = made(there, bill(spent("n1", 0, hours=Decimal(24)), spent("n2", 5), spent("n2", -5)))
+    assert {r.device: r.usd_per_h for r in found.rows} == {"GPU-b": 0}
+    assert found.use
+    assert [(u.name, u.why, u.usd) for u in found.use.missed] == [("n1", Why.NOTHING_CHARGED, 0)]
+
+
 def test_hourly_rows_become_one_stretch() -> None:
     hourly = [spent("n1", 4, i, i + 1) for i in range(24)]
     assert len(made([seen("GPU-a", "n1"), seen("GPU-b", "n1")], bill(*hourly)).rows) == 2

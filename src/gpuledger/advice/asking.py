@@ -107,6 +107,7 @@ def _price_note(made: AuditStatement, asked: Asked) -> Iterator[str]:
     if not others:
         yield f"{asked.price_named} has no effect: every GPU is priced by the inventory, whose prices come first."
         return
-    used = any(p.basis == ("given" if priced else "instance") for p in made.cost.prices)
+    used = sum(p.gpus for p in made.cost.prices if p.basis == ("given" if priced else "instance"))
     prices = "prices" if used else "could price"
-    yield f"{asked.price_named} {prices} only the {count(others, 'GPU')} that the inventory does not price."
+    some = f"{used} of the" if 0 < used < others else "only the"
+    yield f"{asked.price_named} {prices} {some} {count(others, 'GPU')} that the inventory does not price."

@@ -19,10 +19,11 @@ RULE = (
     "the price given by GPU, your own rates, the list price"
 )
 _SKIPPED = {
-    Skipped.NO_GPU: "for machines without GPUs",
-    Skipped.NOT_COMPUTE: "not for running a machine",
-    Skipped.NO_MACHINE: "not for one machine",
-    Skipped.NO_COST: "without a cost",
+    Skipped.NO_GPU: "for machines without GPUs passed over",
+    Skipped.NOT_COMPUTE: "not for running a machine passed over",
+    Skipped.NO_MACHINE: "not for one machine passed over",
+    Skipped.NO_COST: "without a cost passed over",
+    Skipped.COMMITMENT_CREDIT: "counted before the credit of a commitment, whose fee is billed apart",
 }
 
 
@@ -73,7 +74,7 @@ def use_notes(asked: Asked) -> Iterator[str]:
         yield RULE
     for file in use.files:
         for why, rows in sorted(file.skipped.items()):
-            yield f"{file.path}: {count(rows, 'row')} {_SKIPPED[why]} passed over"
+            yield f"{file.path}: {count(rows, 'row')} {_SKIPPED[why]}"
     if use.repeated_rows:
         yield f"{count(use.repeated_rows, 'row')} of the inventory in more than one file, counted once"
     if use.idle_priced_h >= 1:

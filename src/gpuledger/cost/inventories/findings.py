@@ -18,15 +18,17 @@ class Why(StrEnum):
     NOT_SEEN_THEN = "not_seen_then"
     OUTSIDE_LAKE = "outside_lake"
     NEGATIVE = "negative"
+    NOTHING_CHARGED = "nothing_charged"
 
 
 class Skipped(StrEnum):
-    """Why a row of a file is passed over."""
+    """Why a row of a file, or with COMMITMENT_CREDIT a credit within it, is passed over."""
 
     NO_GPU = "no_gpu"
     NOT_COMPUTE = "not_compute"
     NO_MACHINE = "no_machine"
     NO_COST = "no_cost"
+    COMMITMENT_CREDIT = "commitment_credit"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """Google Cloud detailed billing export: what did each virtual machine cost, over all of its SKUs, after credits?
 
-Google bills cores, memory and GPUs of a machine apart; they are added up, as list prices here include the host.
+Google bills cores, memory and GPUs of a machine apart; they are added up, as list prices here include the host. The
+credit of a committed-use discount cancels the usage, and the fee of the commitment names no machine: usage counts
+before that credit, so that a machine under a commitment does not look free.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ _MARKS = {"sku_description", "cost", "usage_start_time"}
 _GPU = re.compile(r"\bGPUs?\b|\bNvidia\b", re.IGNORECASE)
 _MACHINE = re.compile(r"\b(GPU|core|ram|cpu|memory|instance|local ssd)s?\b", re.IGNORECASE)
 _APART = re.compile(r"egress|ingress|network|PD capacity|snapshot|\bIP\b|licens|image", re.IGNORECASE)
+_COMMITMENT = "COMMITTED_USAGE"
 _SPOT = re.compile(r"\b(spot|preemptible)\b", re.IGNORECASE)
 
 
@@ -39,6 +42,7 @@ class Gcp:
             if isinstance(made, Skipped):
                 skipped[made] += 1
             else:
+                skipped[Skipped.COMMITMENT_CREDIT] += _credits(row)[1]
                 found.append((made, bool(_GPU.search(row.text("sku_description")))))
         machines = {spent.names for spent, of_gpu in found if of_gpu}
         kept = tuple(spent for spent, _ in found if spent.names in machines)
@@ -58,23 +62,26 @@ class Gcp:
             return Skipped.NO_COST
         start, end = row.period(["usage_start_time"], ["usage_end_time"])
         return Spent(
-            row.path, row.number, names, start, end, _dollars(row, cost + _credits(row)),
+            row.path, row.number, names, start, end, _dollars(row, cost + _credits(row)[0]),
             instance=_machine_type(row), region=row.text("location_region"),
             purchase_option="spot" if _SPOT.search(sku) else "on_demand",
         )  # fmt: skip
 
 
-def _credits(row: Fields) -> Decimal:
-    """Discounts and credits of the row, below zero."""
+def _credits(row: Fields) -> tuple[Decimal, bool]:
+    """Discounts and credits of the row, below zero, and whether it has one of a commitment, which is not among them."""
     text = row.text("credits")
     if not text:
-        return row.number_of("credits_amount") or Decimal(0)
+        return row.number_of("credits_amount") or Decimal(0), False
     try:
-        found = sum((Decimal(str(c["amount"])) for c in json.loads(text)), Decimal(0))
+        given = json.loads(text)
+        of_commitment = [str(c.get("type", "")).startswith(_COMMITMENT) for c in given]
+        rest = (c for c, committed in zip(given, of_commitment, strict=True) if not committed)
+        found = sum((Decimal(str(c["amount"])) for c in rest), Decimal(0))
         if not abs(found) <= MOST_USD:
             raise ValueError("not an amount of money")
-        return found
-    except (ValueError, TypeError, KeyError, InvalidOperation) as error:
+        return found, any(of_commitment)
+    except (ValueError, TypeError, KeyError, AttributeError, InvalidOperation) as error:
         hint = 'write the credits as JSON: [{"amount": -1.25}]'
         raise FactError(row.path, f"row {row.number}, credits", f"found {text[:60]!r}", hint=hint) from error
 

@@ -3,7 +3,8 @@
 A charge pays for the GPUs that were seen on its machine in its period, each for the time it was there, at one rate: the
 dollars over all of that time. A GPU first seen within an hour of the machine's first sample was there from the start of
 the period, and the same at the end, so that time without samples is paid for too. Where the bill says that the machine
-ran for less than the period, the time it was seen is within those hours.
+ran for less than the period, the time it was seen is within those hours. A machine that ran for $0 was paid for in some
+other way (capacity blocks, reservations): its price is not $0 but unknown.
 """
 
 from __future__ import annotations
@@ -98,10 +99,11 @@ def _once(files: Sequence[Sequence[Spent]], out: Spread) -> list[Spent]:
 
 @dataclass(frozen=True)
 class _Charge:
-    """All rows of one machine and period; `rows` are how many."""
+    """All rows of one machine and period; `rows` are how many. `free`: none of them has dollars, not even to cancel."""
 
     spent: Spent
     rows: int
+    free: bool
 
 
 def _joined(rows: Iterable[Spent], directory: Directory) -> Iterator[_Charge]:
@@ -111,7 +113,7 @@ def _joined(rows: Iterable[Spent], directory: Directory) -> Iterator[_Charge]:
         groups.setdefault((directory.key(row.names), row.start_ms, row.end_ms), []).append(row)
     for key in sorted(groups):
         if len(groups[key]) == 1:
-            yield _Charge(groups[key][0], 1)
+            yield _Charge(groups[key][0], 1, not groups[key][0].usd)
             continue
         # In an order of their own, so that neither the order of rows nor of files matters.
         mine = sorted(groups[key], key=lambda s: (-s.usd, s.file, s.row))
@@ -128,13 +130,14 @@ def _joined(rows: Iterable[Spent], directory: Directory) -> Iterator[_Charge]:
                 gpus=next((s.gpus for s in mine if s.gpus), None),
             ),
             len(mine),
+            not any(s.usd for s in mine),
         )
 
 
 def _spread_one(charge: _Charge, directory: Directory, lake: Stretch, kind: str, out: Spread) -> None:
     spent, gpus = charge.spent, directory.meant(charge.spent.names)
     stretches = _stretches(spent, gpus)
-    if not stretches:
+    if not stretches or charge.free:
         out.unmatched.append(_unmatched(charge, directory, lake))
         return
     length: int | Fraction = sum(end - start for start, end in stretches.values())
@@ -183,6 +186,8 @@ def _unmatched(charge: _Charge, directory: Directory, lake: Stretch) -> Unmatche
     spent = charge.spent
     outside = spent.end_ms <= lake[0] or spent.start_ms > lake[1]
     why = Why.OUTSIDE_LAKE if outside else why_not(directory, spent.names)
+    if charge.free and why is Why.NOT_SEEN_THEN:
+        why = Why.NOTHING_CHARGED
     what = (spent.names[0], why, spent.file, spent.instance)
     return Unmatched(*what, charge.rows, spent.usd, spent.start_ms, spent.end_ms)
 

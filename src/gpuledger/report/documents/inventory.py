@@ -19,6 +19,7 @@ WHY = {
     Why.NOT_SEEN_THEN: "its GPUs were not seen in that period",
     Why.OUTSIDE_LAKE: "before the first or after the last sample",
     Why.NEGATIVE: "credits above the charge",
+    Why.NOTHING_CHARGED: "the machine ran for $0, so it is paid for elsewhere",
 }
 NEXT = {
     Why.NO_SUCH_HOST: "add the list that links the names (kubectl get nodes -o json) as another --inventory, or import "
@@ -26,6 +27,7 @@ NEXT = {
     Why.SEVERAL_HOSTS: "write a table of your own with CLUSTER/HOST as the device",
     Why.NOT_SEEN_THEN: "import the samples of that time",
     Why.NEGATIVE: "give the bill of the period the credits are for, too",
+    Why.NOTHING_CHARGED: "export amortized costs, or give the price of those machines in a table of your own",
     Why.OUTSIDE_LAKE: "",
 }
 SOURCES = {
@@ -40,7 +42,7 @@ def inventory_warnings(use: InventoryUse | None) -> list[Prose]:
 
 
 def _warnings(use: InventoryUse) -> Iterator[str]:
-    for why in (Why.NO_SUCH_HOST, Why.SEVERAL_HOSTS, Why.NOT_SEEN_THEN, Why.NEGATIVE):
+    for why in (w for w in Why if w is not Why.OUTSIDE_LAKE):
         rows = [u for u in use.missed if u.why is why]
         if not rows:
             continue
