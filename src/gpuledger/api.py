@@ -23,7 +23,7 @@ from gpuledger.lake.importing import ImportResult, import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
-from gpuledger.times import today
+from gpuledger.times import Instant, today
 
 if TYPE_CHECKING:
     from gpuledger.advice.statement import AuditStatement
@@ -41,13 +41,27 @@ class OpenLake:
     def __init__(self, root: File) -> None:
         self.lake = Lake(root)
 
-    def ingest(self, *data: Any, tz: str = "UTC", mapping: str | None = None) -> ImportResult:
-        """Import telemetry: files, globs, lists of files, pandas data frames or Arrow tables."""
-        from gpuledger.telemetry.mapping import load_mapping
+    def ingest(
+        self,
+        *data: Any,
+        tz: str = "UTC",
+        mapping: str | None = None,
+        at: Instant | None = None,
+        host: str | None = None,
+        gpu_model: str | None = None,
+    ) -> ImportResult:
+        """Import telemetry: files, globs, lists of files, pandas data frames or Arrow tables.
 
+        `at`, `host`, `gpu_model`: what the files do not say themselves.
+        """
+        from gpuledger.telemetry.mapping import given, load_mapping
+
+        said = given(at=at, host=host, gpu_model=gpu_model)
         with tempfile.TemporaryDirectory() as folder:
             files = [file for item in data for file in _files(item, Path(folder))]
-            return import_files(self.lake, files, zone=tz, mapping=load_mapping(mapping) if mapping else None)
+            return import_files(
+                self.lake, files, zone=tz, mapping=load_mapping(mapping) if mapping else None, given=said
+            )
 
     def analyze(
         self,

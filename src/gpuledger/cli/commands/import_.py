@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gpuledger.cli.options import PATH, lake_option, screen_options
 from gpuledger.cli.screen import Screen, Stages, Tick
+from gpuledger.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuledger.telemetry.mapping import Given, Mapping
 
 FOUND_PROBLEMS = 1
 
@@ -21,10 +26,25 @@ FOUND_PROBLEMS = 1
     "map_name",
     help="Column names: a built-in layout (export36: 36-column DCGM export; dcgm) or a mapping file.",
 )
+@click.option("--at", metavar="TIME", help="When the readings were taken, for a file without times.")
+@click.option("--host", metavar="NAME", help="Which host the files are from, where they do not say it.")
+@click.option("--gpu-model", metavar="NAME", help="Which GPU the files are of, where they do not say it.")
+@click.option("--explain", is_flag=True, help="Show how a file would be read, with its first rows; import nothing.")
+@click.option("--write-map", type=PATH, metavar="PATH", help="With --explain: write a mapping file to start from.")
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
 def command(
-    screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str, map_name: str | None, fail_on: str | None
+    screen: Screen,
+    files: tuple[Path, ...],
+    lake_dir: Path,
+    zone: str,
+    map_name: str | None,
+    at: str | None,
+    host: str | None,
+    gpu_model: str | None,
+    explain: bool,
+    write_map: Path | None,
+    fail_on: str | None,
 ) -> int:
     """Import telemetry from CSV or Parquet files into the lake.
 
@@ -35,17 +55,42 @@ def command(
     from gpuledger.lake.importing import import_files
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.imported import import_document
-    from gpuledger.telemetry.mapping import load_mapping
+    from gpuledger.telemetry.mapping import given, load_mapping
 
     mapping = load_mapping(map_name) if map_name else None
+    said = given(at=at, host=host, gpu_model=gpu_model)
+    if explain or write_map:
+        _explain(screen, files, mapping, said, zone, write_map)
+        return 0
     with screen.stages() as stages:
-        result = import_files(Lake(lake_dir), files, zone=zone, mapping=mapping, progress=_Bars(stages, files))
+        result = import_files(
+            Lake(lake_dir), files, zone=zone, mapping=mapping, given=said, progress=_Bars(stages, files)
+        )
     give(import_document(result, lake_dir), screen)
     if result.rows_rejected:
         screen.say(f"every rejected row, with its file, row, column and value: {result.rejects_file}")
     where = "" if str(lake_dir) == "gpuledger-data" else f" --lake {lake_dir}"
     screen.say(f"next: gpuledger analyze{where} --out report")
     return FOUND_PROBLEMS if fail_on == "rejects" and result.rows_rejected else 0
+
+
+def _explain(
+    screen: Screen, files: tuple[Path, ...], mapping: Mapping | None, said: Given, zone: str, write_map: Path | None
+) -> None:
+    from gpuledger.cli.showing import give
+    from gpuledger.report.documents.explained import explained_document
+    from gpuledger.telemetry.explain import explain
+    from gpuledger.telemetry.starter import write_starter
+
+    if len(files) != 1:
+        raise InputError("--explain shows one file at a time", hint=f"gpuledger import --explain {files[0]}")
+    found = explain(files[0], mapping=mapping, given=said, zone=zone)
+    written = write_starter(found, write_map) if write_map else None
+    give(explained_document(found), screen, {"map": str(written)} if written else None)
+    if written:
+        screen.say(f"next: check {written}, then gpuledger import {files[0]} --map {written}")
+    elif found.problem or found.unused:
+        screen.say("to start a mapping file from this: add --write-map map.toml")
 
 
 class _Bars:
