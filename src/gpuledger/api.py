@@ -131,7 +131,7 @@ class OpenLake:
         self,
         *,
         prices: Prices = None,
-        inventory: File | None = None,
+        inventory: File | Sequence[File] | None = None,
         instance: str | None = None,
         region: str | None = None,
         teams: File | None = None,
@@ -143,7 +143,8 @@ class OpenLake:
         """The cost audit: what it cost, what of it was wasted, what to change first.
 
         `prices`: dollars per GPU-hour, for all GPUs or by name; without it those of the inventory, of the
-        settings, else market prices. Teams and budgets of the settings apply too.
+        settings, else market prices. `inventory`: one file or several, of any kind the command takes. Teams and
+        budgets of the settings apply too.
         """
         from gpuledger.advice.asking import asked
         from gpuledger.advice.asking import audit as audit_of
@@ -159,7 +160,7 @@ class OpenLake:
         self,
         *,
         prices: Prices = None,
-        inventory: File | None = None,
+        inventory: File | Sequence[File] | None = None,
         clouds: Sequence[str] = (),
         **window: Unpack[Window],
     ) -> Answer[LakePlan]:

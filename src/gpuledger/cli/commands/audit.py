@@ -21,6 +21,7 @@ from gpuledger.cli.options import (
     screen_options,
     statement_options,
 )
+from gpuledger.cli.price_options import inventory_option
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import GpuledgerError, InputError
 from gpuledger.plain_text import visible
@@ -59,12 +60,11 @@ class AuditCommand(click.Command):
 @click.command("audit", cls=AuditCommand)
 @click.argument("files", metavar="[FILE]... [-- CMD...]", nargs=-1)
 @lake_option
+@inventory_option
 @click.option(
-    "--inventory", type=PATH, help="CSV of the GPUs you pay for: device, from, to, instance, region, usd_per_h."
-)
-@click.option(
-    "--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars per GPU-hour; repeat for each GPU."
-)
+    "--price", "prices", multiple=True, metavar="[GPU=]USD",
+    help="Dollars per GPU-hour; repeat for each GPU. A price in the inventory comes first, a list price last.",
+)  # fmt: skip
 @click.option("--instance", metavar="NAME", help="Price the GPUs as in this instance type, such as p5.48xlarge.")
 @click.option("--region", metavar="NAME", help="Region of --instance, such as us-east-1.")
 @click.option("--teams", type=PATH, help="TOML file that assigns namespaces to teams.")
