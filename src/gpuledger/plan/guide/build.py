@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.plan.guide.facts import migrate_facts
-from gpuledger.plan.guide.judging import Place, effort, grouped, guidelines, refuse, risk, too_slow
-from gpuledger.plan.guide.memory import rule_of_thumb, sharing
-from gpuledger.plan.guide.placing import place
-from gpuledger.plan.guide.schema import Priority
-from gpuledger.plan.guide.scoring import scored
+from gpuledger.plan.guide.judging import Place, effort, grouped, guidelines, refuse, risk, scored, too_slow
+from gpuledger.plan.guide.placing import place, rule_of_thumb
+from gpuledger.plan.guide.schema import Priority, migrate_facts
+from gpuledger.plan.guide.sets import sharing
 from gpuledger.plan.guide.statement import (
     Candidate,
     Current,

@@ -15,9 +15,8 @@ from gpuledger.catalog.gpus import Gpu, find_gpu, load_gpus
 from gpuledger.catalog.prices.offers import facts as price_facts
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.plan.guide.config import Config
-from gpuledger.plan.guide.facts import migrate_facts
 from gpuledger.plan.guide.placing import sizes, smallest_count
-from gpuledger.plan.guide.schema import Instance
+from gpuledger.plan.guide.schema import Instance, migrate_facts
 from gpuledger.plan.guide.statement import Candidate, Job, Purchase
 from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown

@@ -1,11 +1,14 @@
-"""What may the three configuration files of the migration planner hold?"""
+"""What may the three configuration files of the migration planner hold, and the file of its own judgments?"""
 
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from typing import Annotated, Literal
 
 import msgspec
+
+from gpuledger.catalog.files import data_dir, load_toml
 
 PriceScope = Literal["gpu", "instance"]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -149,3 +152,69 @@ class SetPurpose(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     purpose: str
     use_case: str = ""
+
+
+Measure = Literal["dollars", "throughput", "headroom", "interconnect", "availability", "risk", "effort"]
+MEASURES: tuple[Measure, ...] = (
+    "dollars", "throughput", "headroom", "interconnect", "availability", "risk", "effort",
+)  # fmt: skip
+
+
+class Scores(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What each of the three scores is a mean of."""
+
+    cost: dict[Measure, Share]
+    performance: dict[Measure, Share]
+    reliability: dict[Measure, Share]
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the planner draws its lines."""
+
+    headroom_full_ratio: Share
+    headroom_thin_ratio: Share
+    worth_saving_pct: float
+    worth_speed_ratio: float
+    counts_times: Count
+    most_gpus: Count
+    large_from_params: float
+    serving_batch: Count
+    serving_context: Count
+    assumed_busy_ratio: Share
+    enough_speed_ratio: float
+    runners_up: Count
+    zones_wide: Count
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One reason a move may go wrong, in points, or one part of the work of it, in hours."""
+
+    amount: int | float
+    words: str
+
+
+class Judgment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All the parts of a risk or an effort, and what their sum means."""
+
+    most: int | float
+    low_up_to: float
+    medium_up_to: float
+    parts: dict[str, Part]
+
+
+class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    version: Literal[1]
+    as_of: str
+    scores: Scores
+    limits: Limits
+    risks: Judgment
+    efforts: Judgment
+    guidelines: dict[str, str]
+
+
+@cache
+def migrate_facts() -> Facts:
+    """The shipped judgments."""
+    return load_toml(data_dir("gpuledger.plan", "data", "migrate.toml"), Facts)

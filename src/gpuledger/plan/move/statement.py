@@ -28,6 +28,14 @@ class MonthRange:
     middle_usd: Decimal
     high_usd: Decimal
 
+    def __add__(self, other: MonthRange) -> MonthRange:
+        return MonthRange(
+            self.low_usd + other.low_usd, self.middle_usd + other.middle_usd, self.high_usd + other.high_usd
+        )
+
+
+STAYS = MonthRange(Decimal(0), Decimal(0), Decimal(0))
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -137,6 +145,13 @@ class HoldingPlan:
     unpriced_gpus: int = 0
     cheaper_host: MarketOption | None = None
     cheaper_host_pct: Decimal | None = None
+
+    @property
+    def saving_month(self) -> MonthRange | Unknown:
+        """What the proposed move saves; nothing where it stays."""
+        if isinstance(self.month_now_usd, Unknown):
+            return self.month_now_usd
+        return self.move.saving_month if self.move else STAYS
 
 
 @dataclass(frozen=True)

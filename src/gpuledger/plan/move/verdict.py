@@ -23,7 +23,7 @@ from gpuledger.plan.move.carry import works_together
 from gpuledger.plan.move.demand import Holding, measured
 from gpuledger.plan.move.market import Market
 from gpuledger.plan.move.moves import Claim, find_moves
-from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, Kind, Level, MonthRange, Move, Outcome
+from gpuledger.plan.move.statement import STAYS, WELL_OPTIMIZED, HoldingPlan, Kind, Level, MonthRange, Move, Outcome
 from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
 
@@ -64,7 +64,7 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
     lost, unrated = (waste / paid, parts["unrated"] / paid) if paid else (ZERO, ZERO)
     outcome = _outcome(holding, best, lost, unrated, limits)
     host = _cheaper_host(holding, limits, market)
-    saved = best.saving_month if best is not None else MonthRange(ZERO, ZERO, ZERO)
+    saved = best.saving_month if best is not None else STAYS
     return HoldingPlan(
         namespace=holding.namespace,
         gpu_model=holding.gpu_model,
