@@ -15,7 +15,7 @@ from gpuledger.plan.guide.config import reference
 from gpuledger.plan.guide.form import Form, form_of
 from gpuledger.plan.guide.sets import plan_set
 from gpuledger.plan.guide.statement import CANNOT_FIT, Misfit
-from gpuledger.plan.offers import market_options
+from gpuledger.plan.market import market_options
 from gpuledger.report.documents.migrate import headline
 from gpuledger.units import Unknown
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpuledger.catalog.prices.offers import Offer
 from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.errors import UnknownName
-from gpuledger.plan.offers import ANY_REGION, market_options
+from gpuledger.plan.market import ANY_REGION, market_options
 from gpuledger.units import Unknown
 
 
@@ -77,11 +77,6 @@ def test_your_rate_takes_the_place_of_the_listed_price() -> None:
 def test_an_unknown_gpu_is_an_error() -> None:
     with pytest.raises(UnknownName):
         market_options("h1000")
-
-
-def test_age_is_counted_from_the_day_it_is_asked() -> None:
-    (found,) = market_options(listed=[offer("8")])
-    assert found.age_days(dt.date(2026, 8, 25)) == 3
 
 
 @given(st.lists(st.tuples(st.integers(1, 9999), st.integers(1, 8), st.sampled_from("rst")), min_size=1, max_size=12))

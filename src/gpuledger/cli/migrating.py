@@ -21,7 +21,7 @@ from gpuledger.plan.guide.form import Form, form_of
 from gpuledger.plan.guide.schema import WorkloadType
 from gpuledger.plan.guide.sets import MigrationSet, plan_set, together, workload_named
 from gpuledger.plan.guide.statement import Job, MigrationPlan
-from gpuledger.plan.offers import market_options
+from gpuledger.plan.market import market_options
 from gpuledger.units import count
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from gpuledger.cli.options import Command
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
-    from gpuledger.catalog.prices.rows import Wanted
+    from gpuledger.catalog.prices import Wanted
 
 Price = Decimal | Mapping[str, Decimal] | None
 
@@ -41,7 +41,7 @@ def price_filters(command: Command) -> Command:
 
 def wanted_of(filters: dict[str, Any]) -> Wanted:
     """The filters, checked."""
-    from gpuledger.catalog.prices.rows import Wanted
+    from gpuledger.catalog.prices import Wanted
 
     text, purchase = filters["max_price"], filters["purchase"]
     try:

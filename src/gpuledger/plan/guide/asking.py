@@ -16,7 +16,7 @@ from gpuledger.plan.guide.judging import preferred_gpus
 from gpuledger.plan.guide.options import cheapest_each, configured, counts, from_config, from_market, gpu_of
 from gpuledger.plan.guide.placing import require_precision
 from gpuledger.plan.guide.statement import Candidate, Job, MigrationPlan, Purchase
-from gpuledger.plan.offers import MarketOption
+from gpuledger.plan.market import MarketOption
 from gpuledger.units import Unknown
 
 UNDATED = (

@@ -30,8 +30,8 @@ from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope, namespace_name
+from gpuledger.plan.market import Market
 from gpuledger.plan.move.demand import Holding, Load, read_loads
-from gpuledger.plan.move.market import Market
 from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, LakePlan, NamespacePlan
 from gpuledger.plan.move.verdict import plan_holding, settings_file
 from gpuledger.settings import changed

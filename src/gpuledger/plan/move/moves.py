@@ -13,10 +13,10 @@ from gpuledger.advice.offers import Filled, is_smaller
 from gpuledger.advice.rule import Range
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.catalog.gpus.mig import Slice, slices_of
+from gpuledger.plan.market import Market, PriceBasis
 from gpuledger.plan.move.carry import Misfit, other_gpu, pipes_filled, same_gpu, slice_for, works_together
 from gpuledger.plan.move.demand import Holding, Load
-from gpuledger.plan.move.market import Market
-from gpuledger.plan.move.statement import Kind, PriceBasis, RefusedMove
+from gpuledger.plan.move.statement import Kind, RefusedMove
 from gpuledger.plan.packing import Parcel, bins
 from gpuledger.units import Unknown
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuledger.cost.savings import Spread
-from gpuledger.plan.offers import MarketOption
+from gpuledger.plan.market import MarketOption, PriceBasis
 from gpuledger.units import Unknown
 
 Evidence = Literal["counters", "power", "none"]
@@ -60,21 +60,6 @@ class Measured:
     phases_pct: Mapping[str, float]
     purpose: str | None
     classes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PriceBasis:
-    """The price a move is calculated with: the user's own, or the market's median with its range."""
-
-    usd_per_gpu_h: Decimal
-    low_usd: Decimal
-    high_usd: Decimal
-    words: str
-    oldest: dt.date | None
-    newest: dt.date | None
-    age_days: int | None
-    stale: bool
-    yours: bool
 
 
 @dataclass(frozen=True)

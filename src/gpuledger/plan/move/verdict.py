@@ -19,12 +19,11 @@ from gpuledger.cost.money import CENT, ZERO, usd
 from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
 from gpuledger.cost.statement import BUCKETS, WASTE, Bucket
 from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.plan.market import Market, MarketOption
 from gpuledger.plan.move.carry import works_together
 from gpuledger.plan.move.demand import Holding, measured
-from gpuledger.plan.move.market import Market
 from gpuledger.plan.move.moves import Claim, find_moves
 from gpuledger.plan.move.statement import STAYS, WELL_OPTIMIZED, HoldingPlan, Kind, Level, MonthRange, Move, Outcome
-from gpuledger.plan.offers import MarketOption
 from gpuledger.units import Unknown
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Where on the market can a number of GPUs of a kind be rented, at what price, listed when?
+"""Where on the market can a number of GPUs of a kind be rented, at what price, and what does one GPU-hour cost there?
 
 An option is one instance type in one region under one purchase option. Zones of a region are one option: the price is
 that of its cheapest zone, with the range over its zones. A rate of the user's own replaces the listed price of the
@@ -11,9 +11,11 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal
 
 from gpuledger.catalog.gpus import Gpu, get_gpu, load_gpus
+from gpuledger.catalog.prices import aged, lowest_first, price_over, priced
 from gpuledger.catalog.prices.offers import Offer, PriceScope, load_offers
 from gpuledger.catalog.prices.own_rates import OWN_CLOUD, replaced
 from gpuledger.catalog.prices.spread import quantile, spot_cuts
@@ -58,10 +60,6 @@ class MarketOption:
     availability: Availability | None = None
     flags: tuple[str, ...] = ()
 
-    def age_days(self, today: dt.date) -> int:
-        """How old its price is."""
-        return (today - self.as_of).days
-
     @property
     def name(self) -> str:
         """What a person would call it."""
@@ -99,6 +97,10 @@ def market_options(
     return tuple(sorted((o for o in found if purchase in {None, o.purchase}), key=_cheapest_first))
 
 
+def _cheapest_first(o: MarketOption) -> tuple[bool, Decimal, bool, str, str, str, int, str]:
+    return *lowest_first(o.usd_per_gpu_h), not o.yours, o.cloud, o.instance, o.region, o.gpus, o.purchase
+
+
 def _counts(offer: Offer, key: str | None, gpus: int | None) -> bool:
     if isinstance(offer.gpu, Unknown) or offer.apart or offer.gpus != int(offer.gpus):
         return False
@@ -124,9 +126,8 @@ def _options(members: Sequence[Offer]) -> Iterator[MarketOption]:
 
 
 def _option(offers: Sequence[Offer], availability: Availability) -> MarketOption:
-    priced = [(p, o) for o in offers if not isinstance(p := o.usd_per_gpu_h, Unknown)]
-    priced.sort(key=lambda pair: (pair[0], pair[1].zone))
-    best = priced[0][1] if priced else offers[0]
+    known = priced(offers)
+    best = known[0][1] if known else offers[0]
     return MarketOption(
         cloud=best.cloud,
         region=best.region or ANY_REGION,
@@ -141,7 +142,7 @@ def _option(offers: Sequence[Offer], availability: Availability) -> MarketOption
         source=best.source,
         yours=best.yours,
         zones=tuple(sorted({o.zone for o in offers if o.zone})),
-        high_usd_per_gpu_h=priced[-1][0] if priced else best.usd_per_gpu_h,
+        high_usd_per_gpu_h=known[-1][0] if known else best.usd_per_gpu_h,
         availability=availability,
         flags=tuple(dict.fromkeys(flag for o in offers for flag in o.flags)),
     )
@@ -154,8 +155,115 @@ def _availability(by_purchase: dict[str, list[Offer]]) -> Availability:
     return Availability(len(zones), len({o.zone for o in by_purchase.get("spot", ())}), saving)
 
 
-def _cheapest_first(option: MarketOption) -> tuple[bool, Decimal, bool, str, str, str, int, str]:
-    price = option.usd_per_gpu_h
-    unknown = isinstance(price, Unknown)
-    rest = (not option.yours, option.cloud, option.instance, option.region, option.gpus, option.purchase)
-    return unknown, Decimal(0) if isinstance(price, Unknown) else price, *rest
+@dataclass(frozen=True)
+class PriceBasis:
+    """The price a move is calculated with: the user's own, or the market's median with its range."""
+
+    usd_per_gpu_h: Decimal
+    low_usd: Decimal
+    high_usd: Decimal
+    words: str
+    oldest: dt.date | None
+    newest: dt.date | None
+    age_days: int | None
+    stale: bool
+    yours: bool
+
+
+class Market:
+    """On-demand prices by GPU, each computed once. `clouds`, `regions`: only there; `listed`: other offers.
+
+    Where the present GPUs are priced by the market median over all offers, so are others: like is compared with like.
+    """
+
+    def __init__(
+        self,
+        today: dt.date,
+        *,
+        own: Sequence[Offer] = (),
+        clouds: Collection[str] = (),
+        regions: Collection[str] = (),
+        clouds_from: int = 1,
+        listed: Sequence[Offer] | None = None,
+    ) -> None:
+        self.today, self.own, self.clouds, self.regions = today, tuple(own), tuple(clouds), tuple(regions)
+        # A market the user chose may be as narrow as the user likes.
+        self.clouds_from = 1 if clouds or regions else clouds_from
+        self._listed = load_offers() if listed is None else tuple(listed)
+        self._found: dict[tuple[str, bool], PriceBasis | Unknown] = {}
+        self._within: dict[tuple[str, ...], Market] = {}
+
+    def within(self, clouds: Collection[str]) -> Market:
+        """The same market in some clouds only; itself where places were chosen already, or none is named."""
+        names = tuple(sorted(clouds))
+        if self.clouds or self.regions or not names:
+            return self
+        if names not in self._within:
+            self._within[names] = Market(self.today, own=self.own, clouds=names, listed=self._listed)
+        return self._within[names]
+
+    @cached_property
+    def _options(self) -> dict[str, list[MarketOption]]:
+        out: dict[str, list[MarketOption]] = {}
+        for option in market_options(
+            clouds=self.clouds, regions=self.regions, purchase="on-demand", own=self.own, listed=self._listed
+        ):
+            if not isinstance(option.usd_per_gpu_h, Unknown):
+                out.setdefault(option.gpu.key, []).append(option)
+        return out
+
+    @cached_property
+    def _offers(self) -> dict[str, list[Offer]]:
+        places = {c.casefold() for c in self.clouds}, {r.casefold() for r in self.regions}
+        out: dict[str, list[Offer]] = {}
+        for offer in self._listed:
+            near = _there(offer, *places) and (offer.region or not self.regions)
+            if near and isinstance(offer.gpu, str) and offer.purchase == "on_demand":
+                out.setdefault(offer.gpu, []).append(offer)
+        return out
+
+    def price(self, gpu: Gpu, *, all_offers: bool = False) -> PriceBasis | Unknown:
+        """The price of one GPU-hour of a GPU, on-demand: of the cheapest instance of each region, or of all offers."""
+        if (gpu.key, all_offers) not in self._found:
+            self._found[gpu.key, all_offers] = self._price(gpu, all_offers)
+        return self._found[gpu.key, all_offers]
+
+    def _price(self, gpu: Gpu, all_offers: bool) -> PriceBasis | Unknown:
+        mine = [o for o in self.own if o.gpu == gpu.key and o.purchase == "on_demand"]
+        where = ", ".join((*self.clouds, *self.regions)) or "the market"
+        found = price_over(
+            f"yours: {gpu.name}" if mine else f"{gpu.name} on {where}",
+            "on_demand",
+            mine or (self._offers.get(gpu.key, []) if all_offers else self._of(gpu)),
+        )
+        if isinstance(found, Unknown):
+            return found
+        if not mine and len(found.clouds) < self.clouds_from:
+            return Unknown(f"only {len(found.clouds)} cloud lists {gpu.name}: too few for a market price")
+        age, stale = aged(found.newest, "on_demand", self.today)
+        return PriceBasis(
+            found.usd_per_gpu_h, found.low_usd, found.high_usd, found.words, dt.date.fromisoformat(found.oldest),
+            dt.date.fromisoformat(found.newest), age, stale, bool(mine),
+        )  # fmt: skip
+
+    def _of(self, gpu: Gpu) -> list[Offer]:
+        """The cheapest offer of each region: a buyer of GPUs does not take the same GPU in a larger host."""
+        best: dict[tuple[str, str], Offer] = {}
+        for _, offer in priced(o for o in self._offers.get(gpu.key, []) if not o.apart):
+            best.setdefault((offer.cloud, offer.region), offer)
+        return list(best.values())
+
+    def cheapest_host(self, gpu: Gpu, at_least: int, at_most: int) -> MarketOption | None:
+        """The instance type with this number of the GPU that sells one for the least."""
+        fitting = (o for o in self._options.get(gpu.key, []) if at_least <= o.gpus <= at_most)
+        return next(fitting, None)  # the cheapest come first
+
+    def example(self, gpu: Gpu, usd_per_gpu_h: Decimal) -> MarketOption | None:
+        """An option near a price, to look at first."""
+        options = self._options.get(gpu.key, [])
+
+        def far(option: MarketOption) -> tuple[bool, Decimal, str, str]:
+            assert isinstance(option.usd_per_gpu_h, Decimal)  # as of all of them
+            return not option.yours, abs(option.usd_per_gpu_h - usd_per_gpu_h), option.cloud, option.region
+
+        return min(options, key=far, default=None)
