@@ -41,8 +41,8 @@ OF_ALL = ("SPOT", "SPOT NOT ASKED")
 BINDING = ("training_p", "family")
 
 
-def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit | None) -> Refused | None:
-    """The first reason that rules the candidate out, or None. `placed` is None where the GPU is unknown."""
+def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit) -> Refused | None:
+    """The first reason that rules the candidate out, or None."""
     if isinstance(candidate.gpu, Unknown):
         remedy = "set catalog_gpu to a GPU of `gpuledger catalog gpus`, or give memory_bandwidth_gb_per_s"
         return Refused(candidate, "GPU", candidate.gpu.why, (remedy,))
@@ -53,7 +53,6 @@ def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit | None) ->
         return found
     if isinstance(placed, Misfit):
         return Refused(candidate, placed.kind, placed.why, placed.remedies)
-    assert placed is not None, "a known GPU has a placement"
     if isinstance(placed.rate, Unknown):
         return Refused(candidate, "SPEED", f"its speed is {placed.rate}", (SPEED_REMEDY,))
     return None
