@@ -61,10 +61,6 @@ class Idle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     held_above_card_ratio: Ratio
     waits_below_s: Annotated[int, msgspec.Meta(ge=0)]
 
-    def held_limit_bytes(self, card_bytes: float) -> float:
-        """Idle with more memory used than this is idle_held."""
-        return max(self.held_above_bytes, self.held_above_card_ratio * card_bytes)
-
 
 class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What statements compare with; posting does not read these."""
