@@ -68,12 +68,6 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-# Given for a run of the other mode, an option would be ignored silently.
-_ONLY = {
-    "train": ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels",
-              "lora_rank", "frozen_precision", "sequence_parallel", "micro_batches", "node_gbps"),
-    "serve": ("context", "batch", "cache_precision"),
-}  # fmt: skip
 _OF_TOKENS = ("sequence", "context", "cache_precision")
 
 
@@ -87,9 +81,11 @@ def _said(names: tuple[str, ...]) -> Iterator[str]:
 
 def _asked(*, model_name: str | None, config: Path | None, gpu_name: str, mode: Any, **how: Any) -> Asked:
     from gpuledger.plan import asked
+    from gpuledger.plan.setup import SERVING, TRAINING
 
-    other = "serve" if mode == "train" else "train"
-    for option in _said(_ONLY[other]):
+    # Given for a run of the other mode, an option would be ignored silently.
+    other, ignored = ("serve", SERVING) if mode == "train" else ("train", (*TRAINING, "micro_batches", "node_gbps"))
+    for option in _said(ignored):
         problem = f"{option} is for --mode {other}, and this is {mode}"
         raise InputError(problem, hint=f"add --mode {other}, or leave {option} out")
     if (model_name is None) == (config is None):

@@ -14,8 +14,8 @@ from gpuledger.plan.memory.facts import get_optimizer, get_precision, get_scheme
 Mode = Literal["train", "serve"]
 MOST_GPUS = 1_000_000
 # What a setup of one mode reads and one of the other does not.
-TRAINING = ("zero", "scheme", "optimizer", "sequence", "micro_batch", "recompute", "attention", "kernels", "dropout",
-            "lora_rank", "frozen_precision", "sequence_parallel")  # fmt: skip
+TRAINING = ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels", "lora_rank",
+            "frozen_precision", "sequence_parallel", "dropout")  # fmt: skip
 SERVING = ("context", "batch", "cache_precision")
 
 
@@ -127,13 +127,9 @@ def _split_problems(model: Model, tensor: int) -> Iterator[str]:
 
 
 def _check_counts(setup: Setup) -> None:
-    whole = {
-        "count": setup.count, "tensor": setup.tensor, "pipeline": setup.pipeline, "sequence": setup.sequence,
-        "micro_batch": setup.micro_batch, "context": setup.context, "batch": setup.batch,
-    }  # fmt: skip
-    for option, value in whole.items():
-        if value < 1:
-            raise InputError(f"{option}={value} is below 1", hint="give a whole number from 1 up")
+    for option in ("count", "tensor", "pipeline", "sequence", "micro_batch", "context", "batch"):
+        if getattr(setup, option) < 1:
+            raise InputError(f"{option}={getattr(setup, option)} is below 1", hint="give a whole number from 1 up")
     if setup.count > MOST_GPUS:
         raise InputError(f"count={setup.count} is above {MOST_GPUS:,}", hint="ask for fewer GPUs")
     if setup.zero not in range(4):
