@@ -29,11 +29,12 @@ def price_filters(command: Command) -> Command:
     @click.option("--zone", metavar="NAME", help="Only this zone.")
     @click.option("--instance", metavar="NAME", help="Only this instance type, such as p5.48xlarge.")
     @click.option("--purchase", type=click.Choice(["on-demand", "spot"]), help="Only on-demand or only spot prices.")
-    @click.option("--max-price", metavar="USD", help="Highest price, in dollars per GPU-hour.")
-    @click.option("--min-memory", type=float, metavar="GB", help="Least memory per GPU.")
+    @click.option("--max-price", "usd_per_gpu_h_max", metavar="USD", help="Highest price, in dollars per GPU-hour.")
+    @click.option("--min-memory", "memory_gb_min", type=float, metavar="GB", help="Least memory per GPU.")
     @functools.wraps(command)
     def inner(**given: Any) -> Any:
-        names = ("gpu", "gpus", "cloud", "region", "zone", "instance", "purchase", "max_price", "min_memory")
+        names = ("gpu", "gpus", "cloud", "region", "zone", "instance", "purchase", "usd_per_gpu_h_max",
+                 "memory_gb_min")  # fmt: skip
         return command(filters={name: given.pop(name) for name in names}, **given)
 
     return inner
@@ -43,28 +44,18 @@ def wanted_of(filters: dict[str, Any]) -> Wanted:
     """The filters, checked."""
     from gpuledger.catalog.prices import Wanted
 
-    text, purchase = filters["max_price"], filters["purchase"]
+    text, least, purchase = filters["usd_per_gpu_h_max"], filters["memory_gb_min"], filters["purchase"]
     try:
         most = None if text is None else Decimal(text.strip().removeprefix("$"))
     except InvalidOperation:
-        hint = "give dollars as a plain number, for example 2.50"
-        raise InputError(f"--max-price {text!r} is not a price", hint=hint) from None
+        most = Decimal("NaN")
     if most is not None and not most.is_finite():
-        raise InputError(f"--max-price {text!r} is not a price", hint="give dollars as a plain number")
-    least = filters["min_memory"]
+        hint = "give dollars as a plain number, for example 2.50"
+        raise InputError(f"--max-price {text!r} is not a price", hint=hint)
     if least is not None and not 0 < least < math.inf:
         raise InputError(f"--min-memory {least:g} is not an amount of memory", hint="give GB above 0, for example 80")
-    return Wanted(
-        gpu=filters["gpu"],
-        gpus=filters["gpus"],
-        cloud=filters["cloud"],
-        region=filters["region"],
-        zone=filters["zone"],
-        instance=filters["instance"],
-        purchase="spot" if purchase == "spot" else "on_demand" if purchase else None,
-        usd_per_gpu_h_max=most,
-        memory_gb_min=least,
-    )
+    bought = purchase and purchase.replace("-", "_")
+    return Wanted(**filters | {"purchase": bought, "usd_per_gpu_h_max": most})
 
 
 def price_of(given: Sequence[str]) -> Price:

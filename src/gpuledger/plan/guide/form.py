@@ -108,11 +108,12 @@ def job_of(form: Form, config: Config, workload_id: str = "") -> Job:
         spot_suitable=suits.spot_suitable,
         method=_method(form, kind, model),
         busy_ratio=form.busy_ratio,
-        name=named.name if named else "",
         workload_id=workload_id,
-        description=named.description if named else "",
-        expected_outcome=named.expected_outcome if named else "",
-        tags=named.tags if named else (),
+        **(
+            {name: getattr(named, name) for name in ("name", "description", "expected_outcome", "tags")}
+            if named
+            else {}
+        ),
     )
 
 
