@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
-from gpuledger.catalog.gpus import Gpu, get_gpu, load_gpus
+from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.catalog.prices import aged, lowest_first, price_over, priced
 from gpuledger.catalog.prices.offers import Offer, PriceScope, load_offers
 from gpuledger.catalog.prices.own_rates import OWN_CLOUD, replaced
@@ -71,9 +71,7 @@ class MarketOption:
 
 
 def market_options(
-    gpu: str | Gpu | None = None,
     *,
-    gpus: int | None = None,
     clouds: Collection[str] = (),
     regions: Collection[str] = (),
     purchase: Purchase | None = None,
@@ -82,15 +80,14 @@ def market_options(
 ) -> tuple[MarketOption, ...]:
     """The options that match all that is given, cheapest GPU first, those without a known price last.
 
-    `gpus`: in one instance. `own`: the user's rates, used first. `listed`: other offers than the shipped ones.
+    `own`: the user's rates, used first. `listed`: other offers than the shipped ones.
     Fractions of a GPU, bids, and offers whose GPU is not in the catalog are left out.
     """
-    key = None if gpu is None else (gpu.key if isinstance(gpu, Gpu) else get_gpu(gpu).key)
     where = {c.casefold() for c in clouds}, {r.casefold() for r in regions}
     offers = [*own, *(o for o in (load_offers() if listed is None else listed) if not replaced(o, own))]
     groups: dict[tuple[str, ...], list[Offer]] = {}
     for offer in offers:
-        if _counts(offer, key, gpus) and _there(offer, *where):
+        if _counts(offer) and _there(offer, *where):
             place = (offer.cloud, offer.instance, offer.region, str(offer.gpu), str(offer.gpus), str(offer.yours))
             groups.setdefault(place, []).append(offer)
     found = [option for members in groups.values() for option in _options(members)]
@@ -101,10 +98,8 @@ def _cheapest_first(o: MarketOption) -> tuple[bool, Decimal, bool, str, str, str
     return *lowest_first(o.usd_per_gpu_h), not o.yours, o.cloud, o.instance, o.region, o.gpus, o.purchase
 
 
-def _counts(offer: Offer, key: str | None, gpus: int | None) -> bool:
-    if isinstance(offer.gpu, Unknown) or offer.apart or offer.gpus != int(offer.gpus):
-        return False
-    return key in {None, offer.gpu} and gpus in {None, int(offer.gpus)}
+def _counts(offer: Offer) -> bool:
+    return not isinstance(offer.gpu, Unknown) and not offer.apart and offer.gpus == int(offer.gpus)
 
 
 def _there(offer: Offer, clouds: Collection[str], regions: Collection[str]) -> bool:

@@ -121,8 +121,8 @@ def _rules() -> _File:
 _MOST = {"layers": 10_000, "hidden": MOST, "heads": MOST}
 
 
-def model_from_config(path: Path, *, image: int = USUAL_IMAGE) -> Model:
-    """The model a config.json (or the folder that holds one) describes; `image` is for files that do not say."""
+def model_from_config(path: Path) -> Model:
+    """The model a config.json (or the folder that holds one) describes."""
     file = path / "config.json" if path.is_dir() else path
     raw = parse_json(read_text(file, "read the model's configuration"), str(file))
     if not isinstance(raw, dict):
@@ -134,7 +134,7 @@ def model_from_config(path: Path, *, image: int = USUAL_IMAGE) -> Model:
         inner.setdefault("tie_word_embeddings", raw.get("tie_word_embeddings"))
     kind = _kind_of(inner.get("model_type"), str(file), nested)
     fields = Fields(str(file), nested, inner, _rules().usual | kind.fields, dict(kind.defaults))
-    shape = _READERS[kind.reads](fields, kind, image)
+    shape = _READERS[kind.reads](fields, kind)
     if wrong := shape_problem(shape):
         field, words = wrong
         raise FactError(str(file), fields.spelled(field), words, hint="compare with the file the model came with")
@@ -159,7 +159,7 @@ def _kind_of(model_type: Any, path: str, nested: str) -> _Type:
     raise FactError(path, f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
 
 
-def _decoder(fields: Fields, kind: _Type, _image: int) -> Shape:
+def _decoder(fields: Fields, kind: _Type) -> Shape:
     layers, hidden, heads = (fields.whole(name, most=most) for name, most in _MOST.items())
     moe = _moe(fields, kind, layers)
     window, sliding = _windows(fields, kind, layers)
@@ -234,12 +234,12 @@ def _windows(fields: Fields, kind: _Type, layers: int) -> tuple[int | None, int]
     return (window, count) if count else (None, 0)
 
 
-def _vit(fields: Fields, _kind: _Type, _image: int) -> Shape:
+def _vit(fields: Fields, _kind: _Type) -> Shape:
     names = ("layers", "hidden", "heads", "mlp_hidden", "image", "patch", "channels")
     return VitShape(**{name: fields.whole(name) for name in names}, classes=fields.classes())
 
 
-def _resnet(fields: Fields, _kind: _Type, image: int) -> Shape:
+def _resnet(fields: Fields, _kind: _Type) -> Shape:
     made = {
         "type": "cnn",
         "block": fields.typed("block", str),
@@ -248,7 +248,7 @@ def _resnet(fields: Fields, _kind: _Type, image: int) -> Shape:
         "stem": fields.whole("stem"),
         "channels": fields.whole("channels"),
         "stride_in_first": fields.typed("stride_in_first", bool),
-        "image": image,
+        "image": USUAL_IMAGE,
         "classes": fields.classes(),
     }
     return convert(made, CnnShape, fields.path)

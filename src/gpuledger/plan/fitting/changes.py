@@ -18,14 +18,6 @@ from gpuledger.plan.setup import Mode, Setup, serving_split, split_problem
 LORA_RANK = 16
 WIDEST_TENSOR = 8  # beyond a node's NVLink the all-reduces of every layer cost more than they save
 DOUBLINGS = 6
-SHORTEST = 256
-# Parameters that are halved: down to what, and the change in words.
-HALVED = {
-    "micro_batch": (1, "micro-batch {}, accumulated"),
-    "sequence": (SHORTEST, "sequences of {} tokens"),
-    "batch": (1, "at most {} sequences at a time"),
-    "context": (SHORTEST, "at most {} tokens of context"),
-}
 SHARDED = {1: "optimizer", 2: "gradients too", 3: "weights too"}
 
 
@@ -37,6 +29,8 @@ class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     effort: float
     costs: str
     step: float = 0.0
+    halved_to: int = 0
+    words: str = ""
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -84,7 +78,7 @@ def changes(model: Model, case: Case) -> dict[str, list[Change]]:
     makers: dict[str, Callable[[Model, Case], Levels]] = {
         "recompute": _recompute, "zero": _zero, "optimizer": _optimizer, "tensor": _tensor, "adapters": _adapters,
         "cache": _cache, "weights": _weights, "gpu": _gpu, "count": _count,
-        **{name: partial(_halved, name) for name in HALVED},
+        **{kind.kind: partial(_halved, kind) for kind in kinds() if kind.halved_to},
     }  # fmt: skip
     found: dict[str, list[Change]] = {}
     for kind in kinds():
@@ -110,15 +104,14 @@ def _optimizer(_model: Model, case: Case) -> Levels:
         yield "8-bit AdamW", {"optimizer": "adamw-8bit"}
 
 
-def _halved(name: str, model: Model, case: Case) -> Levels:
+def _halved(kind: Kind, model: Model, case: Case) -> Levels:
     """Half of a parameter, a quarter, ..., down to the least that makes sense."""
-    least, words = HALVED[name]
-    if least == SHORTEST and not isinstance(model.shape, TransformerShape):
+    if kind.kind in {"sequence", "context"} and not isinstance(model.shape, TransformerShape):
         return
     for halving in range(1, DOUBLINGS + 1):
-        n = getattr(case.setup, name) >> halving
-        if n >= least:
-            yield words.format(n), {name: n}
+        n = getattr(case.setup, kind.kind) >> halving
+        if n >= kind.halved_to:
+            yield kind.words.format(n), {kind.kind: n}
 
 
 def _tensor(model: Model, case: Case) -> Levels:

@@ -152,7 +152,7 @@ def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, as
         today=today,
         gpus=cost.gpus,
         headline=headline(spaces, total),
-        beside_audit=BESIDE_AUDIT,
+        beside_audit=settings_file().beside_audit,
         namespaces=tuple(spaces),
         not_known=tuple(not_known(plans)),
         assumptions=tuple(assumed),
@@ -179,12 +179,6 @@ def _totals(parts: Sequence[HoldingPlan] | Sequence[NamespacePlan]) -> dict[str,
     if not isinstance(pct, Unknown):
         pct = usd(Fraction((now - after) * 100) / Fraction(now)) if now else NOTHING_PAID
     return sums | {"saving_pct": pct, "unpriced_gpus": sum(part.unpriced_gpus for part in parts)}
-
-
-BESIDE_AUDIT = (
-    "This is what changing GPUs alone saves. The saving of an audit is what fixing the work on the present GPUs could "
-    "free. Both come out of the same idle, underused and stalled dollars: they overlap and must not be added."
-)
 
 
 def headline(spaces: Sequence[NamespacePlan], total: Mapping[str, Any]) -> str:
@@ -233,27 +227,14 @@ def not_known(plans: Sequence[HoldingPlan]) -> Iterator[tuple[str, str]]:
 
 def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere: bool) -> Iterator[str]:
     """Every choice that changes a figure."""
-    fill, smaller = limits.fill, limits.smaller
     if not isinstance(rate := cost.projection, Unknown) and rate.projection_basis.sparse:
         yield f"dollars per month: {rate.projection_basis.words}"
-    yield "a plan carries each GPU's busy hours (95th percentile over its hours), its peak memory at all times"
-    yield (
-        f"a shared GPU is planned {100 * fill.cautious_ratio:.0f}, {100 * fill.middle_ratio:.0f} and "
-        f"{100 * fill.bold_ratio:.0f} % full (cautious, middle, bold); {100 * smaller.memory_margin_ratio:.0f} % "
-        "of the memory stays free"
-    )
-    yield "work by counters is taken at the high end of what they can mean; by power it is a ceiling"
-    yield (
-        "each pipe and precision is compared with its own peak on the other GPU; tensor work without a precision label "
-        "is taken as the reference precision (bf16, or fp16 on older GPUs)"
-    )
-    yield "a saving comes out of idle, underused and stalled time of the GPUs that move, never out of productive time"
-    yield "a GPU that exchanges data over its links shares with no other load and moves only to GPUs with links"
-    yield "the range of a move to another GPU is that of its price (p10 to p90) and of how full it is planned"
-    yield (
-        "a GPU is priced as in the cheapest instance type of each region, median over regions, each cloud counting the "
-        "same (over all offers where the present GPUs are priced so too); vCPUs and host memory are not checked"
-    )
+    ratios = {
+        "cautious": limits.fill.cautious_ratio, "middle": limits.fill.middle_ratio, "bold": limits.fill.bold_ratio,
+        "margin": limits.smaller.memory_margin_ratio,
+    }  # fmt: skip
+    for words in settings_file().assumptions:
+        yield words.format(**{name: f"{100 * ratio:.0f}" for name, ratio in ratios.items()})
     if market.clouds or market.regions:
         yield f"moves only to {', '.join((*market.clouds, *market.regions))}"
     elif not anywhere:

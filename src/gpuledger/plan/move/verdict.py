@@ -41,6 +41,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     worth_from_ratio: float
     runners_up: int
+    beside_audit: str
+    assumptions: tuple[str, ...]
     moves: dict[Kind, _MoveFacts]
 
 
