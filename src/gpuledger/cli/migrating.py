@@ -15,9 +15,8 @@ from gpuledger.cli.failures import BAD_INPUT, tell
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.pricing import load_own
 from gpuledger.errors import InputError, UnknownName
-from gpuledger.plan.guide.asking import Market, plan_configured, plan_market
+from gpuledger.plan.guide.asking import Form, Market, form_of, plan_configured, plan_market
 from gpuledger.plan.guide.config import Config, load_config
-from gpuledger.plan.guide.form import Form, form_of
 from gpuledger.plan.guide.schema import WorkloadType
 from gpuledger.plan.guide.sets import MigrationSet, plan_set, together, workload_named
 from gpuledger.plan.guide.statement import Job, MigrationPlan

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 
-from gpuledger.plan.guide.form import DENSE_WORDS
 from gpuledger.plan.guide.judging import busy
-from gpuledger.plan.guide.schema import WorkloadType, migrate_facts
+from gpuledger.plan.guide.schema import DENSE_WORDS, WorkloadType, migrate_facts
 from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
 from gpuledger.plan.speed.facts import network
 from gpuledger.units import Unknown
