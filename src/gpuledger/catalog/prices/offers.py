@@ -52,8 +52,6 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     purchase: Purchase
     usd_per_h: Decimal | Unknown
     dated: str
-    vcpus: Decimal | None = None
-    memory_gib: Decimal | None = None
     gpu_mem_mib: int | None = None
     flags: tuple[str, ...] = ()
     apart: str = ""
@@ -220,8 +218,6 @@ def _offers(row: dict[str, str]) -> Iterator[Offer]:
                 purchase=purchase,
                 usd_per_h=usd_per_h,
                 dated=dated,
-                vcpus=_number(row["vcpus"]),
-                memory_gib=_number(row["memory_gib"]),
                 gpu_mem_mib=memory,
                 flags=flags + more,
                 apart=apart or ("a fraction of a GPU" if gpus < 1 else ""),

@@ -18,7 +18,7 @@ from gpuledger.plan.memory.facts import get_precision, overheads
 from gpuledger.plan.memory.parts import cache_numbers_per_token, model_states
 from gpuledger.plan.memory.weights import held, stages
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.speed.facts import Products, Way, all_reduce_s, gather_s, gpus_per_node, way
+from gpuledger.plan.speed.facts import Products, Way, all_reduce_s, gather_s, links, way
 from gpuledger.training.flops import forward_flop, training_flop
 from gpuledger.units import Unknown
 
@@ -161,18 +161,14 @@ def work(model: Model, gpu: Gpu, setup: Setup, facts: Products) -> Work | Unknow
     ideal = rated(model, gpu, setup)
     if isinstance(ideal, Unknown):
         return ideal
-    calls = max(1, ceil(setup.batch * setup.context / chunk())) if setup.mode == "serve" else 1
+    chunk = int(overheads().prefill_chunk_tokens.value)  # tokens of prompts read in one pass
+    calls = max(1, ceil(setup.batch * setup.context / chunk)) if setup.mode == "serve" else 1
     return Work(
         compute_s=ideal.compute_s / facts.compute_ratio,
         traffic_s=ideal.traffic_s * facts.traffic_per_kept / facts.memory_ratio,
         launch_s=calls * ideal.layers * facts.per_layer_s,
         tensor_link_s=_tensor_link(model, gpu, setup),
     )
-
-
-def chunk() -> int:
-    """Tokens of prompts read in one pass."""
-    return int(overheads().prefill_chunk_tokens.value)
 
 
 def _length(model: Model, setup: Setup) -> int | None:
@@ -196,7 +192,7 @@ def _tensor_link(model: Model, gpu: Gpu, setup: Setup) -> float:
 
 def data_way(gpu: Gpu, setup: Setup, node_gbps: float | None, per_node: int | None = None) -> Way:
     """The way between copies of the model: within the node while all GPUs are in one. `per_node`: GPUs it has."""
-    held = per_node or gpus_per_node()
+    held = per_node or links().gpus_per_node
     in_node = max(1, min(setup.data, held // setup.tensor))
     return way(gpu, setup.data, across=setup.count > held, in_node=in_node, node_gbps=node_gbps)
 
