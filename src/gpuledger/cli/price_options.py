@@ -14,7 +14,7 @@ from gpuledger.cli.options import Command
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
-    from gpuledger.catalog.prices import Wanted
+    from gpuledger.catalog.prices.rows import Wanted
 
 Price = Decimal | Mapping[str, Decimal] | None
 
@@ -29,12 +29,11 @@ def price_filters(command: Command) -> Command:
     @click.option("--zone", metavar="NAME", help="Only this zone.")
     @click.option("--instance", metavar="NAME", help="Only this instance type, such as p5.48xlarge.")
     @click.option("--purchase", type=click.Choice(["on-demand", "spot"]), help="Only on-demand or only spot prices.")
-    @click.option("--max-price", "usd_per_gpu_h_max", metavar="USD", help="Highest price, in dollars per GPU-hour.")
-    @click.option("--min-memory", "memory_gb_min", type=float, metavar="GB", help="Least memory per GPU.")
+    @click.option("--max-price", metavar="USD", help="Highest price, in dollars per GPU-hour.")
+    @click.option("--min-memory", type=float, metavar="GB", help="Least memory per GPU.")
     @functools.wraps(command)
     def inner(**given: Any) -> Any:
-        names = ("gpu", "gpus", "cloud", "region", "zone", "instance", "purchase", "usd_per_gpu_h_max",
-                 "memory_gb_min")  # fmt: skip
+        names = ("gpu", "gpus", "cloud", "region", "zone", "instance", "purchase", "max_price", "min_memory")
         return command(filters={name: given.pop(name) for name in names}, **given)
 
     return inner
@@ -42,20 +41,30 @@ def price_filters(command: Command) -> Command:
 
 def wanted_of(filters: dict[str, Any]) -> Wanted:
     """The filters, checked."""
-    from gpuledger.catalog.prices import Wanted
+    from gpuledger.catalog.prices.rows import Wanted
 
-    text, least, purchase = filters["usd_per_gpu_h_max"], filters["memory_gb_min"], filters["purchase"]
+    text, purchase = filters["max_price"], filters["purchase"]
     try:
         most = None if text is None else Decimal(text.strip().removeprefix("$"))
     except InvalidOperation:
-        most = Decimal("NaN")
-    if most is not None and not most.is_finite():
         hint = "give dollars as a plain number, for example 2.50"
-        raise InputError(f"--max-price {text!r} is not a price", hint=hint)
+        raise InputError(f"--max-price {text!r} is not a price", hint=hint) from None
+    if most is not None and not most.is_finite():
+        raise InputError(f"--max-price {text!r} is not a price", hint="give dollars as a plain number")
+    least = filters["min_memory"]
     if least is not None and not 0 < least < math.inf:
         raise InputError(f"--min-memory {least:g} is not an amount of memory", hint="give GB above 0, for example 80")
-    bought = purchase and purchase.replace("-", "_")
-    return Wanted(**filters | {"purchase": bought, "usd_per_gpu_h_max": most})
+    return Wanted(
+        gpu=filters["gpu"],
+        gpus=filters["gpus"],
+        cloud=filters["cloud"],
+        region=filters["region"],
+        zone=filters["zone"],
+        instance=filters["instance"],
+        purchase="spot" if purchase == "spot" else "on_demand" if purchase else None,
+        usd_per_gpu_h_max=most,
+        memory_gb_min=least,
+    )
 
 
 def price_of(given: Sequence[str]) -> Price:

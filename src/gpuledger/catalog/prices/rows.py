@@ -19,6 +19,8 @@ from gpuledger.catalog.prices.offers import Offer, PriceScope, Purchase, facts, 
 from gpuledger.catalog.prices.own_rates import replaced
 from gpuledger.units import Unknown
 
+__all__ = ["By", "Order", "PriceRow", "Prices", "Wanted", "matching", "price_rows"]
+
 By = Literal["instance", "region", "zone"]
 Order = Literal["gpu", "instance", "tflops", "gb"]
 _PLACES: dict[By, tuple[str, ...]] = {"instance": (), "region": ("region",), "zone": ("region", "zone")}
