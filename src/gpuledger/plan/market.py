@@ -87,7 +87,8 @@ def market_options(
     offers = [*own, *(o for o in (load_offers() if listed is None else listed) if not replaced(o, own))]
     groups: dict[tuple[str, ...], list[Offer]] = {}
     for offer in offers:
-        if _counts(offer) and _there(offer, *where):
+        whole = not offer.apart and offer.gpus == int(offer.gpus)
+        if whole and not isinstance(offer.gpu, Unknown) and _there(offer, *where):
             place = (offer.cloud, offer.instance, offer.region, str(offer.gpu), str(offer.gpus), str(offer.yours))
             groups.setdefault(place, []).append(offer)
     found = [option for members in groups.values() for option in _options(members)]
@@ -96,10 +97,6 @@ def market_options(
 
 def _cheapest_first(o: MarketOption) -> tuple[bool, Decimal, bool, str, str, str, int, str]:
     return *lowest_first(o.usd_per_gpu_h), not o.yours, o.cloud, o.instance, o.region, o.gpus, o.purchase
-
-
-def _counts(offer: Offer) -> bool:
-    return not isinstance(offer.gpu, Unknown) and not offer.apart and offer.gpus == int(offer.gpus)
 
 
 def _there(offer: Offer, clouds: Collection[str], regions: Collection[str]) -> bool:
@@ -115,7 +112,10 @@ def _options(members: Sequence[Offer]) -> Iterator[MarketOption]:
     by_purchase: dict[str, list[Offer]] = {}
     for offer in members:
         by_purchase.setdefault(offer.purchase, []).append(offer)
-    availability = _availability(by_purchase)
+    cuts = sorted(spot_cuts(members).values())
+    saving = quantile(cuts, 0.5) if cuts else Unknown("no zone lists both a spot and an on-demand price")
+    zones, spot_zones = ({o.zone for o in offers} for offers in (members, by_purchase.get("spot", ())))
+    availability = Availability(len(zones), len(spot_zones), saving)
     for offers in by_purchase.values():
         yield _option(offers, availability)
 
@@ -141,13 +141,6 @@ def _option(offers: Sequence[Offer], availability: Availability) -> MarketOption
         availability=availability,
         flags=tuple(dict.fromkeys(flag for o in offers for flag in o.flags)),
     )
-
-
-def _availability(by_purchase: dict[str, list[Offer]]) -> Availability:
-    cuts = sorted(spot_cuts(o for offers in by_purchase.values() for o in offers).values())
-    saving = quantile(cuts, 0.5) if cuts else Unknown("no zone lists both a spot and an on-demand price")
-    zones = {o.zone for offers in by_purchase.values() for o in offers}
-    return Availability(len(zones), len({o.zone for o in by_purchase.get("spot", ())}), saving)
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,13 @@ def model_from_config(path: Path) -> Model:
         inner, nested = dict(raw["text_config"]), "text_config."
         inner.setdefault("model_type", f"{raw.get('model_type')}_text")
         inner.setdefault("tie_word_embeddings", raw.get("tie_word_embeddings"))
-    kind = _kind_of(inner.get("model_type"), str(file), nested)
+    named, known = inner.get("model_type"), _rules().types
+    if not isinstance(named, str) or named not in known:
+        near = nearest(str(named), known)
+        problem = "is missing" if named is None else f"{named!r} is not a type we can read"
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise FactError(str(file), f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
+    kind = known[named]
     fields = Fields(str(file), nested, inner, _rules().usual | kind.fields, dict(kind.defaults))
     shape = _READERS[kind.reads](fields, kind)
     if wrong := shape_problem(shape):
@@ -140,23 +146,13 @@ def model_from_config(path: Path) -> Model:
         raise FactError(str(file), fields.spelled(field), words, hint="compare with the file the model came with")
     return Model(
         name=file.parent.name if file.name == "config.json" and file.parent.name else file.stem,
-        family=str(inner["model_type"]),
+        family=named,
         shape=shape,
         dtype=_DTYPES.get(str(inner.get("dtype") or inner.get("torch_dtype") or raw.get("torch_dtype"))),
         differs=TEXT_ONLY if nested else "",
         source=str(file),
         as_of="not dated",
     )
-
-
-def _kind_of(model_type: Any, path: str, nested: str) -> _Type:
-    known = _rules().types
-    if isinstance(model_type, str) and model_type in known:
-        return known[model_type]
-    near = nearest(str(model_type), known)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    problem = "is missing" if model_type is None else f"{model_type!r} is not a type we can read"
-    raise FactError(path, f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
 
 
 def _decoder(fields: Fields, kind: _Type) -> Shape:

@@ -138,22 +138,17 @@ def rated(model: Model, gpu: Gpu, setup: Setup) -> Rated | Unknown:
     kept = activations(model, plain, stages(model, 1)[0])
     if isinstance(flop, Unknown) or isinstance(peak, Unknown) or isinstance(kept, Unknown):
         return next(found for found in (flop, peak, kept) if isinstance(found, Unknown))
-    again = PASSES_RECOMPUTED / PASSES if setup.mode == "train" and setup.recompute else 1.0
+    passes = PASSES_RECOMPUTED if setup.recompute else PASSES
+    again = passes / PASSES if setup.mode == "train" else 1.0
+    # Frozen weights have no gradient: with adapters one of three (or four) products is left out.
+    trained = (passes - 1) / passes if setup.mode == "train" and setup.lora_rank else 1.0
     # Convolutions run long enough to hide their launches: in our recording ResNet-50 shows none.
     layers = shape.layers if isinstance(shape, TransformerShape | VitShape) else 0
     return Rated(
-        compute_s=flop * _trained_share(setup) / (setup.tensor * setup.pipeline) / peak,
+        compute_s=flop * trained / (setup.tensor * setup.pipeline) / peak,
         traffic_s=again * kept.kept_bytes / setup.pipeline / gpu.memory_bandwidth_bytes_per_s.value,
         layers=again * layers / setup.pipeline,
     )
-
-
-def _trained_share(setup: Setup) -> float:
-    """Frozen weights have no gradient: with adapters one of three (or four) products is left out."""
-    if setup.mode == "serve" or not setup.lora_rank:
-        return 1.0
-    passes = PASSES_RECOMPUTED if setup.recompute else PASSES
-    return (passes - 1) / passes
 
 
 def work(model: Model, gpu: Gpu, setup: Setup, facts: Products) -> Work | Unknown:
