@@ -220,21 +220,21 @@ def _adapters(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> list[str
 
 
 def work_rate(model: Model, setup: Setup, gpu: Gpu, gpus_per_instance: int) -> Rate | Unknown:
-    """Tokens per second of one copy: trained, or written with all its requests at a time, half full on average."""
+    """Tokens per second of one copy: trained, or written with all its requests at a time, half full on average.
+
+    The range of the measured errors is widened to hold the estimate itself where all of them lie on one side.
+    """
     if setup.mode == "train":
         found = train_rate(model, gpu, setup, MICRO_BATCHES, per_node=gpus_per_instance)
         if isinstance(found, Unknown):
             return found
-        return _around(found.rate.per_s, found.rate.low_per_s, found.rate.high_per_s)
-    step = decode_step_s(model, gpu, setup, setup.context / 2)
-    if isinstance(step, Unknown):
-        return step
-    middle = setup.data * setup.batch / step
-    return _around(middle, *decode_errors(model, gpu).range_of(middle))
-
-
-def _around(middle: float, low: float, high: float) -> Rate:
-    """The range of the measured errors, widened to hold the estimate itself where all of them lie on one side."""
+        middle, low, high = found.rate.per_s, found.rate.low_per_s, found.rate.high_per_s
+    else:
+        step = decode_step_s(model, gpu, setup, setup.context / 2)
+        if isinstance(step, Unknown):
+            return step
+        middle = setup.data * setup.batch / step
+        low, high = decode_errors(model, gpu).range_of(middle)
     return Rate(min(low, middle), middle, max(high, middle))
 
 
