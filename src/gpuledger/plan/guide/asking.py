@@ -19,8 +19,8 @@ from gpuledger.plan.guide.judging import preferred_gpus
 from gpuledger.plan.guide.options import cheapest_each, configured, counts, from_config, from_market, gpu_of
 from gpuledger.plan.guide.placing import require_precision
 from gpuledger.plan.guide.schema import MOST_GPUS, ModelSize, Workload, WorkloadType, dense_model
-from gpuledger.plan.guide.statement import Candidate, Job, MigrationPlan, Purchase
-from gpuledger.plan.market import MarketOption
+from gpuledger.plan.guide.statement import Candidate, Job, MigrationPlan
+from gpuledger.plan.market import MarketOption, Purchase
 from gpuledger.plan.memory.facts import precisions
 from gpuledger.units import Unknown
 

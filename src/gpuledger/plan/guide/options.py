@@ -17,8 +17,8 @@ from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.plan.guide.config import Config
 from gpuledger.plan.guide.placing import sizes, smallest_count
 from gpuledger.plan.guide.schema import Instance, migrate_facts
-from gpuledger.plan.guide.statement import Candidate, Job, Purchase
-from gpuledger.plan.market import MarketOption
+from gpuledger.plan.guide.statement import Candidate, Job
+from gpuledger.plan.market import MarketOption, Purchase
 from gpuledger.units import Unknown
 
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
