@@ -32,11 +32,11 @@ def recommendation(plan: MigrationPlan) -> str:
     now = plan.current.monthly_usd
     cannot = " for a setup that cannot run it" if isinstance(plan.current.placement, Misfit) else ""
     words = [
-        f"Move to {chosen.candidate.name}: {dollars(chosen.monthly_usd)} per month instead of {dollars(now)}{cannot}"
+        f"Move to {chosen.candidate.name}: {dollars(chosen.monthly_usd)} per month instead of {dollars(now)}{cannot}",
+        _saving(chosen),
+        _speed(plan, chosen),
+        f"Risk {chosen.risk.level}, effort {chosen.effort.level} ({chosen.effort.amount:g} h)",
     ]
-    words.append(_saving(chosen))
-    words.append(_speed(plan, chosen))
-    words.append(f"Risk {chosen.risk.level}, effort {chosen.effort.level} ({chosen.effort.amount:g} h)")
     return ". ".join(w for w in words if w) + "."
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
+from gpuledger.catalog.models import Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import active_params, expert_params
 from gpuledger.plan.memory.activations import activations
 from gpuledger.plan.memory.facts import get_precision, overheads
@@ -175,7 +175,7 @@ def _length(model: Model, setup: Setup) -> int | None:
 def _tensor_link(model: Model, gpu: Gpu, setup: Setup) -> float:
     """The all-reduces of a tensor parallel group: two per layer forward, two backward, two more when recomputed."""
     shape = model.shape
-    if setup.tensor == 1 or isinstance(shape, CnnShape) or not isinstance(shape, TransformerShape | VitShape):
+    if setup.tensor == 1 or not isinstance(shape, TransformerShape | VitShape):
         return 0.0
     tokens = setup.micro_batch * setup.sequence if setup.mode == "train" else setup.batch * setup.context
     if isinstance(shape, VitShape):
