@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -157,9 +157,7 @@ class SetPurpose(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Measure = Literal["dollars", "throughput", "headroom", "interconnect", "availability", "risk", "effort"]
-MEASURES: tuple[Measure, ...] = (
-    "dollars", "throughput", "headroom", "interconnect", "availability", "risk", "effort",
-)  # fmt: skip
+MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 
 class Scores(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

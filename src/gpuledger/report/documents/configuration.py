@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -41,12 +41,10 @@ def configuration_document(config: Config) -> Document:
 
 
 def _data(config: Config) -> dict[str, Any]:
-    sections = ("instances", "sizes", "precisions", "kinds", "priorities", "use_cases", "workloads", "sets", "purposes")
-    out: dict[str, Any] = {"where": config.where, "illustrative": config.illustrative}
-    out |= {name: msgspec.to_builtins(dict(getattr(config, name))) for name in sections}
+    out = {name: msgspec.to_builtins(dict(v) if isinstance(v, Mapping) else v) for name, v in vars(config).items()}
     for key, one in config.instances.items():
         out["instances"][key] |= {"price_scope": scope_of(one), "gpus": one.gpus, **plain(prices_of(one))}
-    return out | {"files": dict(config.files), "notes": list(config.notes)}
+    return out
 
 
 def _table(name: str, caption: str, heads: str, kinds: str, rows: list[Row], note: str = "") -> Table:
