@@ -202,22 +202,19 @@ def _outcome(holding: Holding, best: Move | None, waste: Decimal, unrated: Decim
 def _verdict(
     holding: Holding, outcome: Outcome, best: Move | None, moves: Sequence[Move], waste: Decimal, unrated: Decimal
 ) -> str:
-    if outcome == "unallocated":
-        return "time without an owner: release it or give it one; gpuledger audit shows which GPUs"
-    if isinstance(holding.gpu, Unknown):
-        return f"unknown: {holding.gpu.why}"
-    if outcome == "not sampled":
-        return "paid for, but in no sample: its demand is unknown"
-    if best is not None:
-        return _words(best)
     first = "no move carries the demand for less"
     if moves:
         first = f"the best move ({_words(moves[0])}) would save {moves[0].saving.middle_pct:.1f} % only"
-    staying = {
+    said: dict[Outcome, str] = {
+        "unallocated": "time without an owner: release it or give it one; gpuledger audit shows which GPUs",
+        "unknown GPU": f"unknown: {holding.gpu.why}" if isinstance(holding.gpu, Unknown) else "",
+        "not sampled": "paid for, but in no sample: its demand is unknown",
+        "move": _words(best) if best is not None else "",
         "stay": f"stay: {first}; {100 * waste:.0f} % of it is waste that other changes reach: gpuledger audit",
         "not rated": f"stay for now: {first}; {100 * unrated:.0f} % of it cannot be rated: see gpuledger audit",
+        "well optimized": f"{WELL_OPTIMIZED}: {first}",
     }
-    return staying.get(outcome, f"{WELL_OPTIMIZED}: {first}")
+    return said[outcome]
 
 
 def _words(move: Move) -> str:
