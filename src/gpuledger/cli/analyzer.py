@@ -11,10 +11,9 @@ from gpuledger.cli.failures import explain
 from gpuledger.encode import encode
 from gpuledger.errors import GpuledgerError
 from gpuledger.plain_text import visible
-from gpuledger.plan.guide.asking import plan_configured
+from gpuledger.plan.guide.asking import Form, form_of, plan_configured, size_key
 from gpuledger.plan.guide.checks import pick
 from gpuledger.plan.guide.config import load_config
-from gpuledger.plan.guide.form import Form, form_of, size_key
 from gpuledger.plan.guide.schema import ModelSize, Workload, WorkloadType
 from gpuledger.plan.guide.sets import MigrationSet, members, plan_set, together, workload_named
 from gpuledger.plan.guide.statement import MigrationPlan
