@@ -11,21 +11,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from gpuledger.training.meter.observed import Observed
-
+Seen = Mapping[str, Any]  # what a report holds of one rank
 WAITED_IN = ("backward", "sync")
 # Less than this of a step is a chance difference.
 NAMED_FROM_RATIO = 0.02
-
-
-@dataclass(frozen=True)
-class RankTimes:
-    """One rank's seconds of a step by phase."""
-
-    rank: int
-    host: str
-    device: str
-    phases_s: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -51,31 +40,20 @@ class Ranks:
     words: str
 
 
-def times_of(seen: Observed) -> RankTimes:
-    """What the comparison needs of a rank."""
-    return RankTimes(seen.who.rank, seen.who.host, seen.place.name, seen.phases_s)
-
-
-def times_in(report: Mapping[str, Any]) -> RankTimes:
-    """The same of a stored report."""
-    seen = report["seen"]
-    return RankTimes(seen["who"]["rank"], seen["who"]["host"], seen["place"]["name"], seen["phases_s"])
-
-
-def compare(ranks: Sequence[RankTimes]) -> Ranks:
-    """The ranks side by side, and the slow one by name."""
-    ordered = sorted(ranks, key=lambda r: r.rank)
-    rows = tuple(_row(r) for r in ordered)
+def compare(ranks: Sequence[Seen]) -> Ranks:
+    """The ranks side by side, and the slow one by name; each as a report holds what was seen of it."""
+    ordered = sorted(ranks, key=lambda seen: seen["who"]["rank"])
+    rows = tuple(map(_row, ordered))
     if len(rows) < 2:
         return Ranks(rows, None, 0.0, "", "one rank: no other waits for it")
     last, slow = max(zip(rows, ordered, strict=True), key=lambda pair: pair[0].own_ms)
-    behind = last.own_ms - median(r.own_ms for r in rows if r.rank != last.rank)
+    behind = last.own_ms - median(r.own_ms for r in rows if r is not last)
     step = max(r.step_ms for r in rows)
     if not step or behind < NAMED_FROM_RATIO * step:
         even = f"{len(rows)} ranks are even within {100 * NAMED_FROM_RATIO:.0f} % of a step"
         return Ranks(rows, None, behind, "", even)
-    others = [r for r in ordered if r.rank != last.rank]
-    more = {p: s - median(r.phases_s.get(p, 0.0) for r in others) for p, s in slow.phases_s.items()}
+    others = [seen["phases_s"] for seen in ordered if seen is not slow]
+    more = {p: s - median(phases.get(p, 0.0) for phases in others) for p, s in slow["phases_s"].items()}
     phase = max((p for p in more if p not in WAITED_IN), key=lambda p: more[p])
     words = (
         f"rank {last.rank} on {last.host or 'this host'} ({last.device}) keeps the others waiting {behind:.1f} ms per "
@@ -84,10 +62,12 @@ def compare(ranks: Sequence[RankTimes]) -> Ranks:
     return Ranks(rows, last.rank, behind, phase, words)
 
 
-def _row(seen: RankTimes) -> RankRow:
-    waited = sum(seen.phases_s.get(p, 0.0) for p in WAITED_IN)
-    whole = sum(seen.phases_s.values())
-    return RankRow(seen.rank, seen.host, seen.device, 1000 * (whole - waited), 1000 * waited, 1000 * whole)
+def _row(seen: Seen) -> RankRow:
+    who, phases = seen["who"], seen["phases_s"]
+    waited, whole = sum(phases.get(p, 0.0) for p in WAITED_IN), sum(phases.values())
+    return RankRow(
+        who["rank"], who["host"], seen["place"]["name"], 1000 * (whole - waited), 1000 * waited, 1000 * whole
+    )
 
 
 def rank_and_size(torch: Any) -> tuple[int, int]:
@@ -98,11 +78,11 @@ def rank_and_size(torch: Any) -> tuple[int, int]:
     return 0, 1
 
 
-def gather(torch: Any, seen: Observed) -> list[RankTimes]:
-    """Every rank's times, on every rank. All ranks must call it, and they wait for each other."""
-    mine, (_, size) = times_of(seen), rank_and_size(torch)
+def gather(torch: Any, seen: Seen) -> list[Seen]:
+    """What was seen of every rank, on every rank. All ranks must call it, and they wait for each other."""
+    _, size = rank_and_size(torch)
     if size == 1:
-        return [mine]
+        return [seen]
     found: list[Any] = [None] * size
-    torch.distributed.all_gather_object(found, mine)
+    torch.distributed.all_gather_object(found, seen)
     return found
