@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from gpuledger.errors import InputError
@@ -21,43 +21,7 @@ _CARDS = re.compile(r"^(?:(?P<node>[^=]+)=)?(?P<gpu>.+?)(?:\s*[x*]\s*(?P<count>\
 # Loading a model and compiling a layer of it come before the barrier.
 MODEL_OPEN_S = 600.0
 OPEN_S = 120.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """The options of `gpuledger bench`."""
-
-    endpoints: tuple[str, ...]
-    function: str | None
-    local_model: str | None
-    replicas: int
-    model: str
-    api: str
-    stream: bool
-    extra: str | None
-    key_env: str
-    requests: int | None
-    concurrency: int | None
-    rate: float | None
-    trace: Path | None
-    speed: float
-    batches: str | None
-    rounds: int
-    input_tokens: int
-    output_tokens: int
-    warmup: int | None
-    timeout_s: float
-    gpus: tuple[str, ...]
-    baseline: Path | None
-    out: Path | None
-    device: str
-    hz: float
-    seed: int
-    torch_device: str | None
-    dtype: str
-    compiled: bool
-    ray: str | None
-    nodes: int | None
+Asked = SimpleNamespace  # the options of `gpuledger bench` by their names
 
 
 def bench_of(asked: Asked) -> Bench:
@@ -125,9 +89,9 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _stations(asked: Asked) -> tuple[str, tuple[Station, ...]]:
     from gpuledger.bench.plan import Station
 
-    named = _named(asked)
-    cards = _cards(asked.gpus, [name for name, _ in named[1]])
-    return named[0], tuple(Station(name, settings, cards.get(name)) for name, settings in named[1])
+    target, named = _named(asked)
+    cards = _cards(asked.gpus, [name for name, _ in named])
+    return target, tuple(Station(name, settings, cards.get(name)) for name, settings in named)
 
 
 def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:

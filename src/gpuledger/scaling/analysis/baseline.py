@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuledger.bench.records import Run
 from gpuledger.scaling.analysis.counting import (
@@ -22,14 +22,6 @@ from gpuledger.units import Unknown
 BASELINE_SEED = 7919  # so that a run and its baseline are not drawn alike
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """The run to compare with, or why there is none."""
-
-    run: Run | None
-    why: str
-
-
 def unit_of(runs: Sequence[Run]) -> Unit:
     """What sizes are counted in: nodes, or GPUs where nodes have more of them in one run than in another."""
     counted = [(g, len(r.names)) for r in runs if not isinstance(g := gpus_of(r), Unknown) and g]
@@ -45,17 +37,16 @@ def size_of(run: Run, unit: Unit) -> int:
     return gpus if unit == "GPUs" and not isinstance(gpus, Unknown) else len(run.names)
 
 
-def scaling_of(run: Run, baseline: Baseline, others: Sequence[Run], predict: Sequence[int], seed: int) -> Scaling:
+def scaling_of(run: Run, base: Run | Unknown, others: Sequence[Run], predict: Sequence[int], seed: int) -> Scaling:
     """Efficiency against the baseline, and the law over all sizes given."""
-    base = baseline.run
-    every = [run, *others, *([base] if base is not None and base not in others else [])]
+    every = [run, *others, *([] if isinstance(base, Unknown) or base in others else [base])]
     unit = unit_of(every)
     size = size_of(run, unit)
     curve = curve_of(run, [(size_of(r, unit), r) for r in every], predict, seed)
-    refused = baseline.why if base is None else _unfit(run, base, unit)
+    file, refused = (None, base.why) if isinstance(base, Unknown) else (base.file, _unfit(run, base, unit))
     none = Unknown(refused)
-    found = Scaling(unit, size, refused, base.file if base else None, none, none, none, none, none, none, none, curve)
-    if base is None or refused:
+    found = Scaling(unit, size, refused, file, none, none, none, none, none, none, none, curve)
+    if isinstance(base, Unknown) or refused:
         return found
     ours, own = throughput_of(run, seed), throughput_draws(run, seed)
     basis, theirs = throughput_of(base, seed + BASELINE_SEED), throughput_draws(base, seed + BASELINE_SEED)

@@ -35,7 +35,8 @@ class TorchMachine:
     def _means(self, on_gpu: bool) -> Means:
         torch = self._torch
         nvidia = on_gpu and torch.version.cuda is not None
-        bf16 = _bf16(torch) if on_gpu else True
+        # Whether the GPU itself has it: torch also reports it where it would emulate it slowly.
+        bf16 = bool(torch.cuda.is_bf16_supported(including_emulation=False)) if on_gpu else True
         # Ampere and later.
         tf32 = nvidia and torch.cuda.get_device_capability(self._device) >= (8, 0)
         return Means(cuda=on_gpu, tf32=tf32, bf16=bf16, convolutions=self._has_convolutions(), cores=cpus())
@@ -85,11 +86,3 @@ class TorchMachine:
             return count(lambda: job.loss(model, batch).backward()) / settings.batch
         except Exception as error:  # noqa: BLE001 - the job's own code
             return Unknown(f"the FLOPs could not be counted: {in_words(error)}")
-
-
-def _bf16(torch: Any) -> bool:
-    """Whether the GPU itself has bf16; torch also reports it where it would emulate it slowly."""
-    try:
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    except TypeError:  # before torch 2.5
-        return bool(torch.cuda.is_bf16_supported())

@@ -19,7 +19,7 @@ from gpuledger.training.tune.choices import Plan, load_plan
 from gpuledger.training.tune.duel import Gain, in_words
 from gpuledger.training.tune.ladder import Ladder
 from gpuledger.training.tune.machine import TorchMachine
-from gpuledger.training.tune.snippet import write
+from gpuledger.training.tune.settings import write
 from gpuledger.training.tune.trials import Climb, Reading, Step
 from gpuledger.units import Unknown
 
