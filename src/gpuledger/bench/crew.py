@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -111,28 +111,8 @@ def read_frame(source: BinaryIO) -> bytes | None:
     return raw if len(raw) == size else None
 
 
-class Crew(Protocol):
-    """Workers, one per task. Their messages are put into the inbox; the last of each is a Gone."""
-
-    def start(self, tasks: Sequence[Task], inbox: Inbox) -> None:
-        """Start; the workers open their targets and come to the barrier."""
-        ...
-
-    def go(self, nodes: Sequence[str]) -> float:
-        """Let these start at once; the seconds between the first and the last signal."""
-        ...
-
-    def kill(self, node: str) -> None:
-        """End a worker that does not end by itself."""
-        ...
-
-    def close(self) -> None:
-        """End them all and wait for it."""
-        ...
-
-
 class LocalCrew:
-    """One process per worker, connected by pipes."""
+    """One process per worker, connected by pipes. Messages go into the inbox; the last of each worker is a Gone."""
 
     def __init__(self) -> None:
         self._workers: dict[str, subprocess.Popen[bytes]] = {}

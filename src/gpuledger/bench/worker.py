@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -27,6 +27,7 @@ from gpuledger.errors import GpuledgerError
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
+    from gpuledger.bench.ray_crew import Outpost
     from gpuledger.bench.telemetry import WorkerRecording
 
 FLUSH_S = 0.1
@@ -34,18 +35,6 @@ TOGETHER_S = 0.02
 BEAT_S = 1.0
 # Where requests are sent when they are due, warm-up still needs a number.
 WARM_CONCURRENCY = 8
-
-
-class Talk(Protocol):
-    """The worker's line to the runner."""
-
-    def say(self, message: Message) -> None:
-        """Send a message to the runner."""
-        ...
-
-    async def go(self) -> None:
-        """Wait at the barrier until the runner lets all workers start."""
-        ...
 
 
 def request_line(node: str, order: Order, start_s: float, answer: Answer) -> Request:
@@ -78,9 +67,9 @@ def request_line(node: str, order: Order, start_s: float, answer: Answer) -> Req
 
 
 class Worker:
-    """One worker and its task."""
+    """One worker and its task. `talk`: its line to the runner."""
 
-    def __init__(self, task: Task, talk: Talk) -> None:
+    def __init__(self, task: Task, talk: _Pipes | Outpost) -> None:
         self._task, self._talk = task, talk
         self._zero: float | None = None
         self._early: list[tuple[Order, float, Answer]] = []

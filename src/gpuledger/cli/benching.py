@@ -13,8 +13,9 @@ from gpuledger.errors import InputError
 from gpuledger.units import count
 
 if TYPE_CHECKING:
-    from gpuledger.bench.crew import Crew
+    from gpuledger.bench.crew import LocalCrew
     from gpuledger.bench.plan import Bench, Gpus, Station
+    from gpuledger.bench.ray_crew import RayCrew
     from gpuledger.cli.screen import Screen
 
 _CARDS = re.compile(r"^(?:(?P<node>[^=]+)=)?(?P<gpu>.+?)(?:\s*[x*]\s*(?P<count>\d+))?$")
@@ -157,7 +158,7 @@ def _cards(given: tuple[str, ...], names: list[str]) -> dict[str, Gpus]:
     return found
 
 
-def crew_of(asked: Asked) -> Crew:
+def crew_of(asked: Asked) -> LocalCrew | RayCrew:
     """Workers on this machine, or on the machines of a cluster."""
     if asked.ray is None:
         from gpuledger.bench.crew import LocalCrew

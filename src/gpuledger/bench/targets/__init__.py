@@ -48,11 +48,9 @@ class Target(Protocol):
 
     async def open(self) -> Opened:
         """Prepare before the common start."""
-        ...
 
     async def ask(self, order: Order) -> Answer:
         """Carry out one order within its time; never raises for a fault of the target."""
-        ...
 
     def found(self) -> Mapping[str, Any]:
         """What it learned by the end, for the node."""
