@@ -41,7 +41,7 @@ def mfu(
     from gpuledger.efficiency.calibration_files import read_boards
     from gpuledger.errors import InputError
     from gpuledger.lake.layout import Lake
-    from gpuledger.training.mfu_of_log import as_data, count_for, rate_for, sequence_for, training_utilization
+    from gpuledger.training.mfu import as_data, count_for, rate_for, sequence_for, training_utilization
     from gpuledger.units import Unknown
 
     of_file = isinstance(model, Path) or str(model).endswith(".json")

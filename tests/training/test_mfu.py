@@ -12,8 +12,16 @@ from gpuledger.catalog.gpus import find_gpu, get_gpu, load_gpus
 from gpuledger.catalog.models import get_model
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product, Spread
 from gpuledger.errors import InputError
-from gpuledger.training.mfu import AboveAll, measured_achievable, mfu_pct, utilization
-from gpuledger.training.mfu_of_log import as_data, rate_for, sequence_for, training_utilization
+from gpuledger.training.mfu import (
+    AboveAll,
+    as_data,
+    measured_achievable,
+    mfu_pct,
+    rate_for,
+    sequence_for,
+    training_utilization,
+    utilization,
+)
 from gpuledger.units import Unknown
 
 H100, A100, V100, H200 = (get_gpu(n) for n in ("h100-sxm", "A100-SXM4-80GB", "V100-SXM2-16GB", "h200-sxm-141gb"))

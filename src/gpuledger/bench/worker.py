@@ -19,7 +19,7 @@ import msgspec
 from gpuledger.bench import crew
 from gpuledger.bench.client import ClientWatch, machine_facts
 from gpuledger.bench.crew import Message, Task, read_frame, unpack_task, write_frame
-from gpuledger.bench.load import Order, Phase
+from gpuledger.bench.load import Order
 from gpuledger.bench.record_fields import line_of
 from gpuledger.bench.records import NOT_GIVEN, Request
 from gpuledger.bench.targets import TARGETS, Answer, Target
@@ -112,18 +112,15 @@ class Worker:
         for number, phase in enumerate(task.phases):
             if number:
                 await self._closed(target, phase.warmup, phase.concurrency or WARM_CONCURRENCY)
-            await self._phase(target, phase)
+            if phase.concurrency is None:
+                await self._open_loop(target, phase.orders)
+            else:
+                await self._closed(target, phase.orders, phase.concurrency)
         client = await watch.stop(self._latencies, self._late, remote=target.remote)
         self._flush()
         await target.close()
         telemetry = recording.stop() if recording else ()
         self._talk.say(crew.Done(task.node, client, dict(target.found()), telemetry))
-
-    async def _phase(self, target: Target, phase: Phase) -> None:
-        if phase.concurrency is None:
-            await self._open_loop(target, phase.orders)
-        else:
-            await self._closed(target, phase.orders, phase.concurrency)
 
     async def _closed(self, target: Target, orders: Sequence[Order], concurrency: int) -> None:
         """At most `concurrency` at once, the next as soon as one is answered."""

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from gpuledger.bench.records import Run
-from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.models import find_model
 from gpuledger.efficiency.trend import two_sided_p
@@ -18,6 +18,7 @@ from gpuledger.scaling.analysis.counting import model_of
 from gpuledger.scaling.analysis.latency import warm_requests
 from gpuledger.scaling.figures import ColdStart, Factor, Facts, NodeFigures, Tokens
 from gpuledger.scaling.statement import Cause
+from gpuledger.settings import convert, read_toml
 from gpuledger.units import Unknown
 
 BYTES_PER_PARAMETER = 2  # fp16 and bf16, the usual formats of serving
@@ -33,13 +34,6 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     words: tuple[str, ...]
-
-
-class CauseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole data file."""
-
-    version: int
-    causes: dict[str, Known]
 
 
 @dataclass(frozen=True)
@@ -122,7 +116,8 @@ def _sending(run: Run, nodes: Nodes) -> Iterator[Factor]:
 
 @cache
 def _known() -> dict[str, Known]:
-    return load_toml(data_dir("gpuledger.scaling", "data", "causes.toml"), CauseFile).causes
+    file = data_dir("gpuledger.scaling", "data", "causes.toml")
+    return convert(read_toml(file)["causes"], dict[str, Known], str(file))
 
 
 def causes_of(facts: Facts, run: Run) -> tuple[Cause, ...]:

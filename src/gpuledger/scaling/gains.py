@@ -8,9 +8,10 @@ from functools import cache
 import msgspec
 
 from gpuledger.bench.records import present
-from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.files import data_dir
 from gpuledger.scaling.figures import ColdStart, Facts, Figure
 from gpuledger.scaling.statement import Bottleneck, Horizon, Optimization
+from gpuledger.settings import convert, read_toml
 from gpuledger.units import Unknown
 
 WORTH_PCT = 1.0
@@ -30,16 +31,10 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str = ""
 
 
-class OptimizationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole data file."""
-
-    version: int
-    optimizations: tuple[Known, ...]
-
-
 @cache
 def _known() -> tuple[Known, ...]:
-    return load_toml(data_dir("gpuledger.scaling", "data", "optimizations.toml"), OptimizationFile).optimizations
+    file = data_dir("gpuledger.scaling", "data", "optimizations.toml")
+    return convert(read_toml(file)["optimizations"], tuple[Known, ...], str(file))
 
 
 def fixing_gain_pct(facts: Facts) -> Figure:

@@ -9,11 +9,12 @@ from typing import Literal
 import msgspec
 
 from gpuledger.bench.records import present
-from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.models import find_model
 from gpuledger.scaling.figures import BatchPoint, Facts, Figure
 from gpuledger.scaling.statement import PublicFigure
+from gpuledger.settings import convert, read_toml
 from gpuledger.units import Unknown, ratio
 
 Metric = Literal["single_stream_tokens_per_s", "tokens_per_gpu_per_s", "tokens_per_s"]
@@ -33,17 +34,11 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: str = ""
 
 
-class PublicFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole data file."""
-
-    version: int
-    figures: tuple[Published, ...]
-
-
 @cache
 def load_public() -> tuple[Published, ...]:
     """Every published figure."""
-    return load_toml(data_dir("gpuledger.scaling", "data", "public_figures.toml"), PublicFile).figures
+    file = data_dir("gpuledger.scaling", "data", "public_figures.toml")
+    return convert(read_toml(file)["figures"], tuple[Published, ...], str(file))
 
 
 def public_figures(facts: Facts) -> tuple[tuple[PublicFigure, ...], str]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product, Spread
 from gpuledger.errors import InputError
+from gpuledger.settings import convert, read_toml
 from gpuledger.units import Unknown, known
 
 if TYPE_CHECKING:
@@ -41,15 +42,11 @@ class Precision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peaks: tuple[str, ...]
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    version: int
-    precisions: tuple[Precision, ...]
-
-
 @cache
 def precisions() -> tuple[Precision, ...]:
     """The products that are timed, in order."""
-    return load_toml(data_dir("gpuledger.training", "data", "precisions.toml"), _File).precisions
+    file = data_dir("gpuledger.training", "data", "precisions.toml")
+    return convert(read_toml(file)["precisions"], tuple[Precision, ...], str(file))
 
 
 @dataclass(frozen=True)

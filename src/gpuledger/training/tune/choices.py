@@ -133,11 +133,7 @@ def candidates(axis: Axis, settings: Settings, means: Means) -> tuple[dict[str, 
     for choice in axis.choices:
         if why := means.lacks(choice, settings):
             left_out[choice.name] = why
-        elif (made := settings.having(_possible(choice.set, means))) != settings:
+        # Pinned memory only speeds up copies to a GPU.
+        elif (made := settings.having({n: v for n, v in choice.set.items() if n != "pin" or means.cuda})) != settings:
             offered[choice.name] = made
     return offered, left_out
-
-
-def _possible(changes: dict[str, Any], means: Means) -> dict[str, Any]:
-    """Without pinned memory on a machine without a GPU: it only speeds up copies to one."""
-    return changes if means.cuda else {name: value for name, value in changes.items() if name != "pin"}

@@ -77,19 +77,14 @@ class Tuning:
     cost_usd: Decimal | Unknown
     payback: Payback | Unknown
 
-    def mfu_side_by_side(self) -> tuple[Figure, Figure] | Unknown:
-        """MFU of start and winner, from the speeds measured alternating at the end."""
-        rates = self.climb.side_by_side
-        if rates is None:
-            return Unknown("start and winner were not measured side by side")
-        first, last = (_shares(rate, self.flop_per_sample, self.device, REFERENCE)[0] for rate in rates)
-        return first, last
-
     def snippet(self) -> str:
         """The winning settings as Python."""
         climb, missing = self.climb, "not measured end to end" if self.climb.gained else "nothing faster was found"
         found = missing if isinstance(self.total, Unknown) else in_words(self.total)
         return write(f"{self.job.name} on {self.device}: {found}", climb.winner)
+
+
+_OWN = ("samples_per_epoch", "flop_per_sample", "peak_tflops", "denominator", "payback")
 
 
 def figures(tuning: Tuning) -> dict[str, Any]:
@@ -101,14 +96,12 @@ def figures(tuning: Tuning) -> dict[str, Any]:
             "job": tuning.job.name,
             "device": tuning.device,
             "total": tuning.total,
-            "side_by_side": _both(tuning),
+            "side_by_side": _side_by_side(tuning),
             "ladder": tuning.rungs,
-            **{
-                name: getattr(climb, name) for name in ("gained", "min_gain_ratio", "steps", "start", "winner", "notes")
-            },
+            "gained": climb.gained,
+            **{name: getattr(climb, name) for name in ("min_gain_ratio", "steps", "start", "winner", "notes")},
             "effective_batch": climb.start.effective_batch,
-            **{name: getattr(tuning, name) for name in ("samples_per_epoch", "flop_per_sample")},
-            **{name: getattr(tuning, name) for name in ("peak_tflops", "denominator", "payback")},
+            **{name: getattr(tuning, name) for name in _OWN},
             "tuning_s": climb.spent_s,
             "usd_per_h": price if isinstance(price, Unknown) else price.usd_per_h,
             "price_words": "" if isinstance(price, Unknown) else price.words,
@@ -118,11 +111,11 @@ def figures(tuning: Tuning) -> dict[str, Any]:
     )
 
 
-def _both(tuning: Tuning) -> dict[str, Any] | None:
-    """Start and winner as measured alternating at the end."""
-    rates, shares = tuning.climb.side_by_side, tuning.mfu_side_by_side()
-    if rates is None or isinstance(shares, Unknown):
+def _side_by_side(tuning: Tuning) -> dict[str, Any] | None:
+    """Start and winner as measured alternating at the end: speeds and MFU."""
+    if (rates := tuning.climb.side_by_side) is None:
         return None
+    shares = [_shares(rate, tuning.flop_per_sample, tuning.device, REFERENCE)[0] for rate in rates]
     speeds = {"start_samples_per_s": rates[0], "winner_samples_per_s": rates[1]}
     return speeds | {"start_mfu_pct": shares[0], "winner_mfu_pct": shares[1]}
 
@@ -135,7 +128,6 @@ def tune(
     price: Callable[[str], Price | Unknown] = lambda _: Unknown("no price was given"),
     device: str | None = None,
     say: Callable[[str], None] = lambda _: None,
-    clock: Callable[[], float] = time.perf_counter,
     watch: Callable[[Tuning], None] | None = None,
 ) -> Tuning:
     """Climb with this job on this machine. `watch` gets the outcome so far after each step."""
@@ -152,7 +144,7 @@ def tune(
         if watch is not None:
             watch(outcome(climb))
 
-    return outcome(Ladder(machine, plan, clock, budget_s, say, seen).climb(job.settings))
+    return outcome(Ladder(machine, plan, time.perf_counter, budget_s, say, seen).climb(job.settings))
 
 
 def state(
