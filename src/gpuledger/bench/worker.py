@@ -39,30 +39,21 @@ WARM_CONCURRENCY = 8
 
 def request_line(node: str, order: Order, start_s: float, answer: Answer) -> Request:
     """What is kept of one order."""
-
-    def either(name: str, value: Any) -> Any:
-        if value is None:
-            return Unknown(answer.unknown.get(name, "the request did not get that far"))
-        return round(value, 6) if isinstance(value, float) else value
-
+    due = {} if order.due_s is None else {"due_s": round(order.due_s, 6)}
+    asked = {"input_tokens_asked": order.input_tokens, "output_tokens_asked": order.output_tokens}
     return Request(
         node=node,
         request=order.request,
         ok=answer.ok,
-        start_s=start_s,
-        ttft_s=either("ttft_s", answer.ttft_s),
-        latency_s=either("latency_s", answer.latency_s),
-        input_tokens=either("input_tokens", answer.input_tokens),
-        output_tokens=either("output_tokens", answer.output_tokens),
+        start_s=round(start_s, 6),
+        ttft_s=round(answer.ttft_s, 6) if isinstance(answer.ttft_s, float) else answer.ttft_s,
+        latency_s=round(answer.latency_s, 6),
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
         error=answer.error,
         warmup=order.warmup,
         batch=Unknown(NOT_GIVEN) if order.batch is None else order.batch,
-        more={
-            **({} if order.due_s is None else {"due_s": round(order.due_s, 6)}),
-            "input_tokens_asked": order.input_tokens,
-            "output_tokens_asked": order.output_tokens,
-            **answer.more,
-        },
+        more={**due, **asked, **answer.more},
     )
 
 
@@ -156,11 +147,11 @@ class Worker:
             return
         start_s = start - self._zero
         self._names.append(order.request)
-        request = request_line(self._task.node, order, round(start_s, 6), answer)
+        request = request_line(self._task.node, order, start_s, answer)
         self._lines.append(msgspec.json.encode(line_of(request), enc_hook=_plain) + b"\n")
         if not order.warmup:
-            self._last_end_s = max(self._last_end_s, start_s + (answer.latency_s or 0.0))
-            if answer.ok and answer.latency_s is not None:
+            self._last_end_s = max(self._last_end_s, start_s + answer.latency_s)
+            if answer.ok:
                 self._latencies.append(answer.latency_s)
         # Many in a short time travel together; a single one goes at once, so that a crash costs as little as possible.
         if asyncio.get_running_loop().time() - self._flushed_s > TOGETHER_S:
