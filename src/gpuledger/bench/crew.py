@@ -50,18 +50,12 @@ class Ready(msgspec.Struct, tag=True):
 
 
 class Records(msgspec.Struct, tag=True):
-    """Requests that ended: their names, and their lines for the file."""
+    """Requests that ended: their names, and their lines for the file. Without any it shows that the worker is alive."""
 
     node: str
     requests: tuple[int | str, ...]
     lines: bytes
     last_end_s: float
-
-
-class Beat(msgspec.Struct, tag=True):
-    """The worker is alive."""
-
-    node: str
 
 
 class Done(msgspec.Struct, tag=True):
@@ -73,21 +67,14 @@ class Done(msgspec.Struct, tag=True):
     telemetry: tuple[tuple[str, bytes], ...] = ()
 
 
-class Failed(msgspec.Struct, tag=True):
-    """The worker cannot go on."""
-
-    node: str
-    why: str
-
-
 class Gone(msgspec.Struct, tag=True):
-    """Nothing more will come from this worker; sent by its crew. `why`: how it ended."""
+    """Nothing more will come from this worker, which cannot go on or has ended. `why`: what happened."""
 
     node: str
     why: str
 
 
-Message = Ready | Records | Beat | Done | Failed | Gone
+Message = Ready | Records | Done | Gone
 Inbox = SimpleQueue[Message]
 pack = msgspec.msgpack.Encoder().encode
 unpack_message = msgspec.msgpack.Decoder(Message).decode

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from gpuledger.bench.crew import Done, Failed, Gone, LocalCrew, Message, Ready, Records, Task
+from gpuledger.bench.crew import Done, Gone, LocalCrew, Message, Ready, Records, Task
 from gpuledger.bench.load import Phase, plan
 from gpuledger.bench.plan import Bench, check_bench, header
 from gpuledger.bench.records import Request, Run
@@ -138,7 +138,7 @@ class _Running:
             self.clients[node], self.found[node] = message.client, message.facts
             self.parts += message.telemetry
             self._over[node] = ""
-        elif isinstance(message, Failed) or (isinstance(message, Gone) and node not in self._over):
+        elif isinstance(message, Gone) and node not in self._over:
             self._end(node, message.why)
 
     def problem(self, node: str, words: str) -> None:

@@ -78,9 +78,9 @@ class Worker:
         try:
             await self._carry_out(loop)
         except GpuledgerError as error:
-            self._talk.say(crew.Failed(self._task.node, str(error)))
+            self._talk.say(crew.Gone(self._task.node, str(error)))
         except Exception as error:  # noqa: BLE001 - the runner must hear of it, whatever it is
-            self._talk.say(crew.Failed(self._task.node, f"{type(error).__name__}: {error}"))
+            self._talk.say(crew.Gone(self._task.node, f"{type(error).__name__}: {error}"))
         finally:
             beat.cancel()
 
@@ -159,20 +159,15 @@ class Worker:
 
     def _flush(self) -> None:
         self._flushed_s = asyncio.get_running_loop().time()
-        if self._names:
-            self._talk.say(crew.Records(self._task.node, tuple(self._names), b"".join(self._lines), self._last_end_s))
-            self._names, self._lines = [], []
+        self._talk.say(crew.Records(self._task.node, tuple(self._names), b"".join(self._lines), self._last_end_s))
+        self._names, self._lines = [], []
 
     async def _beat(self) -> None:
-        since_s = 0.0
+        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(FLUSH_S)
-            since_s += FLUSH_S
-            if self._names or since_s < BEAT_S:
+            if self._names or loop.time() - self._flushed_s > BEAT_S:
                 self._flush()
-            else:
-                self._talk.say(crew.Beat(self._task.node))
-                since_s = 0.0
 
 
 def _plain(value: Any) -> Any:
