@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpuledger.bench.records import Run
+from gpuledger.bench.records import Run, present
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.models import find_model
 from gpuledger.scaling.analysis.counting import (
@@ -205,13 +205,10 @@ def scaling_of(run: Run, base: Run | Unknown, others: Sequence[Run], predict: Se
     found = Scaling(unit, size, refused, file, none, none, none, none, none, none, none, curve)
     if isinstance(base, Unknown) or refused:
         return found
-    ours, own = throughput_of(run, seed), throughput_draws(run, seed)
-    basis, theirs = throughput_of(base, seed + BASELINE_SEED), throughput_draws(base, seed + BASELINE_SEED)
     # `_unfit` has refused runs without a rate.
-    assert not isinstance(ours, Unknown)
-    assert not isinstance(own, Unknown)
-    assert not isinstance(basis, Unknown)
-    assert not isinstance(theirs, Unknown)
+    sides = ((run, seed), (base, seed + BASELINE_SEED))
+    ours, basis = present(throughput_of(r, s) for r, s in sides)
+    own, theirs = present(throughput_draws(r, s) for r, s in sides)
     times = size / size_of(base, unit)
     factor = interval_of(ours.value / basis.value, quotient_of_draws(own, theirs))
     efficiency = factor.each(lambda v: 100 * v / times)

@@ -42,10 +42,7 @@ class Totals:
     steps: int = 0
     sequence: int | None = None
     _sizes: dict[int, BatchSize] = field(default_factory=dict)
-    _tokens: float = 0.0
-    _token_steps: int = 0
-    _samples: float = 0.0
-    _sample_steps: int = 0
+    _held: dict[str, tuple[float, int]] = field(default_factory=lambda: {"tokens": (0.0, 0), "samples": (0.0, 0)})
     _bytes: float = 0.0
     _hours: dict[int, _Hour] = field(default_factory=dict)
 
@@ -61,10 +58,9 @@ class Totals:
         for phase in PHASES:
             self.device_s[phase] += step.device_s[phase]
             self.host_s[phase] += step.host_s[phase]
-        if size.tokens is not None:
-            self._tokens, self._token_steps = self._tokens + size.tokens, self._token_steps + 1
-        if size.samples is not None:
-            self._samples, self._sample_steps = self._samples + size.samples, self._sample_steps + 1
+        for name, (held, steps) in self._held.items():
+            if (held_now := getattr(size, name)) is not None:
+                self._held[name] = held + held_now, steps + 1
         self._bytes += size.bytes if size.on_host else 0
         self.sequence = size.sequence or self.sequence
 
@@ -105,12 +101,12 @@ class Totals:
     @property
     def tokens_per_step(self) -> Figure:
         """Mean over the timed steps."""
-        return ratio(self._tokens, self._token_steps, "the batches hold no tokens")
+        return ratio(*self._held["tokens"], "the batches hold no tokens")
 
     @property
     def samples_per_step(self) -> Figure:
         """Mean over the timed steps."""
-        return ratio(self._samples, self._sample_steps, "the batches hold no tensors")
+        return ratio(*self._held["samples"], "the batches hold no tensors")
 
     @property
     def bytes_per_step(self) -> float:
