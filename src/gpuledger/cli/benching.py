@@ -14,8 +14,9 @@ from gpuledger.units import count
 
 if TYPE_CHECKING:
     from gpuledger.bench.crew import LocalCrew
-    from gpuledger.bench.plan import Bench, Gpus, Station
+    from gpuledger.bench.plan import Bench, Station
     from gpuledger.bench.ray_crew import RayCrew
+    from gpuledger.bench.records import Node
     from gpuledger.cli.screen import Screen
 
 _CARDS = re.compile(r"^(?:(?P<node>[^=]+)=)?(?P<gpu>.+?)(?:\s*[x*]\s*(?P<count>\d+))?$")
@@ -142,18 +143,18 @@ def _endpoint(asked: Asked, text: str) -> tuple[str, dict[str, Any]]:
     return name or at.host, settings | {"key_env": asked.key_env}
 
 
-def _cards(given: tuple[str, ...], names: list[str]) -> dict[str, Gpus]:
+def _cards(given: tuple[str, ...], names: list[str]) -> dict[str, Node]:
     """The cards of each node by --gpu; one without a node's name is for all nodes."""
-    from gpuledger.bench.plan import Gpus
+    from gpuledger.bench.records import Node
 
-    found: dict[str, Gpus] = {}
+    found: dict[str, Node] = {}
     for text in given:
         match = _CARDS.match(text.strip())
         if match is None or not match["gpu"].strip():
             raise InputError(f"--gpu {text!r} is not [NODE=]CARD[xCOUNT]", hint='for example --gpu "a=NVIDIA A30 x2"')
         if match["node"] and match["node"] not in names:
             raise InputError(f"--gpu {text!r}: no node is called {match['node']!r}", hint=f"nodes: {', '.join(names)}")
-        cards = Gpus(match["gpu"].strip(), int(match["count"] or 1))
+        cards = Node(match["gpu"].strip(), int(match["count"] or 1))
         found |= dict.fromkeys([match["node"]] if match["node"] else names, cards)
     return found
 

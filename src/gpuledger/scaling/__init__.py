@@ -42,12 +42,7 @@ def judge(
     from gpuledger.scaling.build import gather, scaling_statement
     from gpuledger.scaling.grades import load_scaling_thresholds
 
-    def path(given: File | None) -> Path | None:
-        return None if given is None else Path(given)
-
     choice = PriceChoice(None if price is None else Decimal(str(price)))
-    given = gather(
-        [Path(r) for r in results], baseline=path(baseline), claims=path(claims), before=path(before), price=choice,
-        predict=predict,
-    )  # fmt: skip
-    return Answer(scaling_statement(given, load_scaling_thresholds(path(thresholds)), seed=seed))
+    given = gather(results, baseline=baseline, claims=claims, before=before, price=choice, predict=predict)
+    limits = load_scaling_thresholds(None if thresholds is None else Path(thresholds))
+    return Answer(scaling_statement(given, limits, seed=seed))

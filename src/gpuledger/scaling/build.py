@@ -38,6 +38,7 @@ from gpuledger.scaling.trend import compare_runs
 from gpuledger.settings import changed
 from gpuledger.units import Unknown, known
 
+File = str | Path
 PREDICT = (4, 8)
 SEED = 1
 
@@ -57,17 +58,17 @@ class Given:
     digests: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_runs(files: Sequence[Path]) -> list[Run]:
+def read_runs(files: Sequence[File]) -> list[Run]:
     """Every run of every file, in order."""
     return [run for file in files for run in read_results(file)]
 
 
 def gather(
-    files: Sequence[Path],
+    files: Sequence[File],
     *,
-    baseline: Path | None = None,
-    claims: Path | None = None,
-    before: Path | None = None,
+    baseline: File | None = None,
+    claims: File | None = None,
+    before: File | None = None,
     price: PriceChoice | None = None,
     predict: Sequence[int] = PREDICT,
 ) -> Given:
@@ -102,7 +103,7 @@ def _smallest(runs: Sequence[Run]) -> Run:
     return min(runs, key=lambda r: size_of(r, unit))
 
 
-def _baseline(run: Run, others: Sequence[Run], given: Path | None) -> Run | Unknown:
+def _baseline(run: Run, others: Sequence[Run], given: File | None) -> Run | Unknown:
     """The file given, else the one the header names, else the smallest of the other runs."""
     if given is not None:
         return _smallest(read_results(given))
