@@ -5,7 +5,7 @@ statement    the report as data and JSON; figures: what is measured before it is
 analysis/    what one run shows, figure by figure; statistics: intervals and exact tests
 grades       limits as data (data/thresholds.toml), grades, readiness for production
 claims/      claims compared with the measurement; one rule file per subject
-causes, gains, public, summary      why, what to change, what others published, the page in short
+causes, gains, summary      why; what to change, and what others published; the page in short
 trend        against an earlier run; over stored runs
 
     gpuledger.scaling.judge("results.jsonl", claims="claims.json")

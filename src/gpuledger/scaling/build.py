@@ -11,7 +11,6 @@ from gpuledger.bench.records import Run, present
 from gpuledger.bench.results import read_results
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.errors import InputError
-from gpuledger.scaling.analysis.cost import batches_of, cost_of
 from gpuledger.scaling.analysis.counting import (
     counts_of,
     gpus_of,
@@ -24,13 +23,12 @@ from gpuledger.scaling.analysis.counting import (
 from gpuledger.scaling.analysis.curve import scaling_of, size_of, unit_of
 from gpuledger.scaling.analysis.latency import latency_of, samples_of
 from gpuledger.scaling.analysis.nodes import node_figures
-from gpuledger.scaling.analysis.telemetry import memory_pct, no_telemetry, telemetry_of
+from gpuledger.scaling.analysis.telemetry import batches_of, cost_of, memory_pct, no_telemetry, telemetry_of
 from gpuledger.scaling.causes import causes_of, factors_of
 from gpuledger.scaling.claims.rule import Case, Claim, checks, read_claims, verdicts
 from gpuledger.scaling.figures import Facts, Source, Telemetry
-from gpuledger.scaling.gains import bottlenecks_of, optimizations_of
+from gpuledger.scaling.gains import bottlenecks_of, optimizations_of, public_figures
 from gpuledger.scaling.grades import Thresholds, load_scaling_thresholds, overall, readiness_of, scorecard
-from gpuledger.scaling.public import public_figures
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.scaling.statistics import LEVEL
 from gpuledger.scaling.summary import headline, recommendations, summary

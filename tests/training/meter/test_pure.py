@@ -20,7 +20,7 @@ from gpuledger.training.meter.batch import BatchSize, batch_size, together
 from gpuledger.training.meter.device import Energy, identify, loader_facts
 from gpuledger.training.meter.events import PHASES, StepTimes
 from gpuledger.training.meter.observed import Identity, Work
-from gpuledger.training.meter.rank import compare
+from gpuledger.training.meter.report import compare
 from gpuledger.training.meter.sites import Sites, user_line, waiting_calls
 from gpuledger.training.meter.totals import Totals, by_formula
 from gpuledger.units import MS_PER_HOUR, Unknown

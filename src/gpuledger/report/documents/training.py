@@ -13,7 +13,7 @@ from gpuledger.lake.counted import CountedRun
 from gpuledger.report.document import Article, Block, Code, Document, Figures, Heading, KeyFigure, Prose, Section
 from gpuledger.report.tables import Cell, make_table
 from gpuledger.report.written import amount
-from gpuledger.training.meter.rank import Ranks, compare
+from gpuledger.training.meter.report import Ranks, compare
 from gpuledger.training.mfu import ALL_PCT
 
 Json = Mapping[str, Any]

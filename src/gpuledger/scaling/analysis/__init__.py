@@ -4,6 +4,5 @@ counting     planned, answered, failed, lost; the wall clock; throughput and tok
 latency      distributions with intervals; cold starts apart
 nodes        each node, and which of them differ from the others
 curve        efficiency against a comparable baseline, and the scalability law over several sizes
-cost         dollars and joules per million tokens; throughput by batch size, and its knee
-telemetry    what the GPUs did, and memory in use against the real card
+telemetry    what the GPUs did, memory in use against the real card, dollars and joules; throughput by batch size
 """

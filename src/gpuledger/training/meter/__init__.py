@@ -5,6 +5,6 @@ hooks, sites find where phases begin and where the host waits
 count        counts one step: FLOPs, kernels, precision; batch: samples and tokens; totals: sums
 rest         when a loop of short steps is left alone
 device       where a loop runs and under whose name
-observed     what was seen; report: the figures, into the lake; rank: the slow rank
+observed     what was seen; report: the figures, into the lake, and the slow rank
 hf_callback, lightning_callback    the meter in a Hugging Face and in a Lightning Trainer
 """

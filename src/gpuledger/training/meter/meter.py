@@ -33,8 +33,18 @@ from gpuledger.training.meter.batch import SizeCache
 from gpuledger.training.meter.count import most_of
 from gpuledger.training.meter.device import Energy, device_of, identify, loader_facts, memory_of, place_of
 from gpuledger.training.meter.observed import Ended, Observed
-from gpuledger.training.meter.rank import Ranks, compare, gather, rank_and_size
-from gpuledger.training.meter.report import MeterReport, boards_of, make_report, price_of, store, to_json
+from gpuledger.training.meter.report import (
+    MeterReport,
+    Ranks,
+    boards_of,
+    compare,
+    gather,
+    make_report,
+    price_of,
+    rank_and_size,
+    store,
+    to_json,
+)
 from gpuledger.training.meter.steps import Steps
 from gpuledger.training.meter.totals import by_formula
 from gpuledger.training.runtime import cpus, first_line, need_torch
