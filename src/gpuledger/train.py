@@ -41,7 +41,7 @@ def mfu(
     from gpuledger.efficiency.calibration_files import read_boards
     from gpuledger.errors import InputError
     from gpuledger.lake.layout import Lake
-    from gpuledger.training.mfu import as_data, count_for, rate_for, sequence_for, training_utilization
+    from gpuledger.training.mfu import count_for, rate_for, sequence_for, training_utilization
     from gpuledger.units import Unknown
 
     of_file = isinstance(model, Path) or str(model).endswith(".json")
@@ -50,11 +50,11 @@ def mfu(
     tokens, assumed = sequence_for(made, sequence, USUAL_SEQUENCE)
     found = training_utilization(
         made, card, rate, count=count_for(count), precision=precision, sequence=tokens, recompute=recompute,
-        boards=read_boards(Lake(lake)) if lake is not None else (),
+        boards=read_boards(Lake(lake)) if lake is not None else (), assumed=assumed,
     )  # fmt: skip
     if isinstance(found, Unknown):
         raise InputError(f"{made.name}: {found.why}", hint="give a model the formulas know: gpuledger catalog models")
-    return as_data(found, made, card, rate, tokens, assumed)
+    return found
 
 
 def tune(job: TrainingJob, *, budget_s: float = 300.0, only: Sequence[str] = ()) -> Mapping[str, Any]:

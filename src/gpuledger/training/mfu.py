@@ -19,8 +19,8 @@ from gpuledger.catalog.models import Model, TransformerShape
 from gpuledger.efficiency.calibration_files import BoardCalibration
 from gpuledger.encode import encode
 from gpuledger.errors import InputError
-from gpuledger.training.flops import TRAINING_PASSES, forward_flop_by_part, training_flop, unit_of
-from gpuledger.units import Unknown
+from gpuledger.training.flops import RECOMPUTED_PASSES, TRAINING_PASSES, forward_flop_by_part, training_flop, unit_of
+from gpuledger.units import Unknown, known
 
 TERA = 1e12
 REFERENCE = "bf16"
@@ -154,21 +154,6 @@ def _model_key(board: BoardCalibration) -> str | None:
     return None if isinstance(found, Unknown) else found.key
 
 
-@dataclass(frozen=True)
-class TrainingUtilization:
-    """What a training run at a known rate makes of its GPUs."""
-
-    unit: str
-    flop_per_unit: float
-    flop_per_unit_causal: float | None  # for causal attention: only the half a causal model needs
-    flop_by_part: dict[str, float]
-    work: Utilization
-    mfu_causal_pct: float | Unknown | None
-    hfu_pct: float | Unknown
-    hfu_flop_per_unit: float
-    passes: str
-
-
 def training_utilization(
     model: Model,
     gpu: Gpu,
@@ -179,33 +164,56 @@ def training_utilization(
     sequence: int | None = None,
     recompute: bool = False,
     boards: Sequence[BoardCalibration] = (),
-) -> TrainingUtilization | Unknown:
-    """MFU and HFU of a run that trains on `units_per_s` tokens (or images), all GPUs together."""
+    assumed: Sequence[str] = (),
+) -> dict[str, Any] | Unknown:
+    """MFU and HFU of a run that trains on `units_per_s` tokens (or images), all GPUs together, as JSON."""
     if not units_per_s > 0:
         raise InputError(f"units_per_s is {units_per_s:g}", hint="give a rate above 0, all GPUs together")
     parts = forward_flop_by_part(model.shape, 1, sequence)
     if isinstance(parts, Unknown):
         return parts
-    unit = unit_of(model.shape)
+    unit, passes = unit_of(model.shape), RECOMPUTED_PASSES if recompute else TRAINING_PASSES
     units = sequence if sequence and unit == "token" else 1
-
-    def per_unit(*, causal: bool = False, recompute: bool = False) -> float:
-        whole = training_flop(model.shape, 1, sequence, causal=causal, recompute=recompute)
-        assert not isinstance(whole, Unknown)  # every shape with a formula by part has one for training
-        return whole / units
-
-    each, done = per_unit(), per_unit(recompute=recompute)
-    causal = per_unit(causal=True) if unit == "token" else None
+    by_part = {name: TRAINING_PASSES * flop / units for name, flop in parts.items()}
+    each, done = (n * sum(parts.values()) / units for n in (TRAINING_PASSES, passes))
+    half = known(training_flop(model.shape, 1, sequence, causal=True)) if unit == "token" else None
+    causal = None if half is None else half / units
     work = utilization(units_per_s * each, gpu, precision, count, boards)
     if isinstance(work, Unknown):
         return work
-    return TrainingUtilization(
-        unit=unit, flop_per_unit=each, flop_per_unit_causal=causal,
-        flop_by_part={name: TRAINING_PASSES * flop / units for name, flop in parts.items()}, work=work,
-        mfu_causal_pct=None if causal is None else work.peak.share_pct(units_per_s * causal, count),
-        hfu_pct=work.peak.share_pct(units_per_s * done, count), hfu_flop_per_unit=done,
-        passes=f"{'4' if recompute else '3'} forward passes' worth{' (activations computed again)' * recompute}",
-    )  # fmt: skip
+    return encode(
+        "train_mfu",
+        {
+            **{name: getattr(work, name) for name in ("mfu_pct", "mfu_in_use_pct", "mfu_achievable_pct")},
+            "hfu_pct": work.peak.share_pct(units_per_s * done, count),
+            "mfu_causal_pct": None if causal is None else work.peak.share_pct(units_per_s * causal, count),
+            "peak_tflops": work.peak.tflops,
+            "in_use_peak_tflops": work.in_use.tflops,
+            "achievable_tflops": work.achievable.tflops,
+            "achieved_tflops": work.achieved_tflops,
+            "denominator": work.peak.words,
+            "in_use_denominator": work.in_use.words,
+            "achievable_denominator": work.achievable.words,
+            f"flop_per_{unit}": each,
+            f"flop_per_{unit}_causal": causal,
+            f"flop_per_{unit}_by_part": by_part,
+            "part_pct": {name: 100 * flop / each for name, flop in by_part.items()},
+            f"hfu_flop_per_{unit}": done,
+            f"{unit}s_per_s": units_per_s,
+            "unit": unit,
+            "model": model.name,
+            "params_total": model.params_total,
+            "params_active": model.params_active,
+            "gpu": gpu.key,
+            "gpu_name": gpu.name,
+            "count": work.count,
+            "precision": work.precision,
+            "sequence": sequence,
+            "hfu_counts": f"{passes} forward passes' worth{' (activations computed again)' * recompute}",
+            "assumptions": [*assumed, *_conventions(model, unit)],
+            "warnings": [work.mfu_in_use_pct.why] if isinstance(work.mfu_in_use_pct, AboveAll) else [],
+        },
+    )
 
 
 def rate_for(model: Model, tokens_per_s: float | None, images_per_s: float | None) -> float:
@@ -247,46 +255,6 @@ def sequence_for(model: Model, sequence: int | None, usual: int) -> tuple[int | 
 
 def _short(value: int) -> str:
     return str(value) if abs(value) < 10**30 else "a number of more than 30 digits"
-
-
-def as_data(
-    found: TrainingUtilization, model: Model, gpu: Gpu, per_s: float, sequence: int | None, assumed: Sequence[str]
-) -> dict[str, Any]:
-    """The statement as JSON."""
-    work, unit = found.work, found.unit
-    return encode(
-        "train_mfu",
-        {
-            **{name: getattr(work, name) for name in ("mfu_pct", "mfu_in_use_pct", "mfu_achievable_pct")},
-            "hfu_pct": found.hfu_pct,
-            "mfu_causal_pct": found.mfu_causal_pct,
-            "peak_tflops": work.peak.tflops,
-            "in_use_peak_tflops": work.in_use.tflops,
-            "achievable_tflops": work.achievable.tflops,
-            "achieved_tflops": work.achieved_tflops,
-            "denominator": work.peak.words,
-            "in_use_denominator": work.in_use.words,
-            "achievable_denominator": work.achievable.words,
-            f"flop_per_{unit}": found.flop_per_unit,
-            f"flop_per_{unit}_causal": found.flop_per_unit_causal,
-            f"flop_per_{unit}_by_part": found.flop_by_part,
-            "part_pct": {name: 100 * flop / found.flop_per_unit for name, flop in found.flop_by_part.items()},
-            f"hfu_flop_per_{unit}": found.hfu_flop_per_unit,
-            f"{unit}s_per_s": per_s,
-            "unit": unit,
-            "model": model.name,
-            "params_total": model.params_total,
-            "params_active": model.params_active,
-            "gpu": gpu.key,
-            "gpu_name": gpu.name,
-            "count": work.count,
-            "precision": work.precision,
-            "sequence": sequence,
-            "hfu_counts": found.passes,
-            "assumptions": [*assumed, *_conventions(model, unit)],
-            "warnings": [work.mfu_in_use_pct.why] if isinstance(work.mfu_in_use_pct, AboveAll) else [],
-        },
-    )
 
 
 def _conventions(model: Model, unit: str) -> list[str]:
