@@ -64,12 +64,8 @@ def tune(job: TrainingJob, *, budget_s: float = 300.0, only: Sequence[str] = ())
     from gpuledger.training.tune.tuner import figures
     from gpuledger.training.tune.tuner import tune as tuned
 
-    plan = load_plan(None)
     choice = PriceChoice()
-    found = tuned(
-        job, plan.only(tuple(only)) if only else plan, budget_s=budget_s, price=lambda d: price_for(d, choice)
-    )
-    return figures(found)
+    return figures(tuned(job, load_plan().only(only), budget_s=budget_s, price=lambda d: price_for(d, choice)))
 
 
 def __getattr__(name: str) -> Any:

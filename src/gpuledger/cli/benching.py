@@ -14,7 +14,7 @@ from gpuledger.units import count
 
 if TYPE_CHECKING:
     from gpuledger.bench.crew import LocalCrew
-    from gpuledger.bench.plan import Bench, Station
+    from gpuledger.bench.plan import Bench
     from gpuledger.bench.ray_crew import RayCrew
     from gpuledger.bench.records import Node
     from gpuledger.cli.screen import Screen
@@ -29,7 +29,7 @@ Asked = SimpleNamespace  # the options of `gpuledger bench` by their names
 def bench_of(asked: Asked) -> Bench:
     """The benchmark, checked as far as it can be before it runs."""
     from gpuledger.bench.load import check_load
-    from gpuledger.bench.plan import Bench, check_bench
+    from gpuledger.bench.plan import Bench, Station, check_bench
 
     chosen = [bool(asked.endpoints), asked.function is not None, asked.local_model is not None]
     if sum(chosen) != 1:
@@ -38,12 +38,12 @@ def bench_of(asked: Asked) -> Bench:
         raise InputError(fault, hint=hint)
     if asked.nodes is not None and asked.ray is None:
         raise InputError("--nodes is for a cluster", hint="add --ray ADDRESS, or use --replicas N on this machine")
-    target, stations = _stations(asked)
-    load = _load(asked)
+    target, named = _named(asked)
+    cards, load = _cards(asked.gpus, [name for name, _ in named]), _load(asked)
     check_load(load)
     bench = Bench(
         target=target,
-        stations=stations,
+        stations=tuple(Station(name, settings, cards.get(name)) for name, settings in named),
         load=load,
         out=asked.out or Path(f"bench-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}.jsonl"),
         timeout_s=asked.timeout_s,
@@ -86,14 +86,6 @@ def _numbers(text: str) -> tuple[int, ...]:
     except ValueError:
         hint = "write whole numbers with commas: --batches 1,2,4,8"
         raise InputError(f"--batches {text!r} is not a list of numbers", hint=hint) from None
-
-
-def _stations(asked: Asked) -> tuple[str, tuple[Station, ...]]:
-    from gpuledger.bench.plan import Station
-
-    target, named = _named(asked)
-    cards = _cards(asked.gpus, [name for name, _ in named])
-    return target, tuple(Station(name, settings, cards.get(name)) for name, settings in named)
 
 
 def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:

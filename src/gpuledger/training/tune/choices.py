@@ -61,12 +61,12 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     origin: str = ""
 
     def only(self, names: Sequence[str]) -> Plan:
-        """The same plan with these axes alone."""
+        """The same plan with these axes alone; with all of them where none is named."""
         known = {axis.name: axis for axis in self.axes}
         for name in names:
             if name not in known:
                 raise UnknownName("axis of the tuner", name, known)
-        return msgspec.structs.replace(self, axes=tuple(a for a in self.axes if a.name in names))
+        return msgspec.structs.replace(self, axes=tuple(a for a in self.axes if not names or a.name in names))
 
 
 LAYER = Layer("tuning", Plan, "gpuledger.training", "tune.toml")
