@@ -17,6 +17,7 @@ from gpuledger.bench.records import LOOPBACK, SOME_TOKENS, Node, Request, Run, p
 from gpuledger.bench.summary import Level, hourly_price, levels_of, metered_j, per_million
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.cost.pricing import PriceChoice
+from gpuledger.scaling.analysis.counting import gpus_of
 from gpuledger.scaling.figures import Batches, BatchPoint, Cost, Figure, GpuPeak, NodeFigures, Telemetry, Tokens
 from gpuledger.scaling.grades import Thresholds
 from gpuledger.units import GIB, MIB, Unknown
@@ -147,14 +148,14 @@ def cost_of(run: Run, wall_s: Figure, tokens: Tokens, telemetry: Telemetry, choi
     if isinstance(energy, Unknown) and not isinstance(metered := metered_j(run.answered), Unknown):
         energy = metered
     joules = made if isinstance(made, Unknown) else per_million(energy, made)
-    price = hourly_price(run, choice)
-    if isinstance(wall_s, Unknown) or isinstance(price, Unknown) or not price.gpus:
+    price, gpus = hourly_price(run, choice), gpus_of(run)
+    if isinstance(wall_s, Unknown) or isinstance(price, Unknown) or isinstance(gpus, Unknown) or not gpus:
         none = next((p for p in (wall_s, price) if isinstance(p, Unknown)), Unknown("the run has no GPU"))
         return Cost(none, str(none), none, none, none, none, joules)
     hours = Decimal(repr(wall_s)) / 3600
     usd, low, high = (v * hours for v in (price.usd_per_h, price.low_usd, price.high_usd))
     each, least, most = (per_million(v, made) for v in (usd, low, high))
-    return Cost(price.usd_per_h / price.gpus, price.words, usd, each, least, most, joules)
+    return Cost(price.usd_per_h / gpus, price.words, usd, each, least, most, joules)
 
 
 def batches_of(runs: Sequence[Run], limits: Thresholds, choice: PriceChoice) -> Batches:
