@@ -28,7 +28,6 @@ from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
     from gpuledger.bench.ray_crew import Outpost
-    from gpuledger.bench.telemetry import WorkerRecording
 
 FLUSH_S = 0.1
 TOGETHER_S = 0.02
@@ -90,7 +89,11 @@ class Worker:
         opened = await target.open()
         first = task.phases[0]
         await self._closed(target, first.warmup, first.concurrency or WARM_CONCURRENCY)
-        recording = _recording(task) if task.device else None
+        recording: WorkerRecording | None = None
+        if task.device:  # its libraries are heavy, and most workers have none
+            from gpuledger.bench.telemetry import WorkerRecording
+
+            recording = WorkerRecording(task.run, task.device, task.hz, {"workload": "bench"})
         machine = machine_facts() | (recording.facts if recording else {})
         self._talk.say(
             crew.Ready(task.node, {**opened.facts, **target.found()}, machine, opened.problem, opened.unreachable)
@@ -176,13 +179,6 @@ def _plain(value: Any) -> Any:
         return value.item()
     except (AttributeError, ValueError, RuntimeError, TypeError):
         return str(value)
-
-
-def _recording(task: Task) -> WorkerRecording:
-    """The recording on this machine; its libraries are heavy, and most workers have none."""
-    from gpuledger.bench.telemetry import WorkerRecording
-
-    return WorkerRecording(task.run, task.device, task.hz, {"workload": "bench"})
 
 
 class _Pipes:
