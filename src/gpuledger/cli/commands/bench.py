@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import click
@@ -101,7 +101,7 @@ def command(screen: Screen, price: Decimal | None, fail_on: str | None, **option
     short = summary_of(run, choice)
     document = bench_document(run, short)
     give(document, screen)
-    screen.say(f"results: {run.file}", f"next: gpuledger scaling {_quoted(bench.out)}")
+    screen.say(f"results: {run.file}", f"next: gpuledger scaling {shlex.quote(str(bench.out))}")
     if run.more.get("interrupted"):
         return _INTERRUPTED
     if not short.ok:
@@ -110,9 +110,3 @@ def command(screen: Screen, price: Decimal | None, fail_on: str | None, **option
         tell(f"no request was answered{why}", "check the server and the options of the request; the results are kept")
         return _FAILED
     return _FAILED if fail_on and (short.failed or short.lost) else 0
-
-
-def _quoted(path: Path) -> str:
-    import shlex
-
-    return shlex.quote(str(path))

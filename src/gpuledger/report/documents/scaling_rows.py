@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuledger.report.written import loose, money, percent, tenth, whole, yes_no
 from gpuledger.scaling.figures import Distribution, Facts, Figure, Latency, NodeFigures, Ranged
-from gpuledger.scaling.statement import Comparison, Grade, PublicFigure, ScalingStatement
+from gpuledger.scaling.statement import Comparison, Grade, ScalingStatement
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Range, Unknown
 
@@ -25,12 +25,13 @@ def scaling_view(s: ScalingStatement) -> Row:
     return {
         **vars(s),
         "scorecard": [
-            {"title": g.title, "value": _graded(g), "grade": _grade(g), "change": _trend(g, s), "limits": g.limits}
+            {"title": g.title, "value": _graded(g), "change": _trend(g, s), "limits": g.limits,
+             "grade": "not graded" if isinstance(g.grade, Unknown) else g.grade}
             for g in s.grades
         ],
         "claims": [
-            {"claim": c.claim + (f" ({c.node})" if c.node else ""), "value": _claimed(c.value), "verdict": c.verdict,
-             "why": c.why}
+            {"claim": c.claim + (f" ({c.node})" if c.node else ""), "verdict": c.verdict, "why": c.why,
+             "value": yes_no(c.value) if isinstance(c.value, bool) else str(c.value)}
             for c in s.claims
         ],
         "checks": [
@@ -53,7 +54,10 @@ def scaling_view(s: ScalingStatement) -> Row:
         ],
         "cost": _cost(f),
         "optimizations": [{**vars(o), "why": f"{o.why}. Rests on: {o.basis}"} for o in s.optimizations],
-        "public": [_public(p) for p in s.public],
+        "public": [
+            {**vars(p), "name": f"{p.model} on {p.gpu}", "source": f"{p.source} ({p.as_of}). {p.note}"}
+            for p in s.public
+        ],
         "sources": [
             {**vars(x), "file": Path(x.file).name, "sha256": x.sha256[:16] or "unknown"} for x in f.sources
         ],
@@ -87,18 +91,10 @@ def _graded(g: Grade) -> str | Unknown:
     return in_words(g.value, form, "\u202f%" if g.unit == "%" else f" {g.unit}")
 
 
-def _grade(g: Grade) -> str:
-    return "not graded" if isinstance(g.grade, Unknown) else g.grade
-
-
 def _trend(g: Grade, s: ScalingStatement) -> str:
     """The change since the earlier run, where one was given and the grade has a figure in it."""
     found = s.comparison.changes if isinstance(s.comparison, Comparison) else ()
     return next((c.words for c in found if c.figure == TREND_OF.get(g.area)), "")
-
-
-def _claimed(value: object) -> str:
-    return yes_no(value) if isinstance(value, bool) else str(value)
 
 
 def _configuration(f: Facts) -> list[Row]:
@@ -247,7 +243,3 @@ def _cost(f: Facts) -> list[Row]:
         _line("RFU by power", in_words(t.rfu_power_pct, percent), "realized FLOPS utilization (RFU)"),
         _line("RFU by counters", "{} ({} to {})".format(*counters) if counters else str(t.rfu_counters_pct)),
     ]
-
-
-def _public(p: PublicFigure) -> Row:
-    return {**vars(p), "name": f"{p.model} on {p.gpu}", "source": f"{p.source} ({p.as_of}). {p.note}"}
