@@ -1,11 +1,11 @@
 """How do N GPUs do as one?
 
 build        the entry point: `gather` files into runs, `scaling_statement` makes the report
-statement    the report as data and JSON; figures: what is measured before it is judged
+statement    the report as data and JSON, and in short; figures: what is measured before it is judged
 analysis/    what one run shows, figure by figure; statistics: intervals and exact tests
 grades       limits as data (data/thresholds.toml), grades, readiness for production
 claims/      claims compared with the measurement; one rule file per subject
-causes, gains, summary      why; what to change, and what others published; the page in short
+causes, gains      why; what to change, and what others published
 trend        against an earlier run; over stored runs
 
     gpuledger.scaling.judge("results.jsonl", claims="claims.json")

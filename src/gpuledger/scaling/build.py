@@ -29,9 +29,8 @@ from gpuledger.scaling.claims.rule import Case, Claim, checks, read_claims, verd
 from gpuledger.scaling.figures import Facts, Source, Telemetry
 from gpuledger.scaling.gains import bottlenecks_of, optimizations_of, public_figures
 from gpuledger.scaling.grades import Thresholds, load_scaling_thresholds, overall, readiness_of, scorecard
-from gpuledger.scaling.statement import ScalingStatement
+from gpuledger.scaling.statement import ScalingStatement, headline, recommendations, summary
 from gpuledger.scaling.statistics import LEVEL
-from gpuledger.scaling.summary import headline, recommendations, summary
 from gpuledger.scaling.trend import compare_runs
 from gpuledger.settings import changed
 from gpuledger.units import Unknown, known
