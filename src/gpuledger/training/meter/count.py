@@ -16,8 +16,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gpuledger.training.meter.batch import BatchSize
 from gpuledger.training.meter.observed import Work
+from gpuledger.training.meter.totals import BatchSize
 from gpuledger.training.runtime import first_line
 from gpuledger.units import Unknown
 

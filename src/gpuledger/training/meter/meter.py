@@ -29,7 +29,6 @@ from weakref import WeakKeyDictionary
 from gpuledger.errors import GpuledgerError
 from gpuledger.lake.layout import Lake
 from gpuledger.training.findings import find_all
-from gpuledger.training.meter.batch import SizeCache
 from gpuledger.training.meter.count import most_of
 from gpuledger.training.meter.device import Energy, device_of, identify, loader_facts, memory_of, place_of
 from gpuledger.training.meter.observed import Ended, Observed
@@ -46,7 +45,7 @@ from gpuledger.training.meter.report import (
     to_json,
 )
 from gpuledger.training.meter.steps import Steps
-from gpuledger.training.meter.totals import by_formula
+from gpuledger.training.meter.totals import SizeCache, by_formula
 from gpuledger.training.runtime import cpus, first_line, need_torch
 from gpuledger.units import Unknown
 
