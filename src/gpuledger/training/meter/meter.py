@@ -276,7 +276,7 @@ def metered(loader: Iterable[B], model: Any, *, show: bool = True, **options: An
 
 
 def _show(report: MeterReport, ranks: Ranks | None) -> None:
-    """On stderr, as stdout is the job's own. How it is drawn is looked up here: this room does not know that one."""
+    """On stderr, as stdout is the job's own. The document is looked up by name: this room may not import reports."""
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, emoji=False)
