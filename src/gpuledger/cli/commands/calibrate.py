@@ -14,7 +14,7 @@ from gpuledger.errors import DeviceError, InputError
 
 if TYPE_CHECKING:
     from gpuledger.efficiency.calibration_files import BoardCalibration
-    from gpuledger.training.calibrate import Bench
+    from gpuledger.training.torch_bench import TorchBench
 
 
 @click.command("calibrate")
@@ -60,7 +60,7 @@ def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) ->
         screen.say(f"next: gpuledger analyze --lake {lake_dir} --achievable measured")
 
 
-def _measure(bench: Bench, seconds: float, screen: Screen) -> BoardCalibration:
+def _measure(bench: TorchBench, seconds: float, screen: Screen) -> BoardCalibration:
     from gpuledger.training.calibrate import calibrate, precisions
 
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
