@@ -83,11 +83,11 @@ def test_both_ways_to_combine_are_shown_where_they_differ():
     assert round(made.combined_pct, 1) == Decimal("43.9")
     assert "46.0 %, not 43.9 %" in made.words[0]
     rows = savings_rows(made)
-    assert [r.name for r in rows][:2] == ["Naive sum", "Compounded as one bucket"]
+    assert [r["name"] for r in rows][:2] == ["Naive sum", "Compounded as one bucket"]
     alone = summed(levers[:1], Decimal(1000))
     assert alone.one_bucket_pct == alone.combined_pct == 20
     assert not any("one bucket" in w for w in alone.words)
-    assert "Compounded as one bucket" not in [r.name for r in savings_rows(alone)]
+    assert "Compounded as one bucket" not in [r["name"] for r in savings_rows(alone)]
 
 
 def test_it_says_that_a_migration_plan_draws_on_the_same_dollars():
