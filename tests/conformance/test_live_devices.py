@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import pytest
 
+from fake_amd import FakeAmd
 from gpuledger.devices.amd import AmdSource
 from gpuledger.devices.device import Source, Value
 from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.reading import SamplerReport
 from gpuledger.devices.replay.clock import VirtualClock
-from gpuledger.devices.replay.fake_amd import FakeAmd
 from gpuledger.devices.replay.fake_nvml import FakeNvml
 from gpuledger.devices.replay.faults import DriverError, Fault, LostGpu, SlowCall, Unsupported
 from gpuledger.devices.replay.script import Board, Ramp, Scenario, Segment, Square

@@ -168,11 +168,6 @@ class Document:
         for section in self.sections:
             yield from inside(section.blocks)
 
-    def without_charts(self) -> Document:
-        """The same document as text and tables."""
-        sections = tuple(replace(s, blocks=_no_charts(s.blocks)) for s in self.sections)
-        return replace(self, sections=sections, summary=_no_charts(self.summary))
-
 
 def inside(blocks: Sequence[Block]) -> Iterator[Block]:
     """Blocks and the blocks within them."""
@@ -180,10 +175,6 @@ def inside(blocks: Sequence[Block]) -> Iterator[Block]:
         yield block
         if isinstance(block, Fold | Article | Pair):
             yield from inside(block.blocks)
-
-
-def _no_charts(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    return tuple(b for b in blocks if not isinstance(b, Chart))
 
 
 def tables(made: Sequence[Table]) -> list[Block]:
