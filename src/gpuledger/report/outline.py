@@ -109,13 +109,10 @@ def _key_figure(kind: FigureKind, statement: object) -> KeyFigure:
     value: Any = field_of(statement, kind.field)
     if isinstance(value, Unknown):
         return KeyFigure(kind.label, str(value), "", kind.note, unknown=True)
-    low: Any = None
-    high: Any = None
+    found = [field_of(statement, path) if path else None for path in (kind.low, kind.high)]
     if isinstance(value, Range):
-        low, high, value = value.low, value.high, value.middle
-    elif kind.low:
-        low, high = field_of(statement, kind.low), field_of(statement, kind.high)
-    ends = "" if low is None else write(low, kind.style), "" if high is None else write(high, kind.style)
+        found, value = [value.low, value.high], value.middle
+    ends = ["" if end is None else write(end, kind.style) for end in found]
     span = "" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
     if kind.words:
         span = str(field_of(statement, kind.words))

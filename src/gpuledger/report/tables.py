@@ -64,14 +64,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class NamedShare:
-    """One entry of a mapping, as a row."""
-
-    name: str
-    share: float
-
-
-@dataclass(frozen=True)
 class Table:
     """A table ready to be drawn."""
 
@@ -112,9 +104,11 @@ def figure(value: object, form: Callable[[Any], str]) -> Cell:
     return cell("unknown" if isinstance(value, Unknown) else form(value), value)
 
 
-def styled(value: object, style: str) -> Cell:
-    """A cell with a figure in one of the styles; an unknown figure is marked as one."""
-    return _cell(value, style)
+def styled(value: object, style: str, bar: bool = False) -> Cell:
+    """A cell with a figure in one of the styles, drawn as a `bar` too; an unknown figure is marked as one."""
+    text, key = write(value, style), sort_key(value)
+    full = str(value) if style == "device" else ""
+    return Cell(text, key, isinstance(value, Unknown), full, key if bar and isinstance(key, float) else None)
 
 
 def make_table(
@@ -142,7 +136,7 @@ def _rows(statement: object, path: str) -> list[Any]:
         return []
     if isinstance(found, Mapping):
         parts = shares_adding_up(found) if path.endswith("_pct") else found
-        return [NamedShare(str(name), share) for name, share in parts.items()]
+        return [{"name": str(name), "share": share} for name, share in parts.items()]
     return list(found) if isinstance(found, Sequence) else [found]
 
 
@@ -154,12 +148,6 @@ def _sorted(rows: list[Any], sort: str) -> list[Any]:
     keyed = [(sort_key(field_of(row, field)), row) for row in rows]
     have = sorted((k for k in keyed if k[0] is not None), key=lambda k: k[0], reverse=down)  # type: ignore[arg-type,return-value]
     return [row for _, row in have] + [row for key, row in keyed if key is None]
-
-
-def _cell(value: object, style: str, bar: bool = False) -> Cell:
-    text, key = write(value, style), sort_key(value)
-    full = str(value) if style == "device" else ""
-    return Cell(text, key, isinstance(value, Unknown), full, key if bar and isinstance(key, float) else None)
 
 
 def _once(cells: Iterable[Cell]) -> tuple[Cell, ...]:
@@ -180,7 +168,7 @@ def _value(holder: object, column: Column) -> Cell:
         return Cell(gpu_name(holder), sort_name(holder), full=holder.gpu_uuid)
     if column.blank and isinstance(found, Unknown):
         return Cell("")
-    return _cell(found.middle if column.middle and isinstance(found, Range) else found, column.style, column.bar)
+    return styled(found.middle if column.middle and isinstance(found, Range) else found, column.style, column.bar)
 
 
 def _total(kind: TableKind, columns: Sequence[Column], statement: object) -> list[Cell] | None:
@@ -195,7 +183,7 @@ def _total(kind: TableKind, columns: Sequence[Column], statement: object) -> lis
         except AttributeError:
             cells.append(Cell("", None))
         else:
-            cells.append(_cell(found, column.style))
+            cells.append(styled(found, column.style))
     return cells
 
 

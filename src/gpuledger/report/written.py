@@ -161,34 +161,11 @@ def yes_no(value: object) -> str:
     return "yes" if value else "no"
 
 
-STYLES: dict[str, Callable[[Any], str]] = {
-    style.__name__: style
-    for style in (
-        percent,
-        round_percent,
-        points,
-        factor,
-        whole,
-        tenth,
-        signed,
-        loose,
-        usd,
-        money,
-        rate,
-        instant,
-        shares,
-        plain,
-        remark,
-        title,
-        band,
-        series,
-        model,
-        device,
-        yes_no,
-    )
-}
-
-
+_STYLES = (
+    percent, round_percent, points, factor, whole, tenth, signed, loose, usd, money, rate, instant, shares, plain,
+    remark, title, band, series, model, device, yes_no,
+)  # fmt: skip
+STYLES: dict[str, Callable[[Any], str]] = {style.__name__: style for style in _STYLES}
 WORDS = frozenset({"plain", "remark", "title", "band", "series", "model", "device", "yes_no"})
 
 
@@ -203,14 +180,10 @@ def write(value: object, style: str) -> str:
         return ""  # nothing to say here, which is not the same as not known
     if isinstance(value, Range):
         low, high = form(value.low), form(value.high)
-        return form(value.middle) if low == high else f"{form(value.middle)} ({_bare(low)} to {high})"
+        return form(value.middle) if low == high else f"{form(value.middle)} ({low.partition(NARROW)[0]} to {high})"
     if value is None and style not in WORDS:
         return "none"
     return form(value)
-
-
-def _bare(text: str) -> str:
-    return text.partition(NARROW)[0]
 
 
 def sort_key(value: object) -> float | str | None:
@@ -219,9 +192,7 @@ def sort_key(value: object) -> float | str | None:
         return value.middle
     if value is None or isinstance(value, Unknown):
         return None
-    if isinstance(value, bool):
-        return float(value)
-    if isinstance(value, (int, float, Decimal)):
+    if isinstance(value, (bool, int, float, Decimal)):
         return float(value)
     if isinstance(value, Mapping):
         return max(value.values(), default=0.0)

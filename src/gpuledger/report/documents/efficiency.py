@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import Any
 
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
@@ -60,7 +59,7 @@ def efficiency_document(
         sections=[*sections, *_back(s)],
         screen=_screen(s),
         data=lambda: to_json(s),
-        files={name: partial(_csv, name, s) for name in FILES},
+        files={name: lambda name=name: csv_text(csv_rows(name, s)) for name in FILES},  # type: ignore[misc]
     )
 
 
@@ -81,10 +80,6 @@ def _screen(s: EfficiencyStatement) -> list[Block]:
     if s.not_known:
         out.append(Prose(f"Unknown: {'; '.join(f'{n.figure} ({n.why})' for n in s.not_known[:3])}.", "dim"))
     return out
-
-
-def _csv(name: str, s: EfficiencyStatement) -> str:
-    return csv_text(csv_rows(name, s))
 
 
 def csv_rows(name: str, s: EfficiencyStatement) -> list[list[Any]]:

@@ -97,13 +97,9 @@ def _code(block: Code) -> str:
 
 
 def _figures(figures: Sequence[KeyFigure]) -> str:
-    rows = [f"| {safe(f.label)} | {safe(with_range(f))} | {safe(f.note)} |" for f in figures]
+    values = [f"{f.value} ({f.range})" if f.range else f.value for f in figures]
+    rows = [f"| {safe(f.label)} | {safe(value)} | {safe(f.note)} |" for f, value in zip(figures, values, strict=True)]
     return "\n".join(["| Key figure | Value | Meaning |", "| --- | ---: | --- |", *rows])
-
-
-def with_range(figure: KeyFigure) -> str:
-    """A figure and its range."""
-    return f"{figure.value} ({figure.range})" if figure.range else figure.value
 
 
 def _chart(block: Chart, pictures: Pictures) -> list[str]:

@@ -72,14 +72,6 @@ def text_of(words: str, style: str = "") -> Text:
     return Text(visible(words, lines=True), style=style)
 
 
-def plain_table(title: str = "") -> RichTable:
-    """A table with one rule below its header, its title on the left."""
-    return RichTable(
-        title=escape(title) if title else None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
-        header_style="dim", pad_edge=False, show_edge=False, padding=(0, 1, 0, 0),
-    )  # fmt: skip
-
-
 def pairs(rows: Iterable[tuple[str, str]], title: str = "") -> RichTable:
     """Names and values in two columns, without lines."""
     made = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0), title=escape(title) or None)
@@ -164,7 +156,9 @@ def table(found: Table, width: int) -> RenderableType | None:
     widths = _widths(found, width)
     kept = list(widths)
     bars = any(row[i].bar is not None for row in found.rows for i in kept)
-    made = plain_table()
+    made = RichTable(
+        box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False, show_edge=False, padding=(0, 1, 0, 0)
+    )  # fmt: skip
     for i, wide in widths.items():
         # A figure stays on one line; its heading may take several.
         head = "\n".join(textwrap.wrap(found.heads[i], max(wide, 1)))
