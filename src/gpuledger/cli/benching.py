@@ -14,7 +14,7 @@ from gpuledger.units import count
 
 if TYPE_CHECKING:
     from gpuledger.bench.crew import Crew
-    from gpuledger.bench.plan import Bench, Gpus, Station
+    from gpuledger.bench.plan import Bench, Gpus
     from gpuledger.cli.screen import Screen
 
 _CARDS = re.compile(r"^(?:(?P<node>[^=]+)=)?(?P<gpu>.+?)(?:\s*[x*]\s*(?P<count>\d+))?$")
@@ -63,7 +63,7 @@ class Asked:
 def bench_of(asked: Asked) -> Bench:
     """The benchmark, checked as far as it can be before it runs."""
     from gpuledger.bench.load import check_load
-    from gpuledger.bench.plan import Bench, check_bench
+    from gpuledger.bench.plan import Bench, Station, check_bench
 
     chosen = [bool(asked.endpoints), asked.function is not None, asked.local_model is not None]
     if sum(chosen) != 1:
@@ -72,12 +72,13 @@ def bench_of(asked: Asked) -> Bench:
         raise InputError(fault, hint=hint)
     if asked.nodes is not None and asked.ray is None:
         raise InputError("--nodes is for a cluster", hint="add --ray ADDRESS, or use --replicas N on this machine")
-    target, stations = _stations(asked)
+    target, nodes = _named(asked)
+    cards = _cards(asked.gpus, [name for name, _ in nodes])
     load = _load(asked)
     check_load(load)
     bench = Bench(
         target=target,
-        stations=stations,
+        stations=tuple(Station(name, settings, cards.get(name)) for name, settings in nodes),
         load=load,
         out=asked.out or Path(f"bench-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S}.jsonl"),
         timeout_s=asked.timeout_s,
@@ -120,14 +121,6 @@ def _numbers(text: str) -> tuple[int, ...]:
     except ValueError:
         hint = "write whole numbers with commas: --batches 1,2,4,8"
         raise InputError(f"--batches {text!r} is not a list of numbers", hint=hint) from None
-
-
-def _stations(asked: Asked) -> tuple[str, tuple[Station, ...]]:
-    from gpuledger.bench.plan import Station
-
-    named = _named(asked)
-    cards = _cards(asked.gpus, [name for name, _ in named[1]])
-    return named[0], tuple(Station(name, settings, cards.get(name)) for name, settings in named[1])
 
 
 def _named(asked: Asked) -> tuple[str, list[tuple[str, dict[str, Any]]]]:

@@ -53,7 +53,8 @@ class Asked:
 
 def answer(asked: Asked, today: dt.date) -> MigrationSet:
     """The plan or plans asked for."""
-    _check(asked)
+    if asked.busy_pct is not None and not 0 <= asked.busy_pct <= 100:
+        raise InputError(f"--busy {asked.busy_pct:g} is not allowed", hint="allowed: a percentage from 0 to 100")
     found = _found(asked, today)
     _check_used(asked, [plan.job for plan in found.plans])
     return found
@@ -63,18 +64,13 @@ def _found(asked: Asked, today: dt.date) -> MigrationSet:
     config = load_config(None if asked.config in {None, REFERENCE} else Path(asked.config or ""))
     make = _planner(asked, config, today)
     if asked.set_name is not None:
-        _alone(asked, "--set", asked.workload_id)
+        if asked.workload_id is not None or asked.instance or asked.gpu:
+            raise InputError("--set names its own setups", hint="leave --workload-id, --instance and --gpu out")
         return plan_set(config, asked.set_name, lambda id_: make(_of_workload(asked, config, id_), id_))
     if asked.workload_id is not None:
         id_ = workload_named(config, asked.workload_id)
         return together([make(_of_workload(asked, config, id_), id_)], id_)
     return together([make(_filled_in(asked), "")])
-
-
-def _check(asked: Asked) -> None:
-    """What only the command line can get wrong."""
-    if asked.busy_pct is not None and not 0 <= asked.busy_pct <= 100:
-        raise InputError(f"--busy {asked.busy_pct:g} is not allowed", hint="allowed: a percentage from 0 to 100")
 
 
 def _check_used(asked: Asked, jobs: list[Job]) -> None:
@@ -86,11 +82,6 @@ def _check_used(asked: Asked, jobs: list[Job]) -> None:
     if asked.busy_pct is not None and not any(job.serves for job in jobs):
         problem = f"--busy {asked.busy_pct:g} is for a server, and this is {kinds}: its amount of work stays"
         raise InputError(problem, hint="leave --busy out, or ask with --workload inference")
-
-
-def _alone(asked: Asked, option: str, other: str | None) -> None:
-    if other is not None or asked.instance or asked.gpu:
-        raise InputError(f"{option} names its own setups", hint="leave --workload-id, --instance and --gpu out")
 
 
 def _planner(asked: Asked, config: Config, today: dt.date) -> Callable[[Form, str], MigrationPlan]:

@@ -36,7 +36,9 @@ def lake_mode(command: Command) -> Command:
         prices: tuple[str, ...], chosen: Window, **given: Any,
     ) -> Any:  # fmt: skip
         if lake_dir is None:
-            _needs_lake(inventory, prices, chosen)
+            if inventory or prices or chosen:
+                problem = "--inventory, --price, the window and the filters need a lake"
+                raise InputError(problem, hint="add --lake DIR, or leave them out")
             return command(screen=screen, out=out, full=full, **given)
         _no_form(given)
         from gpuledger.cli.showing import give, write_files
@@ -48,13 +50,6 @@ def lake_mode(command: Command) -> Command:
         return give(document, screen, files, full=full)
 
     return inner
-
-
-def _needs_lake(inventory: Path | None, prices: tuple[str, ...], chosen: Window) -> None:
-    if inventory or prices or chosen:
-        raise InputError(
-            "--inventory, --price, the window and the filters need a lake", hint="add --lake DIR, or leave them out"
-        )
 
 
 def _no_form(given: dict[str, Any]) -> None:

@@ -261,10 +261,15 @@ def fleet(accounts: Accounts) -> Groups:
 
 def by_label(accounts: Accounts, label: str, called: Callable[[str | None], str]) -> tuple[list[str], Groups]:
     """Accounts by one label, as it is called in statements; names in order."""
-    texts = [called(text) for text in accounts.labels[label]]
+    names, code = in_order([called(text) for text in accounts.labels[label]])
+    return names, Groups(accounts, code, len(names))
+
+
+def in_order(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    """The names among texts, in order, and the place of each text among them."""
     names = sorted(set(texts))
     place = {name: i for i, name in enumerate(names)}
-    return names, Groups(accounts, np.array([place[t] for t in texts], dtype=np.int64), len(names))
+    return names, np.array([place[text] for text in texts], dtype=np.int64)
 
 
 def difference(a: Figure, b: Figure) -> Figure:
