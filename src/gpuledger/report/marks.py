@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -14,6 +14,8 @@ from gpuledger.units import Range, Unknown
 
 Row = dict[str, Any]
 NOT_KNOWN = "not known"
+# The two corners of a rule or a rectangle.
+CORNERS: dict[str, Any] = {"x": "x:Q", "y": "y:Q", "x2": "x2:Q", "y2": "y2:Q"}
 # What a mark says: to a screen reader, and under the pointer.
 SAYS: dict[str, Any] = {"description": "label:N", "tooltip": [alt.Tooltip("label:N", title=" ")]}
 
@@ -35,6 +37,26 @@ def by_name(field: str, sort: list[str] | None = None, gaps: tuple[float, float]
 def along(field: str, scale: alt.Scale) -> alt.X:
     """Where a mark is or ends; its words have the figure, so it needs no axis."""
     return alt.X(f"{field}:Q", axis=None, scale=scale)
+
+
+def by_kind(channel: Any, field: str, kinds: Mapping[str, Any], legend: Any = None) -> Any:
+    """A channel (color, shape, dash) that shows the kind of a row; `kinds`: how each kind looks."""
+    return channel(f"{field}:N", legend=legend, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
+
+
+def stacked(theme: Theme, rows: Iterable[Row], totals: Iterable[Row], **shared: Any) -> alt.LayerChart:
+    """Bars from low to high, one after the other, with the words of each total where its bars end.
+
+    `shared`: y, scale, color, size of the chart, and what a bar says.
+    """
+    y, scale, size = shared.pop("y"), shared.pop("scale"), shared.pop("size")
+    bars = alt.Chart(rows_of(rows)).mark_bar(stroke=theme.palette.background, strokeWidth=1)
+    words = alt.Chart(rows_of(totals)).mark_text(align="left", dx=8, fontWeight="bold")
+    return layered(
+        bars.encode(y=y, x=along("low", scale), x2="high:Q", **shared),
+        words.encode(y=y, x=along("high", scale), text="words:N"),
+        **size,
+    )
 
 
 def layered(*layers: Any, **properties: Any) -> alt.LayerChart:
@@ -106,7 +128,5 @@ def range_of(group: GroupRow) -> Row:
 
 def widest_gap(groups: Sequence[GroupRow]) -> GroupRow | None:
     """The group with the largest known efficiency gap."""
-    known = [
-        (g.means.efficiency_gap_pp, i) for i, g in enumerate(groups) if plottable(g.means.efficiency_gap_pp) is not None
-    ]
+    known = [(gap, i) for i, g in enumerate(groups) if not isinstance(gap := g.means.efficiency_gap_pp, Unknown)]
     return groups[max(known)[1]] if known else None
