@@ -124,7 +124,6 @@ def _case(group: Group, members: Sequence[Stretch], usd_per_kwh: Decimal | None)
         precision=precision,
         tensor_kind=_tensor_kind(at_work),
         sliced=any(s.gpu_instance_id for s in members),
-        shared_ratio=total["shared_ms"] / observed,
         health=health_of((s.gpu_uuid, s.gpu_instance_id, s.sums) for s in members),
         usd_per_kwh=usd_per_kwh,
     )

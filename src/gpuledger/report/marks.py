@@ -47,14 +47,14 @@ def by_kind(channel: Any, field: str, kinds: Mapping[str, Any], legend: Any = No
 def stacked(theme: Theme, rows: Iterable[Row], totals: Iterable[Row], **shared: Any) -> alt.LayerChart:
     """Bars from low to high, one after the other, with the words of each total where its bars end.
 
-    `shared`: y, scale, color, size of the chart, and what a bar says.
+    `shared`: y, scale, color, size of the chart, what a bar says, and the field with the `end` of a total.
     """
-    y, scale, size = shared.pop("y"), shared.pop("scale"), shared.pop("size")
+    y, scale, size, end = shared.pop("y"), shared.pop("scale"), shared.pop("size"), shared.pop("end", "high")
     bars = alt.Chart(rows_of(rows)).mark_bar(stroke=theme.palette.background, strokeWidth=1)
     words = alt.Chart(rows_of(totals)).mark_text(align="left", dx=8, fontWeight="bold")
     return layered(
         bars.encode(y=y, x=along("low", scale), x2="high:Q", **shared),
-        words.encode(y=y, x=along("high", scale), text="words:N"),
+        words.encode(y=y, x=along(end, scale), text="words:N"),
         **size,
     )
 

@@ -11,6 +11,7 @@ import msgspec
 
 from gpuledger.cost.money import ZERO
 from gpuledger.efficiency.naming import Placed, gpu_name, sort_name
+from gpuledger.encode import iso, plain
 from gpuledger.report.adding import add_up_columns, places_for, shares_adding_up
 from gpuledger.report.written import WORDS, sort_key, usd, whole, write
 from gpuledger.units import Range, Unknown
@@ -128,6 +129,24 @@ def field_of(holder: object, path: str) -> Any:
             return value
         value = value[step] if isinstance(value, Mapping) else getattr(value, step)
     return value
+
+
+def csv_table(columns: Mapping[str, str], rows: Iterable[object]) -> list[list[Any]]:
+    """A CSV file: its column names, then a line for each row. `columns`: where each is in a row.
+
+    A cell is empty where the figure is unknown; dollars are unrounded.
+    """
+    return [list(columns), *([_csv_cell(c, field_of(row, path)) for c, path in columns.items()] for row in rows)]
+
+
+def _csv_cell(column: str, value: Any) -> Any:
+    if column.endswith("_utc"):
+        return iso(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return "; ".join(value)
+    return float(value) if column.endswith("_pct") and isinstance(value, Decimal) else plain(value)
 
 
 def _rows(statement: object, path: str) -> list[Any]:

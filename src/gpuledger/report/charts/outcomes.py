@@ -28,12 +28,12 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
                 words, low, high = f"{n.node}: {count:,} {title.lower()}", high, high + count
                 rows.append({"node": clip(n.node), "low": low, "high": high, "kind": title, "label": words})
     totals = [
-        {"node": clip(n.node), "high": n.counts.planned, "words": f"{n.counts.ok:,} of {n.counts.planned:,}"}
+        {"node": clip(n.node), "at": n.counts.planned, "words": f"{n.counts.ok:,} of {n.counts.planned:,}"}
         for n in nodes
     ]
     legend = alt.Legend(orient="top", symbolType="square", title=None)
     body = stacked(
-        theme, rows, totals, y=by_name("node", labelLimit=180), description="label:N",
+        theme, rows, totals, y=by_name("node", labelLimit=180), description="label:N", end="at",
         scale=alt.Scale(domain=[0, max(n.counts.planned for n in nodes) * 1.2], nice=False),
         color=by_kind(alt.Color, "kind", {title: theme.colour(role) for title, _, role in kinds}, legend),
         size={"width": WIDTH, "height": alt.Step(ROW_HEIGHT)},

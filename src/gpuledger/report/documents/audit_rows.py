@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
 from gpuledger.advice.statement import AuditSavings, AuditStatement, GroupBehaviour, MonthlyUsd, Recommendation
 from gpuledger.advice.totals import differs
 from gpuledger.cost.projections import Projection
-from gpuledger.cost.savings import Spread
+from gpuledger.cost.savings import CASES, Spread
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement, Effect
 from gpuledger.efficiency.naming import gpu_name
-from gpuledger.encode import plain
 from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
+from gpuledger.report.tables import csv_table
 from gpuledger.report.written import device, percent, shares, usd
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 NAMED = 3
 START_HERE = "start here"
-_MONTH = ("low_usd", "middle_usd", "high_usd")
+_MONTH = tuple(f"{end}_usd" for end in CASES)
 
 
 Row = dict[str, Any]
@@ -169,33 +169,21 @@ def _change(title: str, effect: Effect) -> Row:
     return {"title": title} | {name: getattr(effect, name) for name in _EFFECTS}
 
 
+_OF_GPU = {
+    name: name for name in ("gpu_uuid", "gpu_instance_id", "gpu_model", "host", "gpu_index", "cluster", "region")
+}
+_OF_GPU |= {"usd_per_h": "usd_per_h", "paid_h": "times.paid_h", "paid_usd": "dollars.paid_usd"}
+_OF_GPU |= {f"{b}_usd": f"dollars.{b}_usd" for b in BUCKETS} | {"price_words": "price_words"}
+_OF_ADVICE = {name: name for name in ("rank", "id", "title", "lever", "namespaces", "gpus")}
+_OF_ADVICE |= {f"saving_{end}_pct": f"saving.{end}_pct" for end in CASES}
+_OF_ADVICE |= {f"{end}_usd_per_month": f"month.{end}_usd" for end in CASES}
+_OF_ADVICE |= {"effort_hours": "effort.hours", "why": "why", "basis": "basis", "source": "source"}
+
+
 def files(audit: AuditStatement) -> dict[str, Callable[[], str]]:
     """The CSV files: every device with its dollars, every recommendation."""
+    ranked = [{"rank": rank, **vars(r)} for rank, r in enumerate(audit.recommendations, 1)]
     return {
-        "cost_by_gpu.csv": lambda: csv_text(_gpus(audit)),
-        "recommendations.csv": lambda: csv_text(_advice(audit)),
+        "cost_by_gpu.csv": lambda: csv_text(csv_table(_OF_GPU, audit.cost.by_gpu)),
+        "recommendations.csv": lambda: csv_text(csv_table(_OF_ADVICE, ranked)),
     }
-
-
-def _gpus(audit: AuditStatement) -> Iterable[Sequence[Any]]:
-    """Unrounded dollars of every device; a cell is empty where the figure is unknown."""
-    own = ("gpu_uuid", "gpu_instance_id", "gpu_model", "host", "gpu_index", "cluster", "region", "usd_per_h")
-    yield [*own, "paid_h", "paid_usd", *(f"{b}_usd" for b in BUCKETS), "price_words"]
-    for row in audit.cost.by_gpu:
-        dollars = row.dollars
-        paid: list[Any] = [None] * (1 + len(BUCKETS))
-        if not isinstance(dollars, Unknown):
-            paid = [plain(v) for v in (dollars.paid_usd, *dollars.parts())]
-        yield [*(plain(getattr(row, name)) for name in own), row.times.paid_h, *paid, row.price_words]
-
-
-def _advice(audit: AuditStatement) -> Iterable[Sequence[Any]]:
-    head = ("rank", "id", "title", "lever", "namespaces", "gpus", "saving_low_pct", "saving_middle_pct")
-    month = ("low_usd_per_month", "middle_usd_per_month", "high_usd_per_month")
-    yield [*head, "saving_high_pct", *month, "effort_hours", "why", "basis", "source"]
-    for rank, r in enumerate(audit.recommendations, 1):
-        unknown = isinstance(r.month, Unknown)
-        usd = [None if unknown else plain(getattr(r.month, f"{end}_usd")) for end in ("low", "middle", "high")]
-        saving = [float(p) for p in (r.saving.low_pct, r.saving.middle_pct, r.saving.high_pct)]
-        who = "; ".join(r.namespaces)
-        yield [rank, r.id, r.title, r.lever, who, r.gpus, *saving, *usd, r.effort.hours, r.why, r.basis, r.source]

@@ -9,12 +9,11 @@ from typing import Any
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.health import HealthRow, health_words
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, RoiRow, to_json
-from gpuledger.encode import iso
 from gpuledger.plain_text import csv_text
 from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.outline import charts_of, load_outline
-from gpuledger.report.tables import Table, field_of, make_table
+from gpuledger.report.tables import Table, csv_table, make_table
 from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
 from gpuledger.units import Unknown
 
@@ -83,20 +82,9 @@ def _screen(s: EfficiencyStatement) -> list[Block]:
 
 
 def csv_rows(name: str, s: EfficiencyStatement) -> list[list[Any]]:
-    """A CSV file of the document, its column names first; a cell is empty where the figure is unknown."""
+    """A CSV file of the document."""
     columns, rows = FILES[name]
-    return [
-        list(columns),
-        *([_csv_cell(column, field_of(row, path)) for column, path in columns.items()] for row in rows(s)),
-    ]
-
-
-def _csv_cell(column: str, value: Any) -> object:
-    if column.endswith("_utc"):
-        return iso(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return value if isinstance(value, str | int | float) else None
+    return csv_table(columns, rows(s))
 
 
 def _columns(names: str, of: str = "") -> dict[str, str]:
