@@ -69,7 +69,6 @@ def _plan(
 ) -> LakePlan:
     from gpuledger.advice.asking import paying
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post
     from gpuledger.cli.price_options import price_of
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.window import scope_of
@@ -79,7 +78,7 @@ def _plan(
     terms = paying(lake_dir, price=price_of(prices), instance=given["instance"], inventory=inventory)
     clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")
     lake = Lake(lake_dir)
-    post(lake, load_thresholds(), stages)
+    stages.post(lake, load_thresholds())
     tick = stages.start("planning")
     scope, anywhere = scope_of(lake, **chosen), ANY in given["clouds"]
     plan = migrate_from_lake(

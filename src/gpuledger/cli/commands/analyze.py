@@ -35,7 +35,6 @@ def command(
     New samples are posted to the ledger first.
     """
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post
     from gpuledger.cli.showing import give, write_files
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.efficiency.calibration_files import load_calibration
@@ -45,7 +44,7 @@ def command(
 
     lake, limits = Lake(lake_dir), load_thresholds(thresholds_file)
     with screen.stages() as stages:
-        post(lake, limits, stages)
+        stages.post(lake, limits)
         statement = efficiency_statement(
             lake,
             scope_of(lake, **chosen),
