@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -44,20 +44,13 @@ class SectionKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tables: tuple[str, ...] = ()
 
 
-class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a word means."""
-
-    term: str
-    meaning: str
-
-
 class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole document: its tables by name, its sections in order."""
 
     version: int
     figures: tuple[FigureKind, ...]
     sections: tuple[SectionKind, ...]
-    glossary: tuple[Term, ...]
+    glossary: tuple[dict[Literal["term", "meaning"], str], ...]
     tables: dict[str, TableKind]
 
     def table(self, name: str, statement: object, places: int | None = None) -> Table:
@@ -72,7 +65,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def terms(self) -> Terms:
         """What the words mean."""
-        return Terms([(t.term, t.meaning) for t in self.glossary])
+        return Terms([(t["term"], t["meaning"]) for t in self.glossary])
 
     def section(
         self,
