@@ -75,6 +75,13 @@ def plottable(value: object) -> float | None:
     raise TypeError(f"not a figure: {value!r}")
 
 
+def bar_row(value: object, style: str, **named: Any) -> Row:
+    """A bar that may be negative: then its words are on the free side, so that they stay inside the panel."""
+    place = plottable(value)
+    words = NOT_KNOWN if place is None else write(value, style)
+    return {**named, "value": place, "edge": max(0.0, place or 0.0), "words": words}
+
+
 def empty(theme: Theme, words: str, height: int = 80) -> alt.Chart:
     """In place of a chart that has nothing to show: why."""
     return (

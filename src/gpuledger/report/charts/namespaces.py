@@ -8,10 +8,10 @@ from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.marks import (
-    NOT_KNOWN,
     SAYS,
     Row,
     along,
+    bar_row,
     by_kind,
     by_name,
     clip,
@@ -95,20 +95,9 @@ def _dots(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
 
 
 def _gaps(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
-    rows: list[Row] = []
-    for g in groups:
-        gap = g.means.efficiency_gap_pp
-        words = NOT_KNOWN if isinstance(gap, Unknown) else points(gap)
-        value = plottable(gap)
-        rows.append(
-            {
-                "ns": clip(g.name),
-                "value": value,
-                "edge": max(0.0, value or 0.0),
-                "words": words,
-                "label": f"{g.name}: gap {words}",
-            }
-        )
+    rows = [bar_row(g.means.efficiency_gap_pp, "points", ns=clip(g.name)) for g in groups]
+    for g, row in zip(groups, rows, strict=True):
+        row["label"] = f"{g.name}: gap {row['words']}"
     known = [r["value"] for r in rows if r["value"] is not None]
     scale = alt.Scale(domain=[min([0.0, *known]), max([1.0, *known]) * 1.9])
     base = alt.Chart(rows_of(rows)).encode(y=y)
