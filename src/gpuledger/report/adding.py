@@ -15,10 +15,10 @@ LEAST_DIGITS = 3
 MOST_PLACES = 8
 
 
-def places_for(total: Decimal) -> int:
+def places_for(total: Decimal | float) -> int:
     """Places after the point: cents, or as many as it takes for three digits of a small bill."""
     places = CENTS
-    while total and places < MOST_PLACES and abs(total).scaleb(places) < 10 ** (LEAST_DIGITS - 1):
+    while total and places < MOST_PLACES and abs(total) * 10**places < 10 ** (LEAST_DIGITS - 1):
         places += 1
     return places
 

@@ -9,8 +9,8 @@ import altair as alt
 
 from gpuledger.efficiency.statement import GroupRow
 from gpuledger.report.theme import Theme
-from gpuledger.report.written import percent, write
-from gpuledger.units import Range, Unknown
+from gpuledger.report.written import percent, sort_key, write
+from gpuledger.units import Unknown
 
 Row = dict[str, Any]
 NOT_KNOWN = "not known"
@@ -66,13 +66,10 @@ def layered(*layers: Any, **properties: Any) -> alt.LayerChart:
 
 def plottable(value: object) -> float | None:
     """The place of a figure on an axis; None leaves it out."""
-    if isinstance(value, Range):
-        return value.middle
-    if value is None or isinstance(value, Unknown):
-        return None
-    if isinstance(value, (int, float)):
-        return float(value)
-    raise TypeError(f"not a figure: {value!r}")
+    found = sort_key(value)
+    if isinstance(found, str):
+        raise TypeError(f"not a figure: {value!r}")
+    return found
 
 
 def bar_row(value: object, style: str, **named: Any) -> Row:

@@ -11,6 +11,7 @@ from typing import Any
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.efficiency.naming import short_uuid
 from gpuledger.errors import UnknownName
+from gpuledger.report.adding import places_for
 from gpuledger.units import Range, Unknown, utc
 
 NARROW = "\u202f"  # narrow no-break space: a unit never starts a line of its own
@@ -86,10 +87,7 @@ def usd(value: float | Decimal, places: int = 2) -> str:
 
 def money(value: float | Decimal) -> str:
     """Dollars of any size: to the cent, or with three digits where the whole is less than a dollar."""
-    places = 2
-    while value and places < 8 and abs(value) * 10**places < 100:
-        places += 1
-    return usd(value, places)
+    return usd(value, places_for(value))
 
 
 def rate(value: float | Decimal) -> str:

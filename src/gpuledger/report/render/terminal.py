@@ -13,21 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from gpuledger.plain_text import visible
-from gpuledger.report.document import (
-    Article,
-    Block,
-    Bullets,
-    Chart,
-    Code,
-    Document,
-    Figures,
-    Fold,
-    Heading,
-    KeyFigure,
-    Pair,
-    Prose,
-    Terms,
-)
+from gpuledger.report import document as doc
 from gpuledger.report.tables import Cell, Table
 
 BETWEEN = 2
@@ -41,7 +27,7 @@ MORE = "--full or --json"
 TONES = {"strong": "bold", "warning": "yellow", "note": "dim", "dim": "dim", "lead": "dim", "plain": ""}
 
 
-def screen(document: Document, width: int, *, full: bool = False) -> list[RenderableType]:
+def screen(document: doc.Document, width: int, *, full: bool = False) -> list[RenderableType]:
     """What a command prints: the short answer, or with `full` the whole document."""
     short = not full and bool(document.screen)
     out: list[RenderableType] = [text_of(document.headline, "bold")]
@@ -57,7 +43,7 @@ def screen(document: Document, width: int, *, full: bool = False) -> list[Render
     return out
 
 
-def _whole(blocks: Iterable[Block]) -> list[Block]:
+def _whole(blocks: Iterable[doc.Block]) -> list[doc.Block]:
     """Blocks with every row of their tables."""
     return [replace(b, screen_rows=len(b.rows)) if isinstance(b, Table) else b for b in blocks]
 
@@ -83,7 +69,7 @@ def pairs(rows: Iterable[tuple[str, str]], title: str = "") -> RichTable:
     return made
 
 
-def figures(items: Sequence[KeyFigure]) -> RichTable:
+def figures(items: Sequence[doc.KeyFigure]) -> RichTable:
     """Key figures: name, value, range and meaning."""
     made = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     made.add_column(no_wrap=True)
@@ -96,48 +82,48 @@ def figures(items: Sequence[KeyFigure]) -> RichTable:
     return made
 
 
-def _spaced(blocks: Iterable[Block], width: int) -> list[RenderableType]:
+def _spaced(blocks: Iterable[doc.Block], width: int) -> list[RenderableType]:
     """Blocks with an empty line after each."""
     out: list[RenderableType] = []
     for block in blocks:
         drawn = _block(block, width)
-        out += [*drawn, ""] if drawn and not isinstance(block, Heading) else drawn
+        out += [*drawn, ""] if drawn and not isinstance(block, doc.Heading) else drawn
     return out
 
 
-def _block(block: Block, width: int) -> list[RenderableType]:  # noqa: C901, PLR0911 - one case per kind of block
+def _block(block: doc.Block, width: int) -> list[RenderableType]:  # noqa: C901, PLR0911 - one case per kind of block
     match block:
-        case Prose():
+        case doc.Prose():
             return [text_of(block.text, TONES[block.tone])] if block.text else []
-        case Bullets():
+        case doc.Bullets():
             return _bullets(block)
-        case Terms():
+        case doc.Terms():
             return [pairs(block.pairs, block.title)] if block.pairs else []
-        case Code():
+        case doc.Code():
             # A plain string is never cut into lines: a snippet must survive being copied.
             return ["\n".join(f"    [cyan]{escape(line)}[/]" for line in block.text.rstrip().split("\n"))]
-        case Figures():
+        case doc.Figures():
             return [figures(block.items)] if block.items else []
-        case Heading():
+        case doc.Heading():
             rank = "" if block.rank is None else f"{block.rank}. "
             return [text_of(f"{rank}{block.text}{f' ({block.badge})' if block.badge else ''}", "bold")]
-        case Fold():
+        case doc.Fold():
             return [text_of(block.summary, "dim"), *_inner(block.blocks, width)]
-        case Article() | Pair():
+        case doc.Article() | doc.Pair():
             return _inner(block.blocks, width)
         case Table():
             made = table(block, width)
             note = [text_of(block.note, "dim")] if block.note and block.rows else []
             return [] if made is None else [made, *note]
-        case Chart():
+        case doc.Chart():
             return []
 
 
-def _inner(blocks: Iterable[Block], width: int) -> list[RenderableType]:
+def _inner(blocks: Iterable[doc.Block], width: int) -> list[RenderableType]:
     return [part for block in blocks for part in _block(block, width)]
 
 
-def _bullets(block: Bullets) -> list[RenderableType]:
+def _bullets(block: doc.Bullets) -> list[RenderableType]:
     if not block.items:
         return []
     made = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
