@@ -41,7 +41,7 @@ class Recorder:
         self._held_rows = 0
         self._due, self._closing = threading.Event(), False
         self._thread: threading.Thread | None = None
-        self.rows_dropped = self.flushes = 0
+        self.rows_dropped = 0
         self.cpu_s = 0.0
         self.problem = ""
 
@@ -110,7 +110,6 @@ class Recorder:
             self.problem = str(found)
             return found
         self.problem = ""
-        self.flushes += 1
         try:
             self._parts.tidy()
         except (GpuledgerError, OSError, pa.ArrowException) as error:
