@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
@@ -66,7 +66,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table ready to be drawn."""
+    """A table ready to be drawn.
+
+    `below`: the columns whose words get a line of their own; `wide`: those shown only where there is room.
+    """
 
     kind: ClassVar[str] = "table"
     name: str
@@ -74,20 +77,12 @@ class Table:
     heads: tuple[str, ...]
     words: tuple[bool, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    below: tuple[bool, ...] = ()
-    wide: tuple[bool, ...] = ()
+    below: Collection[int] = ()
+    wide: Collection[int] = ()
     total: tuple[Cell, ...] | None = None
     note: str = ""
     empty: str = ""
     screen_rows: int = 12
-
-    def is_below(self, place: int) -> bool:
-        """Whether the words of a column get a line of their own."""
-        return bool(self.below) and self.below[place]
-
-    def is_wide(self, place: int) -> bool:
-        """Whether a column is shown only where there is room."""
-        return bool(self.wide) and self.wide[place]
 
 
 def cell(text: str, key: object = None) -> Cell:
@@ -117,7 +112,7 @@ def make_table(
 ) -> Table:
     """A table from rows; `words` has a w for each column of words, an n for numbers, and capitals for wide columns."""
     made = tuple(tuple(c if isinstance(c, Cell) else cell(c) for c in row) for row in rows)
-    left, wide = tuple(w in "wW" for w in words), tuple(w.isupper() for w in words)
+    left, wide = tuple(w in "wW" for w in words), [i for i, w in enumerate(words) if w.isupper()]
     return Table(name, caption, tuple(heads), left, made, wide=wide, **more)
 
 
@@ -279,8 +274,8 @@ def build_table(name: str, kind: TableKind, statement: object, places: int | Non
         caption=kind.caption,
         heads=tuple(c.head for c in columns),
         words=tuple(c.style in WORDS or c.style == "shares" for c in columns),
-        below=tuple(c.below for c in columns),
-        wide=tuple(c.wide for c in columns),
+        below=[i for i, c in enumerate(columns) if c.below],
+        wide=[i for i, c in enumerate(columns) if c.wide],
         rows=tuple(filled),
         total=None if total is None else _once(total),
         note=note,

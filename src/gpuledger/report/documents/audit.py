@@ -80,7 +80,7 @@ def _small_bill(view: Row) -> Table:
     """The seven buckets without their meanings."""
     made = load_outline(NAME).table("bill", view)
     return replace(
-        made, name="bill-summary", heads=made.heads[:4], words=made.words[:4], below=(), wide=made.wide[:4], note="",
+        made, name="bill-summary", heads=made.heads[:4], words=made.words[:4], below=(), note="",
         rows=tuple(row[:4] for row in made.rows), total=made.total and made.total[:4],
     )  # fmt: skip
 

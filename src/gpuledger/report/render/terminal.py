@@ -168,7 +168,7 @@ def _widths(found: Table, width: int) -> dict[int, int]:
     Left out are columns of zeros first, then those meant for wide screens, the last one first. What room is left goes
     to columns of words; where there is too little, they give.
     """
-    columns = [i for i in range(len(found.heads)) if not found.is_below(i)]
+    columns = [i for i in range(len(found.heads)) if i not in found.below]
     rows = [*found.rows[: found.screen_rows], *([found.total] if found.total else [])]
     texts = {i: ["unknown" if row[i].unknown else row[i].text for row in rows] for i in columns}
     heads = {i: max(map(len, found.heads[i].split()), default=0) for i in columns}
@@ -184,7 +184,7 @@ def _widths(found: Table, width: int) -> dict[int, int]:
         lines = (max(w, min(whole[i], short)) if found.words[i] else w for i, w in widths.items())
         return width - bar - sum(w + BETWEEN for w in lines) + BETWEEN
 
-    for place in dict.fromkeys((*zeros, *(i for i in reversed(columns) if found.is_wide(i)))):
+    for place in dict.fromkeys((*zeros, *(i for i in reversed(columns) if i in found.wide))):
         if left(PHRASE_WIDTH) >= 0:
             break
         del widths[place]
