@@ -110,19 +110,9 @@ def _planner(asked: Asked, config: Config, today: dt.date) -> Callable[[Form, st
 
 def _changes(asked: Asked) -> dict[str, object]:
     """What the command line gives of a setup."""
-    said = {
-        "gpus": asked.gpus,
-        "workload": asked.workload,
-        "model": asked.model,
-        "size": asked.size,
-        "monthly_h": asked.hours,
-        "spot": asked.spot,
-        "precision": asked.precision,
-        "priority": asked.priority,
-        "use_case": asked.use_case,
-        "method": asked.method,
-        "busy_ratio": None if asked.busy_pct is None else asked.busy_pct / 100,
-    }
+    same = ("gpus", "workload", "model", "size", "spot", "precision", "priority", "use_case", "method")
+    said = {name: getattr(asked, name) for name in same} | {"monthly_h": asked.hours}
+    said["busy_ratio"] = None if asked.busy_pct is None else asked.busy_pct / 100
     return {name: value for name, value in said.items() if value is not None}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -201,37 +202,23 @@ def _total(kind: TableKind, columns: Sequence[Column], statement: object) -> lis
     return cells
 
 
-@dataclass(frozen=True)
-class _Dollars:
-    """The columns of dollars, rounded to add up: cells by column and row, and totals by column."""
-
-    cells: Mapping[int, Sequence[Decimal | None]]
-    totals: Mapping[int, Decimal]
-    places: int
-
-    def text(self, value: Decimal) -> str:
-        return usd(value, self.places)
-
-    def into(self, cells: list[Cell], row: int) -> list[Cell]:
-        """The cells of a row, its dollars replaced."""
-        for place, column in self.cells.items():
-            if (value := column[row]) is not None:
-                cells[place] = Cell(self.text(value), cells[place].key)
-        return cells
+Dollars = Mapping[int, Sequence[Decimal | None]]
 
 
-def _dollars(columns: Sequence[Column], rows: Sequence[Any], places: int | None) -> _Dollars:
-    """Every column of dollars that adds up; cells without a figure add nothing."""
+def _dollars(
+    columns: Sequence[Column], rows: Sequence[Any], places: int | None
+) -> tuple[Dollars, Mapping[int, Decimal], Callable[[Decimal], str]]:
+    """The columns of dollars, rounded to add up, their totals, and how both are written.
+
+    Cells without a figure add nothing.
+    """
     adding = [i for i, c in enumerate(columns) if c.adds]
-    exact: dict[str, list[Decimal | None]] = {}
-    for i in adding:
-        found = (field_of(row, columns[i].field) for row in rows)
-        exact[str(i)] = [v if isinstance(v, Decimal) else None for v in found]
+    found = {i: [field_of(row, columns[i].field) for row in rows] for i in adding}
+    exact = {i: [v if isinstance(v, Decimal) else None for v in values] for i, values in found.items()}
     sums = [sum((v for v in c if v is not None), ZERO) for c in exact.values()]
-    over = next((str(i) for i in adding if columns[i].adds == "whole"), None)
+    over = next((i for i in adding if columns[i].adds == "whole"), None)
     places = places_for(max(map(abs, sums), default=ZERO)) if places is None else places
-    cells, totals = add_up_columns(exact, over, places)
-    return _Dollars({int(i): c for i, c in cells.items()}, {int(i): t for i, t in totals.items()}, places)
+    return *add_up_columns(exact, over, places), partial(usd, places=places)
 
 
 def _cut(kind: TableKind, columns: Sequence[Column], rows: int) -> str:
@@ -240,13 +227,13 @@ def _cut(kind: TableKind, columns: Sequence[Column], rows: int) -> str:
     return f"The first {whole(kind.most)} of {whole(rows)} rows, {order}; the JSON file has all."
 
 
-def _rest(columns: Sequence[Column], money: _Dollars, most: int, rows: int) -> tuple[Cell, ...]:
-    """What the rows left out come to, so that the columns still add up."""
-    cells = [Cell("", None)] * len(columns)
-    cells[0] = Cell(f"{whole(rows - most)} more", None)
-    for place, column in money.cells.items():
-        cells[place] = Cell(money.text(sum((v for v in column[most:] if v is not None), ZERO)), None)
-    return tuple(cells)
+def _filled(row: Any, columns: Sequence[Column], dollars: Mapping[int, Decimal | None], text: Any) -> tuple[Cell, ...]:
+    """The cells of a row, its dollars as they add up."""
+    cells = [_value(row, c) for c in columns]
+    for place, value in dollars.items():
+        if value is not None:
+            cells[place] = Cell(text(value), cells[place].key)
+    return _once(cells)
 
 
 def build_table(name: str, kind: TableKind, statement: object, places: int | None = None) -> Table:
@@ -256,19 +243,22 @@ def build_table(name: str, kind: TableKind, statement: object, places: int | Non
     """
     rows = _sorted(_rows(statement, kind.rows), kind.sort)
     columns = [c for c in kind.columns if not c.optional or any(field_of(r, c.field) for r in rows)]
-    money = _dollars(columns, rows, places)
+    dollars, totals, text = _dollars(columns, rows, places)
     shown = rows[: kind.most] if kind.most else rows
-    filled = [_once(money.into([_value(row, c) for c in columns], i)) for i, row in enumerate(shown)]
+    filled = [_filled(row, columns, {c: v[i] for c, v in dollars.items()}, text) for i, row in enumerate(shown)]
     note = kind.note
     if len(shown) < len(rows):
         note = f"{note} {_cut(kind, columns, len(rows))}".strip()
-        if money.cells:
-            filled.append(_rest(columns, money, len(shown), len(rows)))
+        if dollars:  # what the rows left out come to, so that the columns still add up
+            rest = [Cell(f"{whole(len(rows) - len(shown))} more"), *[Cell("")] * (len(columns) - 1)]
+            for place, values in dollars.items():
+                rest[place] = Cell(text(sum((v for v in values[len(shown) :] if v is not None), ZERO)))
+            filled.append(tuple(rest))
     total = _total(kind, columns, statement) if len(rows) > 1 else None
     if total is not None:
-        for place, value in money.totals.items():
+        for place, value in totals.items():
             if not total[place].unknown:
-                total[place] = Cell(money.text(value), None)
+                total[place] = Cell(text(value))
     return Table(
         name=name,
         caption=kind.caption,
