@@ -136,7 +136,6 @@ def answer_of_lake(
     """The plan of a recorded fleet."""
     from gpuledger.advice.asking import paying
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post
     from gpuledger.cli.price_options import price_of
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.window import scope_of
@@ -147,7 +146,7 @@ def answer_of_lake(
     terms = paying(lake_dir, price=price_of(prices), instance=given["instance"], inventory=inventory)
     clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")
     lake = Lake(lake_dir)
-    post(lake, load_thresholds(), stages)
+    stages.post(lake, load_thresholds())
     tick = stages.start("planning")
     scope, anywhere = scope_of(lake, **chosen), ANY in given["clouds"]
     plan = migrate_from_lake(lake, scope, today=today(), clouds=clouds, regions=regions, anywhere=anywhere, **terms)

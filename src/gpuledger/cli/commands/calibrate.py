@@ -30,7 +30,8 @@ def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) ->
     work off the GPUs meanwhile.
     """
     from gpuledger.cli.showing import give
-    from gpuledger.devices.nvml import TRY_REPLAY, NvmlSource
+    from gpuledger.devices.device import TRY_REPLAY
+    from gpuledger.devices.nvml import NvmlSource
     from gpuledger.efficiency.calibration_files import calibration_file, write_board
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.calibration import calibration_document
