@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class _NoPandas:
@@ -28,12 +29,11 @@ def without_pandas() -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
-def load_later(name: str) -> None:
-    """Let a module be loaded when something of it is first used, not when it is imported."""
-    spec = None if name in sys.modules else importlib.util.find_spec(name)
-    if spec is None or spec.loader is None:
-        return
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+class Later:
+    """Stands for a module that is loaded when something of it is first used, not before."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import altair as alt
+from typing import TYPE_CHECKING, Any
 
 from gpuledger.efficiency.statement import GroupRow
+from gpuledger.quick_start import Later
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import percent, sort_key, write
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 Row = dict[str, Any]
 NOT_KNOWN = "not known"
 # The two corners of a rule or a rectangle.
 CORNERS: dict[str, Any] = {"x": "x:Q", "y": "y:Q", "x2": "x2:Q", "y2": "y2:Q"}
-# What a mark says: to a screen reader, and under the pointer.
-SAYS: dict[str, Any] = {"description": "label:N", "tooltip": [alt.Tooltip("label:N", title=" ")]}
+
+
+def says() -> dict[str, Any]:
+    """What a mark says: to a screen reader, and under the pointer."""
+    return {"description": "label:N", "tooltip": [alt.Tooltip("label:N", title=" ")]}
 
 
 def rows_of(rows: Iterable[Row]) -> alt.InlineData:

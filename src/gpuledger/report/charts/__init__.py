@@ -9,16 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuledger.errors import MissingExtra
-from gpuledger.quick_start import load_later
 from gpuledger.registry import Registry
 
 if TYPE_CHECKING:
     import altair as alt
 
     from gpuledger.report.theme import Theme
-
-
-load_later("altair")  # to know which charts there are, none need be drawn
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
-
-import altair as alt
+from typing import TYPE_CHECKING, Any
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.naming import gpu_name
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import CORNERS, SAYS, Row, clip, empty, layered, plottable, rows_of, spread
+from gpuledger.report.marks import CORNERS, Row, clip, empty, layered, plottable, rows_of, says, spread
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import gpus, plain, round_percent, whole, write
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 560, 400
 LABELS = 8
@@ -82,7 +86,7 @@ def _points(rows: list[Row], theme: Theme, many: bool) -> alt.LayerChart:
         mark = alt.Chart(data).mark_point(
             filled=True, color=colour, shape=shape, opacity=0.6, stroke=p.background, strokeWidth=0.8
         )
-        layers.append(mark.encode(x=x, y=y, size=size, **SAYS))
+        layers.append(mark.encode(x=x, y=y, size=size, **says()))
     return layered(*layers)
 
 

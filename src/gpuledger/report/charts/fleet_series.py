@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import altair as alt
+from typing import TYPE_CHECKING
 
 from gpuledger.efficiency.statement import EfficiencyStatement, HourRow
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import SAYS, Row, by_kind, empty, layered, plottable, rows_of, spread
+from gpuledger.report.marks import Row, by_kind, empty, layered, plottable, rows_of, says, spread
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, instant, percent, whole, write
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH = 640
 HOVER_LIMIT = 400
@@ -103,7 +108,7 @@ def _hover(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
         return []
     rows = [{"at": h.start_ms, "to": _end_ms(h), "label": _hour_words(h)} for h in s.hours]
     strip = alt.Chart(rows_of(rows)).mark_rect(opacity=0, color=theme.palette.grid)
-    return [strip.encode(x=alt.X("at:T"), x2="to:T", y=alt.value(0), y2=alt.value("height"), **SAYS)]
+    return [strip.encode(x=alt.X("at:T"), x2="to:T", y=alt.value(0), y2=alt.value("height"), **says())]
 
 
 def _hour_words(h: HourRow) -> str:

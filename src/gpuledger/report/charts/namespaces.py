@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
 from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.marks import (
-    SAYS,
     Row,
     along,
     bar_row,
@@ -20,11 +20,17 @@ from gpuledger.report.marks import (
     plottable,
     range_of,
     rows_of,
+    says,
     widest_gap,
 )
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import points, write
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 MOST = 20
 WIDTH, GAP_WIDTH, ROW_HEIGHT = 480, 150, 54
@@ -87,7 +93,7 @@ def _dots(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
             x=x,
             color=by_kind(alt.Color, "measure", {name: theme.colour(role) for role, name, _ in kinds}, legend),
             shape=by_kind(alt.Shape, "measure", {name: shape for _, name, shape in kinds}, legend),
-            **SAYS,
+            **says(),
         ),
         width=WIDTH,
         height=alt.Step(ROW_HEIGHT),
@@ -102,7 +108,7 @@ def _gaps(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
     scale = alt.Scale(domain=[min([0.0, *known]), max([1.0, *known]) * 1.9])
     base = alt.Chart(rows_of(rows)).encode(y=y)
     return layered(
-        base.mark_bar(color=theme.palette.gap, height=18).encode(x=along("value", scale), **SAYS),
+        base.mark_bar(color=theme.palette.gap, height=18).encode(x=along("value", scale), **says()),
         base.mark_text(align="left", dx=6, fontWeight="bold").encode(x="edge:Q", text="words:N"),
         width=GAP_WIDTH,
         height=alt.Step(ROW_HEIGHT),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import CostRow, Dollars
+from gpuledger.quick_start import Later
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import SAYS, Row, by_kind, by_name, clip, empty, stacked
+from gpuledger.report.marks import Row, by_kind, by_name, clip, empty, says, stacked
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import money, percent
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 MOST = 15
 WIDTH, ROW_HEIGHT = 560, 44
@@ -61,7 +67,7 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
         theme, _rows(shown), totals, y=by_name("name", sort=[r["name"] for r in totals], labelLimit=190),
         scale=alt.Scale(domain=[0, max(r["high"] for r in totals) * ROOM], nice=False),
         color=by_kind(alt.Color, "bucket", kinds, alt.Legend(orient="top", symbolType="square", columns=len(kinds))),
-        size={"width": WIDTH, "height": alt.Step(ROW_HEIGHT)}, **SAYS,
+        size={"width": WIDTH, "height": alt.Step(ROW_HEIGHT)}, **says(),
     )  # fmt: skip
     listed = "; ".join(
         f"{row.name}: {money(d.paid_usd)}, {percent(d.pct(d.waste_usd))} not put to use" for row, d in shown

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import altair as alt
+from typing import TYPE_CHECKING, Any
 
 from gpuledger.catalog.thresholds import Classes
 from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.quick_start import Later
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import CORNERS, SAYS, by_kind, empty, halo, layered, rows_of
+from gpuledger.report.marks import CORNERS, by_kind, empty, halo, layered, rows_of, says
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, percent, plain, round_percent, tenth
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 600, 400
 BIN_UTIL_PCT, BIN_PIF = 5.0, 0.05
@@ -61,7 +65,7 @@ def _cells(s: EfficiencyStatement, theme: Theme) -> alt.Chart:
             size=alt.Size("hours:Q", legend=None, scale=alt.Scale(range=[24, 640])),
             color=by_kind(alt.Color, "class", {n: theme.colour(n) for n in folded}),
             shape=by_kind(alt.Shape, "class", {n: theme.shape(n) for n in folded}),
-            **SAYS,
+            **says(),
         )
     )
 
