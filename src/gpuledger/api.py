@@ -10,7 +10,6 @@ lake.audit(prices=2.5).save("report")
 
 from __future__ import annotations
 
-import glob
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -23,7 +22,7 @@ from gpuledger.lake.importing import ImportResult, import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
-from gpuledger.times import Instant, today
+from gpuledger.times import Instant, Length, today
 
 if TYPE_CHECKING:
     from gpuledger.advice.statement import AuditStatement
@@ -47,16 +46,17 @@ class OpenLake:
         tz: str = "UTC",
         mapping: str | None = None,
         at: Instant | None = None,
+        every: Length | None = None,
         host: str | None = None,
         gpu_model: str | None = None,
     ) -> ImportResult:
-        """Import telemetry: files, globs, lists of files, pandas data frames or Arrow tables.
+        """Import telemetry: files, folders, globs, addresses, lists of them, pandas data frames or Arrow tables.
 
-        `at`, `host`, `gpu_model`: what the files do not say themselves.
+        `at`, `every`, `host`, `gpu_model`: what the files do not say themselves.
         """
         from gpuledger.telemetry.mapping import given, load_mapping
 
-        said = given(at=at, host=host, gpu_model=gpu_model)
+        said = given(at=at, every=every, host=host, gpu_model=gpu_model)
         with tempfile.TemporaryDirectory() as folder:
             files = [file for item in data for file in _files(item, Path(folder))]
             return import_files(
@@ -185,11 +185,10 @@ def open_lake(root: File = "gpuledger-data") -> OpenLake:
     return OpenLake(root)
 
 
-def _files(item: Any, folder: Path) -> Iterable[Path]:
-    """The files of one argument; tables in memory are written as Parquet first."""
+def _files(item: Any, folder: Path) -> Iterable[File]:
+    """The files, folders, patterns and addresses of one argument; tables in memory are written as Parquet first."""
     if isinstance(item, str | Path):
-        named = sorted(glob.glob(str(item)))  # noqa: PTH207 - Path.glob takes no absolute pattern
-        return [Path(p) for p in named] or [Path(item)]
+        return [item]
     if hasattr(item, "to_parquet"):
         target = folder / f"table-{id(item)}.parquet"
         item.to_parquet(target)
@@ -201,7 +200,7 @@ def _files(item: Any, folder: Path) -> Iterable[Path]:
         pq.write_table(item, target)
         return [target]
     if not isinstance(item, Iterable):
-        hint = "give a path, a glob, a list of them, a pandas data frame or an Arrow table"
+        hint = "give a path, a folder, a glob, an address, a list of them, a pandas data frame or an Arrow table"
         raise InputError(f"{item!r} is not telemetry", hint=hint)
     return [file for inner in item for file in _files(inner, folder)]
 

@@ -24,9 +24,11 @@ from gpuledger.lake.rows import settle
 from gpuledger.lake.sorting import DaySorter, device_codes, device_names
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
+from gpuledger.telemetry.finding import Strangers, find_files, named
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping, bind
 from gpuledger.telemetry.sources import open_source
 from gpuledger.telemetry.stamps import StampReader, passes_of
+from gpuledger.telemetry.untimed import Untimed
 from gpuledger.units import Unknown, day_start_ms, utc
 
 POWER_FACTOR = 2.0
@@ -60,16 +62,20 @@ def import_files(
     given: Given = NOTHING_GIVEN,
     progress: Progress = lambda _stage, _rows: None,
 ) -> ImportResult:
-    """Add the samples of all files. A fault in any file leaves the lake exactly as it was."""
-    files = [Path(p) for p in paths]
-    if not files:
+    """Add the samples of all files, folders, patterns and addresses. A fault in any leaves the lake as it was."""
+    wanted = list(paths)
+    if not wanted:
         raise InputError("no file was named", hint="gpuledger import FILE... --lake DIR")
     fresh = not lake.root.exists()
     try:
         with lake.staging() as folder:
             job = _Import(lake, folder, zone, mapping, given, progress)
-            for file in files:
-                job.take(file)
+            strangers = Strangers(mapping, given)
+            for found in find_files(wanted, folder / "fetched"):
+                with named(found):
+                    if not strangers.is_one(found):
+                        job.take(found.path, found.name)
+            job.result.notes[:0] = strangers.notes()
             with lake.locked():
                 return job.finish()
     except BaseException:
@@ -95,29 +101,31 @@ class _Import:
         self.closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
         self._limits: dict[str, float] = {}
 
-    def take(self, path: Path) -> None:
-        """Read one file into the sorter."""
+    def take(self, path: Path, name: str) -> None:
+        """Read one file into the sorter; `name`: what the user knows it by."""
         opened = open_source(path)
         bound = bind(path, opened.names, self.mapping or opened.mapping, self.given)
-        stamps = StampReader(bound.mapping.time.formats, self.zone)
-        stamps.resolve = lambda: passes_of(path, bound, stamps)
-        self.starts.append((self.rows_before, str(path)))
+        stamps = StampReader(bound.mapping.time.formats, self.zone, untimed=Untimed(path, self.given))
+        stamps.resolve = (lambda: passes_of(path, bound, stamps)) if bound.time else None
+        self.starts.append((self.rows_before, name))
         rows, usable, before = 0, 0, self.rejects.counts.copy()
-        labels = (*bound.labels.values(), *((bound.time,) if opened.text and bound.time else ()))
+        times = [c for c in (bound.time, bound.clock) if c and opened.text]
+        labels = (*bound.labels.values(), *times)
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)
             self._note(path, converted.notes)
             for fault in converted.faults:
-                self.rejects.add(str(path), int(numbers[fault.row]), fault.reason, fault.column, fault.value)
-            table, numbers = self._check(str(path), numbers[converted.kept], converted.table)
+                self.rejects.add(name, int(numbers[fault.row]), fault.reason, fault.column, fault.value)
+            table, numbers = self._check(name, numbers[converted.kept], converted.table)
             if table.num_rows:
                 self.sorter.add(table, numbers + self.rows_before)
             usable += table.num_rows
             rows += batch.num_rows
             self.progress("read", batch.num_rows)
+        self._note(path, opened.notes)
         for number, text in opened.wrong_rows:
-            self.rejects.add(str(path), number, why.WRONG_CELLS, "", text[:80])
+            self.rejects.add(name, number, why.WRONG_CELLS, "", text[:80])
         if not usable:
             raise _no_usable_row(path, self.rejects, before)
         self.rows_before += rows + len(opened.wrong_rows)

@@ -10,18 +10,22 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.errors import FactError, FileFault, UnknownName, nearest
+from gpuledger.errors import FactError, NotSaid, UnknownKind, UnknownName, nearest
 from gpuledger.telemetry import schema
-from gpuledger.times import Instant, instant_ms
+from gpuledger.times import Instant, Length, instant_ms, length_ms
 
 _FORMER_NAMES = {"s0": "export36"}  # as documented for version 0.1
 
 
 class TimeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the instant stands and how it may be written; ISO 8601 and epoch numbers are always read."""
+    """Where the instant stands and how it may be written; ISO 8601 and epoch numbers are always read.
+
+    `clock`: columns that hold the time of day only.
+    """
 
     sources: tuple[str, ...]
     formats: tuple[str, ...] = ()
+    clock: tuple[str, ...] = ()
 
 
 class ValueRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,17 +58,18 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says about files that do not say it themselves."""
+    """What the user says about files that do not say it themselves; `every_ms`: how far rows of a GPU are apart."""
 
     at_ms: int | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    every_ms: int | None = None
 
 
 @dataclass(frozen=True)
 class Bound:
     """A mapping applied to the columns a file really has.
 
-    `time` is empty where all rows are of the instant `at_ms`. `constants`: labels of all rows whose own cell is empty.
+    `time` is empty where the rows are of the instant `at_ms`, or of the time of day in `clock`. `constants`: labels of all rows whose own cell is empty.
     """
 
     mapping: Mapping
@@ -75,10 +80,11 @@ class Bound:
     suggestions: dict[str, str]
     constants: dict[str, str] = field(default_factory=dict)
     at_ms: int | None = None
+    clock: str = ""
 
     def source_columns(self) -> list[str]:
         """The columns worth reading."""
-        time = [self.time] if self.time else []
+        time = [name for name in (self.time, self.clock) if name]
         return list(dict.fromkeys([*time, *self.labels.values(), *(source for source, _ in self.values.values())]))
 
 
@@ -111,14 +117,21 @@ def load_mapping(name_or_path: str) -> Mapping:
 NOTHING_GIVEN = Given()
 
 
-def given(*, at: Instant | None = None, host: str | None = None, gpu_model: str | None = None) -> Given:
+def given(
+    *,
+    at: Instant | None = None,
+    every: Length | None = None,
+    host: str | None = None,
+    gpu_model: str | None = None,
+) -> Given:
     """What a user said about files, in words."""
     said = {"host": host, "gpu_model": gpu_model}
-    return Given(None if at is None else instant_ms(at), {name: text for name, text in said.items() if text})
+    at_ms, every_ms = None if at is None else instant_ms(at), None if every is None else length_ms(every)
+    return Given(at_ms, {name: text for name, text in said.items() if text}, every_ms)
 
 
 # How a user says what a file does not.
-_OPTIONS = {"time": "--at TIME", "host": "--host NAME", "gpu_model": "--gpu-model NAME"}
+_OPTIONS = {"time": "--at TIME", "date": "--at DATE", "every": "--every LENGTH", "host": "--host NAME", "gpu_model": "--gpu-model NAME"}
 
 
 def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, said: Given = NOTHING_GIVEN) -> Bound:
@@ -136,17 +149,19 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, sai
     if "gpu_uuid" not in labels and "gpu_index" in labels:  # a GPU known by its index only
         labels["gpu_uuid"] = labels["gpu_index"]
     at_ms = None if time else said.at_ms
+    clock = "" if time else next((s for s in chosen.time.clock if s in present), "")
     missing = [r for r in chosen.required if not _has(r, present, time, labels) and not (r == "time" and at_ms)]
-    asked = [a for a in chosen.asks if not (time or at_ms if a == "time" else a in labels or a in constants)]
+    known = {"time": time or at_ms, "every": time or clock or said.every_ms, **labels, **constants}
+    asked = [a for a in chosen.asks if not known.get(a)]
     if asked and set(missing) <= set(asked):
-        raise _asking(path, asked, chosen)
+        raise _asking(path, ["date" if clock and a == "time" else a for a in asked], chosen)
     if missing:
         raise _missing(path, missing, names, chosen)
-    used = {time, *labels.values(), *(s for s, _ in values.values()), *chosen.ignored}
+    used = {time, clock, *labels.values(), *(s for s, _ in values.values()), *chosen.ignored}
     unused = tuple(n for n in names if n not in used)
     absent = {s: None for rule in chosen.values if rule.column not in values for s in rule.sources}
     suggestions = {n: hits[0] for n in unused if (hits := nearest(n, absent, 1))}
-    return Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms)
+    return Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, clock)
 
 
 def _own() -> Mapping:
@@ -189,7 +204,7 @@ def _detect(path: str | Path, names: list[str]) -> Mapping:
     if close[best]:
         return shipped()[best]
     wanted = "; ".join(f"{m.title}: {', '.join(m.detect)}" for m in shipped().values())
-    raise FileFault(
+    raise UnknownKind(
         path,
         f"no known layout has these columns: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}",
         hint=f"rename the columns, or describe them in a mapping file and pass --map FILE (known ones need {wanted})",
@@ -204,15 +219,21 @@ def _has(required: str, present: set[str], time: str, labels: dict[str, str]) ->
     return required in present or required in labels
 
 
-def _asking(path: str | Path, asked: list[str], mapping: Mapping) -> FileFault:
+def _asking(path: str | Path, asked: list[str], mapping: Mapping) -> NotSaid:
     """The fault for what this kind of file never says and only the user knows."""
-    words = {"time": "when its readings were taken", "host": "which host it is from", "gpu_model": "which GPU it is of"}
+    words = {
+        "time": "when its readings were taken",
+        "date": "on which day it starts",
+        "every": "how far they are apart",
+        "host": "which host it is from",
+        "gpu_model": "which GPU it is of",
+    }
     lacks = " and ".join(words[name] for name in asked)
     options = " ".join(_OPTIONS[name] for name in asked)
-    return FileFault(path, f"read as {mapping.title}, it does not say {lacks}", hint=f"add {options}")
+    return NotSaid(path, f"read as {mapping.title}, it does not say {lacks}", hint=f"add {options}")
 
 
-def _missing(path: str | Path, missing: list[str], names: list[str], mapping: Mapping) -> FileFault:
+def _missing(path: str | Path, missing: list[str], names: list[str], mapping: Mapping) -> UnknownKind:
     """The fault for required columns that are not there."""
     parts = []
     for column in missing:
@@ -220,7 +241,7 @@ def _missing(path: str | Path, missing: list[str], names: list[str], mapping: Ma
         hits = [h for w in wanted for h in nearest(w, names, 1)]
         called = f" (also read under the name {', '.join(wanted)})" if tuple(wanted) != (column,) else ""
         parts.append(f"{column!r}{called}" + (f" (nearest in the file: {hits[0]!r})" if hits else ""))
-    return FileFault(
+    return UnknownKind(
         path,
         f"read as {mapping.title}, it lacks the required column{'s' * (len(parts) > 1)} {', '.join(parts)}",
         hint="rename the column in the file, or describe the layout in a mapping file and pass --map FILE",

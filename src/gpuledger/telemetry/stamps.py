@@ -22,6 +22,7 @@ from gpuledger.errors import InputError
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import Bound
 from gpuledger.telemetry.sources import open_source
+from gpuledger.telemetry.untimed import Untimed
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -60,6 +61,8 @@ _WRONG: _Word = (0, 0, Fault.WRONG)
 class StampReader:
     """Reads the time column of one file and remembers whether a zone had to be assumed.
 
+    `untimed`: for files that do not say their times in full.
+
     `resolve`: looks through the file's repeated hours and says for each of their rows, in order, whether it is of the
     first pass (0), the second (1) or unknown (-1). It is called once, when such a row comes up.
     """
@@ -68,6 +71,7 @@ class StampReader:
     zone_name: str = "UTC"
     zoneless: bool = False
     resolve: Callable[[], np.ndarray] | None = None
+    untimed: Untimed | None = None
     _seen: dict[str, _Word] = field(default_factory=dict)
     _passes: np.ndarray | None = None
     _used: int = 0

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from gpuledger.cli.options import PATH, lake_option, screen_options
+from gpuledger.cli.options import lake_option, screen_options
 from gpuledger.cli.screen import Screen, Stages, Tick
 
 FOUND_PROBLEMS = 1
 
 
 @click.command("import")
-@click.argument("files", metavar="SRC...", nargs=-1, required=True, type=PATH)
+@click.argument("files", metavar="SRC...", nargs=-1, required=True)
 @lake_option
 @click.option("--tz", "zone", default="UTC", show_default=True, help="Time zone of timestamps without one.")
 @click.option(
@@ -21,23 +21,35 @@ FOUND_PROBLEMS = 1
     "map_name",
     help="Column names: a built-in layout (export36: 36-column DCGM export; dcgm) or a mapping file.",
 )
-@click.option("--at", metavar="TIME", help="When the readings were taken, for a file without times.")
+@click.option(
+    "--at",
+    metavar="TIME",
+    help="When the readings were taken or start, for a file without times; the day, for one with the time of day only.",
+)
+@click.option(
+    "--every", metavar="LENGTH", help="How far readings of a GPU are apart, for a file without times (1s, 0.5s)."
+)
 @click.option("--host", metavar="NAME", help="Which host the files are from, where they do not say it.")
 @click.option("--gpu-model", metavar="NAME", help="Which GPU the files are of, where they do not say it.")
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
 def command(
     screen: Screen,
-    files: tuple[Path, ...],
+    files: tuple[str, ...],
     lake_dir: Path,
     zone: str,
     map_name: str | None,
     at: str | None,
+    every: str | None,
     host: str | None,
     gpu_model: str | None,
     fail_on: str | None,
 ) -> int:
-    """Import telemetry from CSV or Parquet files into the lake.
+    """Import telemetry into the lake.
+
+    SRC is a file, a folder, a quoted pattern, or an s3://, gs:// or http(s):// address. The kind of file is recognized
+    by its content: CSV or Parquet with DCGM column names, nvidia-smi (--query-gpu, dmon, pmon), dcgmi dmon, amd-smi,
+    rocm-smi, W&B system metrics, Zeus, nvitop. Files of a folder that are not telemetry are named and passed over.
 
     Importing the same file again adds nothing. An invalid row is rejected, counted and kept in a rejects file. An
     invalid file stops the import and leaves the lake unchanged.
@@ -49,7 +61,7 @@ def command(
     from gpuledger.telemetry.mapping import given, load_mapping
 
     mapping = load_mapping(map_name) if map_name else None
-    said = given(at=at, host=host, gpu_model=gpu_model)
+    said = given(at=at, every=every, host=host, gpu_model=gpu_model)
     with screen.stages() as stages:
         result = import_files(
             Lake(lake_dir), files, zone=zone, mapping=mapping, given=said, progress=_Bars(stages, files)
@@ -65,7 +77,7 @@ def command(
 class _Bars:
     """One bar for reading, one for writing; how many rows there will be is known once they are read."""
 
-    def __init__(self, stages: Stages, files: tuple[Path, ...]) -> None:
+    def __init__(self, stages: Stages, files: tuple[str, ...]) -> None:
         self._stages = stages
         self._expected = _rows_expected(files) if stages.shown else None
         self._ticks: dict[str, Tick] = {}
@@ -79,9 +91,11 @@ class _Bars:
         self._ticks[stage](rows)
 
 
-def _rows_expected(files: tuple[Path, ...]) -> int | None:
-    """The rows of all files, where the files state it; text files do not."""
+def _rows_expected(files: tuple[str, ...]) -> int | None:
+    """The rows of all files, where the files state it; text, folders and addresses do not."""
     from gpuledger.telemetry.sources import open_source
 
+    if not all(Path(f).is_file() for f in files):
+        return None
     found = [open_source(f).rows_expected for f in files]
     return sum(n for n in found if n is not None) if None not in found else None

@@ -1,0 +1,105 @@
+"""Which files does the user mean: a file, a folder, a pattern, or an address such as s3://bucket/logs?"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuledger.errors import FileFault, InputError, NotSaid, UnknownKind
+from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping, bind
+from gpuledger.telemetry.remote import fetched, is_address
+from gpuledger.telemetry.sources import Fit, best_fit, open_source
+
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file to read; `name`: what the user knows it by. `among_others`: it was found in a folder, not named."""
+
+    path: Path
+    name: str
+    among_others: bool = False
+
+
+def find_files(items: Iterable[str | Path], folder: Path) -> Iterator[Found]:
+    """The files that are meant, one after the other; a file from an address is in `folder` until the next one."""
+    for item in items:
+        if isinstance(item, str) and is_address(item):
+            for path, name, among in fetched(item, folder):
+                yield Found(path, name, among)
+                path.unlink(missing_ok=True)
+        elif Path(item).is_dir():
+            yield from _within(Path(item))
+        else:
+            named = [] if Path(item).exists() else sorted(glob.glob(str(item), recursive=True))  # noqa: PTH207
+            for path in map(Path, named or [str(item)]):
+                yield from _within(path) if path.is_dir() else [Found(path, str(path), among_others=len(named) > 1)]
+
+
+def _within(folder: Path) -> Iterator[Found]:
+    """The files of a folder and those below it, in order; hidden ones are left alone."""
+    files = sorted(f for f in folder.rglob("*") if f.is_file())
+    for file in files:
+        if not any(part.startswith(".") for part in file.relative_to(folder).parts):
+            yield Found(file, str(file), among_others=True)
+
+
+@contextmanager
+def named(found: Found) -> Iterator[None]:
+    """Name the file in faults as the user knows it."""
+    try:
+        yield
+    except FileFault as error:
+        if error.path != str(found.path) or error.path == found.name:
+            raise
+        raise type(error)(found.name, error.message.removeprefix(f"{found.path}: "), hint=error.hint) from error
+
+
+class Strangers:
+    """Files of folders that are not telemetry: named in notes, and a fault only where nothing else was there."""
+
+    def __init__(self, mapping: Mapping | None = None, given: Given = NOTHING_GIVEN) -> None:
+        self._mapping, self._given = mapping, given
+        self._why: dict[str, str] = {}
+        self._known = 0
+
+    def is_one(self, found: Found) -> bool:
+        """Whether the file is passed over."""
+        why = self._fault(found) if found.among_others else None
+        if why is None:
+            self._known += 1
+            return False
+        self._why[found.name] = why
+        return True
+
+    def _fault(self, found: Found) -> str | None:
+        """Why nothing suggests that the file is telemetry; None where something does, whatever is wrong with it."""
+        sure = Fit.NO
+        try:
+            sure, _ = best_fit(found.path)
+            opened = open_source(found.path)
+            bind(found.path, opened.names, self._mapping or opened.mapping, self._given)
+        except UnknownKind as error:
+            return error.message.removeprefix(f"{found.path}: ")
+        except NotSaid:
+            return None
+        except FileFault as error:  # text that is a table at most, and does not open as one
+            return None if sure is Fit.SURE else error.message.removeprefix(f"{found.path}: ")
+        return None
+
+    def notes(self) -> list[str]:
+        """One note per file passed over; a fault where none was read."""
+        if self._why and not self._known:
+            name, why = next(iter(self._why.items()))
+            raise InputError(
+                f"none of {len(self._why)} files is telemetry; the first, {name}: {why}",
+                hint="gpuledger import FILE names one file and says what it lacks",
+            )
+        shown = [f"{name}: not imported: {why}" for name, why in list(self._why.items())[:_MOST_NAMED]]
+        more = len(self._why) - len(shown)
+        return [*shown, *([f"{more} more files were not imported"] if more else [])]
+
