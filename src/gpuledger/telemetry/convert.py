@@ -222,8 +222,8 @@ def _device_name(uuid: str | None, host: str | None, notes: list[str]) -> str | 
         return uuid
     if not host:
         notes.append(
-            f"GPU {uuid!r} is known by its {'bus ID' if bus else 'index'} only and the rows name no host: such GPUs of two hosts"
-            " would count as one; add --host NAME, or a column with the host or the UUID"
+            f"GPU {uuid!r} is known by its {'bus ID' if bus else 'index'} only and the rows name no host: such GPUs of"
+            " two hosts would count as one; add --host NAME, or a column with the host or the UUID"
         )
         return uuid
     # No slash: it sets a MIG instance apart from its board.

@@ -102,4 +102,3 @@ class Strangers:
         shown = [f"{name}: not imported: {why}" for name, why in list(self._why.items())[:_MOST_NAMED]]
         more = len(self._why) - len(shown)
         return [*shown, *([f"{more} more files were not imported"] if more else [])]
-

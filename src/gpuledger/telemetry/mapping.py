@@ -69,7 +69,8 @@ class Given:
 class Bound:
     """A mapping applied to the columns a file really has.
 
-    `time` is empty where the rows are of the instant `at_ms`, or of the time of day in `clock`. `constants`: labels of all rows whose own cell is empty.
+    `time` is empty where the rows are of the instant `at_ms`, or of the time of day in `clock`. `constants`: labels of
+    all rows whose own cell is empty.
     """
 
     mapping: Mapping
@@ -131,7 +132,13 @@ def given(
 
 
 # How a user says what a file does not.
-_OPTIONS = {"time": "--at TIME", "date": "--at DATE", "every": "--every LENGTH", "host": "--host NAME", "gpu_model": "--gpu-model NAME"}
+_OPTIONS = {
+    "time": "--at TIME",
+    "date": "--at DATE",
+    "every": "--every LENGTH",
+    "host": "--host NAME",
+    "gpu_model": "--gpu-model NAME",
+}
 
 
 def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, said: Given = NOTHING_GIVEN) -> Bound:
@@ -228,7 +235,8 @@ def _asking(path: str | Path, asked: list[str], mapping: Mapping) -> NotSaid:
         "host": "which host it is from",
         "gpu_model": "which GPU it is of",
     }
-    lacks = " and ".join(words[name] for name in asked)
+    *others, last = (words[name] for name in asked)
+    lacks = f"{', '.join(others)} and {last}" if others else last
     options = " ".join(_OPTIONS[name] for name in asked)
     return NotSaid(path, f"read as {mapping.title}, it does not say {lacks}", hint=f"add {options}")
 

@@ -28,7 +28,7 @@ def shown(address: str) -> str:
 
 
 def fetched(address: str, folder: Path) -> Iterator[tuple[Path, str, bool]]:
-    """Each file of an address, copied into `folder`: its path here, its name for messages, whether it is one of many."""
+    """Each file of an address, copied into `folder`: path here, name for messages, whether it is one of many."""
     system, path = _system(address)
     scheme = address.partition("://")[0].lower()
     try:
@@ -45,7 +45,7 @@ def fetched(address: str, folder: Path) -> Iterator[tuple[Path, str, bool]]:
         raise FileFault(shown(address), "there is no such file", hint="check the address") from error
     except PermissionError as error:
         raise FileFault(shown(address), "access is denied", hint=_credentials(scheme)) from error
-    except Exception as error:  # noqa: BLE001 - each kind of address has errors of its own
+    except Exception as error:
         reason = shown(str(error).splitlines()[0] if str(error) else type(error).__name__)
         raise FileFault(shown(address), f"cannot be read: {reason}", hint=_credentials(scheme)) from error
 

@@ -45,7 +45,7 @@ def open_text(stream: Any, newline: str | None = None) -> io.TextIOWrapper:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, unpacked, without their line ends; a fault where it is not text or cannot be unpacked."""
+    """The lines of a text file, unpacked, without line ends; a fault where it is not text or cannot be unpacked."""
     try:
         with open_plain(path) as stream, open_text(stream) as text:
             for line in text:
@@ -61,4 +61,3 @@ def unreadable(path: Path, error: Exception) -> Exception:
     if packing(path):
         return FileFault(path, f"cannot be unpacked: {error}", hint="copy or export the file again")
     return map_os_error(error, path, "read") if isinstance(error, OSError) else error
-

@@ -35,7 +35,7 @@ class NvidiaSmiQuery:
         """By a header cell that only nvidia-smi prints, or by its stamps where the header was left out."""
         first = next(iter(head.lines()), "")
         cells = [c.strip() for c in first.split(",")]
-        known = _MARKS.search(first) or len(_PLAIN_MARKS & set(cells)) and len(cells) > 1
+        known = _MARKS.search(first) or (len(_PLAIN_MARKS & set(cells)) and len(cells) > 1)
         return Fit.SURE if known or _STAMP.match(first) else Fit.NO
 
     def open(self, path: Path) -> Opened:
@@ -51,7 +51,9 @@ class NvidiaSmiQuery:
             names[names.index("pci.bus_id")] = "index"  # names the board on its host just as well
         if not {"uuid", "gpu_uuid", "index"} & set(names):
             raise FileFault(
-                path, "its columns do not say which GPU a row is of", hint="query index or uuid too: --query-gpu=uuid,..."
+                path,
+                "its columns do not say which GPU a row is of",
+                hint="query index or uuid too: --query-gpu=uuid,...",
             )
         keys = [names.index(n) for n in ("uuid", "gpu_uuid", "index") if n in names]
         devices = [row[keys[0]] for row in rows if len(row) == len(names) and row != header.split(",")]
@@ -63,7 +65,9 @@ class NvidiaSmiQuery:
             wrong.clear()
             yield from _batches(path, names, columns, labels, wrong)
 
-        return Opened(names, batches, None, wrong, text=True, mapping=without_asking(layout("nvidia_smi_query"), *known))
+        return Opened(
+            names, batches, None, wrong, text=True, mapping=without_asking(layout("nvidia_smi_query"), *known)
+        )
 
 
 def _batches(
