@@ -41,13 +41,21 @@ def fetched(address: str, folder: Path) -> Iterator[tuple[Path, str, bool]]:
             with system.open(one, "rb") as remote, target.open("wb") as local:
                 shutil.copyfileobj(remote, local, _CHUNK_BYTES)
             yield target, name, len(paths) > 1
-    except FileNotFoundError as error:
-        raise FileFault(shown(address), "there is no such file", hint="check the address") from error
-    except PermissionError as error:
-        raise FileFault(shown(address), "access is denied", hint=_credentials(scheme)) from error
     except Exception as error:
-        reason = shown(str(error).splitlines()[0] if str(error) else type(error).__name__)
-        raise FileFault(shown(address), f"cannot be read: {reason}", hint=_credentials(scheme)) from error
+        raise _fault(address, scheme, error) from error
+
+
+def _fault(address: str, scheme: str, error: BaseException) -> FileFault:
+    """What went wrong with an address, in our words."""
+    cause = error.__cause__ if isinstance(error, FileNotFoundError) else None  # over http it may hide anything
+    if cause is not None and not isinstance(cause, FileNotFoundError) and getattr(cause, "status", None) != 404:
+        error = cause
+    if isinstance(error, FileNotFoundError):
+        return FileFault(shown(address), "there is no such file", hint="check the address")
+    if isinstance(error, PermissionError):
+        return FileFault(shown(address), "access is denied", hint=_credentials(scheme))
+    reason = shown(str(error).splitlines()[0] if str(error) else type(error).__name__)
+    return FileFault(shown(address), f"cannot be read: {reason}", hint=_credentials(scheme))
 
 
 def _system(address: str) -> tuple[Any, str]:
