@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,20 +33,21 @@ def find_files(items: Iterable[str | Path], folder: Path) -> Iterator[Found]:
             for path, name, among in fetched(item, folder):
                 yield Found(path, name, among)
                 path.unlink(missing_ok=True)
-        elif Path(item).is_dir():
-            yield from _within(Path(item))
         else:
-            named = [] if Path(item).exists() else sorted(glob.glob(str(item), recursive=True))  # noqa: PTH207
+            named = [] if os.path.lexists(item) else sorted(glob.glob(str(item), recursive=True))  # noqa: PTH207
             for path in map(Path, named or [str(item)]):
-                yield from _within(path) if path.is_dir() else [Found(path, str(path), among_others=len(named) > 1)]
+                is_folder = os.path.isdir(path)  # noqa: PTH112 - one that may not be looked at is read, and refused
+                yield from _within(path) if is_folder else [Found(path, str(path), among_others=len(named) > 1)]
 
 
 def _within(folder: Path) -> Iterator[Found]:
     """The files of a folder and those below it, in order; hidden ones are left alone."""
     files = sorted(f for f in folder.rglob("*") if f.is_file())
-    for file in files:
-        if not any(part.startswith(".") for part in file.relative_to(folder).parts):
-            yield Found(file, str(file), among_others=True)
+    shown = [f for f in files if not any(part.startswith(".") for part in f.relative_to(folder).parts)]
+    if not shown:
+        hint = f"name one with files, or the files themselves, for example {folder}/*.parquet"
+        raise FileFault(folder, "it is a folder without files", hint=hint)
+    yield from (Found(file, str(file), among_others=True) for file in shown)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class Columns:
 
     def timed(self, cells: list[str]) -> list[str]:
         """The cells with date and time as one."""
-        return [f"{cells[0]} {cells[1]}", *cells[2:]] if self.dated else cells
+        return [iso(cells[0], cells[1]), *cells[2:]] if self.dated else cells
 
     @property
     def dated(self) -> bool:
@@ -47,6 +47,11 @@ class Columns:
         if self.dated:
             return ["time", *made[2:]]
         return ["clock", *made[1:]] if self.names[0] == "Time" else made
+
+
+def iso(date: str, time: str) -> str:
+    """Date and time of a row in ISO 8601."""
+    return f"{date[:4]}-{date[4:6]}-{date[6:]} {time}"
 
 
 def header(lines: Iterator[str] | list[str]) -> Columns | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.sources.nvidia_smi_dmon import Columns, data_lines, header, peeked
+from gpuledger.telemetry.sources.nvidia_smi_dmon import Columns, data_lines, header, iso, peeked
 from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log
 
 _SHARES = ("sm", "mem", "enc", "dec")
@@ -67,7 +67,8 @@ def _added(group: list[list[str]], stamp: slice, gpu: int, kept: list[str], plac
         known = list(_numbers(cells[place] for cells in group))
         total = min(sum(known), 100) if name in _SHARES else sum(known)
         sums.append(str(total) if known else "")
-    time = [" ".join(group[0][stamp])] if group[0][stamp] else []
+    stamps = group[0][stamp]
+    time = [iso(*stamps)] if len(stamps) == 2 else stamps
     return [*time, group[0][gpu], *sums]
 
 

@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.csv_file import SHOWN_CHARS, text_blocks
-from gpuledger.telemetry.tool_logs import layout, without_asking
+from gpuledger.telemetry.tool_logs import layout, read, without_asking
 from gpuledger.telemetry.unpacking import text_lines, unreadable
 
 # No other tool prints these; any one of them in the header is enough.
@@ -110,6 +110,10 @@ def _clean(batch: pa.RecordBatch, columns: list[str], labels: tuple[str, ...]) -
         batch = batch.filter(pc.invert(header))
     arrays = []
     for name in columns:
+        if name == "timestamp":
+            stamps = pc.replace_substring(pc.utf8_trim_whitespace(batch.column(name)), "/", "-")
+            arrays.append(read(name, stamps, labels))
+            continue
         coded = pc.utf8_trim_whitespace(batch.column(name)).dictionary_encode()  # few different cells, many rows
         words = pc.replace_substring_regex(coded.dictionary, _SILENT, "")
         if unit := _UNIT.search(name):
