@@ -80,6 +80,12 @@ def test_query_with_units(tmp_path):
     same(found["throttle_bits"], [int(text, 16) for text in wanted["clocks_event_reasons.active"]])
 
 
+def test_local_times_of_a_query_take_the_zone(tmp_path):
+    utc = samples(tmp_path, "nvidia_smi_query", "units.csv")
+    berlin = samples(tmp_path / "b", "nvidia_smi_query", "units.csv", tz="Europe/Berlin")
+    assert set(utc["at_ms"] - berlin["at_ms"]) == {3_600_000}
+
+
 # the same, --format=csv,nounits -lms 500
 def test_query_without_units_asks_for_the_model_only(tmp_path):
     with pytest.raises(NotSaid, match="which GPU it is of") as caught:
@@ -105,7 +111,7 @@ def test_query_rounds_with_repeated_headers_and_unknown_cells(tmp_path):
     assert second["mem_temp_c"].isna().all()
     same(second["gpu_util_ratio"], [float(r[5].removesuffix(" %")) / 100 for r in rows[1::2]])
     (rejects,) = (tmp_path / "lake" / "rejects").iterdir()
-    assert "wrong_number_of_cells" in rejects.read_text()
+    assert "rounds.csv,17,wrong_number_of_cells" in rejects.read_text()
 
 
 # the same with all 220 fields that driver knows
@@ -136,6 +142,20 @@ def test_a_query_without_a_header_or_a_gpu_says_what_to_print(tmp_path):
     with pytest.raises(FileFault, match="which GPU") as caught:
         gpuledger.open(tmp_path).ingest(tmp_path / "no_gpu.csv")
     assert "--query-gpu=uuid" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# HELP gpu_power the gpu power in W\n# TYPE gpu_power gauge\ngpu_power 3\n",
+        "timestamp,gpu,power_usage\n2026-01-20T00:00:00Z,0,300\n",
+        "when,card,driver_version\n2026-01-20T00:00:00Z,0,580\n",
+        "device,model,price\ncard0,MI300X,3\n",
+    ],
+)
+def test_other_text_is_not_claimed(tmp_path, text):
+    (tmp_path / "file").write_text(text)
+    assert not [name for name, source in SOURCES if source.fits(head_of(tmp_path / "file")) is Fit.SURE]
 
 
 def dmon(name: str) -> pd.DataFrame:
@@ -354,16 +374,26 @@ def test_nvitop(tmp_path):
     wanted = pd.read_csv(FIXTURES / "nvitop" / "collector.csv")
     for index in range(2):
         mine, prefix = found[found["gpu_index"] == str(index)], f"train/cuda:{1 - index} (gpu:{index})"
-        assert mine["at_ms"].tolist() == (wanted["train/timestamp"] * 1000).tolist()
-        same(mine["gpu_util_ratio"], wanted[f"{prefix}/gpu_utilization (%)/mean"] / 100)
-        same(mine["power_w"], wanted[f"{prefix}/power_usage (W)/mean"])
-        same(mine["power_limit_w"], wanted[f"{prefix}/power_limit (W)/mean"])
-        same(mine["gpu_temp_c"], wanted[f"{prefix}/temperature (C)/mean"])
-        same(mine["fb_used_bytes"], (wanted[f"{prefix}/memory_used (MiB)/mean"] * MIB).round())
+        assert mine["at_ms"].tolist() == (wanted["train/last_timestamp"] * 1000).tolist()
+        same(mine["gpu_util_ratio"], wanted[f"{prefix}/gpu_utilization (%)/last"] / 100)
+        same(mine["power_w"], wanted[f"{prefix}/power_usage (W)/last"])
+        same(mine["power_limit_w"], wanted[f"{prefix}/power_limit (W)/last"])
+        same(mine["gpu_temp_c"], wanted[f"{prefix}/temperature (C)/last"])
+        same(mine["fb_used_bytes"], wanted[f"{prefix}/memory_used (MiB)/last"] * MIB)
+
+
+def test_nvitop_means_are_read_where_there_is_no_last_reading(tmp_path):
+    frame = pd.read_csv(FIXTURES / "nvitop" / "collector.csv", index_col=0)
+    frame = frame.drop(columns=[c for c in frame if "/last" in c])
+    frame.to_parquet(tmp_path / "rows.parquet")
+    found = imported(tmp_path, tmp_path / "rows.parquet", **SAID)
+    assert found["at_ms"].tolist() == (frame["train/timestamp"] * 1000).tolist() * 2
+    same(found["power_w"][:6], frame["train/cuda:1 (gpu:0)/power_usage (W)/mean"])
 
 
 def test_nvitop_means_since_one_start_are_refused(tmp_path):
     frame = pd.read_csv(FIXTURES / "nvitop" / "collector.csv", index_col=0)
+    frame = frame.drop(columns=[c for c in frame if "/last" in c])
     frame["train/duration (s)"] = frame["train/timestamp"] - frame["train/timestamp"].iloc[0] + 5
     frame.to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(FileFault, match="since the collector was started") as caught:

@@ -17,8 +17,46 @@ from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log, without_asking
 from gpuledger.telemetry.unpacking import text_lines
 
-_MONITOR = frozenset({"power_usage", "hotspot_temperature", "gfx_clk", "gfx_clock", "vram_used"})
-_METRIC = frozenset({"gfx_activity", "umc_activity", "socket_power", "used_vram"})
+# Two of these are enough: the columns depend on what was asked for.
+_MONITOR = frozenset(
+    [
+        "power_usage",
+        "max_power",
+        "hotspot_temperature",
+        "memory_temperature",
+        "gfx_clk",
+        "gfx_clock",
+        "gfx",
+        "mem",
+        "mem_clock",
+        "encoder",
+        "decoder",
+        "vram_used",
+        "vram_free",
+        "vram_total",
+        "vram_percent",
+        "xcp",
+        "pcie_bw",
+        "pcie_replay",
+    ]
+)
+_METRIC = frozenset(
+    [
+        "gfx_activity",
+        "umc_activity",
+        "mm_activity",
+        "socket_power",
+        "gfx_voltage",
+        "soc_voltage",
+        "gfx_0_clk",
+        "mem_0_clk",
+        "edge",
+        "hotspot",
+        "total_vram",
+        "used_vram",
+        "free_vram",
+    ]
+)
 _ROCM = re.compile(r"GPU use \(%\)|Power \(W\)|Temperature \(Sensor|VRAM Total|Card [Ss]eries|clock speed:")
 _CLOCK = re.compile(r"\((\d+)\s*M[Hh]z\)")
 _PEEK_LINES = 64
@@ -88,7 +126,8 @@ def _amd_smi(cells: list[str]) -> str:
     """Which layout of amd-smi a header has; empty for other lines."""
     if "gpu" not in cells[:2]:
         return ""
-    return "amd_smi_monitor" if _MONITOR & set(cells) else "amd_smi_metric" if _METRIC & set(cells) else ""
+    kinds = {"amd_smi_metric": _METRIC, "amd_smi_monitor": _MONITOR}
+    return next((name for name, marks in kinds.items() if len(marks & set(cells)) >= 2), "")
 
 
 def _rocm_smi(cells: list[str]) -> str:

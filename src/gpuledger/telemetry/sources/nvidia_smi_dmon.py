@@ -17,6 +17,7 @@ from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log, without_a
 from gpuledger.telemetry.unpacking import text_lines
 
 _PEEK_LINES = 200
+_FIRST = ("Date", "Time", "gpu")
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def header(lines: Iterator[str] | list[str]) -> Columns | None:
     commas = False
     for line in lines:
         words = tuple(line.lstrip("#").replace(",", " ").split())
-        if not names and line.startswith("#") and "gpu" in words:
+        if not names and line.startswith("#") and "gpu" in words[:3] and words[0] in _FIRST:
             names, commas = words, "," in line
         elif names:
             is_units = line.startswith("#") and len(words) == len(names)
@@ -78,7 +79,7 @@ def data_lines(path: Path, columns: Columns) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text_lines(path), 1):
         if line.startswith("#"):
             words = tuple(line.lstrip("#").replace(",", " ").split())
-            if "gpu" in words and words != columns.names:
+            if "gpu" in words[:3] and words != columns.names:
                 raise FileFault(path, f"its columns change at line {number}", hint="split the file there")
         elif line.strip():
             yield number, line

@@ -35,7 +35,7 @@ class NvidiaSmiQuery:
         """By a header cell that only nvidia-smi prints, or by its stamps where the header was left out."""
         first = next(iter(head.lines()), "")
         cells = [c.strip() for c in first.split(",")]
-        known = _MARKS.search(first) or (len(_PLAIN_MARKS & set(cells)) and len(cells) > 1)
+        known = _MARKS.search(first) or (", " in first and _PLAIN_MARKS & set(cells))
         return Fit.SURE if known or _STAMP.match(first) else Fit.NO
 
     def open(self, path: Path) -> Opened:
@@ -76,21 +76,26 @@ def _batches(
     before = 0
 
     def on_wrong_row(row: pacsv.InvalidRow) -> str:
-        wrong.append((before + row.number - 1, (row.text or "")[:SHOWN_CHARS]))
+        wrong.append((before + row.number, (row.text or "")[:SHOWN_CHARS]))
         return "skip"
 
     types = dict.fromkeys(names, pa.string())
     try:
-        for place, block in enumerate(text_blocks(path)):
+        header = b""
+        for whole in text_blocks(path):
+            header = header or whole[: whole.find(b"\n") + 1]
+            block = whole.replace(header, b"")  # it comes again where a shell repeats the query
+            if not block.strip():
+                continue
             known_wrong = len(wrong)
             table = pacsv.read_csv(
                 pa.BufferReader(block),
                 read_options=pacsv.ReadOptions(
-                    block_size=len(block) + 1, column_names=names, skip_rows=0 if place else 1, use_threads=False
+                    block_size=len(block) + 1, column_names=names, use_threads=False
                 ),
                 parse_options=pacsv.ParseOptions(quote_char=False, invalid_row_handler=on_wrong_row),
                 convert_options=pacsv.ConvertOptions(
-                    include_columns=list(dict.fromkeys([names[0], *columns])), column_types=types,
+                    include_columns=columns, column_types=types,
                     strings_can_be_null=False,
                 ),
             )  # fmt: skip
@@ -103,11 +108,7 @@ def _batches(
 
 
 def _clean(batch: pa.RecordBatch, columns: list[str], labels: tuple[str, ...]) -> pa.RecordBatch:
-    """The cells without padding, units and bracketed words; without the headers of further rounds."""
-    first = pc.utf8_trim_whitespace(batch.column(0))
-    header = pc.equal(first, batch.schema.names[0])
-    if pc.any(header).as_py():
-        batch = batch.filter(pc.invert(header))
+    """The cells without padding, units and bracketed words."""
     arrays = []
     for name in columns:
         if name == "timestamp":

@@ -1,8 +1,9 @@
 """How are the metrics that nvitop collects read?
 
 `ResourceMetricCollector.collect()` returns one row of all GPUs, in columns such as
-`train/gpu:0/gpu_utilization (%)/mean`, which scripts write to CSV or Parquet. Each row has the mean since the collector
-was started or cleared: rows that are means since the same start are refused, as they are not readings of their time.
+`train/gpu:0/gpu_utilization (%)/last`, which scripts write to CSV or Parquet. Versions without the last reading have
+the mean since the collector was started or cleared: rows that are means since the same start are refused, as they are
+not readings of their time.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.csv_file import CsvSource
 from gpuledger.telemetry.tool_logs import layout
 
-_COLUMN = re.compile(r"(.*?/?)(?:cuda:\d+ \()?gpu:(\d+)\)?/([a-z_]+ \([^)]+\))/mean")
+_COLUMN = re.compile(r"(.*?/?)(?:cuda:\d+ \()?gpu:(\d+)\)?/([a-z_]+ \([^)]+\))/(mean|last)")
 _CHECKED_ROWS = 1000
 
 
@@ -44,20 +45,22 @@ class Nvitop:
     def from_table(self, path: Path, names: list[str]) -> Callable[[Opened], Opened] | None:
         """Tables with nvitop's columns, whatever file they are in."""
         found = [match for name in names if (match := _COLUMN.fullmatch(name)) and "pid:" not in match[1]]
-        return partial(_read, path, found) if found else None
+        last = [match for match in found if match[4] == "last"]
+        return partial(_read, path, last or found) if found else None
 
 
 def _read(path: Path, found: list[re.Match[str]], opened: Opened) -> Opened:
     tag = found[0][1]
-    time, length = f"{tag}timestamp", f"{tag}duration (s)"
-    taken = {match[0] for match in found}
+    last = found[0][4] == "last"
+    time, length = f"{tag}{'last_timestamp' if last else 'timestamp'}", f"{tag}duration (s)"
+    taken = {name for name in opened.names if _COLUMN.fullmatch(name)}
     wide = Wide([n for n in opened.names if n not in taken and n not in (GPU, HOST)])
     for match in found:
         if match[1] == tag:
             wide.add(match[2], "", match[3], match[0])
     if {match[1] for match in found} != {tag}:
         opened.notes.append(f"metrics of the tag {tag.rstrip('/')!r} are read; those of other tags are passed over")
-    if time in opened.names and length in opened.names:
+    if not last and time in opened.names and length in opened.names:
         _refuse_growing(path, opened, time, length)
     mapping = msgspec.structs.replace(layout("nvitop"), time=TimeRule((time,)))
     return melted(opened, wide, mapping)
@@ -78,7 +81,7 @@ def _refuse_growing(path: Path, opened: Opened, time: str, length: str) -> None:
         raise FileFault(
             path,
             "each row is the mean since the collector was started, not since the row before",
-            hint="log with collect_in_background, or call collector.clear() after each collect()",
+            hint="take a newer nvitop, which has the last reading too, or call collector.clear() after collect()",
         )
 
 
