@@ -73,6 +73,12 @@ def test_a_broken_file_of_a_known_kind_stops_a_folder(logs, tmp_path):
         gpuledger.open(tmp_path / "lake").ingest(logs)
 
 
+def test_the_samples_of_another_lake(logs, tmp_path):
+    gpuledger.open(tmp_path / "one").ingest(logs)
+    gpuledger.open(tmp_path / "one").analyze()
+    assert gpuledger.open(tmp_path / "two").ingest(tmp_path / "one").rows_added == ROWS + 1
+
+
 def test_patterns(logs, tmp_path):
     result = gpuledger.open(tmp_path / "lake").ingest(f"{logs}/**/*.csv")
     assert result.rows_added == 1

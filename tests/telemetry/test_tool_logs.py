@@ -58,6 +58,20 @@ def test_exactly_one_kind_claims_a_file(file):
     assert best_fit(file)[0] is Fit.SURE
 
 
+@pytest.mark.parametrize("share", [0.07, 0.45, 0.93])
+@pytest.mark.parametrize("end", ["head", "tail"])
+def test_a_file_cut_anywhere_gives_rows_or_a_fault_with_a_next_step(tmp_path, share, end):
+    for place, file in enumerate(sorted(FIXTURES.glob("*/*"))):
+        whole = file.read_bytes()
+        cut = round(len(whole) * share)
+        (tmp_path / "cut").write_bytes(whole[:cut] if end == "head" else whole[cut:])
+        lake = gpuledger.open(tmp_path / f"lake-{place}")
+        try:
+            assert lake.ingest(tmp_path / "cut", at="2026-11-15", every="1s", **SAID).rows_added
+        except FileFault as error:
+            assert error.hint, file
+
+
 # nvidia-smi 580.159.04, --query-gpu=... --format=csv -l 1, on an H200
 def test_query_with_units(tmp_path):
     found = samples(tmp_path, "nvidia_smi_query", "units.csv")
@@ -138,6 +152,9 @@ def test_a_board_known_by_its_bus_is_named_by_its_host(tmp_path):
 def test_a_query_without_a_header_or_a_gpu_says_what_to_print(tmp_path):
     with pytest.raises(FileFault, match="without a header"):
         gpuledger.open(tmp_path).ingest(FIXTURES / "nvidia_smi_query" / "no_header.csv")
+    (tmp_path / "no_row.csv").write_text("timestamp, uuid, power.draw [W]\n")
+    with pytest.raises(FileFault, match="not one row"):
+        gpuledger.open(tmp_path).ingest(tmp_path / "no_row.csv")
     (tmp_path / "no_gpu.csv").write_text("timestamp, power.draw [W]\n2026/11/15 23:52:20.596, 80.00 W\n")
     with pytest.raises(FileFault, match="which GPU") as caught:
         gpuledger.open(tmp_path).ingest(tmp_path / "no_gpu.csv")

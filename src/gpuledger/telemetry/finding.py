@@ -41,7 +41,9 @@ def find_files(items: Iterable[str | Path], folder: Path) -> Iterator[Found]:
 
 
 def _within(folder: Path) -> Iterator[Found]:
-    """The files of a folder and those below it, in order; hidden ones are left alone."""
+    """The files of a folder and those below it, in order; hidden ones are left alone. Of a lake, its samples."""
+    if (folder / "manifest.json").is_file() and (folder / "samples").is_dir():
+        folder = folder / "samples"
     files = sorted(f for f in folder.rglob("*") if f.is_file())
     shown = [f for f in files if not any(part.startswith(".") for part in f.relative_to(folder).parts)]
     if not shown:

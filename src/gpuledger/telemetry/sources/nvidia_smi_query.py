@@ -46,7 +46,10 @@ class NvidiaSmiQuery:
             raise FileFault(
                 path, "nvidia-smi wrote it without a header", hint="print it with --format=csv, without noheader"
             )
+        if not rows:
+            raise FileFault(path, "it has a header but not one row", hint="let nvidia-smi run longer")
         names = [n.strip() for n in header.split(",")]
+        names = [n if names.index(n) == place else f"{n} again {place}" for place, n in enumerate(names)]
         if "uuid" not in names and "gpu_uuid" not in names and "index" not in names and "pci.bus_id" in names:
             names[names.index("pci.bus_id")] = "index"  # names the board on its host just as well
         if not {"uuid", "gpu_uuid", "index"} & set(names):
