@@ -66,10 +66,12 @@ def test_a_file_cut_anywhere_gives_rows_or_a_fault_with_a_next_step(tmp_path, sh
         cut = round(len(whole) * share)
         (tmp_path / "cut").write_bytes(whole[:cut] if end == "head" else whole[cut:])
         lake = gpuledger.open(tmp_path / f"lake-{place}")
+        hint = ""
         try:
-            assert lake.ingest(tmp_path / "cut", at="2026-11-15", every="1s", **SAID).rows_added
+            lake.ingest(tmp_path / "cut", at="2026-11-15", every="1s", **SAID)
         except FileFault as error:
-            assert error.hint, file
+            hint = error.hint
+        assert hint or len(lake.samples().df()), file
 
 
 # nvidia-smi 580.159.04, --query-gpu=... --format=csv -l 1, on an H200
