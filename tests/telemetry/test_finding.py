@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import http.server
+import json
 import shutil
 import sys
 import threading
@@ -44,12 +45,11 @@ def rows(lake: Path) -> int:
 
 
 def test_a_folder_takes_what_it_recognizes_and_names_the_rest(logs, tmp_path, capsys):
-    assert run(["import", str(logs), "--lake", str(tmp_path / "lake")]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert f"{ROWS + 1} rows added" in out
-    for name in ("README.md", "prices.csv", "core"):
-        assert f"{name}: not imported" in out.replace("/ ", "/")
-    assert ".hidden" not in out
+    assert run(["import", str(logs), "--lake", str(tmp_path / "lake"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["rows_added"] == ROWS + 1
+    named = [note.partition(": not imported: ")[0] for note in said["notes"] if ": not imported: " in note]
+    assert named == [str(logs / name) for name in ("README.md", "core", "prices.csv")]
     assert rows(tmp_path / "lake") == ROWS + 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,7 @@ from gpuledger.errors import LakeError
 from gpuledger.lake.batch import board_of
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import FIRST, Firsts, SteadyGroup, first_of, open_part, read_group, steady_groups
+from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting import device_names
 from gpuledger.ledger.changes import ERRORS
@@ -23,8 +24,6 @@ from gpuledger.ledger.spans import Clip, Edge
 from gpuledger.ledger.store import TABLES, DayWriter, Ledger, PostedDay, part_ids
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
-
-Progress = Callable[[int], None]
 
 
 class DayTask(msgspec.Struct, frozen=True):
@@ -49,7 +48,7 @@ class DayDone(msgspec.Struct, frozen=True):
     samples: int
 
 
-def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
+def post_day(task: DayTask, progress: Progress) -> DayDone:
     """Post a day and write its tables under the task's generation. Whoever gave the task commits them."""
     ledger = Ledger(Lake(task.lake))
     stale = None if task.stale is None else set(task.stale)
@@ -66,7 +65,7 @@ def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
             for group in groups:
                 made = _post_group(file, group, noted[group] if noted else None, task.limits, stale, edges)
                 posted += made.samples
-                progress(made.samples)
+                progress("post", made.samples)
                 if stale is not None:
                     some.append(made)
                     continue

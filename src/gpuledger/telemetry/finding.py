@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +27,11 @@ class Found:
 
 
 def find_files(items: Iterable[str | Path], folder: Path) -> Iterator[Found]:
-    """The files that are meant, one after the other; a file from an address is in `folder` until the next one."""
-    for item in items:
+    """The files that are meant; those from addresses are copied into `folder`."""
+    for place, item in enumerate(items):
         if isinstance(item, str) and is_address(item):
-            for path, name, among in fetched(item, folder):
+            for path, name, among in fetched(item, folder / str(place)):
                 yield Found(path, name, among)
-                path.unlink(missing_ok=True)
         else:
             named = [] if os.path.lexists(item) else sorted(glob.glob(str(item), recursive=True))  # noqa: PTH207
             for path in map(Path, named or [str(item)]):
@@ -53,14 +52,14 @@ def _within(folder: Path) -> Iterator[Found]:
 
 
 @contextmanager
-def named(found: Found) -> Iterator[None]:
-    """Name the file in faults as the user knows it."""
+def as_the_user_names_them(found: Sequence[Found]) -> Iterator[None]:
+    """Name files in faults as the user knows them, not by the copy that was read."""
     try:
         yield
-    except FileFault as error:
-        if error.path != str(found.path) or error.path == found.name:
-            raise
-        raise type(error)(found.name, error.message.removeprefix(f"{found.path}: "), hint=error.hint) from error
+    except InputError as error:
+        for one in found:
+            error.message = error.message.replace(str(one.path), one.name)
+        raise
 
 
 class Strangers:

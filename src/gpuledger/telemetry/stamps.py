@@ -21,13 +21,14 @@ import pyarrow as pa
 from gpuledger.errors import InputError
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import Bound
-from gpuledger.telemetry.sources import open_source
+from gpuledger.telemetry.mapping.rules import EPOCH_UNITS
+from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.untimed import Untimed
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # An epoch number is in seconds, ms, us or ns; which one follows from its size for any year from 2000 to 2100.
-_EPOCH_UNITS = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
+_EPOCH_SIZES = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
 _MS_PER_MINUTE = 60 * MS_PER_S
 
 
@@ -61,22 +62,24 @@ _WRONG: _Word = (0, 0, Fault.WRONG)
 class StampReader:
     """Reads the time column of one file and remembers whether a zone had to be assumed.
 
-    `untimed`: for files that do not say their times in full.
-
     `resolve`: looks through the file's repeated hours and says for each of their rows, in order, whether it is of the
-    first pass (0), the second (1) or unknown (-1). It is called once, when such a row comes up.
+    first pass (0), the second (1) or unknown (-1). It is called once, when such a row comes up. `unit`: of epoch
+    numbers; without one it follows from their size. `untimed`: for files that do not say their times in full.
     """
 
     formats: tuple[str, ...]
     zone_name: str = "UTC"
     zoneless: bool = False
     resolve: Callable[[], np.ndarray] | None = None
+    unit: str = ""
     untimed: Untimed | None = None
     _seen: dict[str, _Word] = field(default_factory=dict)
     _passes: np.ndarray | None = None
     _used: int = 0
 
     def __post_init__(self) -> None:
+        factor = EPOCH_UNITS.get(self.unit, 0.0)
+        self._epochs = ((1e14 / factor, factor),) if factor else _EPOCH_SIZES
         try:
             self._zone: dt.tzinfo = dt.UTC if self.zone_name.upper() == "UTC" else ZoneInfo(self.zone_name)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -104,14 +107,17 @@ class StampReader:
         if pa.types.is_timestamp(column.type):
             return self._from_timestamp(column)
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            return _from_number(column)
+            return _from_number(column, self._epochs)
         return self._from_text(column)
 
     def _from_timestamp(self, column: pa.Array) -> Decoded:
-        bad = column.is_null().to_numpy(zero_copy_only=False)
         whole = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-        ms = whole.fill_null(0).to_numpy(zero_copy_only=False)
-        wrong = np.where(bad, Fault.WRONG, Fault.NONE).astype(np.int8)
+        bad, wrong = np.zeros(len(column), dtype=bool), np.zeros(len(column), dtype=np.int8)
+        if column.null_count:
+            bad = column.is_null().to_numpy(zero_copy_only=False)
+            wrong[bad] = Fault.WRONG
+            whole = whole.fill_null(0)
+        ms = whole.to_numpy(zero_copy_only=False)
         if column.type.tz is not None:
             return Decoded(ms, ms, wrong)
         self.zoneless = True
@@ -147,7 +153,18 @@ class StampReader:
             self._seen[text] = self._parse(text.strip())
         return self._seen[text]
 
+    def _number(self, text: str) -> _Word:
+        try:
+            number = float(text)
+        except ValueError:
+            return _WRONG
+        factor = next((f for limit, f in self._epochs if abs(number) < limit), None)
+        ms = 0 if factor is None else round(number * factor)
+        return _WRONG if factor is None else (ms, ms, Fault.NONE)
+
     def _parse(self, text: str) -> _Word:
+        if self.unit and (found := self._number(text)) != _WRONG:
+            return found
         for layout in self.formats:
             try:
                 return self._instants(dt.datetime.strptime(text, layout))
@@ -156,12 +173,7 @@ class StampReader:
         try:
             return self._instants(dt.datetime.fromisoformat(text))
         except (ValueError, OverflowError):
-            pass
-        try:
-            ms = _epoch_ms(float(text))
-        except (ValueError, OverflowError):
-            return _WRONG
-        return _WRONG if ms is None else (ms, ms, Fault.NONE)
+            return self._number(text)
 
     def _instants(self, when: dt.datetime) -> _Word:
         """A time with its zone, or in the zone assumed: there one that occurs twice or never is marked."""
@@ -181,20 +193,14 @@ def _utc_ms(when: dt.datetime) -> int:
     return delta.days * 86_400_000 + delta.seconds * MS_PER_S + delta.microseconds // 1000
 
 
-def _epoch_ms(number: float) -> int | None:
-    """An epoch number in ms; None for one of no time a device can have been read."""
-    factor = next((f for limit, f in _EPOCH_UNITS if abs(number) < limit), None)
-    return None if factor is None else round(number * factor)
-
-
-def _from_number(column: pa.Array) -> Decoded:
+def _from_number(column: pa.Array, sizes: tuple[tuple[float, float], ...]) -> Decoded:
     """Epoch numbers, each in the unit that follows from its size."""
     bad = column.is_null().to_numpy(zero_copy_only=False)
     whole = not pa.types.is_floating(column.type)
     values = column.cast(pa.int64() if whole else pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
     size = np.abs(values.astype(np.float64))
-    bad = bad | ~(size < _EPOCH_UNITS[-1][0])
-    factors = np.select([size < limit for limit, _ in _EPOCH_UNITS], [f for _, f in _EPOCH_UNITS], 0.0)
+    bad = bad | ~(size < sizes[-1][0])
+    factors = np.select([size < limit for limit, _ in sizes], [f for _, f in sizes], 0.0)
     if whole and (factors[~bad] == 1.0).all():
         ms = values
     else:
@@ -218,7 +224,7 @@ class _Seen:
 
 def passes_of(path: Path, bound: Bound, stamps: StampReader) -> np.ndarray:
     """For each row of a repeated hour, in the order of the file: 0, 1, or -1 where its pass is unknown."""
-    seen = _scan(path, bound, StampReader(stamps.formats, stamps.zone_name))
+    seen = _scan(path, bound, StampReader(stamps.formats, stamps.zone_name, unit=stamps.unit))
     out = np.full(len(seen.at_ms), UNKNOWN, dtype=np.int64)
     at, later = np.array(seen.at_ms), np.array(seen.later_ms)
     for rows in _grouped(seen.device, at):
@@ -241,7 +247,7 @@ def _scan(path: Path, bound: Bound, stamps: StampReader) -> _Seen:
     series = [*device, *(bound.labels[c] for c in schema.SERIES if c in bound.labels)]
     seen = _Seen()
     columns = list(dict.fromkeys([bound.time, *series]))
-    for batch in open_source(path).batches(columns, tuple(dict.fromkeys(series))):
+    for batch in open_shaped(path, bound.mapping).batches(columns, tuple(dict.fromkeys(series))):
         at, later, fault = stamps.decode(batch.column(bound.time))
         names = [_texts(batch.column(c)) for c in device]
         twice = np.flatnonzero(fault == Fault.AMBIGUOUS)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.options import lake_option, screen_options
+from gpuledger.cli.options import PATH, lake_option, screen_options
 from gpuledger.cli.screen import Screen, Stages, Tick
+from gpuledger.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuledger.telemetry.mapping import Given, Mapping
 
 FOUND_PROBLEMS = 1
 
@@ -31,6 +36,8 @@ FOUND_PROBLEMS = 1
 )
 @click.option("--host", metavar="NAME", help="Which host the files are from, where they do not say it.")
 @click.option("--gpu-model", metavar="NAME", help="Which GPU the files are of, where they do not say it.")
+@click.option("--explain", is_flag=True, help="Show how a file would be read, with its first rows; import nothing.")
+@click.option("--write-map", type=PATH, metavar="PATH", help="With --explain: write a mapping file to start from.")
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
 def command(
@@ -43,6 +50,8 @@ def command(
     every: str | None,
     host: str | None,
     gpu_model: str | None,
+    explain: bool,
+    write_map: Path | None,
     fail_on: str | None,
 ) -> int:
     """Import telemetry into the lake.
@@ -62,6 +71,9 @@ def command(
 
     mapping = load_mapping(map_name) if map_name else None
     said = given(at=at, every=every, host=host, gpu_model=gpu_model)
+    if explain or write_map:
+        _explain(screen, files, mapping, said, zone, write_map)
+        return 0
     with screen.stages() as stages:
         result = import_files(
             Lake(lake_dir), files, zone=zone, mapping=mapping, given=said, progress=_Bars(stages, files)
@@ -72,6 +84,25 @@ def command(
     where = "" if str(lake_dir) == "gpuledger-data" else f" --lake {lake_dir}"
     screen.say(f"next: gpuledger analyze{where} --out report")
     return FOUND_PROBLEMS if fail_on == "rejects" and result.rows_rejected else 0
+
+
+def _explain(
+    screen: Screen, files: tuple[str, ...], mapping: Mapping | None, said: Given, zone: str, write_map: Path | None
+) -> None:
+    from gpuledger.cli.showing import give
+    from gpuledger.report.documents.explained import explained_document
+    from gpuledger.telemetry.explain import explain
+    from gpuledger.telemetry.starter import write_starter
+
+    if len(files) != 1:
+        raise InputError("--explain shows one file at a time", hint=f"gpuledger import --explain {files[0]}")
+    found = explain(files[0], mapping=mapping, given=said, zone=zone)
+    written = write_starter(found, write_map) if write_map else None
+    give(explained_document(found), screen, {"map": str(written)} if written else None)
+    if written:
+        screen.say(f"next: check {written}, then gpuledger import {files[0]} --map {written}")
+    elif found.problem or found.unused:
+        screen.say("to start a mapping file from this: add --write-map map.toml")
 
 
 class _Bars:

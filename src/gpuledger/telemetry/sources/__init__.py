@@ -20,7 +20,7 @@ Text may be packed with gzip or Zstandard (telemetry/unpacking).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -62,22 +62,29 @@ class Head:
         return self.first.decode("utf-8-sig", errors="replace").splitlines()
 
 
+Batches = Callable[[list[str], tuple[str, ...]], "Iterator[pa.RecordBatch]"]
+
+
 @dataclass
 class Opened:
     """A file opened for reading: its columns, its batches, and rows the reader itself could not cut into columns.
 
     Wrong rows have their number, from 1 below the header; those met before a batch are in the list when it comes.
     `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `notes`: what
-    the user should hear about it, complete once it is read.
+    the user should hear about it, complete once it is read. `per_row`: how many rows come of one row of the file.
+    `cut`: the file as so many pieces, one after the other, each opened by itself; for files that can be read from
+    within.
     """
 
     names: list[str]
-    batches: Callable[[list[str], tuple[str, ...]], Iterator[pa.RecordBatch]]
+    batches: Batches
     rows_expected: int | None = None
     wrong_rows: list[tuple[int, str]] = field(default_factory=list)
     text: bool = False
     mapping: Mapping | None = None
     notes: list[str] = field(default_factory=list)
+    per_row: int = 1
+    cut: Callable[[int], Sequence[Opened]] | None = None
 
 
 class Source(Protocol):
