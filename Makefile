@@ -32,6 +32,7 @@ demo: $(STAMP) ## make the sample fleet, post it, write report.html, print the s
 	$(BIN)/gpuledger demo
 
 test: $(STAMP) ## run the tests on all cores
+	@command -v prometheus >/dev/null || echo "Prometheus is not installed: its tests are skipped (apt-get install prometheus)"
 	$(BIN)/python -m pytest -m "not torch" $(SPREAD)
 
 coverage: $(STAMP) ## run the tests and show the lines they do not reach; takes half as long again

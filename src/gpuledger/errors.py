@@ -6,7 +6,8 @@
     │   │   ├── UnknownKind   2    a file of no known kind or layout
     │   │   └── NotSaid       2    a file that lacks what only the user can say
     │   ├── UnknownName       2    a name that is not registered; suggests the nearest
-    │   └── FactError         2    a catalog or config file breaks its own rules
+    │   ├── FactError         2    a catalog or config file breaks its own rules
+    │   └── ServerFault       2    a server does not answer, or not with what was asked for
     ├── LakeError             2    the lake on disk cannot be read or written
     ├── DeviceError           2    a GPU, its driver or its library does not answer
     └── MissingExtra          2    an optional part of gpuledger is not installed
@@ -78,6 +79,14 @@ class FactError(InputError):
     def __init__(self, path: str | Path, field: str, problem: str, *, hint: str = "") -> None:
         super().__init__(f"{path}: {field}: {problem}", hint=hint)
         self.path, self.field = str(path), field
+
+
+class ServerFault(InputError):
+    """A server does not answer, or not with what was asked for."""
+
+    def __init__(self, where: str, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{where}: {message}", hint=hint)
+        self.where = where
 
 
 class LakeError(GpuledgerError):

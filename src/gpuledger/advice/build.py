@@ -20,7 +20,7 @@ from gpuledger.advice.totals import combine_cases, roi_priced, total
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms, statement_and_bill
 from gpuledger.cost.charges import grouped
-from gpuledger.cost.inventory import read_inventory
+from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import CostStatement, unpriced_names
 from gpuledger.efficiency.statement import NotKnown
@@ -41,7 +41,7 @@ def audit_statement(
     """
     books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
     given, per_kwh = terms.get("inventory"), terms.get("usd_per_kwh")
-    terms["inventory"] = stock = read_inventory(given) if isinstance(given, str | Path) else given
+    terms["inventory"] = stock = inventory_of(books, given)
     limits, rules = thresholds or load_limits(), load_thresholds()
     stretches = read_stretches(books, wanted, limits, rules)
     cost, bill = statement_and_bill(books, wanted, **terms)

@@ -38,8 +38,7 @@ def wanted(
 
 
 def audit_lake(lake: Lake, chosen: Window, asked: Asked, stages: Stages) -> AuditStatement:
-    """The audit of a window of the lake; what is stale is posted first."""
-    post(lake, load_thresholds(), stages)
+    """The audit of a window of the lake, whose ledger is up to date."""
     tick = stages.start("auditing")
     made = audit(lake, scope_of(lake, **chosen), asked)
     tick(1)

@@ -25,14 +25,16 @@ def lake_mode(command: Command) -> Command:
     """With --lake the demand comes from the ledger and not from a form; without it the command is as before."""
 
     @click.option("--lake", "lake_dir", type=PATH, metavar="DIR", help="Plan from the recorded fleet in this lake.")
-    @click.option("--inventory", type=PATH, help="With --lake: CSV of the GPUs you pay for, as for audit.")
+    @click.option(
+        "--inventory", type=PATH, multiple=True, metavar="FILE", help="With --lake: what you pay for, as for audit."
+    )
     @click.option(
         "--price", "prices", multiple=True, metavar="[GPU=]USD", help="With --lake: dollars per GPU-hour paid now."
     )
     @statement_options
     @functools.wraps(command)
     def inner(
-        *, screen: Screen, out: Path | None, full: bool, lake_dir: Path | None, inventory: Path | None,
+        *, screen: Screen, out: Path | None, full: bool, lake_dir: Path | None, inventory: tuple[Path, ...],
         prices: tuple[str, ...], chosen: Window, **given: Any,
     ) -> Any:  # fmt: skip
         if lake_dir is None:
@@ -50,7 +52,7 @@ def lake_mode(command: Command) -> Command:
     return inner
 
 
-def _needs_lake(inventory: Path | None, prices: tuple[str, ...], chosen: Window) -> None:
+def _needs_lake(inventory: tuple[Path, ...], prices: tuple[str, ...], chosen: Window) -> None:
     if inventory or prices or chosen:
         raise InputError(
             "--inventory, --price, the window and the filters need a lake", hint="add --lake DIR, or leave them out"
@@ -70,7 +72,12 @@ def _no_form(given: dict[str, Any]) -> None:
 
 
 def _plan(
-    lake_dir: Path, inventory: Path | None, prices: tuple[str, ...], chosen: Window, given: dict[str, Any], stages: Any
+    lake_dir: Path,
+    inventory: tuple[Path, ...],
+    prices: tuple[str, ...],
+    chosen: Window,
+    given: dict[str, Any],
+    stages: Any,
 ) -> LakePlan:
     from gpuledger.advice.asking import paying
     from gpuledger.catalog.thresholds import load_thresholds

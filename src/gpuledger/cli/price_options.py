@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.options import Command
+from gpuledger.cli.options import PATH, Command
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
     from gpuledger.catalog.prices.rows import Wanted
 
 Price = Decimal | Mapping[str, Decimal] | None
+
+INVENTORY_HELP = (
+    "What you pay for: your own table, an AWS, Azure or Google Cloud bill, FOCUS, OpenCost allocations, Kubernetes or "
+    "Slurm nodes; repeatable, files are joined."
+)
+inventory_option = click.option("--inventory", type=PATH, multiple=True, metavar="FILE", help=INVENTORY_HELP)
 
 
 def price_filters(command: Command) -> Command:

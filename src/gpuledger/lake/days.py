@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from gpuledger.lake.batch import repeated
-from gpuledger.lake.narrow import SERIES, Narrow, Series, joined
+from gpuledger.lake.narrow import SERIES, Narrow, Series, SeriesNote, joined
 from gpuledger.lake.runs import Handed, Piece, Run, Slice, shares_of
 from gpuledger.lake.sorting import ARRIVAL, in_order, instants
 from gpuledger.telemetry import schema
@@ -48,6 +48,7 @@ class DaySorter:
         self._runs: list[Run] = []
         self._spoken: set[str] | None = None
         self._any: set[str] = set()
+        self._notes: list[SeriesNote] = []
         self._renumbered: dict[int, np.ndarray] = {}
         self.arrived = 0
         self.repeats = 0
@@ -71,19 +72,27 @@ class DaySorter:
         """Spill all rows; no more may come."""
         self._close_run()
         self._spill()
-        return Handed(self._runs, sorted(self._spoken or ()), sorted(self._any), self.repeats)
+        self._notes.append(self._series.note())
+        own = len(self._notes) - 1
+        self._runs = [run if run.note >= 0 else msgspec.structs.replace(run, note=own) for run in self._runs]
+        return self._some(self._runs)
+
+    def _some(self, runs: list[Run]) -> Handed:
+        full = sorted(self.never_null())
+        return Handed([r for r in runs if r.slices], self._notes, full, sorted(self._any), self.repeats)
 
     def take_over(self, handed: Handed) -> None:
         """Go on with what another sorter has spilled."""
-        self._runs += handed.runs
+        self._runs += [msgspec.structs.replace(r, note=r.note + len(self._notes)) for r in handed.runs]
+        self._notes += handed.notes
         self.repeats += handed.repeats
         self._any |= set(handed.spoken)
         self._spoken = set(handed.full) if self._spoken is None else self._spoken & set(handed.full)
 
     def of_days(self, days: Sequence[int]) -> Handed:
         """What was spilled of some days."""
-        runs = [Run(r.file, r.series, [s for s in r.slices if s.day in days]) for r in self._runs]
-        return Handed([r for r in runs if r.slices], sorted(self.never_null()), sorted(self._any))
+        runs = [Run(r.file, [s for s in r.slices if s.day in days], r.note) for r in self._runs]
+        return msgspec.structs.replace(self._some(runs), repeats=0)
 
     def days(self) -> list[int]:
         """The days seen, as days since 1970, in order. No more rows after this."""
@@ -108,9 +117,8 @@ class DaySorter:
     def chunks(self, day: int) -> Iterator[pa.Table]:
         """One day as tables of whole boards in order, each about CHUNK_ROWS long."""
         pieces = [p for p in self._pieces() if p.slice.day == day]
-        files = self._opened(pieces)
         for devices in shares_of(pieces, CHUNK_ROWS):
-            yield self._gather(pieces, files, devices)
+            yield self._gather(pieces, devices)
 
     def devices(self, shares: int) -> list[tuple[str, str]]:
         """The devices in about so many shares of equal rows, by the first and last of each; boards stay whole."""
@@ -121,24 +129,19 @@ class DaySorter:
     def of_devices(self, first: str, last: str) -> Handed:
         """What was spilled of some devices; slices that hold others too come along."""
         runs = [
-            Run(r.file, r.series, [s for s in r.slices if s.devices[0] <= last and s.devices[-1] >= first])
+            Run(r.file, [s for s in r.slices if s.devices[0] <= last and s.devices[-1] >= first], r.note)
             for r in self._runs
         ]
-        return Handed([r for r in runs if r.slices], sorted(self.never_null()), sorted(self._any))
+        return msgspec.structs.replace(self._some(runs), repeats=0)
 
     def histories(self, first: str, last: str, rows: int) -> Iterator[list[tuple[int, pa.Table]]]:
         """Some devices, about so many rows at a time: all their days, the last day first, each in order."""
         pieces, by_day = self._pieces(), defaultdict[int, list[Piece]](list)
         for piece in pieces:
             by_day[piece.slice.day].append(piece)
-        files = self._opened(pieces)
         for devices in shares_of(pieces, rows, first, last):
-            found = [(day, self._gather(by_day[day], files, devices)) for day in sorted(by_day, reverse=True)]
+            found = [(day, self._gather(by_day[day], devices)) for day in sorted(by_day, reverse=True)]
             yield [(day, table) for day, table in found if table.num_rows]
-
-    def _opened(self, pieces: Sequence[Piece]) -> dict[int, ipc.RecordBatchFileReader]:
-        runs = {p.run for p in pieces if p.run >= 0}
-        return {run: ipc.open_file(pa.memory_map(self._runs[run].file)) for run in runs}
 
     def _pieces(self) -> list[Piece]:
         spilled = [Piece(s, None, number) for number, run in enumerate(self._runs) for s in run.slices]
@@ -211,11 +214,13 @@ class DaySorter:
                 for _, table in held:
                     writer.write_table(table, max_chunksize=max(table.num_rows, 1))
             slices = [msgspec.structs.replace(note, index=index) for index, (note, _) in enumerate(held)]
-            self._runs.append(Run(str(path), self._series.note(), slices))
+            self._runs.append(Run(str(path), slices))
         self._held, self._held_bytes = [], 0
 
-    def _gather(self, pieces: list[Piece], files: dict[int, ipc.RecordBatchFileReader], devices: list[str]) -> pa.Table:
+    def _gather(self, pieces: list[Piece], devices: list[str]) -> pa.Table:
         """The rows of some devices, in order."""
+        # Mapped for this chunk only: what was touched would count as memory in use.
+        files: dict[int, ipc.RecordBatchFileReader] = {}
         found: list[Narrow] = []
         place, ranked = {name: i for i, name in enumerate(devices)}, list[np.ndarray]()
         waiting, settled = 0, 0
@@ -226,6 +231,8 @@ class DaySorter:
                 continue
             table = piece.table
             if table is None:
+                if piece.run not in files:
+                    files[piece.run] = ipc.open_file(pa.memory_map(self._runs[piece.run].file))
                 table = pa.Table.from_batches([files[piece.run].get_batch(note.index)])
             counts = note.counts[low:high]
             table = table.slice(sum(note.counts[:low]), sum(counts))
@@ -249,11 +256,12 @@ class DaySorter:
 
     def _known(self, table: pa.Table, number: int) -> pa.Table:
         """Rows of a run with the numbers its labels have here."""
-        if number < 0:
+        note = self._runs[number].note if number >= 0 else -1
+        if note < 0:  # numbered here
             return table
-        if number not in self._renumbered:
-            self._renumbered[number] = self._series.numbers(self._runs[number].series)
-        codes = self._renumbered[number][table[SERIES].to_numpy()]
+        if note not in self._renumbered:
+            self._renumbered[note] = self._series.numbers(self._notes[note])
+        codes = self._renumbered[note][table[SERIES].to_numpy()]
         return table.set_column(table.column_names.index(SERIES), SERIES, pa.array(codes))
 
     def _distinct(self, found: list[Narrow]) -> Narrow:

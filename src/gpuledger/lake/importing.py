@@ -73,11 +73,7 @@ def import_files(
     try:
         with lake.staging() as folder:
             job = Import(lake, folder, Reading(zone, mapping, given), progress, processes)
-            strangers = Strangers(mapping, given)
-            found = [f for f in find_files(wanted, folder / "fetched") if not strangers.is_one(f)]
-            job.result.notes += strangers.notes()
-            with as_the_user_names_them(found):
-                job.take([f.path for f in found], {str(f.path): f.name for f in found})
+            job.take(wanted)
             with lake.locked():
                 return job.finish()
     except BaseException:
@@ -102,9 +98,16 @@ class Import:
         closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
         self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms)
 
-    def take(self, files: Sequence[Path], names: dict[str, str] | None = None) -> None:
-        """Read all files into the sorter; `names`: what the user knows them by, where it is not their path."""
-        self.names = names or {}
+    def take(self, wanted: Iterable[str | Path]) -> None:
+        """Read all files, folders, patterns and addresses into the sorter."""
+        strangers = Strangers(self.reading.mapping, self.reading.given)
+        found = [f for f in find_files(wanted, self.folder / "fetched") if not strangers.is_one(f)]
+        self.result.notes += strangers.notes()
+        self.names = {str(f.path): f.name for f in found}
+        with as_the_user_names_them(found):
+            self._take([f.path for f in found])
+
+    def _take(self, files: Sequence[Path]) -> None:
         may_cut = self.reading.zone.upper() == "UTC" and self.reading.given.at_ms is None
         pieces, rows = pieces_of(files, may_cut=may_cut)
         several = self.processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1)

@@ -85,10 +85,8 @@ class Series:
     def devices(self, series: np.ndarray) -> tuple[np.ndarray, list[str]]:
         """By row its device as a number that sorts like the device's name, and the names."""
         held = np.flatnonzero(np.bincount(series, minlength=len(self._number)))
-        labels = self._codes()
-        boards, instances = (
-            [([*self._names[name].texts, None])[c] for c in labels[name][held].tolist()] for name in schema.DEVICE
-        )
+        labels, named = self._codes(), {name: [*self._names[name].texts, None] for name in schema.DEVICE}
+        boards, instances = ([named[name][c] for c in labels[name][held].tolist()] for name in schema.DEVICE)
         texts = [device_name(board, instance) for board, instance in zip(boards, instances, strict=True)]
         names = sorted(set(texts))
         position = {name: i for i, name in enumerate(names)}
@@ -135,11 +133,11 @@ class Series:
         """By number in a note the number here."""
         columns = []
         for name in schema.labels():
-            codes, known = note.codes[name], [-1]
+            known = [-1]
             if name in note.texts:
                 names = self._names[name]
                 known = [*(names.number(t) for t in note.texts[name]), -1]
-            columns.append([known[c] for c in codes])
+            columns.append(np.array(known)[note.codes[name]].tolist())
         found = [self._number.setdefault(key, len(self._number)) for key in zip(*columns, strict=True)]
         return np.array(found, dtype=np.int32)
 

@@ -27,11 +27,11 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A spilled run: its file, and the labels of its rows."""
+    """A spilled run: its file, its slices, and which note tells the labels of its rows."""
 
     file: str
-    series: SeriesNote
     slices: list[Slice]
+    note: int = -1
 
 
 class Handed(msgspec.Struct, frozen=True):
@@ -41,6 +41,7 @@ class Handed(msgspec.Struct, frozen=True):
     """
 
     runs: list[Run]
+    notes: list[SeriesNote]
     full: list[str]
     spoken: list[str]
     repeats: int = 0

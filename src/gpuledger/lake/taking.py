@@ -25,7 +25,8 @@ from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
 from gpuledger.telemetry.mapping.shape import open_shaped
-from gpuledger.telemetry.stamps import StampReader, passes_of
+from gpuledger.telemetry.passes import passes_of
+from gpuledger.telemetry.stamps import StampReader
 from gpuledger.telemetry.untimed import Untimed
 from gpuledger.units import Unknown, utc
 
@@ -116,7 +117,8 @@ class Taker:
         for number, text in opened.wrong_rows:
             rejected.add((piece.path, number, why.WRONG_CELLS, "", text[:80]))
         rejected.flush()
-        notes += opened.notes + _notes(bound, stamps, reading.zone) + _local_times(rejected.counts, reading.zone)
+        notes += opened.notes
+        notes += _notes(bound, stamps, reading.zone) + _local_times(rejected.counts, reading.zone)
         unknown, self._unknown = self._unknown, []
         named = [f"{path.name}: {note}" for note in notes]
         return Taken(rows // opened.per_row + len(opened.wrong_rows), usable, named, unknown, str(log))

@@ -6,21 +6,23 @@ of the devices is posted day by day as it is put in order, and nothing but the b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.days import DaySorter
-from gpuledger.lake.importing import ROWS_WORTH_PROCESSES, Import, ImportResult
+from gpuledger.lake.importing import ROWS_WORTH_PROCESSES, Import, ImportResult, import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
 from gpuledger.lake.processes import Progress, cores, in_processes
 from gpuledger.lake.rows import drop_repeats, without_conflicts
 from gpuledger.lake.runs import Handed
 from gpuledger.lake.taking import Reading
+from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, empty_tables, post
@@ -28,7 +30,7 @@ from gpuledger.ledger.spans import Edge
 from gpuledger.ledger.store import TABLES, DayWriter, Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, utc_day
 
-_ROWS = 1 << 20
+_ROWS = 1 << 19
 
 
 class ShareTask(msgspec.Struct, frozen=True):
@@ -53,9 +55,34 @@ class SharePosted(msgspec.Struct, frozen=True):
     duplicates: int
 
 
+@contextmanager
+def books_of(
+    files: Sequence[str | Path],
+    limits: Thresholds,
+    reading: Reading,
+    progress: Progress = lambda _stage, _rows: None,
+    *,
+    cut: bool = False,
+) -> Iterator[tuple[Lake, ImportResult]]:
+    """The books of some files for as long as they are needed, and what reading the files found.
+
+    `cut`: a window will cut hours, which are then posted again from samples, so samples are kept meanwhile.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpuledger-") as folder:
+        lake = Lake(folder)
+        if cut:
+            found = import_files(
+                lake, files, zone=reading.zone, mapping=reading.mapping, given=reading.given, progress=progress
+            )
+            post_lake(lake, limits, lambda rows: progress("post", rows))
+        else:
+            found = post_files(lake, files, limits, reading, progress)
+        yield lake, found
+
+
 def post_files(
     lake: Lake,
-    files: Sequence[Path],
+    files: Sequence[str | Path],
     limits: Thresholds,
     reading: Reading | None = None,
     progress: Progress = lambda _stage, _rows: None,

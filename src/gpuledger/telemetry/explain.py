@@ -18,8 +18,9 @@ from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bi
 from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.mapping.suggest import Suggestion, propose, suggest, wide_pattern
 from gpuledger.telemetry.measures import unit_of
+from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.sources import Opened
-from gpuledger.telemetry.stamps import StampReader, passes_of
+from gpuledger.telemetry.stamps import StampReader
 
 LOOKED_AT = 1_000
 SHOWN_ROWS = 3

@@ -50,7 +50,7 @@ def melted(opened: Opened, wide: Wide, mapping: Mapping) -> Opened:
                     yield pa.record_batch([arrays[c] for c in columns], columns).filter(known)
 
     names = [*wide.shared, GPU, *([HOST] if hosts else []), *wide.readings]
-    return Opened(names, batches, None, opened.wrong_rows, opened.text, mapping, opened.notes)
+    return Opened(names, batches, None, opened.wrong_rows, opened.text, mapping, notes=opened.notes)
 
 
 def _constant(text: str, rows: int) -> pa.DictionaryArray:

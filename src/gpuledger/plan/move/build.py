@@ -23,7 +23,7 @@ from gpuledger.catalog.prices.offers import facts, load_offers
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Paying, statement_and_bill
 from gpuledger.cost.charges import Charge
-from gpuledger.cost.inventory import read_inventory
+from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.projections import months_of
@@ -61,7 +61,7 @@ def migrate_from_lake(
     """
     books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
     given, own = paying.get("inventory"), paying.get("own", ())
-    paying["inventory"] = stock = read_inventory(given) if isinstance(given, str | Path) else given
+    paying["inventory"] = stock = inventory_of(books, given)
     rules = limits or load_limits()
     cost, bill = statement_and_bill(books, wanted, **paying)
     made = make_cases(read_stretches(books, wanted, rules, load_thresholds()), bill, stock, rules, None)

@@ -12,18 +12,7 @@ from gpuledger.cost.statement import NOT_ASKED, CostStatement
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.document import (
-    Article,
-    Block,
-    Bullets,
-    Code,
-    Document,
-    Fold,
-    Heading,
-    Prose,
-    Section,
-    Terms,
-)
+from gpuledger.report.document import Article, Block, Bullets, Code, Document, Fold, Heading, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.audit_rows import (
     AdviceRow,
@@ -44,6 +33,7 @@ from gpuledger.report.documents.audit_rows import (
     worth,
 )
 from gpuledger.report.documents.efficiency import unknown_section
+from gpuledger.report.documents.inventory import inventory_sections, inventory_warnings
 from gpuledger.report.outline import charts_of, load_outline
 from gpuledger.report.tables import Table
 from gpuledger.report.written import amount, gpus, loose, number, percent, period
@@ -170,7 +160,7 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
         kind="Cost audit",
         title=f"Cost audit, {period(audit.cost.start_ms, audit.cost.end_ms)}",
         headline=money,
-        notes=[Prose(first, "lead"), *_warnings(audit)],
+        notes=[*inventory_warnings(audit.cost.inventory), Prose(first, "lead"), *_warnings(audit)],
         facts=_facts(audit.cost),
         figures=outline.key_figures(view),
         summary=[_small_bill(view), *first_steps(audit)],
@@ -213,7 +203,7 @@ def _screen(view: AuditView) -> list[Block]:
     """One screen: the bill without empty buckets, the first three things to do, what cannot wait."""
     audit, bill = view.audit, _small_bill(view)
     used = tuple(row for row in bill.rows if row[1].key)
-    out: list[Block] = [replace(bill, rows=used), *first_steps(audit, ())]
+    out: list[Block] = [*inventory_warnings(view.cost.inventory), replace(bill, rows=used), *first_steps(audit, ())]
     urgent = [r for i, r in enumerate(audit.recommendations) if r.id in ALWAYS and i not in _order(audit)[:FIRST]]
     lines = [f"{r.title}: {gpus(r.gpus)}." for r in urgent]
     lines += [note.text for note in _warnings(audit) if note.text != audit.unrated_note]
@@ -263,6 +253,7 @@ def _sections(view: AuditView) -> list[Section]:
     buckets = [(f"Bucket: {k.title.lower()}", k.meaning) for k in bucket_kinds()]
     return [
         *out,
+        *inventory_sections(audit.cost.inventory),
         Section("words", "What each number means", [Terms([*buckets, *outline.terms().pairs])]),
         Section("assumptions", "Assumptions", [Bullets(audit.assumptions)]),
         unknown_section([(n.figure, n.why) for n in audit.not_known]),

@@ -3,6 +3,7 @@
 rules       what a mapping file may say
 files       the mapping files of the package, and a user's own
 checks      whether every name and number in a user's file means something
+faults      what is wrong with a file that a mapping does not fit
 wide        which columns of a row with several GPUs are one GPU's
 shape       a file with its wide rows made long and its date and time joined
 suggest     what an unknown column may be
@@ -17,11 +18,12 @@ from pathlib import Path
 
 import msgspec
 
-from gpuledger.errors import FileFault, NotSaid, UnknownKind, nearest
+from gpuledger.errors import FileFault, UnknownKind, nearest
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping.checks import constant_reading
+from gpuledger.telemetry.mapping.faults import asking, missing, no_reading
 from gpuledger.telemetry.mapping.files import load_mapping, shipped
-from gpuledger.telemetry.mapping.rules import ASKS, Mapping, TimeRule, ValueRule, WideRule
+from gpuledger.telemetry.mapping.rules import Mapping, TimeRule, ValueRule, WideRule
 from gpuledger.telemetry.mapping.wide import template
 from gpuledger.telemetry.measures import Factor, factor_of, header_unit
 from gpuledger.times import Instant, Length, instant_ms, length_ms
@@ -118,13 +120,13 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, sai
     found = fitted(path, names, chosen, said)
     if found.asked and set(found.missing) <= set(found.asked):
         by_clock = found.bound.clock
-        raise _asking(path, ["date" if by_clock and a == "time" else a for a in found.asked], chosen)
+        raise asking(path, ["date" if by_clock and a == "time" else a for a in found.asked], chosen)
     if found.missing:
-        raise _missing(path, list(found.missing), names, chosen)
+        raise missing(path, list(found.missing), names, chosen)
     for column, (source, rule) in found.bound.values.items():
         _check_header(path, column, source, rule)
     if not found.bound.values:
-        raise _no_reading(path, names, chosen)
+        raise no_reading(path, names, chosen)
     return found.bound
 
 
@@ -253,51 +255,3 @@ def _has(required: str, present: set[str], time: str, filled: set[str]) -> bool:
     if required == "a DCGM_FI_* column":
         return _matches("DCGM_FI_*", sorted(present))
     return required in present or required in filled
-
-
-def _asking(path: str | Path, asked: list[str], mapping: Mapping) -> NotSaid:
-    """The fault for what this kind of file never says and only the user knows."""
-    words = {
-        "time": "when its readings were taken",
-        "date": "on which day it starts",
-        "every": "how far they are apart",
-        "host": "which host it is from",
-        "gpu_model": "which GPU it is of",
-    }
-    *others, last = (words[name] for name in asked)
-    lacks = f"{', '.join(others)} and {last}" if others else last
-    options = " ".join(ASKS[name] for name in asked)
-    return NotSaid(path, f"read as {mapping.title}, it does not say {lacks}", hint=f"add {options}")
-
-
-def _missing(path: str | Path, missing: list[str], names: list[str], mapping: Mapping) -> UnknownKind:
-    """The fault for required columns that are not there."""
-    parts = []
-    for column in missing:
-        wanted = mapping.labels.get(column, mapping.time.sources if column == "time" else (column,))
-        hits = [h for w in wanted for h in nearest(w, names, 1)]
-        called = f" (also read under the name {', '.join(wanted)})" if tuple(wanted) != (column,) else ""
-        parts.append(f"{column!r}{called}" + (f" (nearest in the file: {hits[0]!r})" if hits else ""))
-    return UnknownKind(
-        path,
-        f"read as {mapping.title}, it lacks the required column{'s' * (len(parts) > 1)} {', '.join(parts)}",
-        hint=f"name the column in {mapping.file}; gpuledger import --explain shows what each column is read as"
-        if mapping.file
-        else "rename the column in the file, or describe the layout in a mapping file and pass --map FILE",
-    )
-
-
-def _no_reading(path: str | Path, names: list[str], mapping: Mapping) -> UnknownKind:
-    """The fault for a file with times and GPUs, and nothing read of them."""
-    wanted = list(dict.fromkeys(s for rule in mapping.values for s in rule.sources))
-    if not wanted:
-        problem = f"{mapping.file or mapping.title} names no reading"
-        return UnknownKind(path, problem, hint="add [[values]] with column and sources for each reading")
-    near = [f"{w!r} (nearest in the file: {hits[0]!r})" for w in wanted if (hits := nearest(w, names, 1))]
-    shown = near[:3] or [repr(w) for w in wanted[:6]]
-    more = ", ..." if len(wanted) > len(shown) else ""
-    return UnknownKind(
-        path,
-        f"read as {mapping.title}, it has not one reading; looked for {', '.join(shown)}{more}",
-        hint="gpuledger import --explain FILE shows how each column is read",
-    )

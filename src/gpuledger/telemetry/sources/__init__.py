@@ -14,6 +14,9 @@ amd_smi, rocm_smi      amd-smi monitor or metric --csv, rocm-smi --csv
 wandb_events           W&B system metrics, one row of all GPUs
 nvitop                 what nvitop's ResourceMetricCollector collects
 zeus                   Zeus's power monitor and energy windows
+metric_text            a page of an exporter, OpenMetrics text, `promtool tsdb dump`
+prometheus_json        an answer of the Prometheus API, saved to a file
+grafana_csv            CSV of a Grafana panel, series as columns or in rows
 
 Text may be packed with gzip or Zstandard (telemetry/unpacking).
 """
@@ -70,10 +73,10 @@ class Opened:
     """A file opened for reading: its columns, its batches, and rows the reader itself could not cut into columns.
 
     Wrong rows have their number, from 1 below the header; those met before a batch are in the list when it comes.
-    `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `notes`: what
-    the user should hear about it, complete once it is read. `per_row`: how many rows come of one row of the file.
-    `cut`: the file as so many pieces, one after the other, each opened by itself; for files that can be read from
-    within.
+    `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `per_row`: how
+    many rows come of one row of the file. `cut`: the file as so many pieces, one after the other, each opened by
+    itself; for files that can be read from within. `notes`: what the user should hear about the file; complete once
+    all batches came.
     """
 
     names: list[str]
@@ -82,9 +85,9 @@ class Opened:
     wrong_rows: list[tuple[int, str]] = field(default_factory=list)
     text: bool = False
     mapping: Mapping | None = None
-    notes: list[str] = field(default_factory=list)
     per_row: int = 1
     cut: Callable[[int], Sequence[Opened]] | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 class Source(Protocol):
