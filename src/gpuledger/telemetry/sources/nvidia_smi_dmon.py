@@ -18,6 +18,7 @@ from gpuledger.telemetry.unpacking import text_lines
 
 _PEEK_LINES = 200
 _FIRST = ("Date", "Time", "gpu")
+_KNOWN = frozenset({"pwr", "sm", "mem", "mclk", "pviol", "fb", "sbecc", "rxpci", "pid", "gract", "smutil"})
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def header(lines: Iterator[str] | list[str]) -> Columns | None:
     commas = False
     for line in lines:
         words = tuple(line.lstrip("#").replace(",", " ").split())
-        if not names and line.startswith("#") and "gpu" in words[:3] and words[0] in _FIRST:
+        if not names and line.startswith("#") and "gpu" in words[:3] and words[0] in _FIRST and _KNOWN & set(words):
             names, commas = words, "," in line
         elif names:
             is_units = line.startswith("#") and len(words) == len(names)
