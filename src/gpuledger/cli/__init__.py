@@ -16,14 +16,23 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
+# Commands that run nothing of the user's in this process.
+_OWN_WORK = frozenset({"analyze", "ask", "audit", "demo", "import", "jobs", "prices", "synth", "tidy"})
+
 
 def main() -> int:
     """Run the command named on the command line; returns the exit code."""
+    import sys
     import warnings
 
     from gpuledger.cli.app import run
 
     warnings.showwarning = _warn
+    if sys.argv[1:2] and sys.argv[1] in _OWN_WORK:
+        from gpuledger.quick_start import without_pandas
+
+        with without_pandas():
+            return run()
     return run()
 
 

@@ -21,6 +21,7 @@ import msgspec
 
 from gpuledger import errors
 from gpuledger.errors import GpuledgerError, LakeError
+from gpuledger.quick_start import without_pandas
 
 Progress = Callable[[str, int], None]
 T = TypeVar("T", bound=msgspec.Struct)
@@ -139,18 +140,13 @@ def _received(pipe: IO[bytes]) -> bytes:
     return pipe.read(length) if length else b""
 
 
-class _NoPandas:
-    """Arrow imports pandas wherever it is installed; a worker has no use for it and would wait half a second."""
-
-    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
-        """Hide pandas; leave every other name to the usual finders."""
-        if name == "pandas":
-            raise ImportError("a worker does without pandas")
-
-
 def main() -> None:
     """Answer tasks until the input ends."""
-    sys.meta_path.insert(0, _NoPandas())
+    with without_pandas():
+        _answer()
+
+
+def _answer() -> None:
     out = sys.stdout.buffer
     module, function = sys.argv[1].split(":")
     work = getattr(import_module(module), function)
