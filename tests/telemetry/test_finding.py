@@ -53,6 +53,12 @@ def test_a_folder_takes_what_it_recognizes_and_names_the_rest(logs, tmp_path, ca
     assert rows(tmp_path / "lake") == ROWS + 1
 
 
+def test_a_statement_of_a_folder_without_a_lake(logs, capsys):
+    assert run(["analyze", str(logs), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["statement"] == "efficiency"
+
+
 def test_a_folder_without_telemetry_is_refused(logs, tmp_path):
     (logs / "a.log").unlink()
     (logs / "deep" / "b.csv").unlink()

@@ -224,6 +224,14 @@ def test_dmon_asks_for_the_day_or_for_start_and_interval(tmp_path):
     assert found["at_ms"].tolist() == [1_794_729_600_000 + 2000 * n for n in range(6)]
 
 
+def test_a_log_with_the_time_of_day_is_explained(capsys):
+    file, said = FIXTURES / "nvidia_smi_dmon" / "T.txt", ["--at", "2026-11-15", "--host", "n1", "--gpu-model", "H200"]
+    assert run(["import", "--explain", str(file), *said, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["importable"]
+    assert said["rejected"] == []
+
+
 def test_a_dmon_log_across_midnight_and_of_two_gpus(tmp_path):
     header = "#Time         gpu    pwr \n#HH:MM:SS     Idx      W \n"
     rows = [(f"23:59:{s}", 0) for s in (58, 58, 59, 59)] + [("00:00:00", 1), ("00:00:00", 2)]

@@ -6,6 +6,7 @@ A layout is a mapping in telemetry/maps/tools. Its sources name a column and its
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -71,6 +72,14 @@ def read(name: str, cells: pa.Array, labels: tuple[str, ...]) -> pa.Array:
         except pa.ArrowInvalid:  # one that is not a time; which one shows when they are read as text
             pass
     return cells.dictionary_encode() if name in labels else cells
+
+
+def csv_cells(line: str) -> list[str]:
+    """The cells of one line of CSV without the blanks around them; none where it cannot be cut."""
+    try:
+        return [cell.strip() for cell in next(csv.reader([line]), [])]
+    except csv.Error:  # a cell of more than 128 KiB
+        return []
 
 
 def _numbered(rows: Rows, wrong: list[tuple[int, str]]) -> Iterator[list[str]]:

@@ -7,14 +7,13 @@ the columns are those of a bare `amd-smi monitor`.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log, without_asking
+from gpuledger.telemetry.tool_logs import Rows, Wrong, csv_cells, layout, of_log, without_asking
 from gpuledger.telemetry.unpacking import text_lines
 
 # Two of these are enough: the columns depend on what was asked for.
@@ -70,11 +69,11 @@ class AmdTable:
 
     def fits(self, head: Head) -> Fit:
         """By the header, which may come after warnings."""
-        return Fit.SURE if any(self._is_header(_cells(line)) for line in head.lines()) else Fit.NO
+        return Fit.SURE if any(self._is_header(csv_cells(line)) for line in head.lines()) else Fit.NO
 
     def open(self, path: Path) -> Opened:
         """The header is looked for here; the lines are cut when asked."""
-        first = [_cells(line) for _, line in zip(range(_PEEK_LINES), text_lines(path), strict=False)]
+        first = [csv_cells(line) for _, line in zip(range(_PEEK_LINES), text_lines(path), strict=False)]
         header = next((cells for cells in first if self._is_header(cells)), None)
         if header is None:
             raise FileFault(path, "it has no line of column names", hint="let the tool print its header")
@@ -89,7 +88,7 @@ class AmdTable:
         def rows(path: Path) -> Rows:
             seen = False
             for number, line in enumerate(text_lines(path), 1):
-                cells = _cells(line)
+                cells = csv_cells(line)
                 if self._is_header(cells):
                     if cells != header:
                         raise FileFault(path, f"its columns change at line {number}", hint="split the file there")
@@ -99,10 +98,6 @@ class AmdTable:
                     yield _plain(cells, clocks) if good else Wrong(number, line)
 
         return of_log(path, names, rows, without_asking(layout(self._is_header(header)), *known))
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([line]), [])]
 
 
 def _plain(cells: list[str], clocks: list[int]) -> list[str]:

@@ -8,14 +8,13 @@ its steps): only those that hold no other are taken, so that no second counts tw
 
 from __future__ import annotations
 
-import csv
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log
+from gpuledger.telemetry.tool_logs import Rows, Wrong, csv_cells, layout, of_log
 from gpuledger.telemetry.unpacking import text_lines
 
 _NAMES = ["time", "gpu", "power [W]"]
@@ -58,7 +57,7 @@ def _power_lines(path: Path) -> Rows:
 
 def _windows(path: Path, notes: list[str]) -> Rows:
     notes.clear()
-    rows = csv.reader(text_lines(path))
+    rows = map(csv_cells, text_lines(path))
     gpus = [name.removeprefix("gpu").removesuffix("_energy") for name in next(rows)[3:]]
     kept: list[tuple[float, float, list[str]]] = []
     for number, cells in enumerate(rows, 2):
