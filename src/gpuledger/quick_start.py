@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,3 +26,14 @@ def without_pandas() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
+
+
+def load_later(name: str) -> None:
+    """Let a module be loaded when something of it is first used, not when it is imported."""
+    spec = None if name in sys.modules else importlib.util.find_spec(name)
+    if spec is None or spec.loader is None:
+        return
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)

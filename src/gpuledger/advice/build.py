@@ -13,10 +13,10 @@ from gpuledger.advice.cases import Made, make_cases
 from gpuledger.advice.findings import find_all, with_measured
 from gpuledger.advice.hours import idle_by_hour, quiet_hours
 from gpuledger.advice.limits import Limits, load_limits
-from gpuledger.advice.recommend import Scale, headline, recommend, unrated_note
+from gpuledger.advice.recommend import headline, recommend, unrated_note
 from gpuledger.advice.statement import AuditStatement, ClassPart, GroupBehaviour, RoiPriced
 from gpuledger.advice.stretches import read_stretches
-from gpuledger.advice.totals import combine_cases, roi_priced, total
+from gpuledger.advice.totals import Scale, combine_cases, roi_priced, total
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms, statement_and_bill
 from gpuledger.cost.charges import grouped
@@ -56,10 +56,9 @@ def _advised(
     """The cases with what to change about them, and what that saves."""
     findings = find_all(cases, limits)
     combined = combine_cases(findings)
-    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
-    scale = Scale(cost.paid_usd, cost.times.paid_ms, month)
+    scale = Scale(cost.paid_usd, cost.times.paid_ms, months_of(cost.projection, cost.end_ms - cost.start_ms))
     recommendations = recommend(findings, combined, scale)
-    savings = total(combined, cost.paid_usd, cost.times.paid_ms, month)
+    savings = total(combined, scale)
     return AuditStatement(
         cost=cost,
         phases_pct=cost.phases_pct,

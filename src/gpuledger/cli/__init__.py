@@ -1,15 +1,7 @@
 """How does a person at a terminal use all this? The command line draws; every figure comes from the rooms above.
 
-app         finds the commands (commands/, one file each), runs one, turns what went wrong into an exit code
-failures    what the user reads when something went wrong
-options     the options that commands share
-times       instants and lengths of time as people write them
-screen      tables on stdout, progress on stderr, or one JSON object and nothing else
-figures     one figure as text
-folders     a folder replaced whole or not at all
-analysis    stale books to a statement, a statement to files
-auditing    prices, files and windows to an audit; fail_on says when it counts as failed
-views       statement, import, catalog as tables
+app finds the commands (commands/, one file each), runs one and turns what went wrong into an exit code; failures has
+the words. screen and showing print an answer, options has what commands share, the others turn options into questions.
 """
 
 from __future__ import annotations

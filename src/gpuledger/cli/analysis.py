@@ -21,16 +21,6 @@ if TYPE_CHECKING:
 _STAGES = {"read": "reading", "write": "sorting, writing", "post": "posting"}
 
 
-def post(lake: Lake, limits: Thresholds, stages: Stages) -> None:
-    """Bring the ledger up to date, with a bar that knows its end when nothing was posted before."""
-    from gpuledger.ledger.engine import post_lake
-    from gpuledger.ledger.store import Ledger
-
-    lake.require()
-    fresh = not Ledger(lake).manifest().days
-    post_lake(lake, limits, stages.start("posting", sum(p.rows for p in lake.manifest().parts) if fresh else None))
-
-
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What files do not say themselves, given to the command as `reading`."""
 
@@ -90,7 +80,7 @@ def books(
 
     if not files:
         lake = Lake(lake_dir)
-        post(lake, limits, stages)
+        stages.post(lake, limits)
         yield lake
         return
     from gpuledger.ledger.straight import books_of

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuledger.errors import MissingExtra
+from gpuledger.quick_start import load_later
 from gpuledger.registry import Registry
 
 if TYPE_CHECKING:
     import altair as alt
 
     from gpuledger.report.theme import Theme
+
+
+load_later("altair")  # to know which charts there are, none need be drawn
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ def chart_of(name: str, *, document: str, section: str, order: int = 0) -> Calla
 
 def can_draw() -> bool:
     """Whether the extra `charts` is installed."""
-    return all(importlib.util.find_spec(part) is not None for part in ("altair", "vl_convert"))
+    return all(part in sys.modules or importlib.util.find_spec(part) for part in ("altair", "vl_convert"))
 
 
 def need_charts() -> None:

@@ -13,7 +13,7 @@ from gpuledger.efficiency.naming import gpu_name
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import SAYS, Row, clip, empty, layered, plottable, rows_of, spread
+from gpuledger.report.marks import CORNERS, SAYS, Row, clip, empty, layered, plottable, rows_of, spread
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import gpus, plain, round_percent, whole, write
 
@@ -91,7 +91,6 @@ def _ground(limits: Thresholds, theme: Theme) -> list[alt.Chart]:
     p, b = theme.palette, limits.bottleneck
     region = [{"x": 100 * b.util_above_ratio, "x2": 100, "y": 0, "y2": 100 * b.pif_below_ratio}]
     line = [{"x": 0, "y": 0, "x2": 100, "y2": 100}]
-    corners: dict[str, Any] = {"x": "x:Q", "y": "y:Q", "x2": "x2:Q", "y2": "y2:Q"}
     words = [
         {"x": 100 * b.util_above_ratio + 1.5, "y": 3, "words": "Busy, little power"},
         {"x": 27, "y": 35, "words": "No gap: RFU = utilization"},
@@ -100,8 +99,8 @@ def _ground(limits: Thresholds, theme: Theme) -> list[alt.Chart]:
     text: dict[str, Any] = {"x": "x:Q", "y": "y:Q", "text": "words:N"}
     # The diagonal's own slope on this plot, so that its words lie along it.
     return [
-        alt.Chart(rows_of(region)).mark_rect(color=p.wash, aria=False).encode(**corners),
-        alt.Chart(rows_of(line)).mark_rule(color=p.rule, strokeDash=[4, 4], aria=False).encode(**corners),
+        alt.Chart(rows_of(region)).mark_rect(color=p.wash, aria=False).encode(**CORNERS),
+        alt.Chart(rows_of(line)).mark_rule(color=p.rule, strokeDash=[4, 4], aria=False).encode(**CORNERS),
         alt.Chart(rows_of(words[:1])).mark_text(fontWeight="bold", **style).encode(**text),
         alt.Chart(rows_of(words[1:])).mark_text(angle=324.5, **style).encode(**text),
     ]

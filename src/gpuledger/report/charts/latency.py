@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import SAYS, Row, clip, layered, rows_of
+from gpuledger.report.marks import SAYS, Row, by_kind, clip, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.figures import ColdStart
 from gpuledger.scaling.statement import ScalingStatement
@@ -30,7 +30,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         for s in samples
     ]  # fmt: skip
     shown = [clip(n) for n in names]
-    colours = [theme.colour(role) for role in ROLES[: len(shown)]]
+    colours = {name: theme.colour(role) for name, role in zip(shown, ROLES, strict=False)}
     base = alt.Chart(rows_of(rows)).encode(
         x=alt.X(
             "place:Q",
@@ -39,9 +39,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
             scale=alt.Scale(domain=[0, 1.03 * max((s.place for s in samples), default=1)], nice=False),
         ),
         y=alt.Y("latency:Q", title="seconds", scale=alt.Scale(zero=True)),
-        color=alt.Color(
-            "node:N", scale=alt.Scale(domain=shown, range=colours), legend=alt.Legend(orient="top", title=None)
-        ),
+        color=by_kind(alt.Color, "node", colours, alt.Legend(orient="top", title=None)),
         **SAYS,
     )
     size = 70 if len(rows) < 200 else 18

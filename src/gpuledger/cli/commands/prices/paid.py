@@ -38,7 +38,6 @@ def command(
     if not inventory:
         raise InputError("what you pay is unknown", hint="give the bill: gpuledger prices paid --inventory BILL.csv")
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post
     from gpuledger.cli.showing import give, write_files
     from gpuledger.cost.inventories.reading import read_stock
     from gpuledger.cost.paid_prices import paid_prices
@@ -47,7 +46,7 @@ def command(
 
     stock, lake = read_stock(inventory), Lake(lake_dir)
     with screen.stages() as stages:
-        post(lake, load_thresholds(), stages)
+        stages.post(lake, load_thresholds())
         document = paid_prices_document(paid_prices(lake, stock, since, until))
         files = write_files(document, out, screen, stages)
     give(document, screen, files, full=full)
