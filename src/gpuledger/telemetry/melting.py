@@ -23,7 +23,7 @@ class Wide:
     gpus: dict[Key, dict[str, str]] = field(default_factory=dict)
 
     def add(self, gpu: str, host: str, reading: str, column: str) -> None:
-        """Note whose reading a column is; the first of two that claim the same stays."""
+        """Note the GPU and the reading that a column holds; of two for the same, the first stays."""
         self.gpus.setdefault((gpu, host), {}).setdefault(reading, column)
 
     @property

@@ -51,7 +51,7 @@ def _fault(address: str, scheme: str, error: BaseException) -> FileFault:
     if cause is not None and not isinstance(cause, FileNotFoundError) and getattr(cause, "status", None) != 404:
         error = cause
     if isinstance(error, FileNotFoundError):
-        return FileFault(shown(address), "there is no such file", hint="check the address")
+        return FileFault(shown(address), "no such file", hint="check the address")
     if isinstance(error, PermissionError):
         return FileFault(shown(address), "access is denied", hint=_credentials(scheme))
     reason = shown(str(error).splitlines()[0] if str(error) else type(error).__name__)
