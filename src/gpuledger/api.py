@@ -10,7 +10,6 @@ lake.audit(prices=2.5).save("report")
 
 from __future__ import annotations
 
-import glob
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -47,18 +46,19 @@ class OpenLake:
         tz: str = "UTC",
         mapping: str | None = None,
         at: Instant | None = None,
+        every: Length | None = None,
         host: str | None = None,
         gpu_model: str | None = None,
     ) -> ImportResult:
-        """Import telemetry: files, globs, lists of files, pandas data frames or Arrow tables; or what a Prometheus
-        holds (prometheus://HOST:PORT, by itself; `pull` takes its times and credentials).
+        """Import telemetry: files, folders, globs, addresses, lists of them, pandas data frames or Arrow tables; or
+        what a Prometheus holds (prometheus://HOST:PORT, by itself; `pull` takes its times and credentials).
 
-        `at`, `host`, `gpu_model`: what the files do not say themselves.
+        `at`, `every`, `host`, `gpu_model`: what the files do not say themselves.
         """
         from gpuledger.telemetry.mapping import given, load_mapping
         from gpuledger.telemetry.servers.prometheus import is_server
 
-        said = given(at=at, host=host, gpu_model=gpu_model)
+        said = given(at=at, every=every, host=host, gpu_model=gpu_model)
         if len(data) == 1 and is_server(data[0]):
             return self.pull(data[0], host=host, gpu_model=gpu_model)
         with tempfile.TemporaryDirectory() as folder:
@@ -226,11 +226,10 @@ def open_lake(root: File = "gpuledger-data") -> OpenLake:
     return OpenLake(root)
 
 
-def _files(item: Any, folder: Path) -> Iterable[Path]:
-    """The files of one argument; tables in memory are written as Parquet first."""
+def _files(item: Any, folder: Path) -> Iterable[File]:
+    """The files, folders, patterns and addresses of one argument; tables in memory are written as Parquet first."""
     if isinstance(item, str | Path):
-        named = sorted(glob.glob(str(item)))  # noqa: PTH207 - Path.glob takes no absolute pattern
-        return [Path(p) for p in named] or [Path(item)]
+        return [item]
     if hasattr(item, "to_parquet"):
         target = folder / f"table-{id(item)}.parquet"
         item.to_parquet(target)
@@ -242,7 +241,7 @@ def _files(item: Any, folder: Path) -> Iterable[Path]:
         pq.write_table(item, target)
         return [target]
     if not isinstance(item, Iterable):
-        hint = "give a path, a glob, a list of them, a pandas data frame or an Arrow table"
+        hint = "give a path, a folder, a glob, an address, a list of them, a pandas data frame or an Arrow table"
         raise InputError(f"{item!r} is not telemetry", hint=hint)
     return [file for inner in item for file in _files(inner, folder)]
 

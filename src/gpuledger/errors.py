@@ -3,6 +3,8 @@
     GpuledgerError                 anything we raise on purpose; carries a hint and an exit code
     ├── InputError            2    what was given cannot be used
     │   ├── FileFault         2    a file as a whole: unreadable, empty, a column missing
+    │   │   ├── UnknownKind   2    a file of no known kind or layout
+    │   │   └── NotSaid       2    a file that lacks what only the user can say
     │   ├── UnknownName       2    a name that is not registered; suggests the nearest
     │   ├── FactError         2    a catalog or config file breaks its own rules
     │   └── ServerFault       2    a server does not answer, or not with what was asked for
@@ -43,6 +45,14 @@ class FileFault(InputError):
     def __init__(self, path: str | Path, message: str, *, hint: str = "") -> None:
         super().__init__(f"{path}: {message}", hint=hint)
         self.path = str(path)
+
+
+class UnknownKind(FileFault):
+    """A file of no kind or layout that can be read."""
+
+
+class NotSaid(FileFault):
+    """A file that lacks what only the user can say: when, from which host, of which GPU."""
 
 
 class UnknownName(InputError):

@@ -30,12 +30,13 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "map_name",
         help="Column names: a built-in layout (export36: 36-column DCGM export; dcgm) or a mapping file.",
     )
-    @click.option("--at", metavar="TIME", help="When the readings were taken, for a file without times.")
+    @click.option("--at", metavar="TIME", help="When readings were taken or start; the day, if the file has the time.")
+    @click.option("--every", metavar="LENGTH", help="Time between readings of a GPU, for a file without times (1s).")
     @click.option("--host", metavar="NAME", help="Which host the files are from, where they do not say it.")
     @click.option("--gpu-model", metavar="NAME", help="Which GPU the files are of, where they do not say it.")
     @functools.wraps(command)
     def inner(**given: Any) -> Any:
-        names = ("zone", "map_name", "at", "host", "gpu_model")
+        names = ("zone", "map_name", "at", "every", "host", "gpu_model")
         asked = {name: given.pop(name) for name in names}
         return command(reading=lambda: _reading(**asked), **given)
 

@@ -22,6 +22,7 @@ from gpuledger.lake.processes import Progress, cores, in_processes
 from gpuledger.lake.rejects import Rejects, logged
 from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
 from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
+from gpuledger.telemetry.finding import Strangers, as_the_user_names_them, find_files
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
 from gpuledger.telemetry.sources import open_source
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
@@ -61,18 +62,18 @@ def import_files(
     progress: Progress = lambda _stage, _rows: None,
     processes: int | None = None,
 ) -> ImportResult:
-    """Add the samples of all files. A fault in any file leaves the lake exactly as it was.
+    """Add the samples of all files, folders, patterns and addresses. A fault in any leaves the lake as it was.
 
     `processes`: how many at once (default: one a core if worth it).
     """
-    files = [Path(p) for p in paths]
-    if not files:
+    wanted = list(paths)
+    if not wanted:
         raise InputError("no file was named", hint="gpuledger import FILE... --lake DIR")
     fresh = not lake.root.exists()
     try:
         with lake.staging() as folder:
             job = Import(lake, folder, Reading(zone, mapping, given), progress, processes)
-            job.take(files)
+            job.take(wanted)
             with lake.locked():
                 return job.finish()
     except BaseException:
@@ -92,13 +93,23 @@ class Import:
         self.sorter = DaySorter(folder)
         self.rejects = Rejects(folder / "rejects.csv")
         self.places: list[Place] = []
+        self.names: dict[str, str] = {}
         self.closed_before = lake.manifest().closed_before
         closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
         self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms)
 
-    def take(self, files: Sequence[Path]) -> None:
-        """Read all files into the sorter."""
-        pieces, rows = pieces_of(files, may_cut=self.reading.zone.upper() == "UTC")
+    def take(self, wanted: Iterable[str | Path]) -> None:
+        """Read all files, folders, patterns and addresses into the sorter."""
+        strangers = Strangers(self.reading.mapping, self.reading.given)
+        found = [f for f in find_files(wanted, self.folder / "fetched") if not strangers.is_one(f)]
+        self.result.notes += strangers.notes()
+        self.names = {str(f.path): f.name for f in found}
+        with as_the_user_names_them(found):
+            self._take([f.path for f in found])
+
+    def _take(self, files: Sequence[Path]) -> None:
+        may_cut = self.reading.zone.upper() == "UTC" and self.reading.given.at_ms is None
+        pieces, rows = pieces_of(files, may_cut=may_cut)
         several = self.processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1)
         several = min(several, len(pieces))
         taken = self._here(pieces) if several == 1 else self._in_processes(pieces, several)
@@ -119,11 +130,11 @@ class Import:
 
     def _finish_file(self, path: str, pieces: Sequence[tuple[Piece, Taken]]) -> None:
         """Number the rows of a file through, and say what was found in it."""
-        before, rows = self.rejects.counts.copy(), 0
+        before, rows, name = self.rejects.counts.copy(), 0, self.names.get(path, path)
         for piece, taken in pieces:
-            self.places.append(Place(piece.number, path, rows))
-            for source, row, *rest in logged(taken.rejects):
-                self.rejects.add(source, row + rows, *rest)
+            self.places.append(Place(piece.number, name, rows))
+            for _, row, *rest in logged(taken.rejects):
+                self.rejects.add(name, row + rows, *rest)
             rows += taken.rows
             self.result.notes += [note for note in taken.notes if note not in self.result.notes]
             for model in (m for m in taken.unknown_models if m not in self.result.unknown_models):

@@ -25,7 +25,9 @@ from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
 from gpuledger.telemetry.mapping.shape import open_shaped
-from gpuledger.telemetry.stamps import StampReader, passes_of
+from gpuledger.telemetry.passes import passes_of
+from gpuledger.telemetry.stamps import StampReader
+from gpuledger.telemetry.untimed import Untimed
 from gpuledger.units import Unknown, utc
 
 POWER_FACTOR = 2.0
@@ -93,12 +95,13 @@ class Taker:
         path, reading = Path(piece.path), self._reading
         opened = open_shaped(path, reading.mapping, piece.part, piece.parts)
         bound = bind(path, opened.names, reading.mapping or opened.mapping, reading.given).only(reading.only)
-        stamps = StampReader(bound.mapping.time.formats, reading.zone, unit=bound.mapping.time.unit)
-        stamps.resolve = lambda: passes_of(path, bound, stamps)
+        rule, untimed = bound.mapping.time, Untimed(path, reading.given)
+        stamps = StampReader(rule.formats, reading.zone, unit=rule.unit, untimed=untimed)
+        stamps.resolve = (lambda: passes_of(path, bound, stamps)) if bound.time else None
         rejected = RejectLog(log)
         notes: list[str] = []
         rows, usable = 0, 0
-        labels = (*bound.label_columns(), *((bound.time,) if opened.text and bound.time else ()))
+        labels = (*bound.label_columns(), *(c for c in (bound.time, bound.clock) if c and opened.text))
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)

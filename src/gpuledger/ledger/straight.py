@@ -92,7 +92,7 @@ def post_files(
     with lake.staging() as folder:
         wanted = msgspec.structs.replace(reading or Reading(), only=COLUMNS)
         job = Import(lake, folder, wanted, progress, processes)
-        job.take([Path(f) for f in files])
+        job.take(files)
         days = job.sorter.days()
         rows = sum(job.sorter.rows_of_days().values())
         several = processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1)

@@ -35,6 +35,9 @@ _MIG_PROFILE = re.compile(r"^(\d+)(?:c\.\d+)?g\.")
 # What names a GPU without a UUID: "0", "gpu0", "nvidia0".
 _INDEX = re.compile(r"(?:gpu|nvidia|card)? ?(\d{1,3})", re.IGNORECASE)
 
+# What names a board on its host: where it is plugged in.
+_BUS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE)
+
 
 class Fault(NamedTuple):
     """Why a row of a batch cannot be used."""
@@ -75,7 +78,6 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     """The batch in schema columns; labels as dictionaries, readings in the schema's units, NULL where silent."""
     faults = Faults(batch.num_rows)
     out: dict[str, pa.Array] = {}
-    out[schema.TIME] = _instants(batch, bound, stamps, faults)
     blank_text = pa.array(bound.mapping.blank_text, pa.string())
     for column, source in bound.labels.items():
         out[column] = _label(batch.column(source), blank_text)
@@ -86,6 +88,7 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     if (indices := _indices(out.pop("gpu_index", out["gpu_uuid"]))) is not None:
         out["gpu_index"] = indices
     out["gpu_uuid"] = _device(out["gpu_uuid"], out.get("host"), notes)
+    out = {schema.TIME: _instants(batch, bound, stamps, faults, out), **out}
     named = bound.labels.get("gpu_uuid", "")
     device = batch.column(named) if named else out["gpu_uuid"]
     faults.add(out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False), NO_DEVICE, named or "gpu_uuid", device)
@@ -135,17 +138,20 @@ def _silent(out: dict[str, pa.Array], bound: Bound) -> np.ndarray:
     return np.logical_and.reduce([out[c].is_null().to_numpy(zero_copy_only=False) for c in bound.values])
 
 
-def _instants(batch: pa.RecordBatch, bound: Bound, stamps: StampReader, faults: Faults) -> pa.Array:
+def _instants(
+    batch: pa.RecordBatch, bound: Bound, stamps: StampReader, faults: Faults, labels: dict[str, pa.Array]
+) -> pa.Array:
     """The instant of each row, in milliseconds."""
-    if not bound.time:
-        return pa.array(np.full(batch.num_rows, bound.at_ms), pa.int64())
-    written = batch.column(bound.time)
-    at_ms, wrong = stamps.read(written)
+    if not bound.time and not bound.clock:
+        rows = [labels[c] for c in (*schema.DEVICE, *schema.SERIES) if c in labels]
+        return pa.array(stamps.untimed.rounds(rows) if stamps.untimed else np.full(batch.num_rows, bound.at_ms))
+    written = batch.column(bound.time or bound.clock)
+    at_ms, wrong = stamps.read(stamps.untimed.dated(written) if bound.clock and stamps.untimed else written)
     limits = schema.columns()[schema.TIME]
     for fault, reason in ((StampFault.AMBIGUOUS, AMBIGUOUS_TIME), (StampFault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
-        faults.add(wrong == fault, reason, bound.time, written)
+        faults.add(wrong == fault, reason, bound.time or bound.clock, written)
     outside = (wrong == StampFault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
-    faults.add(outside, WRONG_TIME, bound.time, written)
+    faults.add(outside, WRONG_TIME, bound.time or bound.clock, written)
     return pa.array(at_ms, pa.int64())
 
 
@@ -200,8 +206,8 @@ def _indices(labels: pa.DictionaryArray) -> pa.DictionaryArray | None:
 
 
 def _device(uuids: pa.DictionaryArray, hosts: pa.DictionaryArray | None, notes: list[str]) -> pa.DictionaryArray:
-    """The devices; one known by its index only is named by its host too, as every host has a GPU 0."""
-    if all(_index(word) is None for word in uuids.dictionary.to_pylist()):
+    """The devices; one known by its index or bus ID only is named by its host too, as every host has a GPU 0."""
+    if all(_index(word) is None and not _is_bus(word) for word in uuids.dictionary.to_pylist()):
         return uuids
     pairs, place = _pairs(uuids, hosts)
     names = [_device_name(uuid, host, notes) for uuid, host in pairs]
@@ -209,17 +215,21 @@ def _device(uuids: pa.DictionaryArray, hosts: pa.DictionaryArray | None, notes: 
 
 
 def _device_name(uuid: str | None, host: str | None, notes: list[str]) -> str | None:
-    index = _index(uuid)
-    if index is None:
+    index, bus = _index(uuid), _is_bus(uuid)
+    if index is None and not bus:
         return uuid
     if not host:
         notes.append(
-            f"GPU {uuid!r} is known by its index only and the rows name no host: GPUs of two hosts with this index"
-            " would count as one; add --host NAME, or a column with the host or the UUID"
+            f"GPU {uuid!r} is known by its {'bus ID' if bus else 'index'} only and the rows name no host: such GPUs of"
+            " two hosts would count as one; add --host NAME, or a column with the host or the UUID"
         )
         return uuid
     # No slash: it sets a MIG instance apart from its board.
-    return f"{host.replace('/', '_')}:gpu{index}"
+    return f"{host.replace('/', '_')}:{uuid if bus else f'gpu{index}'}"
+
+
+def _is_bus(word: str | None) -> bool:
+    return word is not None and _BUS.fullmatch(word) is not None
 
 
 def _mig_profile(profiles: pa.DictionaryArray, models: pa.DictionaryArray | None, notes: list[str]) -> Parsed:

@@ -18,8 +18,10 @@ from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bi
 from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.mapping.suggest import Suggestion, propose, suggest, wide_pattern
 from gpuledger.telemetry.measures import unit_of
+from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.sources import Opened
-from gpuledger.telemetry.stamps import StampReader, passes_of
+from gpuledger.telemetry.stamps import StampReader
+from gpuledger.telemetry.untimed import Untimed
 
 LOOKED_AT = 1_000
 SHOWN_ROWS = 3
@@ -97,8 +99,9 @@ def explain(
         opened = open_shaped(path, chosen)
         cells = _first_cells(opened)
     found = fitted(path, opened.names, chosen, given)
-    stamps = StampReader(chosen.time.formats, zone, unit=chosen.time.unit)
-    stamps.resolve = lambda: passes_of(Path(path), found.bound, stamps)
+    untimed = Untimed(Path(path), given)
+    stamps = StampReader(chosen.time.formats, zone, unit=chosen.time.unit, untimed=untimed)
+    stamps.resolve = (lambda: passes_of(Path(path), found.bound, stamps)) if found.bound.time else None
     sample, made = _sample(opened, found.bound, stamps, complete=not found.missing)
     return Explanation(
         file=str(path),

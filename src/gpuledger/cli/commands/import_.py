@@ -43,10 +43,16 @@ def command(
 ) -> int:
     """Import telemetry from files or a Prometheus server.
 
-    SRC is a file, or prometheus://HOST:PORT/PATH (prometheus+https:// for https): a Prometheus, Thanos, Mimir or
-    VictoriaMetrics. The import of a server goes on where the last one stopped. Importing the same file again adds
-    nothing. An invalid row is rejected, counted and kept in a rejects file. An invalid file stops the import and leaves
-    the lake unchanged.
+    SRC is a file, a folder, a quoted pattern, an s3://, gs:// or http(s):// address, or prometheus://HOST:PORT/PATH
+    (prometheus+https:// for https): a Prometheus, Thanos, Mimir or VictoriaMetrics.
+
+    The kind of a file is recognized by its content: CSV or Parquet with DCGM names, nvidia-smi (--query-gpu, dmon,
+    pmon), dcgmi dmon, amd-smi, rocm-smi, W&B system metrics, Zeus, nvitop, pages of exporters. Files of a folder that
+    are not telemetry are named and passed over.
+
+    The import of a server goes on where the last one stopped. Importing the same file again adds nothing. An
+    invalid row is rejected, counted and kept in a rejects file. An invalid file stops the import and leaves the lake
+    unchanged.
     """
     from gpuledger.cli.showing import give
     from gpuledger.lake.layout import Lake
@@ -98,10 +104,10 @@ def _explain(screen: Screen, files: tuple[str, ...], how: Reading, write_map: Pa
 
 
 def _rows_expected(files: tuple[str, ...], stages: Stages) -> int | None:
-    """The rows of all files, where the files state it and somebody watches; text files do not."""
+    """The rows of all files, where the files state it and somebody watches; text, folders and addresses do not."""
     from gpuledger.telemetry.sources import open_source
 
-    if not stages.shown:
+    if not stages.shown or not all(Path(f).is_file() for f in files):
         return None
     found = [open_source(f).rows_expected for f in files]
     return sum(n for n in found if n is not None) if None not in found else None

@@ -3,6 +3,7 @@
 rules       what a mapping file may say
 files       the mapping files of the package, and a user's own
 checks      whether every name and number in a user's file means something
+faults      what is wrong with a file that a mapping does not fit
 wide        which columns of a row with several GPUs are one GPU's
 shape       a file with its wide rows made long and its date and time joined
 suggest     what an unknown column may be
@@ -17,14 +18,15 @@ from pathlib import Path
 
 import msgspec
 
-from gpuledger.errors import FileFault, nearest
+from gpuledger.errors import FileFault, UnknownKind, nearest
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping.checks import constant_reading
+from gpuledger.telemetry.mapping.faults import asking, missing, no_reading
 from gpuledger.telemetry.mapping.files import load_mapping, shipped
-from gpuledger.telemetry.mapping.rules import ASKS, Mapping, TimeRule, ValueRule, WideRule
+from gpuledger.telemetry.mapping.rules import Mapping, TimeRule, ValueRule, WideRule
 from gpuledger.telemetry.mapping.wide import template
 from gpuledger.telemetry.measures import Factor, factor_of, header_unit
-from gpuledger.times import Instant, instant_ms
+from gpuledger.times import Instant, Length, instant_ms, length_ms
 
 __all__ = [
     "NOTHING_GIVEN", "Bound", "Fitted", "Given", "Mapping", "TimeRule", "ValueRule", "WideRule", "bind", "factor",
@@ -34,18 +36,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Given:
-    """What the user says about files that do not say it themselves."""
+    """What the user says about files that do not say it themselves; `every_ms`: how far rows of a GPU are apart."""
 
     at_ms: int | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    every_ms: int | None = None
 
 
 @dataclass(frozen=True)
 class Bound:
     """A mapping applied to the columns a file really has.
 
-    `time` is empty where all rows are of the instant `at_ms`. `constants`: labels of all rows whose own cell is empty;
-    `fixed`: readings likewise, in the schema's units. `absent`: what a user's map names and the file lacks.
+    `time` is empty where the rows are of the instant `at_ms`, or of the time of day in `clock`. `constants`: labels of
+    all rows whose own cell is empty; `fixed`: readings likewise, in the schema's units. `absent`: what a user's map
+    names and the file lacks.
     """
 
     mapping: Mapping
@@ -58,6 +62,7 @@ class Bound:
     at_ms: int | None = None
     fixed: dict[str, float] = field(default_factory=dict)
     absent: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    clock: str = ""
 
     def only(self, wanted: Collection[str] | None) -> Bound:
         """What fills some columns of the schema; None: all."""
@@ -70,7 +75,7 @@ class Bound:
 
     def source_columns(self) -> list[str]:
         """The columns worth reading."""
-        time = [self.time] if self.time else []
+        time = [name for name in (self.time, self.clock) if name]
         return list(dict.fromkeys([*time, *self.label_columns(), *(source for source, _ in self.values.values())]))
 
     def label_columns(self) -> list[str]:
@@ -96,10 +101,17 @@ def factor(rule: ValueRule) -> Factor:
 NOTHING_GIVEN = Given()
 
 
-def given(*, at: Instant | None = None, host: str | None = None, gpu_model: str | None = None) -> Given:
+def given(
+    *,
+    at: Instant | None = None,
+    every: Length | None = None,
+    host: str | None = None,
+    gpu_model: str | None = None,
+) -> Given:
     """What a user said about files, in words."""
     said = {"host": host, "gpu_model": gpu_model}
-    return Given(None if at is None else instant_ms(at), {name: text for name, text in said.items() if text})
+    at_ms, every_ms = None if at is None else instant_ms(at), None if every is None else length_ms(every)
+    return Given(at_ms, {name: text for name, text in said.items() if text}, every_ms)
 
 
 def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, said: Given = NOTHING_GIVEN) -> Bound:
@@ -107,13 +119,14 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, sai
     chosen = mapping or _detect(path, names)
     found = fitted(path, names, chosen, said)
     if found.asked and set(found.missing) <= set(found.asked):
-        raise _asking(path, list(found.asked), chosen)
+        by_clock = found.bound.clock
+        raise asking(path, ["date" if by_clock and a == "time" else a for a in found.asked], chosen)
     if found.missing:
-        raise _missing(path, list(found.missing), names, chosen)
+        raise missing(path, list(found.missing), names, chosen)
     for column, (source, rule) in found.bound.values.items():
         _check_header(path, column, source, rule)
     if not found.bound.values:
-        raise _no_reading(path, names, chosen)
+        raise no_reading(path, names, chosen)
     return found.bound
 
 
@@ -132,16 +145,18 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     elif "gpu_uuid" not in {*labels, *constants} and "gpu_index" in constants:
         constants["gpu_uuid"] = constants["gpu_index"]
     at_ms = None if time else said.at_ms
+    clock = "" if time else next((s for s in chosen.time.clock if s in present), "")
     missing = _lacking(chosen, present, time if at_ms is None else "--at", {*labels, *constants, *values, *fixed})
     said_here = {*labels, *constants, *(("time",) if time or at_ms is not None else ())}
+    said_here |= {"every"} if time or clock or said.every_ms else set()
     asked = tuple(a for a in chosen.asks if a not in said_here)
-    used = {time, *chosen.time.join, *labels.values(), *(s for s, _ in values.values()), *chosen.ignored}
+    used = {time, clock, *chosen.time.join, *labels.values(), *(s for s, _ in values.values()), *chosen.ignored}
     unused = tuple(n for n in names if n not in used)
     absent = _absent(chosen, labels, values)
     named = {s for sources in absent.values() for s in sources}
     close = {s: None for rule in chosen.values if rule.column not in values for s in rule.sources if s not in named}
     suggestions = {n: hits[0] for n in unused if (hits := nearest(n, close, 1))}
-    bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent)
+    bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent, clock)
     return Fitted(bound, tuple(missing), asked)
 
 
@@ -224,7 +239,7 @@ def _detect(path: str | Path, names: list[str]) -> Mapping:
     if close[best]:
         return shipped()[best]
     wanted = "; ".join(f"{m.title}: {', '.join(m.detect)}" for m in shipped().values())
-    raise FileFault(
+    raise UnknownKind(
         path,
         f"no known layout has these columns: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}",
         hint="start a mapping file with gpuledger import --explain FILE --write-map map.toml, then pass --map map.toml"
@@ -240,44 +255,3 @@ def _has(required: str, present: set[str], time: str, filled: set[str]) -> bool:
     if required == "a DCGM_FI_* column":
         return _matches("DCGM_FI_*", sorted(present))
     return required in present or required in filled
-
-
-def _asking(path: str | Path, asked: list[str], mapping: Mapping) -> FileFault:
-    """The fault for what this kind of file never says and only the user knows."""
-    words = {"time": "when its readings were taken", "host": "which host it is from", "gpu_model": "which GPU it is of"}
-    lacks = " and ".join(words[name] for name in asked)
-    options = " ".join(ASKS[name] for name in asked)
-    return FileFault(path, f"read as {mapping.title}, it does not say {lacks}", hint=f"add {options}")
-
-
-def _missing(path: str | Path, missing: list[str], names: list[str], mapping: Mapping) -> FileFault:
-    """The fault for required columns that are not there."""
-    parts = []
-    for column in missing:
-        wanted = mapping.labels.get(column, mapping.time.sources if column == "time" else (column,))
-        hits = [h for w in wanted for h in nearest(w, names, 1)]
-        called = f" (also read under the name {', '.join(wanted)})" if tuple(wanted) != (column,) else ""
-        parts.append(f"{column!r}{called}" + (f" (nearest in the file: {hits[0]!r})" if hits else ""))
-    return FileFault(
-        path,
-        f"read as {mapping.title}, it lacks the required column{'s' * (len(parts) > 1)} {', '.join(parts)}",
-        hint=f"name the column in {mapping.file}; gpuledger import --explain shows what each column is read as"
-        if mapping.file
-        else "rename the column in the file, or describe the layout in a mapping file and pass --map FILE",
-    )
-
-
-def _no_reading(path: str | Path, names: list[str], mapping: Mapping) -> FileFault:
-    """The fault for a file with times and GPUs, and nothing read of them."""
-    wanted = list(dict.fromkeys(s for rule in mapping.values for s in rule.sources))
-    if not wanted:
-        problem = f"{mapping.file or mapping.title} names no reading"
-        return FileFault(path, problem, hint="add [[values]] with column and sources for each reading")
-    near = [f"{w!r} (nearest in the file: {hits[0]!r})" for w in wanted if (hits := nearest(w, names, 1))]
-    shown = near[:3] or [repr(w) for w in wanted[:6]]
-    more = ", ..." if len(wanted) > len(shown) else ""
-    return FileFault(
-        path,
-        f"read as {mapping.title}, it has not one reading; looked for {', '.join(shown)}{more}",
-        hint="gpuledger import --explain FILE shows how each column is read",
-    )

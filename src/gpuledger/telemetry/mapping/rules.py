@@ -12,20 +12,27 @@ PARSE_KINDS = {
 # What epoch numbers may count, in milliseconds.
 EPOCH_UNITS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 # What only the user may know, and how to say it.
-ASKS = {"time": "--at TIME", "host": "--host NAME", "gpu_model": "--gpu-model NAME"}
+ASKS = {
+    "time": "--at TIME",
+    "date": "--at DATE",
+    "every": "--every LENGTH",
+    "host": "--host NAME",
+    "gpu_model": "--gpu-model NAME",
+}
 
 
 class TimeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the instant stands and how it may be written; ISO 8601 and epoch numbers are always read.
 
     `join`: columns that make one text together, such as a date and a time. `unit`: of epoch numbers; without one it
-    follows from their size.
+    follows from their size. `clock`: columns that hold the time of day only.
     """
 
     sources: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
     join: tuple[str, ...] = ()
     unit: str = ""
+    clock: tuple[str, ...] = ()
 
     @property
     def joined(self) -> str:
