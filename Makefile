@@ -32,6 +32,7 @@ demo: $(STAMP) ## make the sample fleet, post it, write report.html, print the s
 	$(BIN)/gpuledger demo
 
 test: $(STAMP) ## run the tests on all cores
+	@command -v prometheus >/dev/null || echo "Prometheus is not installed: its tests are skipped (apt-get install prometheus)"
 	$(BIN)/python -m pytest -m "not torch" $(SPREAD)
 
 coverage: $(STAMP) ## run the tests and show the lines they do not reach; takes half as long again
@@ -56,10 +57,12 @@ format: $(STAMP) ## put the code into shape
 
 docs: $(STAMP) ## build the documentation into site/; a broken link or a stale command reference fails
 	$(BIN)/python docs/reference/cli.py --check
+	$(BIN)/python docs/reference/columns.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reference: $(STAMP) ## write docs/reference/cli.md from the commands
+reference: $(STAMP) ## write docs/reference/cli.md from the commands, columns.md from the columns
 	$(BIN)/python docs/reference/cli.py
+	$(BIN)/python docs/reference/columns.py
 
 bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples; errors of the planners
 	$(BIN)/python benchmarks/books.py

@@ -31,7 +31,7 @@ from plan_rows import (
 )
 
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.plan.guide.form import dense_model
+from gpuledger.plan.guide.schema import dense_model
 from gpuledger.plan.memory.facts import overheads
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup

@@ -14,8 +14,10 @@ from statistics import fmean
 from gpuledger.training.tune.choices import Plan, candidates
 from gpuledger.training.tune.duel import Gain, compare_curves, gain_of
 from gpuledger.training.tune.ladder import Say
+from gpuledger.training.tune.machine import TorchMachine as Machine
 from gpuledger.training.tune.settings import Settings, in_words
-from gpuledger.training.tune.trials import Held, Machine, TrialFailed
+from gpuledger.training.tune.torch_trial import TorchTrial as Held
+from gpuledger.training.tune.trials import TrialFailed
 
 KEEP_OPEN = 3
 TURNS = 4  # for which time is kept

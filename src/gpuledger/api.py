@@ -10,7 +10,6 @@ lake.audit(prices=2.5).save("report")
 
 from __future__ import annotations
 
-import glob
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -24,7 +23,7 @@ from gpuledger.lake.jobs.adding import JobsResult, add_jobs
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
-from gpuledger.times import today
+from gpuledger.times import Instant, Length, instant_ms, length_ms, today
 
 if TYPE_CHECKING:
     from gpuledger.advice.statement import AuditStatement
@@ -42,13 +41,68 @@ class OpenLake:
     def __init__(self, root: File) -> None:
         self.lake = Lake(root)
 
-    def ingest(self, *data: Any, tz: str = "UTC", mapping: str | None = None) -> ImportResult:
-        """Import telemetry: files, globs, lists of files, pandas data frames or Arrow tables."""
-        from gpuledger.telemetry.mapping import load_mapping
+    def ingest(
+        self,
+        *data: Any,
+        tz: str = "UTC",
+        mapping: str | None = None,
+        at: Instant | None = None,
+        every: Length | None = None,
+        host: str | None = None,
+        gpu_model: str | None = None,
+    ) -> ImportResult:
+        """Import telemetry: files, folders, globs, addresses, lists of them, pandas data frames or Arrow tables; or
+        what a Prometheus holds (prometheus://HOST:PORT, by itself; `pull` takes its times and credentials).
 
+        `at`, `every`, `host`, `gpu_model`: what the files do not say themselves.
+        """
+        from gpuledger.telemetry.mapping import given, load_mapping
+        from gpuledger.telemetry.servers.prometheus import is_server
+
+        said = given(at=at, every=every, host=host, gpu_model=gpu_model)
+        if len(data) == 1 and is_server(data[0]):
+            return self.pull(data[0], host=host, gpu_model=gpu_model)
         with tempfile.TemporaryDirectory() as folder:
             files = [file for item in data for file in _files(item, Path(folder))]
-            return import_files(self.lake, files, zone=tz, mapping=load_mapping(mapping) if mapping else None)
+            return import_files(
+                self.lake, files, zone=tz, mapping=load_mapping(mapping) if mapping else None, given=said
+            )
+
+    def pull(
+        self,
+        address: str,
+        *,
+        since: Instant | None = None,
+        until: Instant | None = None,
+        step: Length | None = None,
+        delay: Length = "2m",
+        headers: Mapping[str, str] | None = None,
+        user: str = "",
+        password_file: File | None = None,
+        bearer_file: File | None = None,
+        ca: File | None = None,
+        host: str | None = None,
+        gpu_model: str | None = None,
+    ) -> ImportResult:
+        """Import what a Prometheus holds of GPUs: prometheus://HOST:PORT/PATH, or prometheus+https://.
+
+        It goes on where the last import of that server stopped; `since`: where the first one starts (7 days back).
+        """
+        from gpuledger.lake.pulling import pull
+        from gpuledger.telemetry.mapping import given
+        from gpuledger.telemetry.servers.prometheus import Prometheus, api_root
+        from gpuledger.telemetry.servers.web import Access, Web
+
+        files = [Path(f) if f else None for f in (password_file, bearer_file, ca)]
+        web = Web(api_root(address), Access(headers or {}, user, *files))
+        return pull(
+            self.lake,
+            Prometheus(web, None if step is None else length_ms(step)),
+            since_ms=None if since is None else instant_ms(since),
+            until_ms=None if until is None else instant_ms(until),
+            delay_ms=length_ms(delay),
+            given=given(host=host, gpu_model=gpu_model),
+        )
 
     def jobs(self, *files: File, tz: str | None = None) -> JobsResult:
         """Add job tables: sacct's output, pods as kubectl writes them, or any CSV of who held which GPU when.
@@ -91,7 +145,7 @@ class OpenLake:
         self,
         *,
         prices: Prices = None,
-        inventory: File | None = None,
+        inventory: File | Sequence[File] | None = None,
         instance: str | None = None,
         region: str | None = None,
         teams: File | None = None,
@@ -104,8 +158,9 @@ class OpenLake:
         """The cost audit: what it cost, what of it was wasted, what to change first.
 
         `prices`: dollars per GPU-hour, for all GPUs or by name; without it those of the inventory, of the
-        settings, else market prices. Teams and budgets of the settings apply too. `by`: break the bill down by cluster,
-        namespace, team, user, account, job or pod; the rows are `.statement.cost.by_asked`.
+        settings, else market prices. `inventory`: one file or several, of any kind the command takes. Teams and
+        budgets of the settings apply too. `by`: break the bill down by cluster, namespace, team, user, account, job
+        or pod; the rows are `.statement.cost.by_asked`.
         """
         from gpuledger.advice.asking import asked
         from gpuledger.advice.asking import audit as audit_of
@@ -121,7 +176,7 @@ class OpenLake:
         self,
         *,
         prices: Prices = None,
-        inventory: File | None = None,
+        inventory: File | Sequence[File] | None = None,
         clouds: Sequence[str] = (),
         **window: Unpack[Window],
     ) -> Answer[LakePlan]:
@@ -187,11 +242,10 @@ def open_lake(root: File = "gpuledger-data") -> OpenLake:
     return OpenLake(root)
 
 
-def _files(item: Any, folder: Path) -> Iterable[Path]:
-    """The files of one argument; tables in memory are written as Parquet first."""
+def _files(item: Any, folder: Path) -> Iterable[File]:
+    """The files, folders, patterns and addresses of one argument; tables in memory are written as Parquet first."""
     if isinstance(item, str | Path):
-        named = sorted(glob.glob(str(item)))  # noqa: PTH207 - Path.glob takes no absolute pattern
-        return [Path(p) for p in named] or [Path(item)]
+        return [item]
     if hasattr(item, "to_parquet"):
         target = folder / f"table-{id(item)}.parquet"
         item.to_parquet(target)
@@ -203,7 +257,7 @@ def _files(item: Any, folder: Path) -> Iterable[Path]:
         pq.write_table(item, target)
         return [target]
     if not isinstance(item, Iterable):
-        hint = "give a path, a glob, a list of them, a pandas data frame or an Arrow table"
+        hint = "give a path, a folder, a glob, an address, a list of them, a pandas data frame or an Arrow table"
         raise InputError(f"{item!r} is not telemetry", hint=hint)
     return [file for inner in item for file in _files(inner, folder)]
 

@@ -3,8 +3,11 @@
     GpuledgerError                 anything we raise on purpose; carries a hint and an exit code
     ├── InputError            2    what was given cannot be used
     │   ├── FileFault         2    a file as a whole: unreadable, empty, a column missing
+    │   │   ├── UnknownKind   2    a file of no known kind or layout
+    │   │   └── NotSaid       2    a file that lacks what only the user can say
     │   ├── UnknownName       2    a name that is not registered; suggests the nearest
-    │   └── FactError         2    a catalog or config file breaks its own rules
+    │   ├── FactError         2    a catalog or config file breaks its own rules
+    │   └── ServerFault       2    a server does not answer, or not with what was asked for
     ├── LakeError             2    the lake on disk cannot be read or written
     ├── DeviceError           2    a GPU, its driver or its library does not answer
     └── MissingExtra          2    an optional part of gpuledger is not installed
@@ -44,6 +47,14 @@ class FileFault(InputError):
         self.path = str(path)
 
 
+class UnknownKind(FileFault):
+    """A file of no kind or layout that can be read."""
+
+
+class NotSaid(FileFault):
+    """A file that lacks what only the user can say: when, from which host, of which GPU."""
+
+
 class UnknownName(InputError):
     """A name that is not registered."""
 
@@ -68,6 +79,14 @@ class FactError(InputError):
     def __init__(self, path: str | Path, field: str, problem: str, *, hint: str = "") -> None:
         super().__init__(f"{path}: {field}: {problem}", hint=hint)
         self.path, self.field = str(path), field
+
+
+class ServerFault(InputError):
+    """A server does not answer, or not with what was asked for."""
+
+    def __init__(self, where: str, message: str, *, hint: str = "") -> None:
+        super().__init__(f"{where}: {message}", hint=hint)
+        self.where = where
 
 
 class LakeError(GpuledgerError):

@@ -41,7 +41,7 @@ def mfu(
     from gpuledger.efficiency.calibration_files import read_boards
     from gpuledger.errors import InputError
     from gpuledger.lake.layout import Lake
-    from gpuledger.training.mfu_of_log import as_data, count_for, rate_for, sequence_for, training_utilization
+    from gpuledger.training.mfu import count_for, rate_for, sequence_for, training_utilization
     from gpuledger.units import Unknown
 
     of_file = isinstance(model, Path) or str(model).endswith(".json")
@@ -50,11 +50,11 @@ def mfu(
     tokens, assumed = sequence_for(made, sequence, USUAL_SEQUENCE)
     found = training_utilization(
         made, card, rate, count=count_for(count), precision=precision, sequence=tokens, recompute=recompute,
-        boards=read_boards(Lake(lake)) if lake is not None else (),
+        boards=read_boards(Lake(lake)) if lake is not None else (), assumed=assumed,
     )  # fmt: skip
     if isinstance(found, Unknown):
         raise InputError(f"{made.name}: {found.why}", hint="give a model the formulas know: gpuledger catalog models")
-    return as_data(found, made, card, rate, tokens, assumed)
+    return found
 
 
 def tune(job: TrainingJob, *, budget_s: float = 300.0, only: Sequence[str] = ()) -> Mapping[str, Any]:
@@ -64,12 +64,8 @@ def tune(job: TrainingJob, *, budget_s: float = 300.0, only: Sequence[str] = ())
     from gpuledger.training.tune.tuner import figures
     from gpuledger.training.tune.tuner import tune as tuned
 
-    plan = load_plan(None)
     choice = PriceChoice()
-    found = tuned(
-        job, plan.only(tuple(only)) if only else plan, budget_s=budget_s, price=lambda d: price_for(d, choice)
-    )
-    return figures(found)
+    return figures(tuned(job, load_plan().only(only), budget_s=budget_s, price=lambda d: price_for(d, choice)))
 
 
 def __getattr__(name: str) -> Any:

@@ -31,8 +31,7 @@ def test_a_board_counts_once_however_many_instances_report_it():
         ]
     )
     # GPU-a: 2 and half of one hour; GPU-b: 1 and none of two hours.
-    assert (found.xid_events, found.rows_remapped) == (3, 1)
-    assert found.thermal_ratio == pytest.approx(0.5 / 3)
+    assert found.xid_events == 3
     assert found.hottest_ratio == pytest.approx(0.5)
     assert found.affected == ("GPU-a", "GPU-b")
 
@@ -40,14 +39,11 @@ def test_a_board_counts_once_however_many_instances_report_it():
 def test_one_hot_gpu_among_many_is_found():
     many = [(f"GPU-{i:03d}", None, sums(throttle_ms=HOUR)) for i in range(200)]
     found = health_of([*many, ("GPU-hot", None, sums(throttle_ms=HOUR, thermal_ms=HOUR // 2))])
-    assert not isinstance(found.thermal_ratio, Unknown)
-    assert found.thermal_ratio < 0.01
     assert found.affected == ("GPU-hot",)
 
 
 def test_nothing_recorded_is_not_a_healthy_gpu_and_no_advice():
     found = health_of([("GPU-a", None, sums())])
-    assert isinstance(found.thermal_ratio, Unknown)
     assert isinstance(found.hottest_ratio, Unknown)
     assert find(RULE, case("compute-bound", health=found), LIMITS) is None
 

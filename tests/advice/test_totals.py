@@ -13,7 +13,7 @@ from gpuledger.advice.findings import Finding, find, find_all
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.rule import RULES
 from gpuledger.advice.statement import AuditSavings, MonthlyUsd
-from gpuledger.advice.totals import NEXT_TO_MOVES, combine_cases, total
+from gpuledger.advice.totals import NEXT_TO_MOVES, Scale, combine_cases, total
 from gpuledger.cost.statement import Times
 from gpuledger.report.documents.audit_rows import savings_rows
 from gpuledger.units import Unknown
@@ -32,7 +32,7 @@ def unique(findings: list[Finding]) -> list[Finding]:
 
 
 def summed(findings: list[Finding], paid: Decimal | Unknown = PAID) -> AuditSavings:
-    return total(combine_cases(findings), paid, 10**9, Fraction(30, 7))
+    return total(combine_cases(findings), Scale(paid, 10**9, Fraction(30, 7)))
 
 
 some = st.lists(st.sampled_from(range(len(FOUND))), unique=True).map(lambda picked: unique([FOUND[i] for i in picked]))
@@ -83,11 +83,11 @@ def test_both_ways_to_combine_are_shown_where_they_differ():
     assert round(made.combined_pct, 1) == Decimal("43.9")
     assert "46.0 %, not 43.9 %" in made.words[0]
     rows = savings_rows(made)
-    assert [r.name for r in rows][:2] == ["Naive sum", "Compounded as one bucket"]
+    assert [r["name"] for r in rows][:2] == ["Naive sum", "Compounded as one bucket"]
     alone = summed(levers[:1], Decimal(1000))
     assert alone.one_bucket_pct == alone.combined_pct == 20
     assert not any("one bucket" in w for w in alone.words)
-    assert "Compounded as one bucket" not in [r.name for r in savings_rows(alone)]
+    assert "Compounded as one bucket" not in [r["name"] for r in savings_rows(alone)]
 
 
 def test_it_says_that_a_migration_plan_draws_on_the_same_dollars():
@@ -146,7 +146,8 @@ def test_without_a_price_hours_stand_in_and_no_dollar_is_given():
     from dataclasses import replace
 
     bare = replace(idle, dollars=Unknown("no price"))
-    made = total(combine_cases(find_all([bare], LIMITS)), Unknown("no price"), bare.times.paid_ms, Fraction(30, 7))
+    scale = Scale(Unknown("no price"), bare.times.paid_ms, Fraction(30, 7))
+    made = total(combine_cases(find_all([bare], LIMITS)), scale)
     priced = summed(list(find_all([idle], LIMITS)), Decimal(1000))
     assert made.of == "the paid GPU-hours"
     assert float(made.combined_pct) == pytest.approx(float(priced.combined_pct), abs=1e-6)

@@ -15,7 +15,8 @@ import pytest
 
 from gpuledger.bench.crew import Done, LocalCrew, Ready, Records, how_it_ended
 from gpuledger.bench.load import Load
-from gpuledger.bench.plan import Bench, Gpus, Station
+from gpuledger.bench.plan import Bench, Station
+from gpuledger.bench.records import Node
 from gpuledger.bench.results import read_run
 from gpuledger.bench.runner import Watch, run_bench
 from gpuledger.devices.replay.clock import HUNG_S
@@ -202,7 +203,7 @@ def test_telemetry_lies_beside_the_run_and_the_header_says_on_what_it_ran(tmp_pa
 
 def test_cards_that_are_told_or_cannot_be_known(tmp_path):
     with OpenAiServer("quick") as a:
-        stations = (Station("a", {"url": a.url}, Gpus("NVIDIA A30", 2)), Station("b", {"url": a.url}))
+        stations = (Station("a", {"url": a.url}, Node("NVIDIA A30", 2)), Station("b", {"url": a.url}))
         load = Load(requests=3, output_tokens=2)
         run = run_bench(Bench("openai_http", stations, load, tmp_path / "r.jsonl", device=REPLAY))
     assert (run.nodes["a"].gpu, run.nodes["a"].gpus) == ("NVIDIA A30", 2)

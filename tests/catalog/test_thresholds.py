@@ -33,12 +33,6 @@ def test_documented_limits() -> None:
     assert t.targets.roi_rfu_ratios == (0.5, 0.6, 0.7, 0.8)
 
 
-def test_held_memory_is_the_larger_of_the_two_limits() -> None:
-    idle = load_thresholds().idle
-    assert idle.held_limit_bytes(24 * GIB) == 2 * GIB
-    assert idle.held_limit_bytes(200 * GIB) == pytest.approx(4 * GIB)
-
-
 def test_own_file_changes_only_what_it_gives(tmp_path: Path) -> None:
     t = load_thresholds(own(tmp_path, "[classes]\nmoderate_pif_from_ratio = 0.55\n"))
     assert t.classes.moderate_pif_from_ratio == 0.55

@@ -437,11 +437,13 @@ def test_a_price_beside_an_inventory_says_what_it_does(cli, lake, inventory):
     assert not any("--price" in words for words in alone["assumptions"])
     beside = audit(cli, "--inventory", inventory, "--price", "9")
     assert beside["paid_usd"] == alone["paid_usd"]
-    assert "--price has no effect: every GPU is in the inventory, whose prices come first." in beside["assumptions"]
+    assert (
+        "--price has no effect: every GPU is priced by the inventory, whose prices come first." in beside["assumptions"]
+    )
     lines = Path(inventory).read_text().splitlines()
     Path("two.csv").write_text("\n".join(lines[:-1]) + "\n")
     some = audit(cli, "--inventory", "two.csv", "--price", "9")
-    assert "--price prices only the 1 GPU that the inventory does not list." in some["assumptions"]
+    assert "--price prices only the 1 GPU that the inventory does not price." in some["assumptions"]
     assert "--price has no effect" in " ".join(
         cli("audit", "--lake", lake, "--inventory", inventory, "--price", "9", "--full").out.split()
     )

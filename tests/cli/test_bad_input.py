@@ -238,7 +238,8 @@ class TestRowFaults:
         ("column", "value", "reason"),
         [
             (UTIL, "lots", "not_a_number"),
-            (POWER, "12 W", "not_a_number"),
+            (POWER, "12 to 14", "not_a_number"),
+            (POWER, "12 V", "wrong_unit"),
             (POWER, "-5", "out_of_range"),
             (POWER, "1e9", "out_of_range"),
             (POWER, "inf", "out_of_range"),

@@ -14,7 +14,8 @@ from rich.console import Console
 
 from gpuledger.cli.app import run
 from gpuledger.recording.command import to_stderr
-from gpuledger.training.meter import table as meter_table
+from gpuledger.report.documents.training import meter_document
+from gpuledger.report.render.terminal import screen
 
 ESCAPE = "\x1b[31mRED\x1b]0;title\x07"
 HOSTILE = [ESCAPE, "bell\x07bs\x08vt\x0bx", "c1\x9b31m", "\u202eevil", "=cmd|' /C calc'!A0", "@SUM(1+1)", "-2+3"]
@@ -124,7 +125,7 @@ def test_a_job_name_changes_no_meter_report():
         "mfu_of_precision_pct": None, "mfu_of_measured_pct": None,
     }  # fmt: skip
     console = Console(file=io.StringIO(), width=100)
-    for part in meter_table.parts(report):
+    for part in screen(meter_document(report), console.width):
         console.print(part)
     said = console.file.getvalue()
     assert clean(said)

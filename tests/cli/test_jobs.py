@@ -146,3 +146,26 @@ def test_every_dimension_adds_up_in_python(cli, files, by):
     assert f"by_{by}" in lake.analyze(by=by).to_dict()
     with pytest.raises(gpuledger.errors.UnknownName, match="dimension of ownership"):
         lake.audit(by="usr")
+
+
+def test_files_without_a_lake_take_job_tables_too(cli, files):
+    assert cli("import", "samples.csv", "--lake", "lake", "--jobs", "sacct.txt", "--tz", "UTC").code == 0
+    kept = {by: dollars(audit(cli, by), by) for by in ("user", "job")}
+    for by, expected in kept.items():
+        ended = cli("audit", "samples.csv", "--jobs", "sacct.txt", "--tz", "UTC", "--price", "1", "--by", by, "--json")
+        assert ended.code == 0, ended.err
+        assert dollars(ended.json(), by) == expected
+        assert "shared by jobs without GPU indices" in ended.err
+    ours = cli("analyze", "samples.csv", "--jobs", "sacct.txt", "--tz", "UTC", "--by", "user", "--json").json()
+    theirs = cli("analyze", "--lake", "lake", "--by", "user", "--json").json()
+    assert ours["by_user"] == theirs["by_user"]
+    local = cli("analyze", "samples.csv", "--jobs", "sacct.txt")
+    assert (local.code, "--tz" in local.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", [("analyze",), ("audit",), ("audit", "--", "true")])
+def test_job_tables_of_a_lake_are_added_to_it(cli, files, command):
+    name, *rest = command
+    ended = cli(name, "--lake", "lake", "--jobs", "sacct.txt", *rest)
+    assert ended.code == 2
+    assert "gpuledger jobs sacct.txt --lake lake" in ended.err

@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 
 from gpuledger.errors import FactError
-from gpuledger.plan.guide.asking import plan_configured
+from gpuledger.plan.guide.asking import Form, form_of, plan_configured
 from gpuledger.plan.guide.config import init_config, load_config
-from gpuledger.plan.guide.form import Form, form_of
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = json.loads((ROOT / "tests" / "data" / "guide_blocks.json").read_text(encoding="utf-8"))

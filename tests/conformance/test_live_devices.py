@@ -8,12 +8,12 @@ from itertools import pairwise
 
 import pytest
 
+from fake_amd import FakeAmd
 from gpuledger.devices.amd import AmdSource
 from gpuledger.devices.device import Source, Value
 from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.reading import SamplerReport
 from gpuledger.devices.replay.clock import VirtualClock
-from gpuledger.devices.replay.fake_amd import FakeAmd
 from gpuledger.devices.replay.fake_nvml import FakeNvml
 from gpuledger.devices.replay.faults import DriverError, Fault, LostGpu, SlowCall, Unsupported
 from gpuledger.devices.replay.script import Board, Ramp, Scenario, Segment, Square
@@ -93,7 +93,7 @@ def sample(maker: Maker, seconds: float, *faults: Fault, gpus: int = 1) -> Run:
     )
     report = sampler.run(seconds)
     source.close()
-    return Run(rows, report, sampler.missing(), source)
+    return Run(rows, report, {d.facts.name: d.missing for d in report.devices}, source)
 
 
 def test_it_gives_the_common_readings_within_the_bounds_of_the_schema(maker: Maker) -> None:
@@ -121,7 +121,7 @@ def test_a_limit_or_a_reason_the_device_does_not_give_is_null_and_never_0(maker:
     clock = VirtualClock()
     rows, sampler = rows_of(maker.make([Board(script)], clock, ()), 3.0, clock)
     assert len(rows) == 30
-    (missing,) = sampler.missing().values()
+    (missing,) = (d.missing for d in sampler.report().devices)
     for column in ("power_limit_w", "throttle_bits"):
         assert {row.get(column) for row in rows} == {None}
         assert len(missing[column]) > 10

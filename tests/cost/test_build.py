@@ -144,12 +144,13 @@ def test_the_window_cuts_hours(books: Books) -> None:
 
 def test_time_seen_outside_the_inventory_costs_nothing_and_is_said(books: Books, tmp_path: Path) -> None:
     file = tmp_path / "inventory.csv"
-    file.write_text(f"{COLUMNS}\nGPU-a,,2026-01-20T01:00,,,,2\nGPU-z,2026-01-20T01:00,2026-01-20T02:00,,,,3\n")
+    unseen = "GPU-c195f12f-f2a7-5b50-b391-9ce8d061eb39"
+    file.write_text(f"{COLUMNS}\nGPU-a,,2026-01-20T01:00,,,,2\n{unseen},2026-01-20T01:00,2026-01-20T02:00,,,,3\n")
     made = cost_statement(books(line(0, **BUSY), line(1, **BUSY)), inventory=read_inventory(file))
     assert paid(made) == 2 + 3
     said = " ".join(made.assumptions)
     assert "1.0 h were seen while not paid for" in said
-    assert "GPU-z is in the inventory but in no sample" in said
+    assert f"{unseen} is in the inventory but in no sample" in said
 
 
 def test_an_unknown_gpu_is_left_out_of_the_dollars_and_named(books: Books) -> None:

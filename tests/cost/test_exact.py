@@ -22,12 +22,13 @@ DAYS = 2
 WHOLE = Scope(DAY, DAY + DAYS * MS_PER_DAY)
 TEAMS = Config(namespaces={"train": NamespaceConfig(team="red"), UNALLOCATED: NamespaceConfig(team="blue")})
 Stock = list[tuple[str, int, int, Decimal]]
+UNSEEN = "GPU-ffffffff-0000-4000-8000-00000000000f"
 
 
 def stock_of(dice: random.Random, rows: list[Row]) -> Stock:
     """Each board with one or two prices one after the other, and a board that was never seen."""
     out: Stock = []
-    for gpu in sorted({str(row["UUID"]) for row in rows} | {"GPU-unseen"}):
+    for gpu in sorted({str(row["UUID"]) for row in rows} | {UNSEEN}):
         cuts = sorted({DAY, *(DAY + dice.randrange(1, DAYS * MS_PER_DAY) // 1000 * 1000 for _ in range(2))})
         for start, end in zip(cuts, [*cuts[1:], DAY + DAYS * MS_PER_DAY], strict=True):
             if start < end and (start == DAY or dice.random() < 0.8):

@@ -55,6 +55,6 @@ def play() -> Play:
         sampler = Sampler(source.devices, sink, hz=hz, clock=clock)
         report = sampler.run(seconds)
         source.close()
-        return Played(rows, report, sampler.missing())
+        return Played(rows, report, {d.facts.name: d.missing for d in report.devices})
 
     return run

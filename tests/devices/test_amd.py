@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from fake_amd import FakeAmd
 from gpuledger.devices.amd import AmdSource
 from gpuledger.devices.device import Held
 from gpuledger.devices.replay.clock import VirtualClock
-from gpuledger.devices.replay.fake_amd import FakeAmd
 from gpuledger.devices.replay.script import Board, Scenario, Segment
 from gpuledger.errors import DeviceError, MissingExtra
 

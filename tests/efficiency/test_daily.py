@@ -8,15 +8,18 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.statement import to_json
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger import lines, spells
+from gpuledger.ledger import fleet_hours, lines, spells
 from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.scope import Scope
-from gpuledger.ledger.store import DayWriter, Ledger, PostedDay
+from gpuledger.ledger.read.owners import By
+from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, Scope
+from gpuledger.ledger.store import HOURS, DayWriter, Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms, utc_day
 
 START = day_start_ms("2026-01-20")
@@ -27,7 +30,7 @@ def forget_days(lake: Lake) -> None:
     ledger = Ledger(lake)
     with lake.locked():
         for day in ledger.manifest().days:
-            ledger.commit(msgspec.structs.replace(day, daily=False))
+            ledger.commit(msgspec.structs.replace(day, daily=False, hourly=False))
 
 
 @pytest.fixture
@@ -44,13 +47,76 @@ def lake(books: Callable[..., Lake], line: Callable[..., Any]) -> Lake:
 
 @pytest.mark.parametrize(
     "window",
-    [{}, {"since_ms": START + MS_PER_DAY}, {"until_ms": START + MS_PER_DAY}, {"namespaces": ("n2",)}],
+    [
+        {},
+        {"since_ms": START + MS_PER_DAY},
+        {"until_ms": START + MS_PER_DAY},
+        {"since_ms": START + 5 * MS_PER_HOUR, "until_ms": START + 26 * MS_PER_HOUR},
+        {"since_ms": START + MS_PER_DAY + MS_PER_HOUR // 2},
+        {"namespaces": ("n2",)},
+    ],
     ids=str,
 )
 def test_days_and_hours_give_the_same_statement(lake: Lake, window: dict[str, Any]) -> None:
     by_day = to_json(efficiency_statement(lake, Scope(**window)))
     forget_days(lake)
     assert to_json(efficiency_statement(lake, Scope(**window))) == by_day
+
+
+@pytest.mark.parametrize("by", list(By))
+@pytest.mark.parametrize(
+    "scope",
+    [
+        {},
+        {"namespaces": ("n1",)},
+        {"namespaces": (NO_NAMESPACE,)},
+        {"namespaces": (UNALLOCATED, "n1")},
+        {"owners": ("7",)},
+    ],
+    ids=str,
+)
+def test_owners_are_the_same_read_from_days_or_from_hours(
+    books: Callable[..., Lake], line: Callable[..., Any], by: By, scope: dict[str, Any]
+) -> None:
+    """The hours of the fleet do not have every label, so a scope that asks for more is read from lines."""
+    owners = [
+        {"namespace": "n1", "team": "red", "pod": "p1"},
+        {"namespace": "n1", "user": "ann"},
+        {"user": "ann", "account": "bio", "run_id": "7"},
+        {},
+    ]
+    lake = books(*(line(h, g, util=0.1 * h, pif=0.5, **owners[h % 4]) for h in range(9) for g in ("GPU-a", "GPU-b")))
+    by_day = efficiency_statement(lake, Scope(**scope), by=by)
+    samples = {"n1": 5, NO_NAMESPACE: 2, UNALLOCATED: 2}
+    wanted = 2 if "owners" in scope else sum(samples[n] for n in scope.get("namespaces", samples))
+    assert sum(h.samples for h in by_day.hours) == by_day.samples == 2 * 60 * wanted
+    assert sum(row.means.observed_h for row in by_day.by_owner) == pytest.approx(2 * wanted)
+    forget_days(lake)
+    assert to_json(efficiency_statement(lake, Scope(**scope), by=by)) == to_json(by_day)
+
+
+def test_the_hours_of_the_fleet_are_read_from_their_own_table(lake: Lake) -> None:
+    """And add up to the lines: to see that it is they that are read, one is changed."""
+    before = efficiency_statement(lake).hours
+    assert [h.samples for h in before] == [h.samples for h in efficiency_statement(lake, Scope(clusters=("c1",))).hours]
+    file = Ledger(lake).files_of(Ledger(lake).manifest().days[0], HOURS)[0]
+    table = pq.read_table(file)
+    assert table.num_rows == 24
+    doubled = table.set_column(table.column_names.index("samples"), "samples", pc.multiply(table["samples"], 2))
+    pq.write_table(doubled, file)
+    assert [h.samples for h in efficiency_statement(lake).hours][:24] == [2 * h.samples for h in before[:24]]
+
+
+def test_sums_that_pass_two_to_the_63_stay_apart() -> None:
+    row = lines.coded_schema().empty_table()
+    one = fleet_hours.of_lines(row)
+    big = {name: [2**62, 2**62] if name == "matrix" else [1, 1] for name in fleet_hours.SUMS}
+    keys = {name: [0, 0] for name in fleet_hours.TIMES}
+    labels = {name: pa.array(["a", "a"]).dictionary_encode() for name in fleet_hours.LABELS}
+    table = pa.table(keys | labels | big).select(one.column_names)
+    assert fleet_hours.together(table)["matrix"].to_pylist() == [2**62, 2**62]
+    small = table.set_column(table.column_names.index("matrix"), "matrix", pa.array([2**60, 2**60]))
+    assert fleet_hours.together(small)["matrix"].to_pylist() == [2**61]
 
 
 def periods(lake: Lake, scope: Scope) -> dict[int, int]:

@@ -9,7 +9,7 @@ import pytest
 
 from gpuledger.efficiency.health import THERMAL_ABOVE_PCT, health_words
 from gpuledger.efficiency.statement import EfficiencyStatement, to_json
-from gpuledger.efficiency.tables import health_rows
+from gpuledger.report.documents.efficiency import csv_rows
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 State = Callable[..., EfficiencyStatement]
@@ -91,7 +91,7 @@ def test_json_and_csv_hold_every_figure(state: State, line: Line) -> None:
     made = state(line(0, "GPU-a", util=0.9, pif=0.5, xid_events=5, throttle_ms=HOUR, mem_temp_max_c=95))
     (told,) = to_json(made)["health"]["rows"]
     assert (told["gpu_uuid"], told["xid_events"], told["thermal_pct"], told["mem_temp_max_c"]) == ("GPU-a", 5, 0.0, 95)
-    head, (row,) = health_rows(made)
+    head, row = csv_rows("gpu_health.csv", made)
     cells = dict(zip(head, row, strict=True))
     assert cells == {name: told[name] for name in head}
     assert cells["gpu_temp_max_c"] is None

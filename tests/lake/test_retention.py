@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.errors import InputError, LakeError
-from gpuledger.lake.importing import _Import, import_files
+from gpuledger.lake.importing import Import, import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.retention import drop_samples, ended_before, measure
+from gpuledger.lake.taking import Reading
 from gpuledger.ledger import lines
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.store import Ledger
@@ -163,8 +164,8 @@ def test_stopped_before_the_files_are_deleted(lake, monkeypatch):
 def test_an_import_under_way_when_days_close_is_refused(lake, fleet):
     before = lake.manifest()
     with lake.staging() as folder:
-        job = _Import(lake, folder, "UTC", None, lambda _stage, _rows: None)
-        job.take(fleet)
+        job = Import(lake, folder, Reading(), lambda _stage, _rows: None)
+        job.take([fleet])
         tidy_lake(lake, LIMITS, Ages(NOW_MS, fold_ms=DAY, drop_ms=2 * DAY))
         with lake.locked(), pytest.raises(LakeError, match="closed while this import ran"):
             job.finish()

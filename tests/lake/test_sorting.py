@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.lake import sorting
-from gpuledger.lake.sorting import ARRIVAL, DaySorter, device_codes
+from gpuledger.lake import days as sorting
+from gpuledger.lake.days import DaySorter
+from gpuledger.lake.sorting import ARRIVAL, device_codes
 
 DAY_MS = 86_400_000
 
@@ -76,7 +77,7 @@ def test_repeated_rows_of_a_busy_device_are_dropped_as_they_come(tmp_path, monke
         sorter.add(once)
     sorter.add(batch([(0, "b", None)] * 3))
     days = sorter.days()
-    assert sum(s.rows for s in sorter._slices) < 500
+    assert sum(sorter.rows_of_days().values()) < 500
     rows = sum(chunk.num_rows for day in days for chunk in sorter.chunks(day))
     assert rows + sorter.repeats == 10_003
     assert rows < 500
@@ -92,3 +93,28 @@ def test_repeated_rows_of_many_runs_are_dropped_while_they_are_gathered(tmp_path
     (chunk,) = sorter.chunks(day)
     assert chunk.num_rows < 10 * 10 * 10
     assert chunk.num_rows + sorter.repeats == 10_000
+
+
+@given(st.lists(_row, min_size=1, max_size=60), st.integers(1, 4), st.integers(1, 12))
+@settings(max_examples=40, deadline=None)
+def test_what_several_sorters_hand_over_is_what_one_would_give(tmp_path_factory, rows, sorters, chunk_rows):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting, "RUN_ROWS", 5)
+        patch.setattr(sorting, "CHUNK_ROWS", chunk_rows)
+        alone, together = (DaySorter(tmp_path_factory.mktemp("spill")) for _ in range(2))
+        arrival = np.arange(len(rows))
+        alone.add(batch(rows), arrival)
+        for i in range(sorters):
+            if mine := rows[i::sorters]:
+                one = DaySorter(tmp_path_factory.mktemp("spill"))
+                one.add(
+                    batch(mine).set_column(3, "power_w", pa.array(arrival[i::sorters].astype(float))),
+                    arrival[i::sorters],
+                )
+                together.take_over(one.hand_over())
+        assert alone.days() == together.days()
+        for day in alone.days():
+            kept = DaySorter(tmp_path_factory.mktemp("spill"))
+            kept.take_over(together.of_days([day]))
+            ours = [chunk.to_pylist() for chunk in kept.chunks(day)]
+            assert ours == [chunk.to_pylist() for chunk in alone.chunks(day)]

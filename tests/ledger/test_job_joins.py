@@ -317,3 +317,18 @@ def test_owners_stay_apart_however_many_labels_have_however_many_values(limits):
     made = post(make.table(rows), limits).lines.to_pylist()
     assert len({tuple(r[n] for n in LABELS) for r in made}) == many
     assert {len({r[n] for n in LABELS}) for r in made} == {1}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_days_posted_in_processes_carry_the_same_jobs(tmp_path, limits, processes):
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write_samples(tmp_path, "s", sampled(minutes=90, boards=6))])
+    with lake.locked():
+        write_claims(lake, [claim("a", 10, 70, gpu="1"), claim("b", 0, 80, gpu="4"), claim("c", 5, 6, gpu="5")])
+    result = post_lake(lake, limits, processes=processes)
+    assert added(result.joined).placed == 60 + 80 + 1
+    rows = [r for day in Ledger(lake).manifest().days for r in Ledger(lake).read("lines", day.day).to_pylist()]
+    held = defaultdict(int)
+    for row in rows:
+        held[row["gpu_uuid"], row["run_id"]] += row["samples"]
+    assert {k: n for k, n in held.items() if k[1]} == {("n1-1", "a"): 60, ("n1-4", "b"): 80, ("n1-5", "c"): 1}

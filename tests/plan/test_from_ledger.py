@@ -19,9 +19,9 @@ from gpuledger.cost.build import cost_statement
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.encode import encode
 from gpuledger.ledger.read.scope import Scope
+from gpuledger.plan.market import Market
 from gpuledger.plan.move.build import migrate_from_lake
 from gpuledger.plan.move.demand import Holding, Load
-from gpuledger.plan.move.market import Market
 from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, LakePlan
 from gpuledger.plan.move.verdict import plan_holding
 from gpuledger.report.documents.move import move_document, risks

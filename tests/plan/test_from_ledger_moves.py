@@ -11,9 +11,9 @@ from gpuledger.advice.offers import PIPES_NOT_RECORDED, Need
 from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.prices.offers import Offer
 from gpuledger.cost.statement import BUCKETS
+from gpuledger.plan.market import Market
 from gpuledger.plan.move.carry import Misfit, other_gpu, same_gpu, slice_for
 from gpuledger.plan.move.demand import Holding, Load
-from gpuledger.plan.move.market import Market
 from gpuledger.plan.move.moves import Claim, find_moves
 from gpuledger.plan.packing import Parcel
 from gpuledger.units import Unknown

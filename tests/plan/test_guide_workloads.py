@@ -10,12 +10,11 @@ import pytest
 
 from gpuledger.catalog.gpus import load_gpus
 from gpuledger.catalog.prices import instance_price
-from gpuledger.plan.guide.asking import Market, plan_configured, plan_market
+from gpuledger.plan.guide.asking import Form, Market, form_of, plan_configured, plan_market
 from gpuledger.plan.guide.config import reference
-from gpuledger.plan.guide.form import Form, form_of
 from gpuledger.plan.guide.sets import plan_set
 from gpuledger.plan.guide.statement import CANNOT_FIT, Misfit
-from gpuledger.plan.offers import market_options
+from gpuledger.plan.market import market_options
 from gpuledger.report.documents.migrate import headline
 from gpuledger.units import Unknown
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuledger.catalog.models import MlaShape, Model, TransformerShape, get_model, load_models
 from gpuledger.plan.fitting.build import assumptions
-from gpuledger.plan.guide.form import dense_model
+from gpuledger.plan.guide.schema import dense_model
 from gpuledger.plan.memory.activations import activations
 from gpuledger.plan.memory.facts import overheads, precisions
 from gpuledger.plan.memory.parts import cache_bytes, memory

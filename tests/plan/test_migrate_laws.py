@@ -18,10 +18,8 @@ from gpuledger.catalog.files import Fact
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.encode import encode
 from gpuledger.plan.guide.build import Terms, plan_migration
-from gpuledger.plan.guide.facts import migrate_facts
-from gpuledger.plan.guide.form import dense_model
 from gpuledger.plan.guide.placing import place
-from gpuledger.plan.guide.schema import Priority, Weights, WorkloadType
+from gpuledger.plan.guide.schema import Priority, Weights, WorkloadType, dense_model, migrate_facts
 from gpuledger.plan.guide.statement import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.report.documents.migrate import measures_table
 from gpuledger.units import Unknown

@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.catalog.gpus import load_gpus
-from gpuledger.plan.guide.asking import plan_configured
+from gpuledger.plan.guide.asking import Form, job_of, plan_configured
 from gpuledger.plan.guide.config import reference
-from gpuledger.plan.guide.form import Form, dense_model, job_of
-from gpuledger.plan.guide.judging import effort
-from gpuledger.plan.guide.memory import rule_of_thumb
+from gpuledger.plan.guide.judging import effort, mean
 from gpuledger.plan.guide.options import configured, counts
-from gpuledger.plan.guide.placing import fits, place, smallest_count
-from gpuledger.plan.guide.scoring import mean
+from gpuledger.plan.guide.placing import fits, place, rule_of_thumb, smallest_count
+from gpuledger.plan.guide.schema import dense_model
 from gpuledger.plan.guide.sets import together
 from gpuledger.plan.guide.statement import CANNOT_FIT, Misfit, Placement
 from gpuledger.units import Unknown

@@ -12,8 +12,7 @@ from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import CHARTS, chart, chart_names
 from gpuledger.report.documents.audit import audit_document
 from gpuledger.report.render.html import draw_charts
-from gpuledger.report.render.pictures import to_svg
-from gpuledger.report.render.svg import page_svg
+from gpuledger.report.render.pictures import page_svg, to_svg
 from gpuledger.units import Unknown
 
 NAMES = ["bill", "savings", "owners"]

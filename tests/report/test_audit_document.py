@@ -13,7 +13,8 @@ from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import BUCKETS, WASTE
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.documents.audit import AuditView, audit_document
+from gpuledger.report.documents.audit import audit_document, repeated
+from gpuledger.report.documents.audit_rows import audit_view
 from gpuledger.report.outline import load_outline
 from gpuledger.report.render.html import render_html
 from gpuledger.report.tables import Table
@@ -29,7 +30,7 @@ def page_of(audit: AuditStatement, charts: bool = True) -> str:
 
 
 def table_of(name: str, audit: AuditStatement) -> Table:
-    return load_outline("audit").table(name, AuditView(audit))
+    return load_outline("audit").table(name, audit_view(audit))
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +102,10 @@ def test_the_bill_adds_up_on_the_page(audit):
     place = table.heads.index("Dollars")
     assert sum(money(row[place].text) for row in table.rows) == money(table.total[place].text)
     assert money(table.total[place].text) == round(audit.cost.paid_usd, 2)
-    shares = [row.pct for row in AuditView(audit).bill]
+    shares = [row["pct"] for row in audit_view(audit)["bill"]]
     assert all(share == round(share, 1) for share in shares)
     assert round(sum(shares), 6) == 100
-    assert round(sum(AuditView(audit).phases_pct.values()), 6) == 100
+    assert round(sum(audit_view(audit)["phases_pct"].values()), 6) == 100
 
 
 @pytest.mark.parametrize("name", ["namespaces", "teams", "owners", "gpus"])
@@ -157,11 +158,11 @@ def test_the_last_period_appears_where_asked_for(page, compared_audit, audit):
 
 
 def test_tables_that_say_nothing_are_left_out(audit):
-    assert AuditView(audit).repeated == frozenset()
+    assert repeated(audit.cost) == frozenset()
     rows = audit.cost.by_namespace
     nobody = tuple(dataclasses.replace(r, name="no team") for r in rows[:1])
     plain = dataclasses.replace(audit.cost, by_owner=rows, by_team=nobody)
-    assert AuditView(dataclasses.replace(audit, cost=plain)).repeated == {"teams", "owners"}
+    assert repeated(plain) == {"teams", "owners"}
 
 
 def test_hostile_labels_stay_words(audit):

@@ -11,9 +11,8 @@ from decimal import Decimal
 import pytest
 
 from gpuledger.encode import encode
-from gpuledger.plan.guide.asking import plan_configured
+from gpuledger.plan.guide.asking import form_of, plan_configured
 from gpuledger.plan.guide.config import reference
-from gpuledger.plan.guide.form import form_of
 from gpuledger.plan.guide.sets import plan_set, together
 from gpuledger.plan.guide.words import dollars
 from gpuledger.report.documents.migrate import key_figures, migrate_document, options_table, shown

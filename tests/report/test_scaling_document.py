@@ -101,7 +101,7 @@ def test_a_whole_document_on_a_terminal_shows_every_row(published):
 
 
 def test_the_page_without_charts_still_has_every_section(published):
-    page = render_html(scaling_document(published).without_charts())
+    page = render_html(scaling_document(published), {})
     assert "<svg" not in page
     assert "Bottlenecks by impact" in page
 
@@ -109,7 +109,7 @@ def test_the_page_without_charts_still_has_every_section(published):
 def test_labels_are_escaped():
     rows = json.dumps({"v": 1, "kind": "run", "planned": {"<b>x</b>": 1}, "nodes": {}, "wall_s": 1.0})
     (odd,) = parse_results(rows.encode() + b"\n", "odd.jsonl")
-    page = render_html(scaling_document(scaling_statement(Given(odd))).without_charts())
+    page = render_html(scaling_document(scaling_statement(Given(odd))), {})
     assert "<b>x</b>" not in page
     assert "&lt;b&gt;x" in page
 
@@ -126,6 +126,6 @@ def test_faults_that_are_not_shown_are_counted():
     assert len(faults(made, 12)) == 13
     assert faults(made, 12)[-1] == "and 68 more; the JSON has them all"
     assert len(faults(made, 80)) == 80
-    document = scaling_document(made).without_charts()
-    for text in (render_html(document), render_markdown(document)):
+    document = scaling_document(made)
+    for text in (render_html(document, {}), render_markdown(document)):
         assert "and 30 more; the JSON has them all" in text

@@ -11,7 +11,7 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.report.charts import chart_names, drawing
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.render.svg import page_svg
+from gpuledger.report.render.pictures import page_svg
 from gpuledger.report.theme import load_theme
 
 

@@ -25,7 +25,8 @@ def test_every_table_can_be_filled_from_any_statement(
     for name in load_outline("efficiency").tables:
         for s in (statement, one_gpu, unknown_statement):
             table = build_table(name, s)
-            assert all(len(row) == len(table.heads) == len(table.words) == len(table.below) for row in table.rows)
+            assert all(len(row) == len(table.heads) == len(table.words) for row in table.rows)
+            assert all(0 < place < len(table.heads) for place in (*table.below, *table.wide))
 
 
 def test_rows_and_total_are_the_statement_s(statement: EfficiencyStatement) -> None:

@@ -9,12 +9,11 @@ import pytest
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.lake.counted import CountedRun
 from gpuledger.report.document import Figures
-from gpuledger.report.documents.training import training_document
+from gpuledger.report.documents.training import training_document, unknown
 from gpuledger.report.render.markdown import render_markdown
 from gpuledger.training.findings import find_all
 from gpuledger.training.meter.observed import Identity, LoaderFacts, Observed, Place, StepSeconds, Work
 from gpuledger.training.meter.report import make_report, price_of, to_json
-from gpuledger.training.meter.shown import unknown
 
 
 def report(**seen: Any) -> dict[str, Any]:

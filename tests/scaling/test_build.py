@@ -12,7 +12,6 @@ from made_runs import lines, run_of, write
 
 from gpuledger.encode import encode
 from gpuledger.errors import FactError, FileFault
-from gpuledger.scaling.analysis.baseline import Baseline
 from gpuledger.scaling.analysis.counting import counts_of, throughput_of, wall_of
 from gpuledger.scaling.build import Given, gather, scaling_statement
 from gpuledger.units import Unknown
@@ -199,7 +198,7 @@ def test_a_header_alone_says_what_is_missing():
 
 
 def test_one_node_only():
-    made = scaling_statement(Given(run_of(sizes(1)), baseline=Baseline(None, "one node only")))
+    made = scaling_statement(Given(run_of(sizes(1)), baseline=Unknown("one node only")))
     assert isinstance(made.facts.nodes[0].slower_pct, Unknown)
     assert not next(c for c in made.checks if c.check == "baseline_not_measured").caught
 

@@ -27,7 +27,7 @@ def read(rows: list[dict[str, str]]) -> tuple[list[dict], list[str]]:
     batch = pa.RecordBatch.from_pydict({n: [r.get(n, "") for r in given] for n in names})
     bound = bind("f.csv", names)
     made = convert(batch, bound, StampReader(()))
-    return made.table.to_pylist(), label_notes(bound, made.label_rows)
+    return made.table.to_pylist(), label_notes(bound.labels, made.label_rows)
 
 
 def owners(rows: list[dict]) -> list[tuple]:

@@ -12,8 +12,15 @@ from gpuledger.catalog.gpus import find_gpu, get_gpu, load_gpus
 from gpuledger.catalog.models import get_model
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product, Spread
 from gpuledger.errors import InputError
-from gpuledger.training.mfu import AboveAll, measured_achievable, mfu_pct, utilization
-from gpuledger.training.mfu_of_log import as_data, rate_for, sequence_for, training_utilization
+from gpuledger.training.mfu import (
+    AboveAll,
+    measured_achievable,
+    mfu_pct,
+    rate_for,
+    sequence_for,
+    training_utilization,
+    utilization,
+)
 from gpuledger.units import Unknown
 
 H100, A100, V100, H200 = (get_gpu(n) for n in ("h100-sxm", "A100-SXM4-80GB", "V100-SXM2-16GB", "h200-sxm-141gb"))
@@ -88,22 +95,22 @@ def test_achievable_is_the_users_own_boards_then_the_catalogs_measurement_then_u
 
 def test_training_run():
     found = training_utilization(LLAMA, H100, 60_000, count=8, sequence=4096)
-    by_hand = 100 * 60_000 * found.flop_per_unit / (8 * 989.5e12)
-    assert found.work.mfu_pct == pytest.approx(by_hand)
+    by_hand = 100 * 60_000 * found["flop_per_token"] / (8 * 989.5e12)
+    assert found["mfu_pct"] == pytest.approx(by_hand)
     assert by_hand == pytest.approx(39.01, abs=0.01)
-    assert found.hfu_pct == found.work.mfu_pct
-    assert sum(found.flop_by_part.values()) == pytest.approx(found.flop_per_unit)
-    assert found.mfu_causal_pct < found.work.mfu_pct
+    assert found["hfu_pct"] == found["mfu_pct"]
+    assert sum(found["flop_per_token_by_part"].values()) == pytest.approx(found["flop_per_token"])
+    assert found["mfu_causal_pct"] < found["mfu_pct"]
     again = training_utilization(LLAMA, H100, 60_000, count=8, sequence=4096, recompute=True)
-    assert again.work.mfu_pct == found.work.mfu_pct
-    assert again.hfu_pct == pytest.approx(found.hfu_pct * 4 / 3)
+    assert again["mfu_pct"] == found["mfu_pct"]
+    assert again["hfu_pct"] == pytest.approx(found["hfu_pct"] * 4 / 3)
 
 
 def test_images():
     found = training_utilization(get_model("resnet-50"), A100, 2500, precision="bf16")
-    assert found.unit == "image"
-    assert found.mfu_causal_pct is None
-    assert found.flop_per_unit == pytest.approx(6 * 4.089e9, rel=0.002)
+    assert found["unit"] == "image"
+    assert found["mfu_causal_pct"] is None
+    assert found["flop_per_image"] == pytest.approx(6 * 4.089e9, rel=0.002)
 
 
 def test_a_model_without_formula_is_refused():
@@ -124,8 +131,7 @@ def test_no_gpus_no_share():
 
 
 def test_plain_data_say_what_is_not_known_and_what_cannot_be():
-    found = training_utilization(LLAMA, H100, 60_000, count=1, sequence=4096)
-    data = as_data(found, LLAMA, H100, 60_000, 4096, ["as given"])
+    data = training_utilization(LLAMA, H100, 60_000, count=1, sequence=4096, assumed=["as given"])
     shares = {"mfu_pct", "mfu_in_use_pct", "mfu_achievable_pct", "hfu_pct", "mfu_causal_pct"}
     assert all(data[name] is None for name in shares), "nothing above 100 % is a figure"
     why = {missing["figure"]: missing["why"] for missing in data["not_known"]}
@@ -136,7 +142,7 @@ def test_plain_data_say_what_is_not_known_and_what_cannot_be():
     assert set(why) == {"achievable_tflops", *shares}
     assert data["assumptions"][0] == "as given"
     gemma = get_model("gemma-3-4b")
-    beside = as_data(training_utilization(gemma, H100, 1, sequence=64), gemma, H100, 1, 64, [])
+    beside = training_utilization(gemma, H100, 1, sequence=64)
     assert any("only the decoder" in text for text in beside["assumptions"])
     assert not beside["warnings"]
 

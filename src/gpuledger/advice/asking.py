@@ -11,7 +11,8 @@ from gpuledger.advice.build import audit_statement
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.build import Money, Paying, Terms, money_of, prices_of
-from gpuledger.cost.inventory import Inventory, read_inventory
+from gpuledger.cost.inventories.settling import Given, stock_of
+from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.pricing import PriceChoice, load_own
 from gpuledger.cost.showback import load_config
 from gpuledger.cost.user_settings import budgets_of, set_teams, with_set_prices
@@ -44,12 +45,12 @@ def paying(
     price: Money | Mapping[str, Money] | None = None,
     instance: str | None = None,
     region: str | None = None,
-    inventory: Inventory | File | None = None,
+    inventory: Given | None = None,
 ) -> Paying:
     """What is paid now: the inventory, prices as given or as set, and the user's own rates; unknown names fail here."""
     given, own = prices_of(price), load_own(lake)
     chosen = PriceChoice(given if instance else with_set_prices(given), instance, region, own)
-    stock = read_inventory(inventory) if isinstance(inventory, str | Path) else inventory
+    stock = inventory if isinstance(inventory, Inventory) else stock_of(inventory) if inventory else None
     return Paying(inventory=stock, price=chosen.price, instance=instance, region=region, own=own)
 
 
@@ -59,7 +60,7 @@ def asked(
     price: Money | Mapping[str, Money] | None = None,
     instance: str | None = None,
     region: str | None = None,
-    inventory: Inventory | File | None = None,
+    inventory: Given | None = None,
     teams: File | None = None,
     limits: File | None = None,
     usd_per_kwh: Money | None = None,
@@ -102,14 +103,14 @@ def _settings(terms: Terms) -> Iterator[str]:
 
 def _price_note(made: AuditStatement, asked: Asked) -> Iterator[str]:
     """What became of a price next to an inventory, which comes first; nothing without the two."""
-    stock, priced = asked.terms["inventory"], asked.terms["price"] is not None
-    if not isinstance(stock, Inventory) or not (priced or asked.terms["instance"]):
+    stock, priced = made.cost.inventory, asked.terms["price"] is not None
+    if stock is None or not (priced or asked.terms["instance"]):
         return
-    names = ({r.gpu_uuid, f"{r.gpu_uuid}/{r.gpu_instance_id}"} for r in made.cost.by_gpu)
-    others = sum(stock.by_device.keys().isdisjoint(either) for either in names)
+    others = stock.gpus_unpriced
     if not others:
-        yield f"{asked.price_named} has no effect: every GPU is in the inventory, whose prices come first."
+        yield f"{asked.price_named} has no effect: every GPU is priced by the inventory, whose prices come first."
         return
-    used = any(p.basis == ("given" if priced else "instance") for p in made.cost.prices)
+    used = sum(p.gpus for p in made.cost.prices if p.basis == ("given" if priced else "instance"))
     prices = "prices" if used else "could price"
-    yield f"{asked.price_named} {prices} only the {count(others, 'GPU')} that the inventory does not list."
+    some = f"{used} of the" if 0 < used < others else "only the"
+    yield f"{asked.price_named} {prices} {some} {count(others, 'GPU')} that the inventory does not price."

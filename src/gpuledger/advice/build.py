@@ -13,14 +13,14 @@ from gpuledger.advice.cases import Made, make_cases
 from gpuledger.advice.findings import find_all, with_measured
 from gpuledger.advice.hours import idle_by_hour, quiet_hours
 from gpuledger.advice.limits import Limits, load_limits
-from gpuledger.advice.recommend import Scale, headline, recommend, unrated_note
+from gpuledger.advice.recommend import headline, recommend, unrated_note
 from gpuledger.advice.statement import AuditStatement, ClassPart, GroupBehaviour, RoiPriced
 from gpuledger.advice.stretches import read_stretches
-from gpuledger.advice.totals import combine_cases, roi_priced, total
+from gpuledger.advice.totals import Scale, combine_cases, roi_priced, total
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms, statement_and_bill
 from gpuledger.cost.charges import grouped
-from gpuledger.cost.inventory import read_inventory
+from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import CostStatement, unpriced_names
 from gpuledger.efficiency.statement import NotKnown
@@ -41,7 +41,7 @@ def audit_statement(
     """
     books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
     given, per_kwh = terms.get("inventory"), terms.get("usd_per_kwh")
-    terms["inventory"] = stock = read_inventory(given) if isinstance(given, str | Path) else given
+    terms["inventory"] = stock = inventory_of(books, given)
     limits, rules = thresholds or load_limits(), load_thresholds()
     stretches = read_stretches(books, wanted, limits, rules)
     cost, bill = statement_and_bill(books, wanted, **terms)
@@ -56,10 +56,9 @@ def _advised(
     """The cases with what to change about them, and what that saves."""
     findings = find_all(cases, limits)
     combined = combine_cases(findings)
-    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
-    scale = Scale(cost.paid_usd, cost.times.paid_ms, month)
+    scale = Scale(cost.paid_usd, cost.times.paid_ms, months_of(cost.projection, cost.end_ms - cost.start_ms))
     recommendations = recommend(findings, combined, scale)
-    savings = total(combined, cost.paid_usd, cost.times.paid_ms, month)
+    savings = total(combined, scale)
     return AuditStatement(
         cost=cost,
         phases_pct=cost.phases_pct,

@@ -33,7 +33,7 @@ SEEN_WITHIN_RATIO = 0.02
 
 @dataclass(frozen=True)
 class Health:
-    """Faults counted over the window, and the share of the time clocks were held down.
+    """Serious faults counted over the window; remapped rows and PCIe replays are repairs that worked.
 
     Faults are a board's own: where each MIG instance reports them again, the board counts them once. `affected` are
     the GPUs with driver errors, failed remappings or much heat, the worst first; `hottest_ratio` is the largest share
@@ -41,10 +41,7 @@ class Health:
     """
 
     xid_events: int = 0
-    rows_remapped: int = 0
     row_remap_failures: int = 0
-    pcie_replays: int = 0
-    thermal_ratio: Figure = _NO_REASONS
     hottest_ratio: Figure = _NO_REASONS
     affected: tuple[str, ...] = ()
 
@@ -63,14 +60,9 @@ def health_of(parts: Iterable[tuple[str, str | None, Sums]]) -> Health:
         for name, b in boards.items()
         if b["xid_events"] or b["row_remap_failures"] or 100 * heat.get(name, 0.0) > THERMAL_ABOVE_PCT
     ]
-    total = {name: sum(board[name] for board in boards.values()) for name in HEALTH}
-    known = total["throttle_ms"]
     return Health(
-        total["xid_events"],
-        total["rows_remapped"],
-        total["row_remap_failures"],
-        total["pcie_replays"],
-        total["thermal_ms"] / known if known else _NO_REASONS,
+        sum(b["xid_events"] for b in boards.values()),
+        sum(b["row_remap_failures"] for b in boards.values()),
         max(heat.values()) if heat else _NO_REASONS,
         tuple(sorted(affected, key=lambda n: (*(-boards[n][name] for name in _URGENT), n))),
     )
@@ -130,7 +122,6 @@ class Case:
     quiet_hours: tuple[int, ...] = ()
     quiet_idle_ratio: float = 0.0
     sliced: bool = False
-    shared_ratio: float = 0.0
     purchase: str = "not said"
     instance: str | None = None
     energy_kwh: Figure = NOT_RECORDED

@@ -124,7 +124,6 @@ def _case(group: Group, members: Sequence[Stretch], usd_per_kwh: Decimal | None)
         precision=precision,
         tensor_kind=_tensor_kind(at_work),
         sliced=any(s.gpu_instance_id for s in members),
-        shared_ratio=total["shared_ms"] / observed,
         health=health_of((s.gpu_uuid, s.gpu_instance_id, s.sums) for s in members),
         usd_per_kwh=usd_per_kwh,
     )
@@ -155,10 +154,10 @@ def _judge(klass: str, own: Sequence[Stretch], gpu: Gpu | None) -> Behaviour:
     return Behaviour(klass, (f"no work {resting:.0f} % of the time{memory[klass]}",), basis)
 
 
-def add_up(rows: Iterable[Sums], names: Sequence[str] = SUMS) -> dict[str, Any]:
+def add_up(rows: Iterable[Sums]) -> dict[str, Any]:
     """Sums added up; of what is a maximum, the largest."""
     given = list(rows)
-    out: dict[str, Any] = {name: sum([row[name] for row in given]) for name in names}
+    out: dict[str, Any] = {name: sum([row[name] for row in given]) for name in SUMS}
     for name in MOST:
         out[name] = max((row[name] for row in given if row[name] is not None), default=None)
     return out

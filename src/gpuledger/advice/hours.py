@@ -7,7 +7,6 @@ and unobserved time, and each owner's sums by day. Advice is the same before and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,7 +38,7 @@ def idle_by_hour(lake: Lake, scope: Scope, case_of: Mapping[Key, int]) -> dict[i
         if day_ms != day:
             day, spells = day_ms, books.spells_of(day_ms)
         owned = _by_owner(rows, books, case_of)
-        if len(owned.case):
+        if len(owned["case"]):
             _add(owned, spells, books.names["kind"].among((GAP,))[spells["kind"]], sums)
     return {
         number: {hour: (idle, seen) for hour, (idle, seen) in enumerate(by_hour.tolist()) if seen}
@@ -55,20 +54,8 @@ def quiet_hours(by_hour: Mapping[int, tuple[int, int]], quiet_from_ratio: float)
     return tuple(sorted(quiet)), sum(quiet.values()) / total if total else 0.0
 
 
-@dataclass(frozen=True)
-class _Owned:
-    """One row per device and owner of a day: the case, from when to when, and how much of it was idle or busy."""
-
-    case: np.ndarray
-    device: np.ndarray
-    first_ms: np.ndarray
-    last_ms: np.ndarray
-    idle_ms: np.ndarray
-    busy_ms: np.ndarray
-
-
-def _by_owner(rows: Rows, books: Books, case_of: Mapping[Key, int]) -> _Owned:
-    """The rows of a day added up by device and owner, those in a case only."""
+def _by_owner(rows: Rows, books: Books, case_of: Mapping[Key, int]) -> Rows:
+    """One row per device and owner of a day that are in a case: from when to when, and how much was idle or busy."""
     order, starts = runs([rows[c] + 1 for c in _LABELS])
     rows = rows if order is None else {c: v[order] for c, v in rows.items()}
     texts = (books.names[c].text(rows[c][starts]) for c in _LABELS)
@@ -82,28 +69,28 @@ def _by_owner(rows: Rows, books: Books, case_of: Mapping[Key, int]) -> _Owned:
         "idle_ms": idle,
         "busy_ms": np.maximum(np.add.reduceat(rows["observed_ms"], starts) - idle, 0),
     }
-    return _Owned(**kept(found, case >= 0))
+    return kept(found, case >= 0)
 
 
-def _add(owned: _Owned, spells: Rows, gap: np.ndarray, sums: np.ndarray) -> None:
+def _add(owned: Rows, spells: Rows, gap: np.ndarray, sums: np.ndarray) -> None:
     """Add the hours of one day to their cases.
 
     Spells are of a device. An owner's idle time is spread over the hours as the device's was between the owner's first
     and last instant, and its busy time likewise: exact where owners do not idle, or work, between one another.
     """
-    first_hour = owned.first_ms // MS_PER_HOUR
-    count = np.maximum(-(-owned.last_ms // MS_PER_HOUR) - first_hour, 1)
+    first_hour = owned["first_ms"] // MS_PER_HOUR
+    count = np.maximum(-(-owned["last_ms"] // MS_PER_HOUR) - first_hour, 1)
     row = np.repeat(np.arange(len(count)), count)
     hour = first_hour[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-    start = np.maximum(hour * MS_PER_HOUR, owned.first_ms[row])
-    end = np.maximum(np.minimum((hour + 1) * MS_PER_HOUR, owned.last_ms[row]), start)
+    start = np.maximum(hour * MS_PER_HOUR, owned["first_ms"][row])
+    end = np.maximum(np.minimum((hour + 1) * MS_PER_HOUR, owned["last_ms"][row]), start)
     # The same devices under the numbers 0, 1, ... on the time line.
-    devices = distinct(owned.device)
-    device = np.searchsorted(devices, owned.device)[row]
+    devices = distinct(owned["device"])
+    device = np.searchsorted(devices, owned["device"])[row]
     idle = _within(kept(spells, ~gap), devices, device, start, end)
     busy = np.maximum(end - start - idle - _within(kept(spells, gap), devices, device, start, end), 0)
-    own_idle, own_busy = _part(idle, owned.idle_ms, row), _part(busy, owned.busy_ms, row)
-    place = (owned.case[row], hour % HOURS_PER_DAY)
+    own_idle, own_busy = _part(idle, owned["idle_ms"], row), _part(busy, owned["busy_ms"], row)
+    place = (owned["case"][row], hour % HOURS_PER_DAY)
     np.add.at(sums[:, :, 0], place, own_idle)
     np.add.at(sums[:, :, 1], place, own_idle + own_busy)
 

@@ -167,7 +167,8 @@ def _fits(case: Case, other: Gpu, limits: Limits) -> str | None:
         return None
     if memory > other.memory_bytes.value * (1 - limits.smaller.memory_margin_ratio):
         return None
-    if not isinstance(links, Unknown) and links >= limits.traffic.links_from_bytes_per_s and _no_link(other):
+    linked = other.link is not None and not other.link.kind.startswith("PCIe")
+    if not linked and not isinstance(links, Unknown) and links >= limits.traffic.links_from_bytes_per_s:
         return None
     return (
         f"{memory / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB, {', '.join(p.words for p in pipes)}, "
@@ -212,7 +213,3 @@ def is_smaller(gpu: Gpu, other: Gpu, limits: Limits) -> bool:
     most = limits.smaller.at_most_ratio
     wide = other.memory_bandwidth_bytes_per_s.value / gpu.memory_bandwidth_bytes_per_s.value
     return wide <= most or (not isinstance(now, Unknown) and not isinstance(then, Unknown) and then / now <= most)
-
-
-def _no_link(gpu: Gpu) -> bool:
-    return gpu.link is None or gpu.link.kind.startswith("PCIe")

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from gpuledger.advice.findings import Finding
 from gpuledger.advice.statement import AuditSavings, MonthlyEnergy, MonthlyUsd, Recommendation, Target
-from gpuledger.advice.totals import CENT_PLACES, NO_PRICE, CaseKey, Combined
+from gpuledger.advice.totals import NO_PRICE, CaseKey, Combined, Scale
 from gpuledger.cost.charges import grouped
 from gpuledger.cost.money import usd
 from gpuledger.cost.savings import CASES, Spread
@@ -20,31 +20,6 @@ from gpuledger.units import Unknown
 WORTHWHILE = Decimal("0.25")
 RECORD = "record-pipes"
 NO_DOLLARS = Unknown("it claims no dollars of the bill")
-
-
-class Scale:
-    """How a window's figures become a month's, and what percentages are of."""
-
-    def __init__(self, paid: Decimal | Unknown, paid_ms: int, month: Fraction) -> None:
-        self.priced = not isinstance(paid, Unknown)
-        self.whole = Fraction(paid) if not isinstance(paid, Unknown) else Fraction(paid_ms)
-        self.month = month
-
-    def usd(self, found: Finding) -> MonthlyUsd | Unknown:
-        """What a finding saves per month, by itself."""
-        dollars = found.case.dollars
-        if isinstance(dollars, Unknown):
-            return dollars
-        paid = Fraction(dollars.paid_usd) * self.month
-        return MonthlyUsd(*(round(usd(Fraction(getattr(found.alone, c)) * paid), CENT_PLACES) for c in CASES))
-
-    def share(self, found: Finding) -> list[Fraction]:
-        """What a finding saves in percent of all that is paid; without a price nothing of a priced fleet."""
-        if self.priced and isinstance(found.case.dollars, Unknown):
-            return [Fraction(0)] * len(CASES)
-        paid = Fraction(sum(found.case.weights.values(), Decimal(0)))
-        parts = (Fraction(getattr(found.alone, c)) * paid * 100 for c in CASES)
-        return [part / self.whole if self.whole else Fraction(0) for part in parts]
 
 
 def recommend(

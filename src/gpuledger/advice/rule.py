@@ -219,19 +219,12 @@ def with_rule_limits(limits: Limits) -> Limits:
     return msgspec.structs.replace(limits, rules=own_limits)
 
 
-def python(text: str) -> Snippet:
-    """A change in Python."""
-    return Snippet("python", text.strip() + "\n")
+def _in(language: Language) -> Callable[[str], Snippet]:
+    return lambda text: Snippet(language, text.strip() + "\n")
 
 
-def bash(text: str) -> Snippet:
-    """A change on the command line."""
-    return Snippet("bash", text.strip() + "\n")
-
-
-def yaml(text: str) -> Snippet:
-    """A change in a Kubernetes file."""
-    return Snippet("yaml", text.strip() + "\n")
+# A change in Python, on the command line, or in a Kubernetes file.
+python, bash, yaml = _in("python"), _in("bash"), _in("yaml")
 
 
 def pct(ratio: float | Unknown) -> str:

@@ -34,7 +34,7 @@ from gpuledger.units import MS_PER_DAY, PPM
 KEYS = ("gpu_uuid", "gpu_instance_id", "namespace", "workload", "gpu_model", "tensor_precision")
 # Sums over all of the time.
 _ALL = (
-    "unstated_ms", *IDLE, "shared_ms", "phase_idle_ms", "phase_underutilized_ms", "phase_productive_ms",
+    "unstated_ms", *IDLE, "phase_idle_ms", "phase_underutilized_ms", "phase_productive_ms",
     "phase_compute_bound_ms", "energy_ms", "energy_mj", "fb_ms", "fb_mib_ms", *HEALTH,
 )  # fmt: skip
 # Sums over the time it worked or waited.

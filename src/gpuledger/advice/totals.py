@@ -19,7 +19,7 @@ from gpuledger.advice.stretches import Stretch
 from gpuledger.catalog.thresholds import Targets
 from gpuledger.cost.charges import NOTHING_PAID, grouped
 from gpuledger.cost.money import usd
-from gpuledger.cost.savings import ACTS_ON, Bill, Savings, Spread, combine
+from gpuledger.cost.savings import ACTS_ON, CASES, Bill, Savings, Spread, combine
 from gpuledger.cost.statement import Bucket, CostStatement
 from gpuledger.efficiency.capacity import roi
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown, count
@@ -34,6 +34,34 @@ NO_PRICE = Unknown("no device has a price")
 _WORDS: Mapping[Bucket, str] = {
     "idle": "idle", "idle_held": "idle-held", "underused": "underused", "stalled": "stalled",
 }  # fmt: skip
+
+
+class Scale:
+    """What percentages are of, and how a window's figures become a month's: times `month`.
+
+    `paid` are the dollars of the window; without a price it is the paid time.
+    """
+
+    def __init__(self, paid: Decimal | Unknown, paid_ms: int, month: Fraction) -> None:
+        self.priced = not isinstance(paid, Unknown)
+        self.whole = Fraction(paid) if not isinstance(paid, Unknown) else Fraction(paid_ms)
+        self.month = month
+
+    def usd(self, found: Finding) -> MonthlyUsd | Unknown:
+        """What a finding saves per month, by itself."""
+        dollars = found.case.dollars
+        if isinstance(dollars, Unknown):
+            return dollars
+        paid = Fraction(dollars.paid_usd) * self.month
+        return MonthlyUsd(*(round(usd(Fraction(getattr(found.alone, c)) * paid), CENT_PLACES) for c in CASES))
+
+    def share(self, found: Finding) -> list[Fraction]:
+        """What a finding saves in percent of all that is paid; without a price nothing of a priced fleet."""
+        if self.priced and isinstance(found.case.dollars, Unknown):
+            return [Fraction(0)] * len(CASES)
+        paid = Fraction(sum(found.case.weights.values(), Decimal(0)))
+        parts = (Fraction(getattr(found.alone, c)) * paid * 100 for c in CASES)
+        return [part / self.whole if self.whole else Fraction(0) for part in parts]
 
 
 @dataclass(frozen=True)
@@ -69,11 +97,10 @@ def combine_cases(findings: Sequence[Finding]) -> dict[CaseKey, Combined]:
     return out
 
 
-def total(combined: Mapping[CaseKey, Combined], paid: Decimal | Unknown, paid_ms: int, month: Fraction) -> AuditSavings:
-    """All cases added up. `paid` are the dollars of the window; times `month` they are those of a month."""
-    priced = not isinstance(paid, Unknown)
+def total(combined: Mapping[CaseKey, Combined], scale: Scale) -> AuditSavings:
+    """All cases added up."""
+    priced, whole, month = scale.priced, scale.whole, scale.month
     used = [c for c in combined.values() if not priced or not isinstance(c.case.dollars, Unknown)]
-    whole = Fraction(paid) if not isinstance(paid, Unknown) else Fraction(paid_ms)
 
     def add(figure: str, case: str | None = None) -> Fraction:
         parts = ((getattr(c.savings, figure), c.paid) for c in used)
@@ -81,7 +108,7 @@ def total(combined: Mapping[CaseKey, Combined], paid: Decimal | Unknown, paid_ms
 
     combined_sum, final = add("combined_pct"), add("with_rate_pct")
     rest = 100 * whole - combined_sum
-    spreads = [[add(f, case) for case in ("low", "middle", "high")] for f in ("combined", "with_rate")]
+    spreads = [[add(f, case) for case in CASES] for f in ("combined", "with_rate")]
     return AuditSavings(
         of="the bill" if priced else "the paid GPU-hours",
         naive_pct=_over(add("naive_pct"), whole),

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -50,18 +50,12 @@ class Ready(msgspec.Struct, tag=True):
 
 
 class Records(msgspec.Struct, tag=True):
-    """Requests that ended: their names, and their lines for the file."""
+    """Requests that ended: their names, and their lines for the file. Without any it shows that the worker is alive."""
 
     node: str
     requests: tuple[int | str, ...]
     lines: bytes
     last_end_s: float
-
-
-class Beat(msgspec.Struct, tag=True):
-    """The worker is alive."""
-
-    node: str
 
 
 class Done(msgspec.Struct, tag=True):
@@ -73,21 +67,14 @@ class Done(msgspec.Struct, tag=True):
     telemetry: tuple[tuple[str, bytes], ...] = ()
 
 
-class Failed(msgspec.Struct, tag=True):
-    """The worker cannot go on."""
-
-    node: str
-    why: str
-
-
 class Gone(msgspec.Struct, tag=True):
-    """Nothing more will come from this worker; sent by its crew. `why`: how it ended."""
+    """Nothing more will come from this worker, which cannot go on or has ended. `why`: what happened."""
 
     node: str
     why: str
 
 
-Message = Ready | Records | Beat | Done | Failed | Gone
+Message = Ready | Records | Done | Gone
 Inbox = SimpleQueue[Message]
 pack = msgspec.msgpack.Encoder().encode
 unpack_message = msgspec.msgpack.Decoder(Message).decode
@@ -111,28 +98,8 @@ def read_frame(source: BinaryIO) -> bytes | None:
     return raw if len(raw) == size else None
 
 
-class Crew(Protocol):
-    """Workers, one per task. Their messages are put into the inbox; the last of each is a Gone."""
-
-    def start(self, tasks: Sequence[Task], inbox: Inbox) -> None:
-        """Start; the workers open their targets and come to the barrier."""
-        ...
-
-    def go(self, nodes: Sequence[str]) -> float:
-        """Let these start at once; the seconds between the first and the last signal."""
-        ...
-
-    def kill(self, node: str) -> None:
-        """End a worker that does not end by itself."""
-        ...
-
-    def close(self) -> None:
-        """End them all and wait for it."""
-        ...
-
-
 class LocalCrew:
-    """One process per worker, connected by pipes."""
+    """One process per worker, connected by pipes. Messages go into the inbox; the last of each worker is a Gone."""
 
     def __init__(self) -> None:
         self._workers: dict[str, subprocess.Popen[bytes]] = {}

@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.bench.record_fields import LATEST_S
-from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.files import data_dir
 from gpuledger.errors import FileFault, InputError, map_os_error
+from gpuledger.settings import convert, read_toml
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -71,11 +72,6 @@ class _Layout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     input_tokens: str
     output_tokens: str
     source: str
-
-
-class _Layouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    version: int
-    layouts: tuple[_Layout, ...]
 
 
 def check_load(load: Load) -> None:
@@ -160,7 +156,8 @@ def read_trace(path: str | Path | None) -> Iterator[tuple[float, int, int]]:
 
 
 def _layout(path: str | Path, columns: Sequence[str]) -> _Layout:
-    known = load_toml(data_dir("gpuledger.bench", "data", "traces.toml"), _Layouts).layouts
+    file = data_dir("gpuledger.bench", "data", "traces.toml")
+    known = convert(read_toml(file)["layouts"], tuple[_Layout, ...], str(file))
     for layout in known:
         if {layout.at, layout.input_tokens, layout.output_tokens} <= set(columns):
             return layout

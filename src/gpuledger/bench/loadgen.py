@@ -14,6 +14,7 @@ kept in the header as reported, not as samples. The trace is not always valid JS
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -70,29 +71,19 @@ def read_loadgen(folder: Path | str, *, node: str = "", gpu: str | None = None, 
     first = min(start for start, _ in spans.values())
     tokens = _tokens(where / ACCURACY)
     requests = [
-        _request(name, i, start - first, end - start, firsts.get(i), tokens.get(i))
+        Request(
+            name, i, ok=True, start_s=(start - first) / US_PER_S, latency_s=(end - start) / US_PER_S,
+            ttft_s=firsts[i] / US_PER_S if firsts.get(i, math.inf) <= end - start else NO_TTFT,
+            output_tokens=tokens.get(i, NO_TOKENS),
+        )
         for i, (start, end) in sorted(spans.items())
-    ]
+    ]  # fmt: skip
     lost = [i for i in open_samples if i not in spans]
     requests += [Request(name, i, ok=False, error="issued, never completed", lost=True) for i in sorted(lost)]
     planned = max(len(requests), _issued(detail))
     wall = (max(end for _, end in spans.values()) - first) / US_PER_S
     notes = _notes(detail, summary, errors)
     return LoadgenLog(_header(detail, summary, name, planned, gpu, gpus, notes), tuple(requests), wall, notes)
-
-
-def _request(
-    node: str, number: int, start_us: float, length_us: float, first_us: float | None, tokens: int | None
-) -> Request:
-    return Request(
-        node,
-        number,
-        ok=True,
-        start_s=start_us / US_PER_S,
-        latency_s=length_us / US_PER_S,
-        ttft_s=NO_TTFT if first_us is None or first_us > length_us else first_us / US_PER_S,
-        output_tokens=NO_TOKENS if tokens is None else tokens,
-    )
 
 
 def _issued(detail: Mapping[str, Any]) -> int:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from gpuledger.bench.client import machine_facts
 from gpuledger.bench.load import Load, Phase
-from gpuledger.bench.records import LOOPBACK
+from gpuledger.bench.records import LOOPBACK, Node
 from gpuledger.bench.results import EXISTS
 from gpuledger.devices.device import find_driver
 from gpuledger.devices.sampler import check_rates
@@ -23,20 +23,12 @@ UNUSED = {"closed": (), "poisson": ("concurrency",), "trace": ("concurrency",), 
 
 
 @dataclass(frozen=True)
-class Gpus:
-    """The GPUs of a node, as the user gave them."""
-
-    gpu: str
-    gpus: int
-
-
-@dataclass(frozen=True)
 class Station:
     """One node or replica: its name, the settings of its target, and its GPUs where the user gave them."""
 
     name: str
     settings: Mapping[str, Any]
-    gpus: Gpus | None = None
+    gpus: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +115,7 @@ def _node(
 ) -> dict[str, Any]:
     cards: list[str] = list((machine if bench.elsewhere else here).get("gpus") or ())
     if station.gpus is not None:
-        found = {"gpu": station.gpus.gpu, "gpus": station.gpus.gpus, "gpu_from": "user"}
+        found: dict[str, Any] = {"gpu": station.gpus.gpu, "gpus": station.gpus.gpus, "gpu_from": "user"}
     elif facts.get("gpu"):
         found = {"gpu": facts["gpu"], "gpus": facts.get("gpus", 1), "gpu_from": "torch"}
     elif why := _why_unknown(bench, station, cards):

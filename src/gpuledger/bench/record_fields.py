@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpuledger.bench.records import NOT_GIVEN, LineFault, Node, Request, present
+from gpuledger.bench.records import NO_END, NOT_GIVEN, LineFault, Node, Request, Run, present
 from gpuledger.units import Unknown
 
 MOST_S = 1e9  # thirty years
@@ -141,39 +141,45 @@ def line_of(request: Request) -> dict[str, Any]:
     return {**line, **({"unknown": whys} if whys else {}), **request.more}
 
 
-def run_fields(
-    header: Mapping[str, Any], end: Mapping[str, Any], requests: Sequence[Request]
-) -> tuple[dict[str, Any], list[LineFault]]:
-    """The fields of a run from its header and its end line, which wins."""
-    both = {**header, **{k: v for k, v in end.items() if v is not None}}
+def run_of(
+    file: str, header: Mapping[str, Any], end: Mapping[str, Any] | None, given: tuple[Request, ...],
+    faults: Sequence[LineFault],
+) -> Run:  # fmt: skip
+    """A run from its header, its end line, which wins, and its requests; `faults` are those of its lines."""
+    requests, moved = from_the_first(given)
+    both = {**header, **{k: v for k, v in (end or {}).items() if v is not None}}
     fields = _Fields(both, 1)
     if not header:
         fields.fault("the run has no usable header line: what was planned is not known")
-    wall = None if both.get("wall_s") is None else fields.seconds("wall_s")
+    wall = Unknown(NO_END) if both.get("wall_s") is None else fields.seconds("wall_s")
     kind = _mapping(both.get("load")).get("kind")
     if not isinstance(kind, str | None):
         why = f"load.kind is {_shown(kind)}; a word is expected: whether requests came at a set rate is not known"
         fields.fault(why)
     client, telemetry, baseline = both.get("client"), both.get("telemetry"), both.get("baseline")
-    planned = _planned(header.get("planned"), fields)
-    made: dict[str, Any] = {
-        "planned": planned,
-        "nodes": _nodes(both.get("nodes"), _mapping(both.get("found")), fields),
-        "baseline": baseline if isinstance(baseline, str) and baseline else None,
-        "wall_s": wall,
-        "telemetry": telemetry if isinstance(telemetry, str) and telemetry else fields.missing("telemetry"),
-        "client": client if isinstance(client, Mapping) else Unknown(NOT_GIVEN),
-        "problems": {
+    planned, more = _planned(header.get("planned"), fields), {k: v for k, v in both.items() if k not in _RUN}
+    nodes = _nodes(both.get("nodes"), _mapping(both.get("found")), fields)
+    if baseline is not None and not isinstance(baseline, str):
+        more["baseline_typed_in"] = baseline  # a number was not measured, and the report says so
+    if not isinstance(planned, Unknown):
+        _check_planned(planned, requests, fields)
+    return Run(
+        file=file,
+        planned=planned,
+        nodes=nodes,
+        baseline=baseline if isinstance(baseline, str) and baseline else None,
+        wall_s=wall,
+        requests=requests,
+        ended=end is not None or both.get("wall_s") is not None,
+        telemetry=telemetry if isinstance(telemetry, str) and telemetry else fields.missing("telemetry"),
+        client=client if isinstance(client, Mapping) else Unknown(NOT_GIVEN),
+        problems={
             str(k): tuple(map(str, v)) if isinstance(v, list | tuple) else (str(v),)
             for k, v in _mapping(both.get("problems")).items()
         },
-        "more": {k: v for k, v in both.items() if k not in _RUN},
-    }
-    if baseline is not None and not isinstance(baseline, str):
-        made["more"]["baseline_typed_in"] = baseline  # a number was not measured, and the report says so
-    if not isinstance(planned, Unknown):
-        _check_planned(planned, requests, fields)
-    return made, fields.faults
+        faults=(*faults, *moved, *fields.faults),
+        more=more,
+    )
 
 
 def _check_planned(planned: Mapping[str, int], requests: Sequence[Request], fields: _Fields) -> None:

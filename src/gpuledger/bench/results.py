@@ -21,11 +21,10 @@ from typing import Any
 
 import msgspec
 
-from gpuledger.bench.record_fields import from_the_first, line_of, request_of, run_fields
-from gpuledger.bench.records import NO_END, VERSION, LineFault, Request, Run
+from gpuledger.bench.record_fields import line_of, request_of, run_of
+from gpuledger.bench.records import VERSION, LineFault, Request, Run
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.lake.layout import write_atomically
-from gpuledger.units import Unknown
 
 SYNC_EVERY_S = 1.0
 EXISTS = "name another file, or move this one away: results are never overwritten"
@@ -121,15 +120,7 @@ class _Draft:
             self.requests[key] = request
 
     def run(self) -> Run:
-        requests, moved = from_the_first(tuple(self.requests.values()))
-        fields, faults = run_fields(self.header, self.end or {}, requests)
-        return Run(
-            file=self.file,
-            requests=requests,
-            ended=self.end is not None or fields["wall_s"] is not None,
-            faults=(*self.faults, *moved, *faults),
-            **{**fields, "wall_s": Unknown(NO_END) if fields["wall_s"] is None else fields["wall_s"]},
-        )
+        return run_of(self.file, self.header, self.end, tuple(self.requests.values()), self.faults)
 
 
 class ResultWriter:

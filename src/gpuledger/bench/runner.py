@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpuledger.bench.crew import Crew, Done, Failed, Gone, LocalCrew, Message, Ready, Records, Task
+from gpuledger.bench.crew import Done, Gone, LocalCrew, Message, Ready, Records, Task
 from gpuledger.bench.load import Phase, plan
 from gpuledger.bench.plan import Bench, check_bench, header
 from gpuledger.bench.records import Request, Run
@@ -21,6 +21,9 @@ from gpuledger.bench.telemetry import RunRecording, unpack
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    from gpuledger.bench.ray_crew import RayCrew
 
 LOOK_S = 0.25
 SAID = 3
@@ -39,7 +42,7 @@ class Watch:
 class _Running:
     """One run."""
 
-    def __init__(self, bench: Bench, crew: Crew, watch: Watch) -> None:
+    def __init__(self, bench: Bench, crew: LocalCrew | RayCrew, watch: Watch) -> None:
         self._bench, self._crew, self._watch = bench, crew, watch
         phases = plan(bench.load, len(bench.stations))
         self.plans: dict[str, tuple[Phase, ...]] = dict(zip((s.name for s in bench.stations), phases, strict=True))
@@ -135,7 +138,7 @@ class _Running:
             self.clients[node], self.found[node] = message.client, message.facts
             self.parts += message.telemetry
             self._over[node] = ""
-        elif isinstance(message, Failed) or (isinstance(message, Gone) and node not in self._over):
+        elif isinstance(message, Gone) and node not in self._over:
             self._end(node, message.why)
 
     def problem(self, node: str, words: str) -> None:
@@ -171,7 +174,7 @@ class _Running:
                 )  # fmt: skip
 
 
-def run_bench(bench: Bench, crew: Crew | None = None, watch: Watch | None = None) -> Run:
+def run_bench(bench: Bench, crew: LocalCrew | RayCrew | None = None, watch: Watch | None = None) -> Run:
     """Run it, write its results and read them back. An interrupt or SIGTERM ends it early and keeps its results."""
     check_bench(bench)
     with _asked_to_end():
@@ -195,7 +198,7 @@ def _asked_to_end() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(bench: Bench, crew: Crew, watch: Watch) -> Run:
+def _run(bench: Bench, crew: LocalCrew | RayCrew, watch: Watch) -> Run:
     running, interrupted, spread_s = _Running(bench, crew, watch), False, 0.0
     with contextlib.ExitStack() as ending:
         ending.callback(crew.close)

@@ -9,7 +9,7 @@ from statistics import median
 from typing import TypeVar
 
 from gpuledger.bench.records import NO_TOKEN, SOME_TOKENS, Node, Request, Run, present
-from gpuledger.cost.pricing import PriceChoice, price_for
+from gpuledger.cost.pricing import Price, PriceChoice, price_for
 from gpuledger.units import Unknown
 
 MILLION = 1_000_000
@@ -65,17 +65,6 @@ class Summary:
     price_words: str
 
 
-@dataclass(frozen=True)
-class HourlyPrice:
-    """Dollars per hour for all GPUs of a run, with their range and what the price rests on."""
-
-    gpus: int
-    usd_per_h: Decimal
-    low_usd: Decimal
-    high_usd: Decimal
-    words: str
-
-
 def summary_of(run: Run, choice: PriceChoice) -> Summary:
     """The main figures; dollars by the price chosen, else the market price of each node's GPU."""
     nodes = tuple(_node(run, name) for name in run.names)
@@ -95,10 +84,9 @@ def summary_of(run: Run, choice: PriceChoice) -> Summary:
     )
 
 
-def hourly_price(run: Run, choice: PriceChoice) -> HourlyPrice | Unknown:
-    """The price of all GPUs of the run."""
-    usd = low = high = Decimal(0)
-    gpus, words = 0, []
+def hourly_price(run: Run, choice: PriceChoice) -> Price | Unknown:
+    """Dollars per hour for all GPUs of the run, with their range and what the price rests on."""
+    prices: list[tuple[int, Price]] = []
     for name in run.names:
         node = run.nodes.get(name, Node())
         if isinstance(node.gpus, Unknown):
@@ -106,15 +94,16 @@ def hourly_price(run: Run, choice: PriceChoice) -> HourlyPrice | Unknown:
         price = price_for(None if isinstance(node.gpu, Unknown) else node.gpu, choice)
         if isinstance(price, Unknown):
             return price
-        usd += node.gpus * price.usd_per_h
-        low += node.gpus * price.low_usd
-        high += node.gpus * price.high_usd
-        gpus += node.gpus
-        words.append(price.words)
-    return HourlyPrice(gpus, usd, low, high, "; ".join(dict.fromkeys(words)))
+        prices.append((node.gpus, price))
+    if not prices:
+        return Unknown("the run has no GPU")
+    usd, low, high = (
+        sum((n * getattr(p, name) for n, p in prices), Decimal(0)) for name in ("usd_per_h", "low_usd", "high_usd")
+    )
+    return Price(usd, prices[0][1].basis, "; ".join(dict.fromkeys(p.words for _, p in prices)), low, high)
 
 
-def levels_of(run: Run, price: HourlyPrice | Unknown) -> tuple[Level, ...]:
+def levels_of(run: Run, price: Price | Unknown) -> tuple[Level, ...]:
     """Every batch size of a sweep, smallest first; none where batches were not swept."""
     batches = sorted(set(present(r.batch for r in run.measured)))
     return tuple(_level(run, b, [r for r in run.measured if r.batch == b], price) for b in batches)
@@ -135,7 +124,7 @@ def _node(run: Run, name: str) -> NodeSummary:
     )
 
 
-def _level(run: Run, batch: int, own: Sequence[Request], price: HourlyPrice | Unknown) -> Level:
+def _level(run: Run, batch: int, own: Sequence[Request], price: Price | Unknown) -> Level:
     ok = [r for r in own if r.ok]
     starts, ends = present(r.start_s for r in own), present(r.end_s for r in own)
     wall = max(ends) - min(starts) if starts and ends else 0.0

@@ -12,14 +12,14 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
 from gpuledger.bench import crew
 from gpuledger.bench.client import ClientWatch, machine_facts
 from gpuledger.bench.crew import Message, Task, read_frame, unpack_task, write_frame
-from gpuledger.bench.load import Order, Phase
+from gpuledger.bench.load import Order
 from gpuledger.bench.record_fields import line_of
 from gpuledger.bench.records import NOT_GIVEN, Request
 from gpuledger.bench.targets import TARGETS, Answer, Target
@@ -27,7 +27,7 @@ from gpuledger.errors import GpuledgerError
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    from gpuledger.bench.telemetry import WorkerRecording
+    from gpuledger.bench.ray_crew import Outpost
 
 FLUSH_S = 0.1
 TOGETHER_S = 0.02
@@ -36,51 +36,30 @@ BEAT_S = 1.0
 WARM_CONCURRENCY = 8
 
 
-class Talk(Protocol):
-    """The worker's line to the runner."""
-
-    def say(self, message: Message) -> None:
-        """Send a message to the runner."""
-        ...
-
-    async def go(self) -> None:
-        """Wait at the barrier until the runner lets all workers start."""
-        ...
-
-
 def request_line(node: str, order: Order, start_s: float, answer: Answer) -> Request:
     """What is kept of one order."""
-
-    def either(name: str, value: Any) -> Any:
-        if value is None:
-            return Unknown(answer.unknown.get(name, "the request did not get that far"))
-        return round(value, 6) if isinstance(value, float) else value
-
+    due = {} if order.due_s is None else {"due_s": round(order.due_s, 6)}
+    asked = {"input_tokens_asked": order.input_tokens, "output_tokens_asked": order.output_tokens}
     return Request(
         node=node,
         request=order.request,
         ok=answer.ok,
-        start_s=start_s,
-        ttft_s=either("ttft_s", answer.ttft_s),
-        latency_s=either("latency_s", answer.latency_s),
-        input_tokens=either("input_tokens", answer.input_tokens),
-        output_tokens=either("output_tokens", answer.output_tokens),
+        start_s=round(start_s, 6),
+        ttft_s=round(answer.ttft_s, 6) if isinstance(answer.ttft_s, float) else answer.ttft_s,
+        latency_s=round(answer.latency_s, 6),
+        input_tokens=answer.input_tokens,
+        output_tokens=answer.output_tokens,
         error=answer.error,
         warmup=order.warmup,
         batch=Unknown(NOT_GIVEN) if order.batch is None else order.batch,
-        more={
-            **({} if order.due_s is None else {"due_s": round(order.due_s, 6)}),
-            "input_tokens_asked": order.input_tokens,
-            "output_tokens_asked": order.output_tokens,
-            **answer.more,
-        },
+        more={**due, **asked, **answer.more},
     )
 
 
 class Worker:
-    """One worker and its task."""
+    """One worker and its task. `talk`: its line to the runner."""
 
-    def __init__(self, task: Task, talk: Talk) -> None:
+    def __init__(self, task: Task, talk: _Pipes | Outpost) -> None:
         self._task, self._talk = task, talk
         self._zero: float | None = None
         self._early: list[tuple[Order, float, Answer]] = []
@@ -98,9 +77,9 @@ class Worker:
         try:
             await self._carry_out(loop)
         except GpuledgerError as error:
-            self._talk.say(crew.Failed(self._task.node, str(error)))
+            self._talk.say(crew.Gone(self._task.node, str(error)))
         except Exception as error:  # noqa: BLE001 - the runner must hear of it, whatever it is
-            self._talk.say(crew.Failed(self._task.node, f"{type(error).__name__}: {error}"))
+            self._talk.say(crew.Gone(self._task.node, f"{type(error).__name__}: {error}"))
         finally:
             beat.cancel()
 
@@ -110,7 +89,11 @@ class Worker:
         opened = await target.open()
         first = task.phases[0]
         await self._closed(target, first.warmup, first.concurrency or WARM_CONCURRENCY)
-        recording = _recording(task) if task.device else None
+        recording: WorkerRecording | None = None
+        if task.device:  # its libraries are heavy, and most workers have none
+            from gpuledger.bench.telemetry import WorkerRecording
+
+            recording = WorkerRecording(task.run, task.device, task.hz, {"workload": "bench"})
         machine = machine_facts() | (recording.facts if recording else {})
         self._talk.say(
             crew.Ready(task.node, {**opened.facts, **target.found()}, machine, opened.problem, opened.unreachable)
@@ -123,18 +106,15 @@ class Worker:
         for number, phase in enumerate(task.phases):
             if number:
                 await self._closed(target, phase.warmup, phase.concurrency or WARM_CONCURRENCY)
-            await self._phase(target, phase)
+            if phase.concurrency is None:
+                await self._open_loop(target, phase.orders)
+            else:
+                await self._closed(target, phase.orders, phase.concurrency)
         client = await watch.stop(self._latencies, self._late, remote=target.remote)
         self._flush()
         await target.close()
         telemetry = recording.stop() if recording else ()
         self._talk.say(crew.Done(task.node, client, dict(target.found()), telemetry))
-
-    async def _phase(self, target: Target, phase: Phase) -> None:
-        if phase.concurrency is None:
-            await self._open_loop(target, phase.orders)
-        else:
-            await self._closed(target, phase.orders, phase.concurrency)
 
     async def _closed(self, target: Target, orders: Sequence[Order], concurrency: int) -> None:
         """At most `concurrency` at once, the next as soon as one is answered."""
@@ -170,11 +150,11 @@ class Worker:
             return
         start_s = start - self._zero
         self._names.append(order.request)
-        request = request_line(self._task.node, order, round(start_s, 6), answer)
+        request = request_line(self._task.node, order, start_s, answer)
         self._lines.append(msgspec.json.encode(line_of(request), enc_hook=_plain) + b"\n")
         if not order.warmup:
-            self._last_end_s = max(self._last_end_s, start_s + (answer.latency_s or 0.0))
-            if answer.ok and answer.latency_s is not None:
+            self._last_end_s = max(self._last_end_s, start_s + answer.latency_s)
+            if answer.ok:
                 self._latencies.append(answer.latency_s)
         # Many in a short time travel together; a single one goes at once, so that a crash costs as little as possible.
         if asyncio.get_running_loop().time() - self._flushed_s > TOGETHER_S:
@@ -182,20 +162,15 @@ class Worker:
 
     def _flush(self) -> None:
         self._flushed_s = asyncio.get_running_loop().time()
-        if self._names:
-            self._talk.say(crew.Records(self._task.node, tuple(self._names), b"".join(self._lines), self._last_end_s))
-            self._names, self._lines = [], []
+        self._talk.say(crew.Records(self._task.node, tuple(self._names), b"".join(self._lines), self._last_end_s))
+        self._names, self._lines = [], []
 
     async def _beat(self) -> None:
-        since_s = 0.0
+        loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(FLUSH_S)
-            since_s += FLUSH_S
-            if self._names or since_s < BEAT_S:
+            if self._names or loop.time() - self._flushed_s > BEAT_S:
                 self._flush()
-            else:
-                self._talk.say(crew.Beat(self._task.node))
-                since_s = 0.0
 
 
 def _plain(value: Any) -> Any:
@@ -204,13 +179,6 @@ def _plain(value: Any) -> Any:
         return value.item()
     except (AttributeError, ValueError, RuntimeError, TypeError):
         return str(value)
-
-
-def _recording(task: Task) -> WorkerRecording:
-    """The recording on this machine; its libraries are heavy, and most workers have none."""
-    from gpuledger.bench.telemetry import WorkerRecording
-
-    return WorkerRecording(task.run, task.device, task.hz, {"workload": "bench"})
 
 
 class _Pipes:

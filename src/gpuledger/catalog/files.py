@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -52,14 +53,6 @@ def read_text(file: Traversable | Path, doing: str) -> str:
         raise FileFault(str(file), f"not UTF-8 text: {error.reason}", hint="save the file as UTF-8") from error
 
 
-def toml_files(folder: Traversable | Path, doing: str) -> list[Traversable | Path]:
-    """The *.toml files of a folder, by name."""
-    try:
-        return sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
-    except OSError as error:
-        raise map_os_error(error, str(folder), doing) from error
-
-
 def parse_json(text: str, path: str, parse_float: Callable[[str], Any] = float) -> Any:
     """JSON text as plain data."""
     try:
@@ -91,6 +84,7 @@ class Entry(Protocol):
 
 
 E = TypeVar("E", bound=Entry)
+Read = Callable[[Traversable | Path], Iterable[tuple[str, str, E]]]
 
 
 def fold(name: str) -> str:
@@ -98,7 +92,67 @@ def fold(name: str) -> str:
     return name.strip().casefold()
 
 
-def by_spelling(entries: Iterable[tuple[str, E]]) -> dict[str, E]:
+class Catalog(Generic[E]):
+    """The entries of a folder of TOML files by name and by every spelling, with those of another folder over them.
+
+    `read`: the entries of one file, each after the field that names it and its name. `twice`: what is wrong with a
+    name that is there twice. `more`: what else a person may give instead of a name.
+    """
+
+    def __init__(self, kind: str, folder: Traversable, read: Read[E], twice: str, more: str = "") -> None:
+        self._kind, self._folder, self._read, self._twice, self._more = kind, folder, read, twice, more
+        self._loaded: dict[Path | None, tuple[Mapping[str, E], Mapping[str, E]]] = {}
+
+    def load(self, extra_dir: Path | None = None) -> Mapping[str, E]:
+        """All entries by name; a file in `extra_dir` adds entries, or replaces shipped ones of the same name."""
+        return self._both(extra_dir)[0]
+
+    def find(self, name: str, extra_dir: Path | None = None) -> E | Unknown:
+        """The entry with exactly this name or alias (case and outer blanks aside), never a part of one."""
+        found = self._both(extra_dir)[1].get(fold(name))
+        if found is None:
+            near = ", ".join(_suggest(name, self.load(extra_dir))) or "none"
+            return Unknown(f"{name!r} is not in the catalog; nearest: {near}")
+        return found
+
+    def get(self, name: str, extra_dir: Path | None = None) -> E:
+        """As `find`, for a name a person typed: an error with names to try instead where there is none."""
+        found = self.find(name, extra_dir)
+        if isinstance(found, Unknown):
+            error = UnknownName(self._kind, name, self.load(extra_dir))
+            if near := _suggest(name, self.load(extra_dir)):
+                error.nearest, error.hint = near, f"did you mean {' or '.join(near)}?{self._more}"
+            raise error
+        return found
+
+    def _both(self, extra_dir: Path | None) -> tuple[Mapping[str, E], Mapping[str, E]]:
+        if extra_dir not in self._loaded:
+            entries: dict[str, tuple[str, E]] = {}
+            for folder in (self._folder, extra_dir) if extra_dir else (self._folder,):
+                entries |= self._entries(folder)
+            by_name = {name: entry for name, (_, entry) in sorted(entries.items())}
+            self._loaded[extra_dir] = MappingProxyType(by_name), MappingProxyType(_by_spelling(entries.values()))
+        return self._loaded[extra_dir]
+
+    def _entries(self, folder: Traversable | Path) -> dict[str, tuple[str, E]]:
+        found: dict[str, tuple[str, E]] = {}
+        for file in toml_files(folder, f"read {self._kind} files"):
+            for field, name, entry in self._read(file):
+                if name in found:
+                    raise FactError(str(file), field, f"{name!r} {self._twice}", hint="give one another name")
+                found[name] = str(file), entry
+        return found
+
+
+def toml_files(folder: Traversable | Path, doing: str) -> list[Traversable | Path]:
+    """The *.toml files of a folder, by name."""
+    try:
+        return sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
+    except OSError as error:
+        raise map_os_error(error, str(folder), doing) from error
+
+
+def _by_spelling(entries: Iterable[tuple[str, E]]) -> dict[str, E]:
     """Entries by every folded spelling; each comes with the path of its file. One name must not mean two things."""
     index: dict[str, E] = {}
     for path, entry in entries:
@@ -108,20 +162,6 @@ def by_spelling(entries: Iterable[tuple[str, E]]) -> dict[str, E]:
                 problem = f"{spelling!r} already means {other.spellings()[0]}"
                 raise FactError(path, "aliases", problem, hint="keep the name in one of the two places")
     return index
-
-
-def not_found(name: str, entries: Mapping[str, Entry]) -> Unknown:
-    """Why a name means nothing here."""
-    near = ", ".join(_suggest(name, entries)) or "none"
-    return Unknown(f"{name!r} is not in the catalog; nearest: {near}")
-
-
-def unknown_name(kind: str, name: str, entries: Mapping[str, Entry], more: str = "") -> UnknownName:
-    """The error for a name a person typed, with names to try instead."""
-    error = UnknownName(kind, name, entries)
-    if near := _suggest(name, entries):
-        error.nearest, error.hint = near, f"did you mean {' or '.join(near)}?{more}"
-    return error
 
 
 def _suggest(name: str, entries: Mapping[str, Entry]) -> list[str]:

@@ -14,17 +14,19 @@ from gpuledger.settings import Layer
 Ratio = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class Activity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    source: str
+
+
+class Activity(_Section, frozen=True):
     """When a sample counts as active."""
 
-    source: str
     active_util_above_ratio: Ratio
 
 
-class Classes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Classes(_Section, frozen=True):
     """Efficiency classes; the first match of idle, efficient, bottlenecked, moderate, else inefficient."""
 
-    source: str
     idle_util_below_ratio: Ratio
     efficient_util_from_ratio: Ratio
     efficient_pif_from_ratio: Ratio
@@ -34,42 +36,34 @@ class Classes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     moderate_pif_from_ratio: Ratio
 
 
-class Bottleneck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Bottleneck(_Section, frozen=True):
     """When an active sample counts as bottlenecked: busy, and drawing little power."""
 
-    source: str
     util_above_ratio: Ratio
     pif_below_ratio: Ratio
 
 
-class Phases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Phases(_Section, frozen=True):
     """Four phases by utilization; at and above the last limit is compute_bound."""
 
-    source: str
     idle_util_below_ratio: Ratio
     underutilized_util_below_ratio: Ratio
     productive_util_below_ratio: Ratio
 
 
-class Idle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Idle(_Section, frozen=True):
     """The truly-idle rule, and how much memory makes idle time idle_held."""
 
-    source: str
     activity_below_ratio: Ratio
     util_below_ratio: Ratio
     held_above_bytes: Annotated[int, msgspec.Meta(ge=0)]
     held_above_card_ratio: Ratio
     waits_below_s: Annotated[int, msgspec.Meta(ge=0)]
 
-    def held_limit_bytes(self, card_bytes: float) -> float:
-        """Idle with more memory used than this is idle_held."""
-        return max(self.held_above_bytes, self.held_above_card_ratio * card_bytes)
 
-
-class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Targets(_Section, frozen=True):
     """What statements compare with; posting does not read these."""
 
-    source: str
     rfu_training_ratio: Ratio
     rfu_inference_ratio: Ratio
     gap_alert_above_ratio: Ratio

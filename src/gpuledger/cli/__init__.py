@@ -1,29 +1,30 @@
 """How does a person at a terminal use all this? The command line draws; every figure comes from the rooms above.
 
-app         finds the commands (commands/, one file each), runs one, turns what went wrong into an exit code
-failures    what the user reads when something went wrong
-options     the options that commands share
-times       instants and lengths of time as people write them
-screen      tables on stdout, progress on stderr, or one JSON object and nothing else
-figures     one figure as text
-folders     a folder replaced whole or not at all
-analysis    stale books to a statement, a statement to files
-auditing    prices, files and windows to an audit; fail_on says when it counts as failed
-views       statement, import, catalog as tables
+app finds the commands (commands/, one file each), runs one and turns what went wrong into an exit code; failures has
+the words. screen and showing print an answer, options has what commands share, the others turn options into questions.
 """
 
 from __future__ import annotations
 
 __all__ = ["main"]
 
+# Commands that run nothing of the user's in this process.
+_OWN_WORK = frozenset({"analyze", "ask", "audit", "demo", "import", "jobs", "prices", "synth", "tidy"})
+
 
 def main() -> int:
     """Run the command named on the command line; returns the exit code."""
+    import sys
     import warnings
 
     from gpuledger.cli.app import run
 
     warnings.showwarning = _warn
+    if sys.argv[1:2] and sys.argv[1] in _OWN_WORK:
+        from gpuledger.quick_start import without_pandas
+
+        with without_pandas():
+            return run()
     return run()
 
 

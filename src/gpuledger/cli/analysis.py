@@ -1,21 +1,117 @@
-"""How does a stale ledger become current before a statement?"""
+"""Which books is a statement made from: a lake's, brought up to date, or those of some files?"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from gpuledger.cli.screen import Stages
+import click
+
+from gpuledger.cli.options import PATH
+from gpuledger.cli.screen import Screen, Stages, Tick
+from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
     from gpuledger.catalog.thresholds import Thresholds
     from gpuledger.lake.layout import Lake
+    from gpuledger.lake.taking import Reading
+    from gpuledger.ledger.read.window import Window
+
+jobs_option = click.option(
+    "--jobs", "tables", multiple=True, type=PATH, help="With FILEs: job table that shows who held the GPUs; repeatable."
+)
+_STAGES = {"read": "reading", "write": "sorting, writing", "post": "posting"}
 
 
-def post(lake: Lake, limits: Thresholds, stages: Stages) -> None:
-    """Bring the ledger up to date, with a bar that knows its end when nothing was posted before."""
-    from gpuledger.ledger.engine import post_lake
-    from gpuledger.ledger.store import Ledger
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What files do not say themselves, given to the command as `reading`."""
 
-    lake.require()
-    fresh = not Ledger(lake).manifest().days
-    post_lake(lake, limits, stages.start("posting", sum(p.rows for p in lake.manifest().parts) if fresh else None))
+    @click.option("--tz", "zone", default="UTC", show_default=True, help="Time zone of timestamps without one.")
+    @click.option(
+        "--map",
+        "map_name",
+        help="Column names: a built-in layout (export36: 36-column DCGM export; dcgm) or a mapping file.",
+    )
+    @click.option("--at", metavar="TIME", help="When readings were taken or start; the day, if the file has the time.")
+    @click.option("--every", metavar="LENGTH", help="Time between readings of a GPU, for a file without times (1s).")
+    @click.option("--host", metavar="NAME", help="Which host the files are from, where they do not say it.")
+    @click.option("--gpu-model", metavar="NAME", help="Which GPU the files are of, where they do not say it.")
+    @functools.wraps(command)
+    def inner(**given: Any) -> Any:
+        names = ("zone", "map_name", "at", "every", "host", "gpu_model")
+        asked = {name: given.pop(name) for name in names}
+        return command(reading=lambda: _reading(**asked), **given)
+
+    return inner
+
+
+def zone_named() -> str | None:
+    """The time zone the user named for this command; None where its default holds."""
+    context = click.get_current_context()
+    given = context.get_parameter_source("zone") not in (None, click.core.ParameterSource.DEFAULT)
+    return context.params["zone"] if given else None
+
+
+def _reading(zone: str, map_name: str | None, **said: str | None) -> Reading:
+    from gpuledger.lake.taking import Reading
+    from gpuledger.telemetry.mapping import given, load_mapping
+
+    return Reading(zone, load_mapping(map_name) if map_name else None, given(**said))
+
+
+class Bars:
+    """One bar a stage; how many rows there will be is known once they are read."""
+
+    def __init__(self, stages: Stages, expected: int | None = None) -> None:
+        self._stages, self._expected = stages, expected
+        self._ticks: dict[str, Tick] = {}
+        self._read = 0
+
+    def __call__(self, stage: str, rows: int) -> None:
+        if stage not in self._ticks:
+            self._ticks[stage] = self._stages.start(_STAGES[stage], self._expected if stage == "read" else self._read)
+        self._read += rows if stage == "read" else 0
+        self._ticks[stage](rows)
+
+
+@contextmanager
+def books(
+    lake_dir: Path,
+    files: Sequence[str],
+    reading: Callable[[], Reading],
+    chosen: Window,
+    limits: Thresholds,
+    screen: Screen,
+    stages: Stages,
+    tables: Sequence[Path],
+) -> Iterator[Lake]:
+    """The lake, its ledger brought up to date; or, where files are named, the books of these files alone.
+
+    `tables`: job tables that say who held the GPUs of the files.
+    """
+    from gpuledger.lake.layout import Lake
+
+    if tables and not files:
+        hint = f"gpuledger jobs {tables[0]} --lake {lake_dir} adds it to a lake"
+        raise InputError("--jobs goes with files that are read without a lake", hint=hint)
+    if not files:
+        lake = Lake(lake_dir)
+        stages.post(lake, limits)
+        yield lake
+        return
+    from gpuledger.ledger.straight import Jobs, books_of
+
+    cut = any(name in chosen for name in ("since", "until", "last"))
+    with books_of(files, limits, reading(), Bars(stages), cut=cut, jobs=Jobs(tuple(tables), zone_named())) as (
+        lake,
+        found,
+    ):
+        for note in found.notes:
+            screen.say(f"note: {note}", err=True)
+        if found.rows_rejected:
+            why = ", ".join(f"{n} x {reason}" for reason, n in found.rejects.items())
+            screen.say(f"note: {found.rows_rejected} rows could not be used ({why})", err=True)
+        yield lake

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from gpuledger.cli.failures import explain
+from gpuledger.cli.config_viewing import Configured, explained
 from gpuledger.encode import encode
-from gpuledger.errors import GpuledgerError
 from gpuledger.plain_text import visible
-from gpuledger.plan.guide.asking import plan_configured
+from gpuledger.plan.guide.asking import Form, form_of, plan_configured, size_key
 from gpuledger.plan.guide.checks import pick
-from gpuledger.plan.guide.config import load_config
-from gpuledger.plan.guide.form import Form, form_of, size_key
 from gpuledger.plan.guide.schema import ModelSize, Workload, WorkloadType
 from gpuledger.plan.guide.sets import MigrationSet, members, plan_set, together, workload_named
 from gpuledger.plan.guide.statement import MigrationPlan
@@ -49,13 +45,8 @@ def _text(found: MigrationSet, *, full: bool) -> str:
     return as_text(screen(migrate_document(found), WIDTH, full=full), WIDTH)
 
 
-class AWSGPUMigrationAnalyzer:
+class AWSGPUMigrationAnalyzer(Configured):
     """The three JSON files of a folder, or the shipped reference, and the questions that can be put to them."""
-
-    default_config_dir: Path | None = None  # the shipped reference
-
-    def __init__(self, config_dir: str | Path | None = None) -> None:
-        self.config = load_config(self.default_config_dir if config_dir is None else config_dir)
 
     def generate_migration_report(
         self,
@@ -126,9 +117,5 @@ def _say(text: str) -> None:
 def main(kind: type[AWSGPUMigrationAnalyzer] = AWSGPUMigrationAnalyzer, arguments: Sequence[str] | None = None) -> int:
     """Run the set `basic_demos`, or the one named; with the configuration of a folder, if one is named after it."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        kind(given[1] if len(given) > 1 else None).run_workload_set(given[0] if given else "basic_demos")
-        sys.stdout.flush()
-    except (GpuledgerError, BrokenPipeError) as error:  # the pipe breaks where the reader stops early: `| head`
-        return explain(error, as_json=False)
-    return 0
+    name, folder = given[0] if given else "basic_demos", given[1] if len(given) > 1 else None
+    return explained(lambda: kind(folder).run_workload_set(name))

@@ -93,8 +93,8 @@ class CommandFolder(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """An unknown command is answered with the nearest names."""
-        if args[0] not in self._modules() and not args[0].startswith("-"):
-            raise UnknownName("command", args[0], self._modules())
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise UnknownName("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from gpuledger.advice.asking import Asked, asked, audit
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cli.analysis import post
 from gpuledger.cli.price_options import price_of, usd_of
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.statement import BUCKETS, CostStatement
@@ -38,8 +37,7 @@ def wanted(
 
 
 def audit_lake(lake: Lake, chosen: Window, asked: Asked, stages: Stages) -> AuditStatement:
-    """The audit of a window of the lake; what is stale is posted first."""
-    post(lake, load_thresholds(), stages)
+    """The audit of a window of the lake, whose ledger is up to date."""
     tick = stages.start("auditing")
     made = audit(lake, scope_of(lake, **chosen), asked)
     tick(1)
@@ -49,7 +47,7 @@ def audit_lake(lake: Lake, chosen: Window, asked: Asked, stages: Stages) -> Audi
 def audit_run(lake: Lake, notes: RunNotes, asked: Asked, stages: Stages) -> AuditStatement:
     """The audit of one recording: its own time on its own devices."""
     _enough(notes)
-    post(lake, load_thresholds(), stages)
+    stages.post(lake, load_thresholds())
     end = max(notes.ended_ms or notes.started_ms, notes.started_ms + 1)
     return audit(lake, Scope(notes.started_ms, end, owners=(notes.run_id,)), asked)
 

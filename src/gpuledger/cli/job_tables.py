@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cli.analysis import post
 from gpuledger.cli.screen import Stages
 from gpuledger.lake.jobs.adding import JobsResult, add_jobs
 from gpuledger.lake.layout import Lake
@@ -18,5 +17,5 @@ def add_tables(lake_dir: Path, files: Sequence[Path], zone: str | None, stages: 
     lake = Lake(lake_dir)
     result = add_jobs(lake, files, zone=zone)
     if lake.exists():
-        post(lake, load_thresholds(), stages)
+        stages.post(lake, load_thresholds())
     return result, owners_of(lake)

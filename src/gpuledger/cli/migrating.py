@@ -1,161 +1,122 @@
-"""How do the options of a command line become migration plans?"""
+"""How do the options of `plan migrate` become plans: of a form, of a configuration, or of a recorded fleet?"""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from gpuledger.catalog.prices import find_offers
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.cli.failures import BAD_INPUT, tell
+from gpuledger.cli.screen import Stages
 from gpuledger.cost.pricing import load_own
 from gpuledger.errors import InputError, UnknownName
-from gpuledger.plan.guide.asking import Market, plan_configured, plan_market
+from gpuledger.plan.guide.asking import Form, Market, form_of, plan_configured, plan_market
 from gpuledger.plan.guide.config import Config, load_config
-from gpuledger.plan.guide.form import Form, form_of
 from gpuledger.plan.guide.schema import WorkloadType
 from gpuledger.plan.guide.sets import MigrationSet, plan_set, together, workload_named
 from gpuledger.plan.guide.statement import Job, MigrationPlan
-from gpuledger.plan.offers import market_options
+from gpuledger.plan.market import market_options
 from gpuledger.units import count
 
+if TYPE_CHECKING:
+    from gpuledger.ledger.read.window import Window
+    from gpuledger.plan.move.statement import LakePlan
+
+Given = Mapping[str, Any]  # options by name; None: not given
 ANY = "any"
 LAKE = Path("gpuledger-data")  # where the user's own rates are by default
 HOME_REGION = {"aws": "us-east-1"}
 REFERENCE = "reference"
+# Options that fill in a field of the form of the same name.
+FILLS = ("gpus", "workload", "model", "size", "monthly_h", "spot", "precision", "priority", "use_case", "method")
+# Options of the form that may be given along with --lake.
+SHARED = ("clouds", "regions", "instance")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What the command line gives; None: not given."""
-
-    instance: str | None
-    gpu: str | None
-    gpus: int | None
-    workload: str | None
-    model: str | None
-    size: str | None
-    hours: float | None
-    spot: bool | None
-    precision: str | None
-    priority: str | None
-    use_case: str | None
-    method: str | None
-    busy_pct: float | None
-    config: str | None
-    workload_id: str | None
-    set_name: str | None
-    clouds: tuple[str, ...]
-    regions: tuple[str, ...]
-    whole: bool
-
-
-def answer(asked: Asked, today: dt.date) -> MigrationSet:
+def answer(given: Given, today: dt.date) -> MigrationSet:
     """The plan or plans asked for."""
-    _check(asked)
-    found = _found(asked, today)
-    _check_used(asked, [plan.job for plan in found.plans])
+    if (busy := given["busy_pct"]) is not None and not 0 <= busy <= 100:
+        raise InputError(f"--busy {busy:g} is not allowed", hint="allowed: a percentage from 0 to 100")
+    found = _found(given, today)
+    _check_used(given, [plan.job for plan in found.plans])
     return found
 
 
-def _found(asked: Asked, today: dt.date) -> MigrationSet:
-    config = load_config(None if asked.config in {None, REFERENCE} else Path(asked.config or ""))
-    make = _planner(asked, config, today)
-    if asked.set_name is not None:
-        _alone(asked, "--set", asked.workload_id)
-        return plan_set(config, asked.set_name, lambda id_: make(_of_workload(asked, config, id_), id_))
-    if asked.workload_id is not None:
-        id_ = workload_named(config, asked.workload_id)
-        return together([make(_of_workload(asked, config, id_), id_)], id_)
-    return together([make(_filled_in(asked), "")])
+def _found(given: Given, today: dt.date) -> MigrationSet:
+    config = load_config(None if given["config"] in {None, REFERENCE} else Path(given["config"]))
+    make, named = _planner(given, config, today), given["instance"] or given["gpu"]
+    if (set_name := given["set_name"]) is not None:
+        if given["workload_id"] is not None or named:
+            raise InputError("--set names its own setups", hint="leave --workload-id, --instance and --gpu out")
+        return plan_set(config, set_name, lambda id_: make(form_of(config.workloads[id_], **_changes(given)), id_))
+    if given["workload_id"] is None:
+        return together([make(_filled_in(given), "")])
+    id_ = workload_named(config, given["workload_id"])
+    if named:
+        raise InputError("--workload-id names its own instance", hint="leave --instance and --gpu out")
+    return together([make(form_of(config.workloads[id_], **_changes(given)), id_)], id_)
 
 
-def _check(asked: Asked) -> None:
-    """What only the command line can get wrong."""
-    if asked.busy_pct is not None and not 0 <= asked.busy_pct <= 100:
-        raise InputError(f"--busy {asked.busy_pct:g} is not allowed", hint="allowed: a percentage from 0 to 100")
-
-
-def _check_used(asked: Asked, jobs: list[Job]) -> None:
+def _check_used(given: Given, jobs: list[Job]) -> None:
     """An option that changes none of the jobs would be ignored silently."""
-    kinds = ", ".join(sorted({job.use_case.replace("_", " ") for job in jobs}))
-    if asked.method is not None and not any(job.workload is WorkloadType.FINE_TUNING for job in jobs):
-        problem = f"--method {asked.method} is for fine-tuning, and this is {kinds}"
+    kinds, method, busy = (
+        ", ".join(sorted({j.use_case.replace("_", " ") for j in jobs})),
+        given["method"],
+        given["busy_pct"],
+    )
+    if method is not None and not any(job.workload is WorkloadType.FINE_TUNING for job in jobs):
+        problem = f"--method {method} is for fine-tuning, and this is {kinds}"
         raise InputError(problem, hint="leave --method out, or ask with --workload fine-tuning")
-    if asked.busy_pct is not None and not any(job.serves for job in jobs):
-        problem = f"--busy {asked.busy_pct:g} is for a server, and this is {kinds}: its amount of work stays"
+    if busy is not None and not any(job.serves for job in jobs):
+        problem = f"--busy {busy:g} is for a server, and this is {kinds}: its amount of work stays"
         raise InputError(problem, hint="leave --busy out, or ask with --workload inference")
 
 
-def _alone(asked: Asked, option: str, other: str | None) -> None:
-    if other is not None or asked.instance or asked.gpu:
-        raise InputError(f"{option} names its own setups", hint="leave --workload-id, --instance and --gpu out")
-
-
-def _planner(asked: Asked, config: Config, today: dt.date) -> Callable[[Form, str], MigrationPlan]:
-    if asked.config is not None:
-        if asked.clouds or asked.regions or asked.whole:
-            raise InputError(
-                "--config brings its own prices", hint="leave --cloud, --region and --whole out, or --config"
-            )
+def _planner(given: Given, config: Config, today: dt.date) -> Callable[[Form, str], MigrationPlan]:
+    if given["config"] is not None:
+        if given["clouds"] or given["regions"] or given["whole"]:
+            hint = "leave --cloud, --region and --whole out, or --config"
+            raise InputError("--config brings its own prices", hint=hint)
         return lambda form, id_: plan_configured(config, form, id_)
     own = load_own(LAKE)
     known = {offer.cloud.casefold() for offer in (*load_offers(), *own)}
-    clouds = tuple(c.casefold() for c in asked.clouds) or ("aws",)
+    clouds = tuple(c.casefold() for c in given["clouds"]) or ("aws",)
     for cloud in clouds:
         if cloud not in {ANY, *known}:
             raise UnknownName("cloud", cloud, known)
-    regions = asked.regions or tuple(
-        {HOME_REGION[c] for c in clouds if c in HOME_REGION} if set(clouds) <= set(HOME_REGION) else ()
-    )
+    home = {HOME_REGION[c] for c in clouds if c in HOME_REGION} if set(clouds) <= set(HOME_REGION) else ()
+    regions = given["regions"] or tuple(home)
     regions = () if ANY in regions else regions
     where = f"{', '.join(clouds)} {', '.join(regions) or 'in every region'}"
     if ANY in clouds:
         clouds, where = (), f"every cloud {', '.join(regions) or 'and region'}"
-    market = Market(market_options(clouds=clouds, regions=regions, own=own), where, today, asked.whole)
+    market = Market(market_options(clouds=clouds, regions=regions, own=own), where, today, given["whole"])
     return lambda form, id_: plan_market(config, form, market, id_)
 
 
-def _changes(asked: Asked) -> dict[str, object]:
+def _changes(given: Given) -> dict[str, Any]:
     """What the command line gives of a setup."""
-    said = {
-        "gpus": asked.gpus,
-        "workload": asked.workload,
-        "model": asked.model,
-        "size": asked.size,
-        "monthly_h": asked.hours,
-        "spot": asked.spot,
-        "precision": asked.precision,
-        "priority": asked.priority,
-        "use_case": asked.use_case,
-        "method": asked.method,
-        "busy_ratio": None if asked.busy_pct is None else asked.busy_pct / 100,
-    }
-    return {name: value for name, value in said.items() if value is not None}
+    busy = {} if given["busy_pct"] is None else {"busy_ratio": given["busy_pct"] / 100}
+    return {name: given[name] for name in FILLS if given[name] is not None} | busy
 
 
-def _of_workload(asked: Asked, config: Config, id_: str) -> Form:
-    if asked.instance or asked.gpu:
-        raise InputError("--workload-id names its own instance", hint="leave --instance and --gpu out")
-    return form_of(config.workloads[id_], **_changes(asked))
-
-
-def _filled_in(asked: Asked) -> Form:
-    if asked.instance and asked.gpu:
+def _filled_in(given: Given) -> Form:
+    instance, gpu, model, size = (given[name] for name in ("instance", "gpu", "model", "size"))
+    if instance and gpu:
         raise InputError("--instance and --gpu both say what runs now", hint="give one of them")
-    missing = [
-        o for o, v in (("--instance or --gpu", asked.instance or asked.gpu), ("--workload", asked.workload)) if not v
-    ]
-    if not asked.model and not asked.size:
-        missing.append("--model or --model-size")
-    if missing:
+    both = {"--instance or --gpu": instance or gpu, "--workload": given["workload"]}
+    needed = both | {"--model or --model-size": model or size}
+    if missing := [option for option, value in needed.items() if not value]:
         hint = "or name a workload of the configuration: --workload-id inference_small_p5, --set basic_demos"
         raise InputError(f"not given: {', '.join(missing)}", hint=hint)
-    if asked.model and asked.size:
+    if model and size:
         raise InputError("--model and --model-size both name the model", hint="give one of them")
-    said = {"gpus": 1} | _changes(asked)
-    return Form(instance=asked.instance or asked.gpu or "", **said)  # type: ignore[arg-type]
+    return Form(instance=instance or gpu, **{"gpus": 1} | _changes(given))
 
 
 def report_what_fits_nowhere(found: MigrationSet) -> int:
@@ -167,3 +128,45 @@ def report_what_fits_nowhere(found: MigrationSet) -> int:
         hint = first.remedies[0] if first else "look at more regions or instances"
         tell(f"{plan.job.model.name} runs on none of {count(len(plan.refused), 'option')}{why}", hint)
     return BAD_INPUT if lost else 0
+
+
+def answer_of_lake(
+    lake_dir: Path, inventory: tuple[Path, ...], prices: tuple[str, ...], chosen: Window, given: Given, stages: Stages
+) -> LakePlan:
+    """The plan of a recorded fleet."""
+    from gpuledger.advice.asking import paying
+    from gpuledger.catalog.thresholds import load_thresholds
+    from gpuledger.cli.price_options import price_of
+    from gpuledger.lake.layout import Lake
+    from gpuledger.ledger.read.window import scope_of
+    from gpuledger.plan.move.build import migrate_from_lake
+    from gpuledger.times import today
+
+    _no_form(given)
+    terms = paying(lake_dir, price=price_of(prices), instance=given["instance"], inventory=inventory)
+    clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")
+    lake = Lake(lake_dir)
+    stages.post(lake, load_thresholds())
+    tick = stages.start("planning")
+    scope, anywhere = scope_of(lake, **chosen), ANY in given["clouds"]
+    plan = migrate_from_lake(lake, scope, today=today(), clouds=clouds, regions=regions, anywhere=anywhere, **terms)
+    tick(1)
+    return plan
+
+
+def _no_form(given: Given) -> None:
+    # False by identity: a 0 is given.
+    heard = {name: v for name, v in given.items() if not (v is None or v is False or v == ())}
+    if said := [name for name in heard if name not in SHARED]:
+        spelled = {one.name: one.opts[0] for one in click.get_current_context().command.params}
+        raise InputError(
+            f"--lake knows what runs; it needs no {spelled[said[0]]}",
+            hint="leave the form's options out: only --cloud, --region, --instance, --full and --out go with --lake",
+        )
+
+
+def _places(names: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    """The clouds or regions to look in, each with an offer; `any` is all of them."""
+    for name in () if ANY in names else names:
+        find_offers(**{kind: name})
+    return () if ANY in names else names

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +18,7 @@ if TYPE_CHECKING:
     from gpuledger.catalog.models import Model
     from gpuledger.plan.setup import Setup
 
-
-@dataclass(frozen=True)
-class Asked:
-    """A model on GPUs, run in some way."""
-
-    model: Model
-    gpu: Gpu
-    setup: Setup
+    Asked = tuple[Model, Gpu, Setup]
 
 
 def run_options(command: Command) -> Command:
@@ -76,14 +68,6 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-# Given for a run of the other mode, an option would be ignored silently.
-_ONLY = {
-    "train": ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels",
-              "lora_rank", "frozen_precision", "sequence_parallel", "micro_batches", "node_gbps"),
-    "serve": ("context", "batch", "cache_precision"),
-}  # fmt: skip
-
-
 _OF_TOKENS = ("sequence", "context", "cache_precision")
 
 
@@ -95,32 +79,19 @@ def _said(names: tuple[str, ...]) -> Iterator[str]:
             yield f"--{name.replace('_', '-')}"
 
 
-def _check_mode(mode: str) -> None:
-    other = "serve" if mode == "train" else "train"
-    for option in _said(_ONLY[other]):
-        raise InputError(
-            f"{option} is for --mode {other}, and this is {mode}", hint=f"add --mode {other}, or leave {option} out"
-        )
-
-
-def _check_tokens(model: Model) -> None:
-    for option in () if hasattr(model.shape, "max_context") else _said(_OF_TOKENS):
-        raise InputError(f"{option} is for text models, and {model.name} is not one", hint=f"leave {option} out")
-
-
-def _asked(
-    *, model_name: str | None, config: Path | None, gpu_name: str, tensor: int | None, precision: str | None,
-    sequence: int | None, context: int | None, **how: Any,
-) -> Asked:  # fmt: skip
+def _asked(*, model_name: str | None, config: Path | None, gpu_name: str, mode: Any, **how: Any) -> Asked:
     from gpuledger.plan import asked
+    from gpuledger.plan.setup import SERVING, TRAINING
 
-    _check_mode(how["mode"])
+    # Given for a run of the other mode, an option would be ignored silently.
+    other, ignored = ("serve", SERVING) if mode == "train" else ("train", (*TRAINING, "micro_batches", "node_gbps"))
+    for option in _said(ignored):
+        problem = f"{option} is for --mode {other}, and this is {mode}"
+        raise InputError(problem, hint=f"add --mode {other}, or leave {option} out")
     if (model_name is None) == (config is None):
         hint = "for example --model llama-3.1-8b, or --config config.json"
         raise InputError("give either --model or --config", hint=hint)
-    found = asked(
-        model_name or config or "", gpu_name, precision=precision, tensor=tensor, sequence=sequence, context=context,
-        **how,
-    )  # fmt: skip
-    _check_tokens(found[0])
-    return Asked(*found)
+    found = asked(model_name or config or "", gpu_name, mode=mode, **how)
+    for option in () if hasattr(found[0].shape, "max_context") else _said(_OF_TOKENS):
+        raise InputError(f"{option} is for text models, and {found[0].name} is not one", hint=f"leave {option} out")
+    return found

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.options import Command
+from gpuledger.cli.options import PATH, Command
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
     from gpuledger.catalog.prices.rows import Wanted
 
 Price = Decimal | Mapping[str, Decimal] | None
+
+INVENTORY_HELP = (
+    "What you pay for: your own table, an AWS, Azure or Google Cloud bill, FOCUS, OpenCost allocations, Kubernetes or "
+    "Slurm nodes; repeatable, files are joined."
+)
+inventory_option = click.option("--inventory", type=PATH, multiple=True, metavar="FILE", help=INVENTORY_HELP)
 
 
 def price_filters(command: Command) -> Command:
@@ -39,11 +45,11 @@ def price_filters(command: Command) -> Command:
     return inner
 
 
-def wanted_of(filters: dict[str, Any]) -> Wanted:
+def wanted_of(*, purchase: str | None, max_price: str | None, min_memory: float | None, **named: Any) -> Wanted:
     """The filters, checked."""
     from gpuledger.catalog.prices.rows import Wanted
 
-    text, purchase = filters["max_price"], filters["purchase"]
+    text, least = max_price, min_memory
     try:
         most = None if text is None else Decimal(text.strip().removeprefix("$"))
     except InvalidOperation:
@@ -51,20 +57,10 @@ def wanted_of(filters: dict[str, Any]) -> Wanted:
         raise InputError(f"--max-price {text!r} is not a price", hint=hint) from None
     if most is not None and not most.is_finite():
         raise InputError(f"--max-price {text!r} is not a price", hint="give dollars as a plain number")
-    least = filters["min_memory"]
     if least is not None and not 0 < least < math.inf:
         raise InputError(f"--min-memory {least:g} is not an amount of memory", hint="give GB above 0, for example 80")
-    return Wanted(
-        gpu=filters["gpu"],
-        gpus=filters["gpus"],
-        cloud=filters["cloud"],
-        region=filters["region"],
-        zone=filters["zone"],
-        instance=filters["instance"],
-        purchase="spot" if purchase == "spot" else "on_demand" if purchase else None,
-        usd_per_gpu_h_max=most,
-        memory_gb_min=least,
-    )
+    kind: Any = purchase and purchase.replace("-", "_")
+    return Wanted(purchase=kind, usd_per_gpu_h_max=most, memory_gb_min=least, **named)
 
 
 def price_of(given: Sequence[str]) -> Price:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.progress import Progress
 
+    from gpuledger.catalog.thresholds import Thresholds
+    from gpuledger.lake.layout import Lake
+
 Tick = Callable[[int], None]
 
 
@@ -78,3 +81,12 @@ class Stages:
             return lambda _amount: None
         progress, task = self._progress, self._progress.add_task(stage, total=total)
         return lambda amount: progress.advance(task, amount)
+
+    def post(self, lake: Lake, limits: Thresholds) -> None:
+        """Bring the ledger up to date, with a bar that knows its end when nothing was posted before."""
+        from gpuledger.ledger.engine import post_lake
+        from gpuledger.ledger.store import Ledger
+
+        lake.require()
+        fresh = not Ledger(lake).manifest().days
+        post_lake(lake, limits, self.start("posting", sum(p.rows for p in lake.manifest().parts) if fresh else None))

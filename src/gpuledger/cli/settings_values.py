@@ -71,9 +71,7 @@ def settings_document(found: InForce) -> Document:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(str(v.get("name", "...") if isinstance(v, dict) else v) for v in value)
-    return str(value)
+    return ", ".join(str(v.get("name", "...") if isinstance(v, dict) else v) for v in _list(value))
 
 
 def template() -> str:
@@ -88,16 +86,13 @@ def template() -> str:
         named = [(v.name.rpartition("."), v.value) for v in layer.values(shipped=True)]
         for table, some in groupby(sorted(named, key=lambda n: n[0][0]), key=lambda n: n[0][0]):
             lines.append(f"[{table}]")
-            lines += [f"# {key} = {_toml(value)}" for (_, _, key), value in some if not _has_tables(value)]
+            # JSON writes numbers, text, true and false, and lists of these, as TOML does.
+            plain = [(key, value) for (_, _, key), value in some if not any(isinstance(v, dict) for v in _list(value))]
+            lines += [f"# {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain]
     for section, example in _EXAMPLES.items():
         lines += ["", f"# {SECTIONS[section]}", f"[{section}]", f"# {example}"]
     return "\n".join(lines) + "\n"
 
 
-def _has_tables(value: Any) -> bool:
-    return isinstance(value, list) and any(isinstance(item, dict) for item in value)
-
-
-def _toml(value: Any) -> str:
-    # JSON writes numbers, text, true and false, and lists of these, as TOML does.
-    return json.dumps(value, ensure_ascii=False)
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -11,9 +11,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from gpuledger.plain_text import visible
-from gpuledger.report.render.terminal import escape, text_of
-
-__all__ = ["Terminal", "as_text", "escape", "text_of"]
 
 
 class Terminal(Console):

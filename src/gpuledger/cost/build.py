@@ -14,7 +14,8 @@ from gpuledger.catalog.prices.offers import Offer
 from gpuledger.cost import figures
 from gpuledger.cost.billing import Asked, Charged, charge_window
 from gpuledger.cost.charges import Charge, group, row_of
-from gpuledger.cost.inventory import Inventory, read_inventory
+from gpuledger.cost.inventories.settling import Given, inventory_of
+from gpuledger.cost.inventory_use import priced_use, use_notes
 from gpuledger.cost.money import ZERO, rounded
 from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.projections import Quarter, project
@@ -65,7 +66,7 @@ class CostReport:
 class Paying(TypedDict, total=False):
     """What is paid for, and at which prices. `own`: the user's rates, used before list prices."""
 
-    inventory: Inventory | str | Path | None
+    inventory: Given | None
     price: Money | Mapping[str, Money] | None
     instance: str | None
     region: str | None
@@ -111,8 +112,7 @@ def statement_and_bill(
 ) -> tuple[CostStatement, Charged]:
     """The cost statement with the charges it is made of: who owes what, device by device."""
     books = lake if isinstance(lake, Lake) else Lake(lake)
-    given = paying.get("inventory")
-    stock = read_inventory(given) if isinstance(given, str | Path) else given
+    stock = inventory_of(books, paying.get("inventory"))
     own, price = tuple(paying.get("own", ())), prices_of(paying.get("price"))
     choice = PriceChoice(price, paying.get("instance"), paying.get("region"), own)
     asked = Asked(scope or Scope(), stock, choice, calibration, None if by is None else dimension(by))
@@ -162,6 +162,7 @@ def _statement(
         samples=bill.samples,
         by=asked.by,
         showback=_showback(charges, asked.by, config),
+        inventory=priced_use(bill, asked),
     )
 
 
@@ -250,6 +251,7 @@ def _paid_time(bill: Charged, asked: Asked) -> Iterator[str]:
         outside = sorted(d.name for d in bill.devices if d.name not in rows and d.gpu_uuid not in rows)
         unseen = sorted(name for name in rows if name not in seen)
         yield f"paid time comes from {asked.inventory.path}"
+        yield from use_notes(asked)
         if outside:
             yield f"{_some(outside)} not in the inventory: paid for from first to last sample"
         if unseen:

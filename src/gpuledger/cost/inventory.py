@@ -1,15 +1,16 @@
 """What is paid for, from when to when, and at which price?
 
 inventory.csv: device,from,to,instance,region,purchase_option,usd_per_h
-device is a GPU's UUID, or UUID/INSTANCE for one MIG slice. usd_per_h is for that device, not for its machine; where it
-is empty the price is looked up by instance, region and purchase option. An empty from or to leaves that end open.
+device is a GPU's UUID, UUID/INSTANCE for one MIG slice, HOST/INDEX, or a host name for all of its GPUs. usd_per_h is
+for what the row names: for a host it is the price of the machine, and its GPUs share it. Where it is empty the price
+is looked up by instance, region and purchase option. An empty from or to leaves that end open.
 """
 
 from __future__ import annotations
 
 import csv
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.prices.offers import PRICE_RANGE, plausible_usd_per_h
+from gpuledger.cost.inventories.findings import InventoryUse, Source
 from gpuledger.errors import FactError, FileFault, map_os_error, nearest
 from gpuledger.units import MS_PER_S, utc
 
@@ -29,7 +31,7 @@ NEEDED = ("device",)
 
 @dataclass(frozen=True)
 class Paid:
-    """One row: a device, paid for from one instant to another (None: open)."""
+    """One row: a device, paid for from one instant to another (None: open). `source`: what its price rests on."""
 
     row: int
     device: str
@@ -39,6 +41,8 @@ class Paid:
     region: str
     purchase_option: str
     usd_per_h: Decimal | None
+    source: Source = Source.GPU_ROW
+    file: str = ""
 
     def within(self, start_ms: int, end_ms: int) -> tuple[int, int] | None:
         """The part of a window this row pays for."""
@@ -49,10 +53,11 @@ class Paid:
 
 @dataclass(frozen=True)
 class Inventory:
-    """All rows, in the order of the file."""
+    """All rows, in the order of the file. `use`: how they were matched with the GPUs of a lake; None before that."""
 
     path: str
     rows: tuple[Paid, ...]
+    use: InventoryUse | None = None
 
     @cached_property
     def by_device(self) -> Mapping[str, tuple[Paid, ...]]:
@@ -82,18 +87,31 @@ def read_inventory(file: str | Path | Traversable) -> Inventory:
         raise map_os_error(error, str(source), "read the inventory") from error
     except UnicodeDecodeError as error:
         raise FileFault(str(source), f"not text: {error.reason}", hint="save the inventory as CSV in UTF-8") from error
+    return Inventory(str(source), rows_of_text(str(source), text))
+
+
+def rows_of_text(path: str, text: str) -> tuple[Paid, ...]:
+    """The rows of a CSV file, checked."""
     reader = csv.DictReader(text.splitlines())
     try:
-        _check_header(str(source), [name.strip() for name in reader.fieldnames or []])
-        rows = [_row(str(source), i, line) for i, line in enumerate(reader, start=2) if any(line.values())]
+        names = [name.strip() for name in reader.fieldnames or []]
+        lines = [(number, line) for number, line in enumerate(reader, start=2) if any(line.values())]
     except csv.Error as error:
         where = f"line {reader.line_num + 1}: cannot be read as CSV: {error}"
-        raise FileFault(str(source), where, hint="shorten the value, or close its quote") from error
+        raise FileFault(path, where, hint="shorten the value, or close its quote") from error
+    return rows_of_table(path, names, lines)
+
+
+def rows_of_table(
+    path: str, names: Sequence[str], lines: Sequence[tuple[int, Mapping[str, str] | Mapping[str | None, str | None]]]
+) -> tuple[Paid, ...]:
+    """The rows of a table, each with its number, checked."""
+    _check_header(path, names)
+    rows = tuple(_row(path, number, line) for number, line in lines)
     if not rows:
-        raise FileFault(str(source), "no rows", hint=f"write one line per device under: {','.join(COLUMNS)}")
-    inventory = Inventory(str(source), tuple(rows))
-    _check_overlaps(inventory)
-    return inventory
+        raise FileFault(path, "no rows", hint=f"write one line per device under: {','.join(COLUMNS)}")
+    check_overlaps(Inventory(path, rows))
+    return rows
 
 
 def _check_header(path: str, names: Iterable[str]) -> None:
@@ -108,13 +126,13 @@ def _check_header(path: str, names: Iterable[str]) -> None:
             raise FactError(path, "row 1", f"column {name!r} is missing", hint=f"begin with: {','.join(COLUMNS)}")
 
 
-def _row(path: str, number: int, line: Mapping[str | None, str | None]) -> Paid:
+def _row(path: str, number: int, line: Mapping[str, str] | Mapping[str | None, str | None]) -> Paid:
     if None in line:
         raise FactError(path, f"row {number}", "more values than columns", hint="quote values that hold a comma")
     get = {str(k).strip(): (v or "").strip() for k, v in line.items()}
     fail = _Fault(path, number, get)
     if not get["device"]:
-        raise fail("device", "give the UUID of the GPU")
+        raise fail("device", "give the UUID of the GPU, or the name of its host")
     option = get.get("purchase_option") or "on_demand"
     if option not in PURCHASE_OPTIONS:
         raise fail("purchase_option", f"use one of {', '.join(PURCHASE_OPTIONS)}")
@@ -127,7 +145,7 @@ def _row(path: str, number: int, line: Mapping[str | None, str | None]) -> Paid:
         raise fail("usd_per_h", "give the price, or the instance to look it up by")
     if price is None and option not in {"on_demand", "spot"}:
         raise fail("usd_per_h", f"give the price: {option} prices are not listed")
-    return Paid(number, get["device"], start, end, instance, get.get("region", ""), option, price)
+    return Paid(number, get["device"], start, end, instance, get.get("region", ""), option, price, file=path)
 
 
 class _Fault:
@@ -169,10 +187,11 @@ class _Fault:
         return price
 
 
-def _check_overlaps(inventory: Inventory) -> None:
+def check_overlaps(inventory: Inventory) -> None:
+    """Refuse two rows for one device at the same time."""
     for device, rows in inventory.by_device.items():
         for one, other in pairwise(rows):
             if one.to_ms is None or (other.from_ms is None or other.from_ms < one.to_ms):
                 problem = f"{device} is already paid for by row {one.row} at that time"
                 hint = "end the earlier row before the later begins"
-                raise FactError(inventory.path, f"row {other.row}, from", problem, hint=hint)
+                raise FactError(other.file or inventory.path, f"row {other.row}, from", problem, hint=hint)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuledger.cost.buckets import NUMBERS, Kinds, boards_of, divide
+from gpuledger.lake.names import Names
 from gpuledger.ledger.read.adding import Accumulator
 from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.columns import Names, Rows
+from gpuledger.ledger.read.columns import Rows
 from gpuledger.ledger.read.owners import OWNED, By, Labels, labelled
 from gpuledger.ledger.read.rollup import state_codes
 from gpuledger.ledger.read.scope import Scope

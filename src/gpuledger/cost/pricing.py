@@ -1,16 +1,17 @@
 """What does one hour of this device cost, and what does that figure rest on?
 
-Inventory first, else the price that was given, else a rate of the user's own ("yours"), else the instance that was
-given, else the dated market median of its GPU with its range. A rate of the user's own is also used before the list
-price where the inventory or the request names an instance. No price is assumed: where none of these is known,
-the price is unknown, with the reason.
+Inventory first (a price of your own, the dollars of a bill, or the list price of the instance your own row names),
+else the price that was given, else a rate of the user's own ("yours"), else the instance that was given, else the
+instance a list of nodes names, else the dated market median of its GPU with its range. A rate of the user's own is also
+used before the list price where the inventory or the request names an instance. No price is assumed: where none of
+these is known, the price is unknown, with the reason.
 
 LAKE/prices/yours.json holds the user's own rates; a new file replaces all of it, whole or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -22,13 +23,16 @@ from gpuledger.catalog.gpus import find_gpu, get_gpu
 from gpuledger.catalog.prices import MarketPrice, find_offers, instance_price, market_price, price_over
 from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, Purchase, plausible_usd_per_h
 from gpuledger.catalog.prices.own_rates import Rate
+from gpuledger.cost.inventories.findings import Source
 from gpuledger.cost.inventory import Paid
+from gpuledger.encode import as_text
 from gpuledger.errors import InputError, UnknownName, map_os_error
 from gpuledger.lake.json_files import read_json, write_json
 from gpuledger.lake.layout import Lake
 from gpuledger.units import Unknown
 
 Basis = Literal["inventory", "given", "yours", "instance", "market"]
+_FROM = {Source.GPU_ROW: "inventory", Source.HOST_ROW: "inventory, price of the machine", Source.BILL: "bill"}
 
 
 @dataclass(frozen=True)
@@ -75,29 +79,41 @@ class PriceChoice:
             if self.region:
                 find_offers(region=self.region)
 
+    def given_for(self, gpu: str | None) -> Decimal | None:
+        """The price that was given for a GPU of the catalog; None where none was."""
+        given = self.by_key.get(gpu or "", self.price)
+        return given if isinstance(given, Decimal) else None
+
 
 def price_for(model: str | None, choice: PriceChoice, row: Paid | None = None) -> Price | Unknown:
     """The price of one whole GPU of a model: of its inventory row, else as chosen, else of the market."""
     found = find_gpu(model) if model else Unknown("no model name")
     gpu = None if isinstance(found, Unknown) else found.key
-    if row is not None:
+    if row is not None and row.source is not Source.LIST:
         return _of_row(row, gpu, choice.own)
-    given = choice.by_key.get(gpu or "", choice.price)
-    if isinstance(given, Decimal):
+    given = choice.given_for(gpu)
+    if given is not None:
         return Price(given, "given", f"as given: ${given} per GPU-hour", given, given, gpu=gpu)
     mine = _of_own(choice.own, gpu, choice.instance, choice.region)
     if mine is not None:
         return mine
     notes: tuple[str, ...] = ()
-    if choice.instance:
-        by_instance = _of_instance(choice.instance, choice.region, gpu)
-        if not isinstance(by_instance, Unknown):
-            return by_instance
-        notes = (by_instance.why,)
+    for listed in _listed(choice, gpu, row):
+        if not isinstance(listed, Unknown):
+            return listed
+        notes = (*notes, listed.why)
     if isinstance(found, Unknown):
         return Unknown(f"no price for {model or 'a device without a model name'}: {found.why}")
     market = market_price(found.key)
     return Unknown(market.why) if isinstance(market, Unknown) else _of_market(market, "market", gpu, notes)
+
+
+def _listed(choice: PriceChoice, gpu: str | None, row: Paid | None) -> Iterator[Price | Unknown]:
+    """The prices of the instances that are named: as given, then as the node's."""
+    if choice.instance:
+        yield _of_instance(choice.instance, choice.region, gpu)
+    if row is not None and row.instance:
+        yield _of_row(row, gpu, choice.own)
 
 
 def _of_own(
@@ -122,7 +138,8 @@ def _same(one: str, other: str) -> bool:
 def _of_row(row: Paid, gpu: str | None, own: Sequence[Offer] = ()) -> Price | Unknown:
     """The price of an inventory row, or by its instance, region and purchase option where it leaves that to us."""
     if row.usd_per_h is not None:
-        words = f"inventory: ${row.usd_per_h} per GPU-hour ({row.purchase_option.replace('_', '-')})"
+        price = as_text(round(row.usd_per_h, 6)) if row.source is not Source.GPU_ROW else row.usd_per_h
+        words = f"{_FROM[row.source]}: ${price} per GPU-hour ({row.purchase_option.replace('_', '-')})"
         return Price(row.usd_per_h, "inventory", words, row.usd_per_h, row.usd_per_h, gpu=gpu)
     purchase: Purchase = "spot" if row.purchase_option == "spot" else "on_demand"
     mine = _of_own(own, gpu, row.instance, row.region, purchase)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar, Generic, Literal, Self, TypeVar
 
+from gpuledger.cost.inventories.findings import InventoryUse
 from gpuledger.cost.money import ZERO
 from gpuledger.cost.projections import Projection
 from gpuledger.encode import Json, encode, iso
@@ -257,6 +258,7 @@ class CostStatement:
     samples: int = 0
     by: By | None = None
     showback: tuple[CostRow, ...] = ()
+    inventory: InventoryUse | None = None
 
     @property
     def paid_usd(self) -> Decimal | Unknown:

@@ -13,14 +13,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuledger.devices import gpm
-from gpuledger.devices.device import DEVICES, Device, Driver, Facts, Field, Held, Value, Verdict
+from gpuledger.devices.device import DEVICES, TRY_REPLAY, Device, Driver, Facts, Field, Held, Value, Verdict
 from gpuledger.errors import DeviceError, MissingExtra
 from gpuledger.units import MIB
 
 # Status codes of amdsmi.h.
 _NEVER = frozenset({2, 3, 10, 31})  # not supported, not yet implemented, no permission, not found
 _GONE = frozenset({32, 34})  # library not initialised, driver not loaded
-_TRY_REPLAY = "to try gpuledger without a GPU: --device replay:FILE"
 _FILES = ("/dev/kfd",)
 MICROWATTS = 1_000_000
 LEAST_MICROWATTS = 100_000
@@ -131,14 +130,14 @@ class AmdSource:
             api.amdsmi_init(api.AmdSmiInitFlags.INIT_AMD_GPUS)
             handles = api.amdsmi_get_processor_handles()
         except api.AmdSmiException as error:
-            hint = f"see what amd-smi says; the user may need the groups render and video; {_TRY_REPLAY}"
+            hint = f"see what amd-smi says; the user may need the groups render and video; {TRY_REPLAY}"
             raise DeviceError(f"the AMD driver does not answer: {error}", hint=hint) from error
         self.devices = tuple(self._device(i, h) for i, h in enumerate(handles))
         self.driver = f"AMD {self._driver(handles[0])}" if handles else "AMD"
         if not self.devices:
             self.close()
             raise DeviceError(
-                "the AMD driver shows no GPU", hint=f"in a container, pass /dev/kfd and /dev/dri; {_TRY_REPLAY}"
+                "the AMD driver shows no GPU", hint=f"in a container, pass /dev/kfd and /dev/dri; {TRY_REPLAY}"
             )
 
     def _device(self, index: int, handle: Any) -> AmdDevice:
@@ -183,7 +182,7 @@ def _load() -> Any:
     except ImportError as error:
         raise MissingExtra("recording AMD GPUs (amdsmi)", "amd") from error
     except Exception as error:
-        hint = f"install ROCm with amd-smi-lib; {_TRY_REPLAY}"
+        hint = f"install ROCm with amd-smi-lib; {TRY_REPLAY}"
         raise DeviceError(f"amdsmi is installed but does not load: {error}", hint=hint) from error
 
 

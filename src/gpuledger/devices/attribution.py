@@ -82,16 +82,12 @@ def attribute(
             keep(rule.label, environ.get(name, "").strip(), f"{rule.system}: {name}")
         if rule.file:
             keep(rule.label, _text(process / "root" / rule.file).strip(), f"{rule.system}: /{rule.file}")
-    keep("workload", _workload_of(labels.get("pod", "")), "Kubernetes: name of the pod")
+    # The deployment, job or set a pod belongs to is in its name.
+    keep("workload", _POD_SUFFIX.sub("", labels.get("pod", "")), "Kubernetes: name of the pod")
     keep("workload", command, "process: command")
     keep("container", container_id(process)[:12], "process: cgroup")
     keep("host", host, "host name")
     return Attribution(labels, found_in)
-
-
-def _workload_of(pod: str) -> str:
-    """The deployment, job or set a pod belongs to, by its name."""
-    return _POD_SUFFIX.sub("", pod)
 
 
 def container_id(process: Path = Path("/proc/self")) -> str:
@@ -103,8 +99,9 @@ def container_id(process: Path = Path("/proc/self")) -> str:
 
 
 def _text(file: Path) -> str:
+    """A file of /proc, or near it; empty where it is not there or not ours to read."""
     try:
-        return file.read_text(encoding="utf-8", errors="replace")
+        return file.read_bytes().decode(errors="replace")
     except OSError:
         return ""
 
@@ -174,7 +171,7 @@ class Status:
 def status(pid: int, proc: Path = _PROC) -> Status | None:
     """The status of a process; None where it is not visible from here."""
     # The command in brackets may hold spaces and brackets itself: fields count from the last one.
-    _, _, rest = read_bytes(proc / str(pid) / "stat").decode(errors="replace").rpartition(")")
+    _, _, rest = _text(proc / str(pid) / "stat").rpartition(")")
     fields = rest.split()
     if len(fields) < 2:
         return None
@@ -193,15 +190,13 @@ def lineage(pid: int, proc: Path = _PROC) -> list[Status]:
 
 def environment(pid: int, proc: Path = _PROC) -> dict[str, str]:
     """The environment a process was started with; empty where we may not read it."""
-    raw = read_bytes(proc / str(pid) / "environ").decode(errors="replace")
-    return dict(pair.split("=", 1) for pair in raw.split("\0") if "=" in pair)
+    return dict(pair.split("=", 1) for pair in _text(proc / str(pid) / "environ").split("\0") if "=" in pair)
 
 
 def program(pid: int, proc: Path = _PROC) -> str:
     """What a process runs; its arguments are left out, they may hold secrets. Empty where it is not visible."""
     folder = proc / str(pid)
-    argv = [w for w in read_bytes(folder / "cmdline").decode(errors="replace").split("\0") if w]
-    return command_name(argv) or read_bytes(folder / "comm").decode(errors="replace").strip()
+    return command_name([w for w in _text(folder / "cmdline").split("\0") if w]) or _text(folder / "comm").strip()
 
 
 def user(pid: int, proc: Path = _PROC) -> str:
@@ -223,14 +218,6 @@ def uses_file(pid: int, prefixes: Sequence[str], proc: Path = _PROC) -> bool | N
             if str(link.readlink()).startswith(tuple(prefixes)):
                 return True
     return False
-
-
-def read_bytes(file: Path) -> bytes:
-    """A file of /proc; empty where it is not there or not ours to read."""
-    try:
-        return file.read_bytes()
-    except OSError:
-        return b""
 
 
 class ProcessTree:

@@ -26,6 +26,7 @@ Judgement = Literal["unsupported", "lost", "passing"]
 
 # The two readings that tell a new observation from a repeated one.
 WATCHED = ("gpu_util_ratio", "power_w")
+TRY_REPLAY = "to try gpuledger without a GPU: --device replay:FILE"
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,21 @@ metrics; energy 4.4 ms. The PCIe counter of its own takes 21 ms and is not asked
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+import importlib
+from collections.abc import Iterator
 from typing import Any
 
 from gpuledger.devices import gpm
-from gpuledger.devices.device import DEVICES, Device, Driver, Facts, Field, Held, Value, Verdict
+from gpuledger.devices.device import DEVICES, TRY_REPLAY, Device, Driver, Facts, Field, Held, Value, Verdict
 from gpuledger.errors import DeviceError
-
-TRY_REPLAY = "to try gpuledger without a GPU: --device replay:FILE"
 
 
 class NvmlDevice(Device):
     """One NVIDIA board, or one MIG instance of it (then `mig` is its own handle)."""
 
     def __init__(self, api: Any, facts: Facts, handle: Any, mig: Any = None, files: tuple[str, ...] = ()) -> None:
-        self._api, self._handle, self._mig = api, handle, mig
+        self._api, self._handle, self._mig, self._own = api, handle, mig, handle if mig is None else mig
         self.files = files
         self.facts = facts
         self.absent: dict[str, str] = {"xid": "NVML reports driver errors as events only; see dmesg"}
@@ -28,7 +28,7 @@ class NvmlDevice(Device):
         self.fields = tuple(self._fields())
 
     def _fields(self) -> Iterator[Field]:
-        api, board, own = self._api, self._handle, self._handle if self._mig is None else self._mig
+        api, board = self._api, self._handle
         if self._mig is None:
             yield Field(("gpu_util_ratio", "mem_copy_util_ratio"), self._utilization, "fast")
             yield Field(("power_w",), lambda: (api.nvmlDeviceGetPowerUsage(board) / 1000,), "fast")
@@ -44,7 +44,7 @@ class NvmlDevice(Device):
             }
         yield Field(("sm_clock_mhz",), lambda: (api.nvmlDeviceGetClockInfo(board, api.NVML_CLOCK_SM),), "fast")
         yield Field(("mem_clock_mhz",), lambda: (api.nvmlDeviceGetClockInfo(board, api.NVML_CLOCK_MEM),), "slow")
-        yield Field(("fb_used_bytes", "fb_free_bytes"), lambda: self._memory(own), "slow")
+        yield Field(("fb_used_bytes", "fb_free_bytes"), self._memory, "slow")
         yield Field(("gpu_temp_c",), lambda: (self._either(_TEMPERATURE, board, api.NVML_TEMPERATURE_GPU),), "slow")
         yield Field(("mem_temp_c",), self._memory_temperature, "slow")
         if self._has_throttle_reasons():
@@ -85,8 +85,8 @@ class NvmlDevice(Device):
         except self._api.NVMLError:
             return True  # which ones there are is not known; the reading itself will show
 
-    def _memory(self, handle: Any) -> tuple[Value, ...]:
-        memory = self._api.nvmlDeviceGetMemoryInfo(handle)
+    def _memory(self) -> tuple[Value, ...]:
+        memory = self._api.nvmlDeviceGetMemoryInfo(self._own)
         return memory.used, memory.free
 
     def _memory_temperature(self) -> tuple[Value, ...]:
@@ -123,8 +123,7 @@ class NvmlDevice(Device):
 
     def holders(self) -> list[Held]:
         """The processes that compute on the device now."""
-        handle = self._handle if self._mig is None else self._mig
-        found = self._api.nvmlDeviceGetComputeRunningProcesses(handle)
+        found = self._api.nvmlDeviceGetComputeRunningProcesses(self._own)
         return [Held(int(p.pid), None if p.usedGpuMemory is None else int(p.usedGpuMemory)) for p in found]
 
     def close(self) -> None:
@@ -144,7 +143,7 @@ class NvmlSource:
 
     def __init__(self, api: Any = None) -> None:
         self._files = _FILES if api is None else ()
-        self._api = api = _load() if api is None else api
+        self._api = api = importlib.import_module("pynvml") if api is None else api
         self.notes: list[str] = []
         try:
             api.nvmlInit()
@@ -228,20 +227,8 @@ class NvmlSource:
     def close(self) -> None:
         """Let the driver go; one that is gone already needs no goodbye."""
         for step in (*(d.close for d in self.devices), self._api.nvmlShutdown):
-            _quietly(self._api.NVMLError, step)
-
-
-def _load() -> Any:
-    import pynvml
-
-    return pynvml
-
-
-def _quietly(error: type[Exception], step: Callable[[], None]) -> None:
-    try:
-        step()
-    except error:
-        return
+            with contextlib.suppress(self._api.NVMLError):
+                step()
 
 
 def _no_driver(api: Any, error: Exception) -> DeviceError:

@@ -74,7 +74,7 @@ class Sampler:
         self._stamper = Stamper(self._clock)
         self._ticks = self._skipped = 0
         self._faults: list[str] = []
-        self._started_ms = self._ended_ms = self._stamper.stamp(self._clock.monotonic())
+        self._started_ms = self._ended_ms = self.stamp()
         self._cpu_s = 0.0
 
     def start(self) -> None:
@@ -134,7 +134,7 @@ class Sampler:
         self._live = list(self._tracks)
         for place, track in enumerate(self._tracks):
             track.phase = (place // DEVICES_PER_TICK) % self._slow_every
-        self._started_ms = self._stamper.stamp(self._clock.monotonic())
+        self._started_ms = self.stamp()
 
     def _tick(self, index: int) -> None:
         self._ticks += 1
@@ -171,7 +171,7 @@ class Sampler:
             step(track)
         except Lost as lost:
             self._live.remove(track)
-            self._give(track, track.lose(self._stamper.stamp(self._clock.monotonic()), str(lost)))
+            self._give(track, track.lose(self.stamp(), str(lost)))
 
     def _give(self, track: Track, rows: list[Row]) -> None:
         if rows:
@@ -180,12 +180,8 @@ class Sampler:
     def _close(self) -> None:
         for track in list(self._live):
             self._with(track, self._end)
-        self._ended_ms = self._stamper.stamp(self._clock.monotonic())
+        self._ended_ms = self.stamp()
         self._on_release()
-
-    def missing(self) -> dict[str, dict[str, str]]:
-        """By device, the columns it does not fill and why."""
-        return {t.facts.name: t.missing() for t in self._tracks}
 
     def report(self) -> SamplerReport:
         """What happened so far."""

@@ -64,10 +64,6 @@ class Track:
         """Whether no field read on a tick could make an observation: then it is read once per second only."""
         return not self._watched
 
-    def missing(self) -> dict[str, str]:
-        """Columns the device does not fill, and why."""
-        return self._reader.missing()
-
     def tick(self, now_s: float, at_ms: int, *, whole: bool) -> None:
         """Read the cheap fields; `whole` ticks open a second and always make a row."""
         values = self._reader.read_all(self._fast)
@@ -148,7 +144,7 @@ class Track:
             util_period_s=self._shown(periods.get("gpu_util_ratio")),
             power_period_s=self._shown(periods.get("power_w")),
             util_changes=util.changes if util else 0,
-            missing=self.missing(),
+            missing=self._reader.missing(),
             failures={p.field.columns[0]: p.failures for p in probes if p.failures},
             last_errors={p.field.columns[0]: p.last_error for p in probes if p.failures},
             slowest_call_ms={p.field.columns[0]: round(p.slowest_s * 1e3, 3) for p in probes if p.slowest_s > 0},

@@ -30,7 +30,7 @@ from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.idle import longest_idle_ms
 from gpuledger.ledger.read.owners import By, TeamOf, dimension
-from gpuledger.ledger.read.rollup import hour_lines, quiet_spells, read_accounts
+from gpuledger.ledger.read.rollup import fleet_hours, hour_lines, quiet_spells, read_accounts
 from gpuledger.ledger.read.scope import ACHIEVABLE_SOURCES, Scope, check_source
 from gpuledger.ledger.store import PostedDay
 from gpuledger.physics.calibration import Calibration
@@ -71,8 +71,8 @@ def _stated(
     main = main_rows(accounts)
     devices = Groups(accounts, accounts.device, accounts.devices)
     capacities = device_capacities(accounts, devices, main, source, calibration)
-    lines = hour_lines(books, found)
-    sums = gather(lines, books.names, capacities.seen_tflops, capacities.board, np.nan_to_num(capacities.share))
+    lines, fleet_lines, share = hour_lines(books, found), fleet_hours(books, found), np.nan_to_num(capacities.share)
+    sums = gather(lines, fleet_lines, books.names, capacities.seen_tflops, capacities.board, share)
     idle_ms = longest_idle_ms(quiet_spells(books, found), scope, accounts.devices)
     unknown = capacities.achievable.unknown
     why = unknown[min(unknown)].why if unknown else "no PIF"

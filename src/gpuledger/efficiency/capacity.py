@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.efficiency.means import LEVELS, Accounts, Groups
+from gpuledger.efficiency.means import LEVELS, Accounts, Groups, in_order
 from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, RoiRow
 from gpuledger.ledger.read.adding import distinct
 from gpuledger.ledger.read.slices import sliced_wall_ms
@@ -86,16 +86,17 @@ def device_capacities(
             if measured and measured.achievable_tflops is not None:
                 listed[i] = measured.achievable_tflops
     peak, achievable = _shared([peaks[m] for m in models], counted), _shared(listed, counted)
-    ranges = devices.counters_pct
-    low, middle, high = (_column([r if isinstance(r, Unknown) else getattr(r, k) for r in ranges]) for k in LEVELS)
+    ranges, pif = devices.counters_pct, _column(devices.pif)
+    levels = [_column([r if isinstance(r, Unknown) else getattr(r, k) for r in ranges]) for k in LEVELS]
+    of_peak = [Column(c.values * peak.values / 100, {**c.unknown, **peak.unknown}) for c in levels]
     return Capacities(
         accounts.board[main],
         [name or "no model name" for name in models],
         [labels["cluster"][row] or "no cluster" for row in main],
         peak,
         achievable,
-        _product(_column(devices.pif), achievable),
-        (_percent(low, peak), _percent(middle, peak), _percent(high, peak)),
+        Column(pif.values * achievable.values, {**achievable.unknown, **pif.unknown}),
+        (of_peak[0], of_peak[1], of_peak[2]),
         ["" if isinstance(r, Unknown) else r.note for r in ranges],
         share,
         _shared(listed, share).values,
@@ -142,30 +143,15 @@ def _shared(figures: Sequence[Figure], share: np.ndarray) -> Column:
     return Column(whole.values * share, {**lost, **whole.unknown})
 
 
-def _product(first: Column, second: Column) -> Column:
-    """The reason is the first one's where both are unknown."""
-    return Column(first.values * second.values, {**second.unknown, **first.unknown})
-
-
-def _percent(pct: Column, of: Column) -> Column:
-    return Column(pct.values * of.values / 100, {**pct.unknown, **of.unknown})
-
-
 def capacity_analysis(devices: Capacities, source: str) -> CapacityAnalysis:
     """Analysis 1. A total covers the GPUs whose figures are known, with their number."""
-    return CapacityAnalysis(
-        _capacity("fleet", devices, np.arange(len(devices.board)), source),
-        tuple(_capacity(name, devices, rows, source) for name, rows in _by_name(devices.model)),
-        tuple(_capacity(name, devices, rows, source) for name, rows in _by_name(devices.cluster)),
-    )
 
+    def each(texts: Sequence[str]) -> tuple[Capacity, ...]:
+        names, code = in_order(texts)
+        return tuple(_capacity(name, devices, np.flatnonzero(code == i), source) for i, name in enumerate(names))
 
-def _by_name(texts: Sequence[str]) -> list[tuple[str, np.ndarray]]:
-    """The devices of each name, names in order."""
-    names = sorted(set(texts))
-    place = {name: i for i, name in enumerate(names)}
-    code = np.array([place[text] for text in texts], dtype=np.int64)
-    return [(name, np.flatnonzero(code == i)) for i, name in enumerate(names)]
+    fleet = _capacity("fleet", devices, np.arange(len(devices.board)), source)
+    return CapacityAnalysis(fleet, each(devices.model), each(devices.cluster))
 
 
 def _capacity(name: str, devices: Capacities, rows: np.ndarray, source: str) -> Capacity:

@@ -9,19 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gpuledger.efficiency.statement import (
-    CountedAnalysis,
-    CountedDevice,
-    EfficiencyStatement,
-    Figure,
-    GpuRow,
-    NotKnown,
-)
+from gpuledger.efficiency.statement import CountedAnalysis, CountedDevice, EfficiencyStatement, GpuRow, NotKnown
 from gpuledger.lake.counted import CountedRun, CountedSpan, covered_ms, read_counted
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope, namespace_name
 from gpuledger.physics.evidence import ModelFacts
-from gpuledger.units import MS_PER_HOUR, MS_PER_S, Range, Unknown, ratio
+from gpuledger.units import MS_PER_HOUR, MS_PER_S, Range, Unknown, count, ratio
 
 EVIDENCE = "counted"
 Found = tuple[CountedRun, tuple[CountedSpan, ...]]
@@ -65,7 +58,7 @@ def _in_window(span: CountedSpan, scope: Scope) -> CountedSpan | None:
     if high <= low or high - low == length:
         return span if high > low else None
 
-    def count(of: int | None) -> int | None:
+    def whole(of: int | None) -> int | None:
         return None if of is None else of * (high - span.start_ms) // length - of * (low - span.start_ms) // length
 
     def amount(of: float | None) -> float | None:
@@ -74,11 +67,11 @@ def _in_window(span: CountedSpan, scope: Scope) -> CountedSpan | None:
     return CountedSpan(
         start_ms=low,
         end_ms=high,
-        steps=count(span.steps) or 0,
+        steps=whole(span.steps) or 0,
         tflop=amount(span.tflop),
         model_tflop=amount(span.model_tflop),
-        tokens=count(span.tokens),
-        samples=count(span.samples),
+        tokens=whole(span.tokens),
+        samples=whole(span.samples),
     )
 
 
@@ -110,12 +103,11 @@ def counted_analysis(found: Sequence[Found], per_gpu: Sequence[GpuRow]) -> Count
     weight = sum(d.covered_h for d in rated)
     mean = sum(d.rfu_counted_pct * d.covered_h for d in rated if not isinstance(d.rfu_counted_pct, Unknown))
     made = [d.realized_tflops.middle for d in devices if isinstance(d.realized_tflops, Range)]
-    total = sum(made)
     return CountedAnalysis(
         gpus=len({d.gpu_uuid for d in devices}),
         covered_h=covered_h,
         covered_pct_of_observed=ratio(100 * covered_h, observed_h, "nothing was observed"),
-        realized_tflops=Range(total, total, total, EVIDENCE) if made else Unknown(_NO_FLOP),
+        realized_tflops=_exactly(sum(made)) if made else Unknown(_NO_FLOP),
         rfu_counted_pct=mean / weight if weight else Unknown("no counted device has a peak in the catalog"),
         devices=devices,
         note=_note(elsewhere),
@@ -127,8 +119,7 @@ def _device(row: GpuRow, members: Sequence[Found]) -> CountedDevice:
     ms = covered_ms(spans)
     done, model = (_sum(getattr(s, k) for s in spans) for k in ("tflop", "model_tflop"))
     tokens = [s.tokens for s in spans if s.tokens is not None]
-    seconds, no_flop = ms / MS_PER_S, Unknown(_NO_FLOP)
-    realized: Figure = no_flop if done is None else done / seconds
+    seconds, no_flop, peak = ms / MS_PER_S, Unknown(_NO_FLOP), ModelFacts(row.gpu_model).peak_tflops
     return CountedDevice(
         gpu_uuid=row.gpu_uuid,
         gpu_instance_id=row.gpu_instance_id,
@@ -139,17 +130,14 @@ def _device(row: GpuRow, members: Sequence[Found]) -> CountedDevice:
         covered_h=ms / MS_PER_HOUR,
         steps=sum(s.steps for s in spans),
         tokens=sum(tokens) if tokens else Unknown("the job's batches hold no tokens"),
-        realized_tflops=no_flop if isinstance(realized, Unknown) else Range(realized, realized, realized, EVIDENCE),
+        realized_tflops=no_flop if done is None else _exactly(done / seconds),
         model_tflops=no_flop if model is None else model / seconds,
-        rfu_counted_pct=_of_peak(realized, row.gpu_model),
+        rfu_counted_pct=no_flop if done is None else peak if isinstance(peak, Unknown) else 100 * done / seconds / peak,
     )
 
 
-def _of_peak(tflops: Figure, model: str | None) -> Figure:
-    peak = ModelFacts(model).peak_tflops
-    if isinstance(tflops, Unknown):
-        return tflops
-    return peak if isinstance(peak, Unknown) else 100 * tflops / peak
+def _exactly(tflops: float) -> Range:
+    return Range(tflops, tflops, tflops, EVIDENCE)
 
 
 def _sum(parts: Iterable[float | None]) -> float | None:
@@ -168,7 +156,5 @@ def _sentence(analysis: CountedAnalysis) -> tuple[str, ...]:
     rfu, part = analysis.rfu_counted_pct, analysis.covered_pct_of_observed
     if isinstance(rfu, Unknown) or isinstance(part, Unknown):
         return ()
-    gpus = f"{analysis.gpus:,} GPU{'s' * (analysis.gpus != 1)}"
-    return (
-        f"Jobs on {gpus} counted their own FLOPs for {part:.0f} % of the observed time: {rfu:.0f} % of the dense peak.",
-    )
+    who = f"Jobs on {count(analysis.gpus, 'GPU')} counted their own FLOPs"
+    return (f"{who} for {part:.0f} % of the observed time: {rfu:.0f} % of the dense peak.",)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.health import faults_of, hot
 from gpuledger.efficiency.naming import name_with_uuid
-from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow, Trend
+from gpuledger.efficiency.statement import EfficiencyStatement, Trend
 from gpuledger.units import Range, Unknown, count, utc
 
 MOST = 8
@@ -102,19 +102,14 @@ def _roi(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
 
 
 def _target(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
-    short: list[tuple[float, GroupRow]] = []
+    short: list[Finding] = []
     for row in s.by_namespace:
-        rfu = row.means.rfu_power_pct
-        if row.target_rfu_pct is not None and not isinstance(rfu, Unknown) and rfu < row.target_rfu_pct:
-            short.append(((row.target_rfu_pct - rfu) / 100 * row.means.observed_h, row))
-    if not short:
-        return None
-    weight, row = max(short, key=lambda pair: pair[0])
-    rfu = row.means.rfu_power_pct
-    assert row.target_rfu_pct is not None
-    assert not isinstance(rfu, Unknown)
-    text = f"Namespace {row.name} loses most against its target: RFU {rfu:.0f} % of {row.target_rfu_pct:.0f} %"
-    return weight, f"{text} on {count(row.means.gpus, 'GPU')}."
+        rfu, target = row.means.rfu_power_pct, row.target_rfu_pct
+        if target is not None and not isinstance(rfu, Unknown) and rfu < target:
+            text = f"Namespace {row.name} loses most against its target: RFU {rfu:.0f} % of {target:.0f} %"
+            weight = (target - rfu) / 100 * row.means.observed_h
+            short.append((weight, f"{text} on {count(row.means.gpus, 'GPU')}."))
+    return max(short, key=lambda found: found[0], default=None)
 
 
 def _gap_alert(s: EfficiencyStatement, limits: Thresholds) -> Finding | None:
@@ -124,11 +119,8 @@ def _gap_alert(s: EfficiencyStatement, limits: Thresholds) -> Finding | None:
     wide = [g for g in s.per_gpu if not isinstance(gap := g.means.efficiency_gap_pp, Unknown) and gap > limit]
     if not wide:
         return None
-    weight = sum(g.means.observed_h for g in wide) / 10
-    return (
-        weight,
-        f"{count(len(wide), 'GPU')} claim over {limit:.0f} points more utilization than their power supports.",
-    )
+    text = f"{count(len(wide), 'GPU')} claim over {limit:.0f} points more utilization than their power supports."
+    return sum(g.means.observed_h for g in wide) / 10, text
 
 
 def _models(s: EfficiencyStatement, _: Thresholds) -> Finding | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -68,67 +69,44 @@ class HealthAnalysis:
 
 def health_analysis(found: AccountSums) -> HealthAnalysis:
     """Totals of the fleet, and one row for each GPU with a fault or held down by heat; the worst first."""
-    boards = _Boards(found)
-    total = {name: int(values.sum()) for name, values in boards.sums.items()}
-    most = {name: float(values.max(initial=-1.0)) for name, values in boards.hottest.items()}
-    rows = [boards.row(int(board)) for board in np.flatnonzero(boards.worth_a_look())]
+    account = np.flatnonzero(np.diff(found.device, prepend=-1))  # the first of each device
+    first = np.flatnonzero(np.diff(found.board[account], prepend=-1))  # the first device of each board
+    by_device = {name: np.add.reduceat(found.sums[name], account) for name in HEALTH}
+    by_device |= {name: np.maximum.reduceat(found.sums[name], account) for name in HOTTEST}
+    boards = {name: np.maximum.reduceat(values, first) for name, values in by_device.items()}
+    faults = np.sum([boards[name] for name in FAULTS], axis=0) > 0
+    heat = 100 * boards["thermal_ms"] > THERMAL_ABOVE_PCT * boards["throttle_ms"]
+    rows = []
+    for board in np.flatnonzero(faults | heat).tolist():
+        devices = slice(first[board], first[board + 1] if board + 1 < len(first) else len(account))
+        spots = list(zip(found.days.host[devices], found.days.gpu_index[devices], strict=True))
+        host = next((host for host, _ in spots if host), None)
+        row = HealthRow(
+            gpu_uuid=found.labels["gpu_uuid"][account[first[board]]] or "",
+            gpu_model=found.labels["gpu_model"][account[first[board]]],
+            host=host,
+            gpu_index=next((index for at, index in spots if at == host and index), None),
+            **_figures({name: float(values[board]) for name, values in boards.items()}),
+        )
+        rows.append(row)
+    total = {name: float(boards[name].sum()) for name in HEALTH}
     return HealthAnalysis(
-        gpus=len(boards.first),
-        **{name: total[name] for name in FAULTS},
-        thermal_pct=_share(total["thermal_ms"], total["throttle_ms"]),
-        power_capped_pct=_share(total["power_capped_ms"], total["throttle_ms"]),
+        gpus=len(first),
         throttle_known_h=total["throttle_ms"] / MS_PER_HOUR,
-        gpu_temp_max_c=_degrees("gpu_temp_max_c", most),
-        mem_temp_max_c=_degrees("mem_temp_max_c", most),
         rows=tuple(sorted(rows, key=_worst_first)),
+        **_figures(total | {name: float(boards[name].max(initial=-1.0)) for name in HOTTEST}),
     )
 
 
-class _Boards:
-    """Sums and maxima of each board, as its instances report them. `first` is the first device of each board."""
-
-    def __init__(self, found: AccountSums) -> None:
-        self._found = found
-        self._account = np.flatnonzero(np.diff(found.device, prepend=-1))  # the first of each device
-        self.first = np.flatnonzero(np.diff(found.board[self._account], prepend=-1))
-        by_device = {name: np.add.reduceat(found.sums[name], self._account) for name in HEALTH}
-        hottest = {name: np.maximum.reduceat(found.sums[name], self._account) for name in HOTTEST}
-        self.sums = {name: np.maximum.reduceat(values, self.first) for name, values in by_device.items()}
-        self.hottest = {name: np.maximum.reduceat(values, self.first) for name, values in hottest.items()}
-
-    def worth_a_look(self) -> np.ndarray:
-        """Which boards have a fault, or are held down by heat for more than a moment."""
-        faults = np.sum([self.sums[name] for name in FAULTS], axis=0) > 0
-        heat: np.ndarray = 100 * self.sums["thermal_ms"] > THERMAL_ABOVE_PCT * self.sums["throttle_ms"]
-        return faults | heat
-
-    def row(self, board: int) -> HealthRow:
-        """One board."""
-        found, account = self._found, self._account[self.first[board]]
-        last = self.first[board + 1] if board + 1 < len(self.first) else len(self._account)
-        devices = slice(self.first[board], last)
-        spots = list(zip(found.days.host[devices], found.days.gpu_index[devices], strict=True))
-        host = next((host for host, _ in spots if host), None)
-        known, highest = int(self.sums["throttle_ms"][board]), {n: float(v[board]) for n, v in self.hottest.items()}
-        return HealthRow(
-            gpu_uuid=found.labels["gpu_uuid"][account] or "",
-            gpu_model=found.labels["gpu_model"][account],
-            host=host,
-            gpu_index=next((index for at, index in spots if at == host and index), None),
-            **{name: int(self.sums[name][board]) for name in FAULTS},
-            thermal_pct=_share(int(self.sums["thermal_ms"][board]), known),
-            power_capped_pct=_share(int(self.sums["power_capped_ms"][board]), known),
-            gpu_temp_max_c=_degrees("gpu_temp_max_c", highest),
-            mem_temp_max_c=_degrees("mem_temp_max_c", highest),
-        )
-
-
-def _share(part_ms: int, known_ms: int) -> Figure:
-    return 100 * part_ms / known_ms if known_ms else NO_REASONS
-
-
-def _degrees(name: str, highest: Mapping[str, float]) -> Figure:
-    return _NO_TEMPERATURE[name] if highest[name] < 0 else highest[name]
+def _figures(found: Mapping[str, float]) -> dict[str, Any]:
+    """What a board and the fleet both have."""
+    known = found["throttle_ms"]
+    shares = {"thermal_pct": found["thermal_ms"], "power_capped_pct": found["power_capped_ms"]}
+    return {
+        **{name: int(found[name]) for name in FAULTS},
+        **{name: 100 * part / known if known else NO_REASONS for name, part in shares.items()},
+        **{name: why if found[name] < 0 else found[name] for name, why in _NO_TEMPERATURE.items()},
+    }
 
 
 def hot(row: HealthRow) -> bool:

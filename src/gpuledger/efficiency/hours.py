@@ -11,24 +11,21 @@ import numpy as np
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_UTIL
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
+from gpuledger.lake.names import Names
 from gpuledger.ledger.cells import classify
+from gpuledger.ledger.fleet_hours import SUMS
 from gpuledger.ledger.read.adding import Sums, apart, distinct
-from gpuledger.ledger.read.columns import Names, Rows, kept
+from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.rollup import state_codes
-from gpuledger.physics.activity import CONDITIONS, PIPES
 from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio
 
 BINS = 20
 Period = tuple[int, int]  # start and length
 _KEYS = ("device", "hour_ms", "grain_ms")
-_SUMS = ("samples", "observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "power_uj", "power_ms")
+_SUMS = ("observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "power_uj", "power_ms")
 _HALF_HOUR_MS = 1_800_000
 _LABELS = ("gpu_model", "tensor_precision", "namespace", "state")
-_GROUP_SUMS = (
-    "samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms", "counters_ms", "matrix_ms", "vector_ms", *PIPES,
-    *CONDITIONS,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,18 +39,13 @@ class HourGroups:
     sums: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def _grouping(lines: Iterable[tuple[int, Rows]], into: Sums) -> Iterator[tuple[int, Rows]]:
-    """The lines as they come, added up by period and kind on their way."""
-    for day_ms, rows in lines:
+def _groups(fleet: Iterable[Rows], names: Mapping[str, Names]) -> HourGroups:
+    """Lines added up by period and kind, in order."""
+    added = Sums()
+    for rows in fleet:
         if len(rows["hour_ms"]):
-            period = rows["hour_ms"] // MS_PER_HOUR * 2 + (rows["grain_ms"] == MS_PER_DAY)
-            zero = np.zeros(len(period), dtype=np.int64)
-            into.add([period, *(rows[c] for c in _LABELS)], {c: rows.get(c, zero) for c in _GROUP_SUMS})
-        yield day_ms, rows
-
-
-def _groups(added: Sums, names: Mapping[str, Names]) -> HourGroups:
-    """What was added up, in order."""
+            zero = np.zeros(len(rows["hour_ms"]), dtype=np.int64)
+            added.add([_codes(rows), *(rows[c] for c in _LABELS)], {c: rows.get(c, zero) for c in SUMS})
     keys, sums = added.total()
     if not keys:
         return HourGroups()
@@ -110,18 +102,21 @@ class HourSums:
 
 def gather(
     lines: Iterable[tuple[int, Rows]],
+    fleet: Iterable[Rows],
     names: Mapping[str, Names],
     device_tflops: np.ndarray,
     device_board: np.ndarray,
     device_share: np.ndarray,
 ) -> HourSums:
-    """Add up lines. `device_tflops`: achievable by device, NaN where unknown; its board, and its share of it."""
-    sums, by_kind = HourSums(), Sums()
-    for rows in device_hours(_grouping(lines, by_kind)):
+    """Add up lines by device, and by kind of work whatever the device (`fleet`).
+
+    `device_tflops`: achievable by device, NaN where unknown; its board, and its share of it.
+    """
+    sums = HourSums(groups=_groups(fleet, names))
+    for rows in device_hours(lines):
         if len(rows["device"]):
             _add_periods(sums, rows, device_tflops, device_board, device_share)
             _add_plane(sums, rows)
-    sums.groups = _groups(by_kind, names)
     if sums.boards:  # MIG: the instances of a board count once
         code = distinct(np.concatenate(sums.boards)) // len(device_board)
         for i, count in enumerate(np.bincount(code - code[0]).tolist(), int(code[0])):
@@ -133,7 +128,7 @@ def gather(
 def _add_periods(
     sums: HourSums, rows: Rows, device_tflops: np.ndarray, device_board: np.ndarray, device_share: np.ndarray
 ) -> None:
-    code = rows["hour_ms"] // MS_PER_HOUR * 2 + (rows["grain_ms"] == MS_PER_DAY)
+    code = _codes(rows)
     low = int(code.min())
     code = code - low
     size = int(code.max()) + 1
@@ -163,13 +158,23 @@ def _watts(
 
     It is read for the board: slices repeat it; one of unknown share (0) has no part in it.
     """
-    device = rows["device"]
+    device, size = rows["device"], int(code.max()) + 1
+    if int(device_board.max()) + 1 == len(device_board):  # no slices: a row is a board
+        whole_uj, whole_ms = (rows[name] * (device_share[device] > 0) for name in ("power_uj", "power_ms"))
+        watts = np.divide(whole_uj, whole_ms, out=np.zeros(len(code)), where=whole_ms > 0) / 1e3
+        return np.bincount(code, watts, minlength=size), np.bincount(code, whole_ms, minlength=size)
     place, of_row = np.unique(code * len(device_board) + device_board[device], return_inverse=True)
     share = device_share[device]
     uj, ms = (np.bincount(of_row.reshape(-1), rows[name] * share) for name in ("power_uj", "power_ms"))
     watts = np.divide(uj, ms, out=np.zeros(len(place)), where=ms > 0) / 1e3
-    period, size = place // len(device_board), int(code.max()) + 1
+    period = place // len(device_board)
     return np.bincount(period, watts, minlength=size), np.bincount(period, ms, minlength=size)
+
+
+def _codes(rows: Rows) -> np.ndarray:
+    """A number for each period, rising with its start."""
+    out: np.ndarray = rows["hour_ms"] // MS_PER_HOUR * 2 + (rows["grain_ms"] == MS_PER_DAY)
+    return out
 
 
 def _period(code: int) -> Period:

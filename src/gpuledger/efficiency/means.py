@@ -152,10 +152,6 @@ class Groups:
         """One sum of one group."""
         return float(self._sums[name][i])
 
-    def sums(self, name: str) -> np.ndarray:
-        """One sum of all groups."""
-        return self._sums[name]
-
     def shares(self, part: str, whole: str, why: str, factor: float = 1.0) -> list[Figure]:
         """factor x one sum over another, for all groups."""
         over, known, unknown = self._sums[whole], self._sums[whole] > 0, Unknown(why)
@@ -224,12 +220,14 @@ class Groups:
     @cached_property
     def means(self) -> list[Means]:
         """All means of each group."""
-        histogram = np.stack([self._sums[name] for name in HISTOGRAM], axis=1)
+        sums, no_energy = self._sums, Unknown(NO_ENERGY)
+        kwh = (sums["energy_mj"] / MJ_PER_KWH).tolist()
+        histogram = np.stack([sums[name] for name in HISTOGRAM], axis=1)
         corrected = self.shares("corrected_ratio_ms", "corrected_ms", NO_IDLE, 100)
         columns = zip(
             self.gpus,
-            self._sums["samples"].astype(np.int64).tolist(),
-            (self._sums["observed_ms"] / MS_PER_HOUR).tolist(),
+            sums["samples"].astype(np.int64).tolist(),
+            (sums["observed_ms"] / MS_PER_HOUR).tolist(),
             self.gpu_util_pct,
             self.pif,
             [p if isinstance(p, Unknown) else 100 * p for p in self.pif],
@@ -240,16 +238,11 @@ class Groups:
             self._of_boards(self.shares("power_uj", "power_ms", NO_POWER, 1e-3)),
             quantiles_pct(histogram, 0.50),
             quantiles_pct(histogram, 0.95),
-            self._of_boards(self._energy_kwh()),
+            self._of_boards([e if ms else no_energy for e, ms in zip(kwh, sums["energy_ms"].tolist(), strict=True)]),
             self.measured_pct,
             strict=True,
         )
         return [Means(*row) for row in columns]
-
-    def _energy_kwh(self) -> list[Figure]:
-        unknown = Unknown(NO_ENERGY)
-        pairs = zip((self._sums["energy_mj"] / MJ_PER_KWH).tolist(), self._sums["energy_ms"].tolist(), strict=True)
-        return [kwh if ms else unknown for kwh, ms in pairs]
 
     def _of_boards(self, figures: list[Figure]) -> list[Figure]:
         """Figures read for whole boards; a slice of unknown share has no part in them."""
@@ -269,9 +262,15 @@ def by_label(accounts: Accounts, label: str, called: Callable[[str | None], str]
 
 def by_name(accounts: Accounts, texts: Sequence[str]) -> tuple[list[str], Groups]:
     """Accounts by the name each has; names in order."""
+    names, code = in_order(texts)
+    return names, Groups(accounts, code, len(names))
+
+
+def in_order(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
+    """The names among texts, in order, and the place of each text among them."""
     names = sorted(set(texts))
     place = {name: i for i, name in enumerate(names)}
-    return names, Groups(accounts, np.array([place[t] for t in texts], dtype=np.int64), len(names))
+    return names, np.array([place[text] for text in texts], dtype=np.int64)
 
 
 def difference(a: Figure, b: Figure) -> Figure:

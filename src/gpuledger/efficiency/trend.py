@@ -187,21 +187,16 @@ def _change(
     k = int(before_n[int(np.argmax(between))])
     before, after = float(y[:k].mean()), float(y[k:].mean())
     step = _fit(np.concatenate([y[:k] - before, y[k:] - after]))
-    gained = float(between.max())
-
-    def not_found(why: str) -> tuple[Unknown, Unknown, Unknown]:
-        unknown = Unknown(why)
-        return unknown, unknown, unknown
-
+    gained, freedom = float(between.max()), step.independent - 2
     if _is_flat(y, gained):
-        return not_found("no change: the series does not vary")
-    if step.residual_ss > line.residual_ss:
-        return not_found("no change point: a steady slope explains the series better than one step")
-    if step.independent < 4:
-        return not_found("no change point: too few independent readings to tell a step from chance")
+        why = "no change: the series does not vary"
+    elif step.residual_ss > line.residual_ss:
+        why = "no change point: a steady slope explains the series better than one step"
+    elif step.independent < 4:
+        why = "no change point: too few independent readings to tell a step from chance"
     # The best of m splits is found by looking at all: each gets an m-th of the error allowed (Bonferroni).
-    limit = critical(int(step.independent - 2), CONFIDENCE_P / len(before_n))
-    if gained <= limit**2 * step.residual_ss / (step.independent - 2):
-        return not_found("no change point: the best step is within chance")
-    # The step lies between two readings: halfway.
-    return round((at_ms[k - 1] + at_ms[k]) / 2), before, after
+    elif gained <= critical(int(freedom), CONFIDENCE_P / len(before_n)) ** 2 * step.residual_ss / freedom:
+        why = "no change point: the best step is within chance"
+    else:  # the step lies between two readings: halfway
+        return round((at_ms[k - 1] + at_ms[k]) / 2), before, after
+    return Unknown(why), Unknown(why), Unknown(why)

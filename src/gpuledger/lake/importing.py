@@ -1,37 +1,38 @@
-"""How do files of telemetry get into the lake, all of a file or nothing?"""
+"""How do files of telemetry get into the lake, all of a file or nothing?
+
+Large imports run in as many processes as there are cores, twice: pieces of files are read, checked and put in order of
+day and device; then days are gathered, compared with the lake and written. Small ones run here, by the same code.
+"""
 
 from __future__ import annotations
 
 import shutil
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import msgspec
 
-from gpuledger.catalog.gpus import find_gpu
 from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake import rejects as why
-from gpuledger.lake.batch import as_dictionary
-from gpuledger.lake.layout import Lake, Part
-from gpuledger.lake.parts import PartWriter, read_devices
-from gpuledger.lake.rejects import Rejects, explained_conflicts
-from gpuledger.lake.rows import settle
-from gpuledger.lake.sorting import DaySorter, device_codes, device_names
-from gpuledger.telemetry import schema
-from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
+from gpuledger.lake.days import DaySorter
+from gpuledger.lake.layout import Lake, Manifest, Part
+from gpuledger.lake.processes import Progress, cores, in_processes
+from gpuledger.lake.rejects import Rejects, logged
+from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
+from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
+from gpuledger.telemetry.finding import Strangers, as_the_user_names_them, find_files
 from gpuledger.telemetry.labels import Used, label_notes
-from gpuledger.telemetry.mapping import Mapping, bind
+from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
 from gpuledger.telemetry.sources import open_source
-from gpuledger.telemetry.stamps import StampReader, passes_of
-from gpuledger.units import Unknown, day_start_ms, utc
+from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
-POWER_FACTOR = 2.0
-Progress = Callable[[str, int], None]
+# Below this many rows, starting processes costs more than they save; a piece of a file has about as many.
+ROWS_WORTH_PROCESSES = 3_000_000
+PIECE_ROWS = 2_000_000
+# Where a file does not say how many rows it has: bytes that make a row, packed or not.
+_ROW_BYTES = 64
 
 
 @dataclass
@@ -58,18 +59,22 @@ def import_files(
     *,
     zone: str = "UTC",
     mapping: Mapping | None = None,
+    given: Given = NOTHING_GIVEN,
     progress: Progress = lambda _stage, _rows: None,
+    processes: int | None = None,
 ) -> ImportResult:
-    """Add the samples of all files. A fault in any file leaves the lake exactly as it was."""
-    files = [Path(p) for p in paths]
-    if not files:
+    """Add the samples of all files, folders, patterns and addresses. A fault in any leaves the lake as it was.
+
+    `processes`: how many at once (default: one a core if worth it).
+    """
+    wanted = list(paths)
+    if not wanted:
         raise InputError("no file was named", hint="gpuledger import FILE... --lake DIR")
     fresh = not lake.root.exists()
     try:
         with lake.staging() as folder:
-            job = _Import(lake, folder, zone, mapping, progress)
-            for file in files:
-                job.take(file)
+            job = Import(lake, folder, Reading(zone, mapping, given), progress, processes)
+            job.take(wanted)
             with lake.locked():
                 return job.finish()
     except BaseException:
@@ -78,111 +83,78 @@ def import_files(
         raise
 
 
-class _Import:
+class Import:
     """One import under way."""
 
-    def __init__(self, lake: Lake, folder: Path, zone: str, mapping: Mapping | None, progress: Progress) -> None:
-        self.lake, self.folder, self.zone, self.mapping, self.progress = lake, folder, zone, mapping, progress
+    def __init__(
+        self, lake: Lake, folder: Path, reading: Reading, progress: Progress, processes: int | None = None
+    ) -> None:
+        self.lake, self.folder, self.progress, self.processes = lake, folder, progress, processes
         self.result = ImportResult()
         self.sorter = DaySorter(folder)
         self.rejects = Rejects(folder / "rejects.csv")
-        self.starts: list[tuple[int, str]] = []
-        self.rows_before = 0
+        self.places: list[Place] = []
+        self.names: dict[str, str] = {}
         self.closed_before = lake.manifest().closed_before
-        self.closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
-        self._limits: dict[str, float] = {}
+        closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
+        self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms)
 
-    def take(self, path: Path) -> None:
-        """Read one file into the sorter."""
-        opened = open_source(path)
-        bound = bind(path, opened.names, self.mapping or opened.mapping)
-        stamps = StampReader(bound.mapping.time.formats, self.zone)
-        stamps.resolve = lambda: passes_of(path, bound, stamps)
-        self.starts.append((self.rows_before, str(path)))
-        rows, usable, before = 0, 0, self.rejects.counts.copy()
-        labels, used = (*bound.label_columns(), *((bound.time,) if opened.text else ())), Used()
-        for batch in opened.batches(bound.source_columns(), labels):
-            converted = convert(batch, bound, stamps)
-            numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows)
-            self._note(path, converted.notes)
-            used.update(converted.label_rows)
-            for fault in converted.faults:
-                self.rejects.add(str(path), int(numbers[fault.row]), fault.reason, fault.column, fault.value)
-            table, numbers = self._check(str(path), numbers[converted.kept], converted.table)
-            if table.num_rows:
-                self.sorter.add(table, numbers + self.rows_before)
-            usable += table.num_rows
-            rows += batch.num_rows
-            self.progress("read", batch.num_rows)
-        for number, text in opened.wrong_rows:
-            self.rejects.add(str(path), number, why.WRONG_CELLS, "", text[:80])
-        if not usable:
-            raise _no_usable_row(path, self.rejects, before)
-        self.rows_before += rows + len(opened.wrong_rows)
-        self._finish_file(path, stamps, bound.suggestions, rows + len(opened.wrong_rows))
-        self._note(path, label_notes(bound, used))
-        self._note_local_times(path, before)
+    def take(self, wanted: Iterable[str | Path]) -> None:
+        """Read all files, folders, patterns and addresses into the sorter."""
+        strangers = Strangers(self.reading.mapping, self.reading.given)
+        found = [f for f in find_files(wanted, self.folder / "fetched") if not strangers.is_one(f)]
+        self.result.notes += strangers.notes()
+        self.names = {str(f.path): f.name for f in found}
+        with as_the_user_names_them(found):
+            self._take([f.path for f in found])
 
-    def _finish_file(self, path: Path, stamps: StampReader, suggestions: dict[str, str], rows: int) -> None:
-        self.result.files += 1
-        self.result.rows_read += rows
-        if stamps.zoneless:
-            self.result.notes.append(f"{path.name}: times carry no zone; read as {self.zone} (change with --tz)")
-        for column, close in suggestions.items():
-            self.result.notes.append(f"{path.name}: column {column!r} is not used; did you mean {close!r}?")
+    def _take(self, files: Sequence[Path]) -> None:
+        may_cut = self.reading.zone.upper() == "UTC" and self.reading.given.at_ms is None
+        pieces, rows = pieces_of(files, may_cut=may_cut)
+        several = self.processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1)
+        several = min(several, len(pieces))
+        taken = self._here(pieces) if several == 1 else self._in_processes(pieces, several)
+        for path in dict.fromkeys(piece.path for piece in pieces):
+            self._finish_file(path, [(p, taken[p.number]) for p in pieces if p.path == path])
 
-    def _note(self, path: Path, notes: Iterable[str]) -> None:
-        """Note something about a file once."""
-        fresh = (f"{path.name}: {note}" for note in notes)
-        self.result.notes += [note for note in dict.fromkeys(fresh) if note not in self.result.notes]
+    def _here(self, pieces: Sequence[Piece]) -> dict[int, Taken]:
+        taker = Taker(self.sorter, self.reading, self.progress)
+        return {p.number: taker.take(p, self.folder / f"{p.number}.log") for p in pieces}
 
-    def _note_local_times(self, path: Path, before: Counter[str]) -> None:
-        found = self.rejects.counts - before
-        if rows := found[AMBIGUOUS_TIME]:
-            self.result.notes.append(
-                f"{path.name}: {rows} times occur twice in {self.zone} when clocks are set back; write times in UTC"
-            )
-        if rows := found[IMPOSSIBLE_TIME]:
-            self.result.notes.append(
-                f"{path.name}: {rows} times do not exist in {self.zone}: clocks are set forward over them; check --tz"
-            )
+    def _in_processes(self, pieces: Sequence[Piece], several: int) -> dict[int, Taken]:
+        tasks = [TakeTask(p, self.reading, str(self.folder / f"piece-{p.number}")) for p in pieces]
+        done = dict(in_processes(take_piece, tasks, several, self.progress))
+        for number in sorted(done):
+            if handed := done[number].handed:
+                self.sorter.take_over(handed)
+        return done
 
-    def _check(self, source: str, numbers: np.ndarray, table: pa.Table) -> tuple[pa.Table, np.ndarray]:
-        """Leave out rows of closed days and rows whose power no such board can draw."""
-        bad = np.zeros(table.num_rows, dtype=bool)
-        if self.closed_ms:
-            at_ms = table[schema.TIME].to_numpy()
-            bad = at_ms < self.closed_ms
-            for i in np.flatnonzero(bad).tolist():
-                self.rejects.add(
-                    source, int(numbers[i]), why.CLOSED_DAY, "time", f"{utc(int(at_ms[i])):%Y-%m-%dT%H:%MZ}"
-                )
-        if "power_w" in table.column_names and "gpu_model" in table.column_names:
-            power = table["power_w"]
-            over = (power.to_numpy() > self._power_limits(table["gpu_model"])) & ~bad
-            for i in np.flatnonzero(over).tolist():
-                self.rejects.add(source, int(numbers[i]), why.OVER_POWER, "power_w", str(power[i].as_py()))
-            bad |= over
-        return (table.filter(pa.array(~bad)), numbers[~bad]) if bad.any() else (table, numbers)
-
-    def _power_limits(self, models: pa.ChunkedArray) -> np.ndarray:
-        coded = as_dictionary(models)
-        limits = [self._limit(m) for m in coded.dictionary.to_pylist()]
-        table = np.array([*limits, np.inf])
-        return table[coded.indices.fill_null(len(limits)).to_numpy(zero_copy_only=False)]
-
-    def _limit(self, model: str | None) -> float:
-        if model is None:
-            return np.inf
-        if model not in self._limits:
-            gpu = find_gpu(model)
-            self._limits[model] = np.inf if isinstance(gpu, Unknown) else POWER_FACTOR * gpu.board_power_w.value
-            if isinstance(gpu, Unknown):
+    def _finish_file(self, path: str, pieces: Sequence[tuple[Piece, Taken]]) -> None:
+        """Number the rows of a file through, and say what was found in it."""
+        before, rows, name = self.rejects.counts.copy(), 0, self.names.get(path, path)
+        for piece, taken in pieces:
+            self.places.append(Place(piece.number, name, rows))
+            for _, row, *rest in logged(taken.rejects):
+                self.rejects.add(name, row + rows, *rest)
+            rows += taken.rows
+            self.result.notes += [note for note in taken.notes if note not in self.result.notes]
+            for model in (m for m in taken.unknown_models if m not in self.result.unknown_models):
                 self.result.unknown_models.append(model)
                 self.result.notes.append(
                     f"GPU model {model!r} is not in the catalog: what needs its figures is not known"
                 )
-        return self._limits[model]
+        used = Used()
+        for label, source, count in (found for _, taken in pieces for found in taken.label_rows):
+            used[label, source] += count
+        self._note(name, label_notes(pieces[0][1].labels, used))
+        if not any(taken.usable for _, taken in pieces):
+            raise _no_usable_row(path, self.rejects, before)
+        self.result.files += 1
+        self.result.rows_read += rows
+
+    def _note(self, name: str, notes: Iterable[str]) -> None:
+        fresh = (f"{Path(name).name}: {note}" for note in notes)
+        self.result.notes += [note for note in fresh if note not in self.result.notes]
 
     def finish(self) -> ImportResult:
         """Sort, compare with the lake, write, commit."""
@@ -193,15 +165,14 @@ class _Import:
                 f"{self.lake.root}: days were closed while this import ran", hint="run the same import again"
             )
         staged: list[tuple[Path, Part]] = []
-        for day in self.sorter.days():
-            writer = PartWriter(self.folder / f"{day}.parquet", day, self.sorter.never_null())
-            parts = manifest.of_day(writer.day)
-            for chunk in self.sorter.chunks(day):
-                self._settle(writer, chunk, parts)
-                self.progress("write", chunk.num_rows)
-            part = writer.close()
-            if part.rows:
-                staged.append((writer.file, part))
+        for done in self._written(manifest):
+            self.result.rows_added += done.added
+            self.result.rows_duplicate += done.duplicates
+            self.result.rows_spread += done.spread
+            for row in logged(done.rejects):
+                self.rejects.add(*row)
+            if done.part.rows:
+                staged.append((Path(done.file), done.part))
         self.result.rows_duplicate += self.sorter.repeats
         self.rejects.flush()
         self.result.rows_rejected = self.rejects.total
@@ -213,35 +184,23 @@ class _Import:
         self._keep_rejects(manifest.next_id)
         return self.result
 
-    def _settle(self, writer: PartWriter, chunk: pa.Table, parts: tuple[Part, ...]) -> None:
-        _, names = device_codes(chunk)
-        span = pc.min_max(chunk[schema.TIME])
-        near = [p for p in parts if p.first_ms <= span["max"].as_py() and p.last_ms >= span["min"].as_py()]
-        settled = settle(chunk, self._existing(near, names))
-        if (settled.spread or settled.conflicts.num_rows) and len(near) < len(parts):
-            # Whether a clock is coarse is decided from all rows of the device's day.
-            settled = settle(chunk, self._existing(parts, names))
-        for (source, row), words in explained_conflicts(chunk, settled.conflicts, self._place):
-            self.rejects.add(source, row, why.CONFLICT, "device, time", words)
-        self.result.rows_added += settled.added
-        self.result.rows_duplicate += settled.duplicates
-        self.result.rows_spread += settled.spread
-        writer.add(settled.table)
-
-    def _place(self, arrival: int) -> tuple[str, int]:
-        """The file of a row, and its number there."""
-        start, source = self.starts[bisect_left(self.starts, arrival, key=lambda s: s[0]) - 1]
-        return source, arrival - start
-
-    def _existing(self, parts: Sequence[Part], names: list[str]) -> pa.Table | None:
-        """The rows that parts of the lake hold of some devices, whose names are in order."""
-        found, wanted = [], set(names)
-        for part in parts:
-            for group in read_devices(self.lake.path(part), names[0], names[-1]):
-                coded = device_names(group)
-                inside = pa.array([t in wanted for t in coded.dictionary.to_pylist()])
-                found.append(group.filter(inside.take(coded.indices)))
-        return pa.concat_tables(found).unify_dictionaries().combine_chunks() if found else None
+    def _written(self, manifest: Manifest) -> Iterator[DayWritten]:
+        """All days, written to the work folder, in order."""
+        rows = sum(self.sorter.rows_of_days().values())
+        tasks = [
+            DayTask(str(self.lake.root), str(self.folder), day, manifest.of_day(utc_day(day * MS_PER_DAY)), self.places)
+            for day in self.sorter.days()
+        ]
+        several = min(self.processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1), len(tasks))
+        if several <= 1:
+            for task in tasks:
+                yield write_from(self.sorter, task, self.progress)
+            return
+        self.sorter.hand_over()
+        tasks = [msgspec.structs.replace(t, handed=self.sorter.of_days([t.day])) for t in tasks]
+        done = dict(in_processes(write_day, tasks, several, self.progress))
+        self.result.rows_duplicate += sum(d.repeats for d in done.values())
+        yield from (done[number] for number in sorted(done))
 
     def _keep_rejects(self, number: int) -> None:
         if self.rejects.total:
@@ -258,16 +217,20 @@ class _Import:
             )
 
 
-def row_numbers(first: int, count: int, wrong_rows: list[tuple[int, str]]) -> np.ndarray:
-    """The numbers in the file, from 1, of the good rows from the `first` on; wrong rows between them count too."""
-    place = np.arange(first + 1, first + count + 1, dtype=np.int64)
-    if not wrong_rows:
-        return place
-    wrong = np.sort(np.array([number for number, _ in wrong_rows], dtype=np.int64))
-    return place + np.searchsorted(wrong - np.arange(len(wrong)), place, side="right")
+def pieces_of(files: Sequence[Path], *, may_cut: bool) -> tuple[list[Piece], int]:
+    """The files, large ones in pieces where they may be cut, and about how many rows they have in all."""
+    pieces: list[Piece] = []
+    total = 0
+    for file in files:
+        opened = open_source(file)
+        rows = opened.rows_expected or file.stat().st_size // _ROW_BYTES
+        parts = max(1, round(rows / PIECE_ROWS)) if opened.cut is not None and may_cut else 1
+        pieces += [Piece(str(file), len(pieces) + part, part, parts) for part in range(parts)]
+        total += rows
+    return pieces, total
 
 
-def _no_usable_row(path: Path, rejects: Rejects, before: Counter[str]) -> FileFault:
+def _no_usable_row(path: str, rejects: Rejects, before: Counter[str]) -> FileFault:
     found = rejects.counts - before
     if set(found) == {why.CLOSED_DAY}:
         return FileFault(path, "all its rows are of days that are closed", hint="import into another lake: --lake DIR")

@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
 from gpuledger.lake.batch import CODED, Batch, as_dictionary
+from gpuledger.lake.days import DaySorter
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.rows import drop_repeats, without_conflicts
-from gpuledger.lake.sorting import DaySorter, device_codes
+from gpuledger.lake.sorting import device_codes
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, utc_day
 
@@ -70,6 +71,7 @@ class PartWriter:
             use_dictionary=_DICTIONARY,
             column_encoding=_ENCODING,
             store_schema=True,
+            write_batch_size=1 << 15,  # a thousand at a time, as is usual, takes longer
         )
 
     def add(self, table: pa.Table) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -22,6 +24,40 @@ CONFLICT = "conflicts_with_another_row"
 CLOSED_DAY = "day_is_closed"
 OVER_POWER = "power_over_twice_the_board"
 WRONG_CELLS = "wrong_number_of_cells"
+_LOGGED = 10_000
+
+
+Rejected = tuple[str, int, str, str, str]
+
+
+class RejectLog:
+    """Rejected rows as they are found, kept in a file until all rows are read: file, row, reason, column, value."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.counts: Counter[str] = Counter()
+        self._rows: list[Rejected] = []
+
+    def add(self, row: Rejected) -> None:
+        """Note one row."""
+        self.counts[row[2]] += 1
+        self._rows.append(row)
+        if len(self._rows) >= _LOGGED:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is waiting."""
+        if self._rows:
+            with self.file.open("ab") as out:
+                out.write(msgspec.json.encode(self._rows) + b"\n")
+            self._rows = []
+
+
+def logged(file: str) -> Iterator[Rejected]:
+    """The rows of a log, in the order they were found."""
+    with contextlib.suppress(FileNotFoundError), Path(file).open("rb") as log:
+        for line in log:
+            yield from msgspec.json.decode(line, type=list[Rejected])
 
 
 class Rejects:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,6 +15,7 @@ from gpuledger.lake.batch import board_of
 from gpuledger.lake.jobs.store import read_claims, read_manifest
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import FIRST, Firsts, SteadyGroup, first_of, open_part, read_group, steady_groups
+from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting import device_names
 from gpuledger.ledger.changes import ERRORS
@@ -28,8 +29,6 @@ from gpuledger.ledger.spans import Clip, Edge
 from gpuledger.ledger.store import TABLES, DayWriter, Ledger, PostedDay, part_ids
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
-
-Progress = Callable[[int], None]
 
 
 class DayTask(msgspec.Struct, frozen=True):
@@ -59,7 +58,7 @@ class DayDone(msgspec.Struct, frozen=True):
     joined: JoinCounts | None = None
 
 
-def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
+def post_day(task: DayTask, progress: Progress) -> DayDone:
     """Post a day and write its tables under the task's generation. Whoever gave the task commits them."""
     ledger = Ledger(Lake(task.lake))
     stale = None if task.stale is None else set(task.stale)
@@ -80,7 +79,7 @@ def post_day(task: DayTask, progress: Progress = lambda _rows: None) -> DayDone:
                 )
                 joined += [] if counts is None else [counts]
                 posted += made.samples
-                progress(made.samples)
+                progress("post", made.samples)
                 if stale is not None:
                     some.append(made)
                     continue

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -12,13 +11,14 @@ from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.jobs.store import read_manifest
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import merge_day
-from gpuledger.ledger.day import DayDone, DayTask, Progress, post_day
+from gpuledger.lake.processes import cores, in_processes
+from gpuledger.ledger.day import DayDone, DayTask, post_day
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.store import Ledger, PostedDay, part_ids, stale_devices
-from gpuledger.ledger.worker import in_processes
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
+Progress = Callable[[int], None]
 # Below this many samples, starting processes costs more than they save.
 ROWS_WORTH_PROCESSES = 4_000_000
 
@@ -50,12 +50,13 @@ def post_lake(
         # Each day's parts become one first: posting a day also reads how the next one begins.
         ready = {day: _prepare(lake, ledger, limits, rules, day, devices) for day, devices in stale.items()}
         rows = sum(ready[day][2] for day in ready)
-        wanted = processes or (os.cpu_count() or 1 if rows >= ROWS_WORTH_PROCESSES else 1)
+        wanted = processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1)
         left: dict[str, list[DayDone | None]] = {}
         for done in _run([task for task, _, _ in ready.values()], wanted, progress, left):
             posted, rows = ready[done.day][1:]
             pieces = left[done.day]
-            whole = replace(posted, samples=done.samples, conflicts=rows - done.samples, pieces=len(pieces), daily=True)
+            made = {"pieces": len(pieces), "daily": True, "hourly": True}
+            whole = replace(posted, samples=done.samples, conflicts=rows - done.samples, **made)
             ledger.commit(replace(whole, joined=done.joined))
             result.joined += [] if done.joined is None else [done.joined]
             result.days_posted.append(done.day)
@@ -122,7 +123,9 @@ def _run(
     for piece in pieces:
         left.setdefault(piece.day, []).append(None)
     several = min(processes, len(pieces))
-    answers = in_processes(pieces, several, progress) if several > 1 else (post_day(p, progress) for p in pieces)
+    answers: Iterator[DayDone] = (post_day(p, lambda _stage, rows: progress(rows)) for p in pieces)
+    if several > 1:
+        answers = (d for _, d in in_processes(post_day, pieces, several, lambda _stage, rows: progress(rows)))
     for done in answers:
         parts = left[done.day]
         parts[parts.index(None)] = done

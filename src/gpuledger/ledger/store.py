@@ -3,6 +3,7 @@
     LAKE/ledger/manifest.json         what was posted: by day, from which parts of the lake, under which rules
     LAKE/ledger/DAY/GENERATION-PIECE.lines.parquet, .spells.parquet, .pods.parquet
                                       .days.parquet: the lines added up over the day, for statements of whole days
+                                      .hours.parquet: the lines added up over the devices, for the hours of the fleet
 
 A day is posted from its own samples and the first sample of the next. When either gained a part, the devices in that
 part are stale on that day. Files are written under a new generation; the manifest that names them is replaced last.
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 from gpuledger.errors import LakeError
 from gpuledger.lake.layout import Lake, Manifest, sync, write_atomically
 from gpuledger.lake.parts import devices_of
-from gpuledger.ledger import lines
+from gpuledger.ledger import fleet_hours, lines
 from gpuledger.ledger.daily import fold_days
 from gpuledger.ledger.jobs.counts import JoinCounts
 
@@ -32,6 +33,7 @@ GRACE_S = 600
 GROUP_ROWS = 1 << 15
 TABLES = ("lines", "spells", "pods")
 DAYS = "days"
+HOURS = "hours"
 
 
 class PostedDay(msgspec.Struct, frozen=True):
@@ -51,6 +53,7 @@ class PostedDay(msgspec.Struct, frozen=True):
     samples_kept: bool = True
     pieces: int = 1
     daily: bool = False
+    hourly: bool = False
     jobs: str = ""
     joined: JoinCounts | None = None
 
@@ -135,7 +138,7 @@ class Ledger:
     def put(self, posted: PostedDay, tables: dict[str, pa.Table]) -> None:
         """Replace one day by these tables; without tables, only what is said of it. Call inside the lake's lock."""
         if tables:
-            posted = msgspec.structs.replace(posted, pieces=1, daily=True)
+            posted = msgspec.structs.replace(posted, pieces=1, daily=True, hourly=True)
             with DayWriter(self, posted.day, posted.generation) as writer:
                 for name, table in tables.items():
                     writer.add(name, table)
@@ -175,6 +178,8 @@ class DayWriter:
         self._files = {name: ledger.file(day, generation, name, piece) for name in (*TABLES, DAYS)}
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in (*TABLES, DAYS)}
         self._writers: dict[str, pq.ParquetWriter] = {}
+        self._hours_file = ledger.file(day, generation, HOURS, piece)
+        self._hours: list[pa.Table] = []
         self.samples = 0
 
     def __enter__(self) -> DayWriter:
@@ -194,6 +199,9 @@ class DayWriter:
 
     def _flush(self, name: str) -> None:
         tables = self._waiting[name]
+        rests = name not in self._writers and sum(t.num_rows for t in tables) < GROUP_ROWS
+        if name == "lines" and not rests:
+            self._hours.append(fleet_hours.of_lines(pa.concat_tables(tables)))
         if name in ("lines", DAYS):
             tables = [lines.as_written(t, self._without) for t in tables]
         table = pa.concat_tables(tables).unify_dictionaries()
@@ -210,7 +218,7 @@ class DayWriter:
                 store_schema=False,  # labels come dictionary-coded or plain and read back as plain text
                 write_batch_size=GROUP_ROWS,  # a thousand at a time, as is usual, takes a fifth longer
             )
-            if table.num_rows < GROUP_ROWS:
+            if rests:
                 return  # opened so that even an empty table has a file; its rows wait for more
         self._writers[name].write_table(table, row_group_size=max(table.num_rows, 1))
         self._waiting[name] = []
@@ -221,6 +229,11 @@ class DayWriter:
                 self._flush(name)
             writer.close()
             sync(self._files[name])
+        if kind is None and "lines" in self._writers:
+            hours = self._hours or [fleet_hours.of_lines(lines.coded_schema().empty_table())]
+            found = fleet_hours.together(pa.concat_tables(hours))
+            pq.write_table(fleet_hours.as_written(found), self._hours_file, compression="lz4", store_schema=False)
+            sync(self._hours_file)
 
 
 def part_ids(manifest: Manifest, day: str) -> tuple[int, ...]:

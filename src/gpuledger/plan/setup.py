@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from gpuledger.catalog.gpus import Gpu
@@ -12,10 +13,11 @@ from gpuledger.errors import InputError
 from gpuledger.plan.memory.facts import get_optimizer, get_precision, get_scheme, precisions
 
 Mode = Literal["train", "serve"]
+Problems = Iterator[tuple[str, str]]  # what cannot be asked, and what can
 MOST_GPUS = 1_000_000
 # What a setup of one mode reads and one of the other does not.
-TRAINING = ("zero", "scheme", "optimizer", "sequence", "micro_batch", "recompute", "attention", "kernels", "dropout",
-            "lora_rank", "frozen_precision", "sequence_parallel")  # fmt: skip
+TRAINING = ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels", "lora_rank",
+            "frozen_precision", "sequence_parallel", "dropout")  # fmt: skip
 SERVING = ("context", "batch", "cache_precision")
 
 
@@ -82,28 +84,28 @@ def with_defaults(setup: Setup, model: Model, *, tensor: int | None) -> Setup:
 
 def check(setup: Setup, model: Model, gpu: Gpu) -> None:
     """Refuse what cannot be asked, naming the parameter, the value and what is allowed."""
-    _check_counts(setup)
-    _check_choices(setup, model)
-    _check_precisions(setup, gpu)
-    parts = setup.tensor * setup.pipeline
+    for problem, hint in chain(_counts(setup), _choices(setup, model), _precisions(setup, gpu), _splits(setup, model)):
+        raise InputError(problem, hint=hint)
+
+
+def _splits(setup: Setup, model: Model) -> Problems:
+    parts, pipeline = setup.tensor * setup.pipeline, setup.pipeline
     if setup.count % parts:
-        problem = f"count={setup.count} is not a multiple of tensor={setup.tensor} x pipeline={setup.pipeline}"
-        raise InputError(problem, hint=f"give a multiple of {parts}, or another split")
+        problem = f"count={setup.count} is not a multiple of tensor={setup.tensor} x pipeline={pipeline}"
+        yield problem, f"give a multiple of {parts}, or another split"
     if unsplit := split_problem(model, setup.tensor):
         ways = [t for t in range(1, min(setup.count, 64) + 1) if setup.count % t == 0 and not split_problem(model, t)]
-        raise InputError(unsplit, hint=f"with {setup.count} GPUs these divide: {', '.join(map(str, ways))}")
+        yield unsplit, f"with {setup.count} GPUs these divide: {', '.join(map(str, ways))}"
     layers = getattr(model.shape, "layers", None)
-    if setup.pipeline > 1 and layers is None:
-        problem = f"pipeline={setup.pipeline}: {model.name} is not a stack of equal layers"
-        raise InputError(problem, hint="leave it at 1")
-    if layers is not None and setup.pipeline > layers:
-        raise InputError(f"pipeline={setup.pipeline} but {model.name} has {layers} layers", hint=f"at most {layers}")
+    if pipeline > 1 and layers is None:
+        yield f"pipeline={pipeline}: {model.name} is not a stack of equal layers", "leave it at 1"
+    if layers is not None and pipeline > layers:
+        yield f"pipeline={pipeline} but {model.name} has {layers} layers", f"at most {layers}"
     longest = getattr(model.shape, "max_context", None)
-    asked = setup.sequence if setup.mode == "train" else setup.context
-    if longest is not None and asked > longest:
-        option = "sequence" if setup.mode == "train" else "context"
+    option = "sequence" if setup.mode == "train" else "context"
+    if longest is not None and (asked := getattr(setup, option)) > longest:
         problem = f"{option}={asked} but {model.name} reads at most {longest} tokens"
-        raise InputError(problem, hint=f"give {longest} or less, or a config with a longer context")
+        yield problem, f"give {longest} or less, or a config with a longer context"
 
 
 def split_problem(model: Model, tensor: int) -> str | None:
@@ -126,51 +128,40 @@ def _split_problems(model: Model, tensor: int) -> Iterator[str]:
         yield f"tensor={tensor} divides neither the {shape.experts} experts of {name} nor their width"
 
 
-def _check_counts(setup: Setup) -> None:
-    whole = {
-        "count": setup.count, "tensor": setup.tensor, "pipeline": setup.pipeline, "sequence": setup.sequence,
-        "micro_batch": setup.micro_batch, "context": setup.context, "batch": setup.batch,
-    }  # fmt: skip
-    for option, value in whole.items():
-        if value < 1:
-            raise InputError(f"{option}={value} is below 1", hint="give a whole number from 1 up")
+def _counts(setup: Setup) -> Problems:
+    for option in ("count", "tensor", "pipeline", "sequence", "micro_batch", "context", "batch"):
+        if getattr(setup, option) < 1:
+            yield f"{option}={getattr(setup, option)} is below 1", "give a whole number from 1 up"
     if setup.count > MOST_GPUS:
-        raise InputError(f"count={setup.count} is above {MOST_GPUS:,}", hint="ask for fewer GPUs")
+        yield f"count={setup.count} is above {MOST_GPUS:,}", "ask for fewer GPUs"
     if setup.zero not in range(4):
-        raise InputError(f"zero={setup.zero} is not a stage", hint="0 none, 1 optimizer, 2 gradients, 3 weights (FSDP)")
+        yield f"zero={setup.zero} is not a stage", "0 none, 1 optimizer, 2 gradients, 3 weights (FSDP)"
     if setup.lora_rank < 0:
-        raise InputError(f"lora_rank={setup.lora_rank} is below 0", hint="give the rank, such as 16, or 0 for none")
+        yield f"lora_rank={setup.lora_rank} is below 0", "give the rank, such as 16, or 0 for none"
 
 
-def _check_choices(setup: Setup, model: Model) -> None:
+def _choices(setup: Setup, model: Model) -> Problems:
     get_scheme(setup.scheme)
     get_optimizer(setup.optimizer)
-    if setup.frozen_precision and not setup.lora_rank:
-        problem = f"frozen_precision={setup.frozen_precision} without lora_rank: quantized weights cannot be trained"
-        raise InputError(problem, hint="add lora_rank=16")
+    if (frozen := setup.frozen_precision) and not setup.lora_rank:
+        yield f"frozen_precision={frozen} without lora_rank: quantized weights cannot be trained", "add lora_rank=16"
     if setup.lora_rank and not isinstance(model.shape, TransformerShape | VitShape):
-        raise InputError(
-            f"lora_rank={setup.lora_rank}: {model.name} has no matrices to adapt", hint="leave lora_rank out"
-        )
+        yield f"lora_rank={setup.lora_rank}: {model.name} has no matrices to adapt", "leave lora_rank out"
 
 
-def _check_precisions(setup: Setup, gpu: Gpu) -> None:
-    asked = {"precision": setup.precision}
-    if setup.mode == "serve":
-        asked["cache_precision"] = setup.cache_precision
-    elif setup.frozen_precision:
-        asked["frozen_precision"] = setup.frozen_precision
-    for option, name in asked.items():
-        precision = get_precision(name)
-        # A cache or frozen weights are only stored so: any GPU can widen them.
-        if option == "precision" and not precision.runs_on(gpu):
-            able = ", ".join(p.name for p in precisions().values() if p.runs_on(gpu))
-            problem = f"{option}={name}: {gpu.name} ({gpu.architecture}) has no {precision.needs} units in the catalog"
-            raise InputError(problem, hint=f"{gpu.name} can do: {able}")
-        if option == "precision" and setup.mode == "train" and not precision.train_as:
-            able = ", ".join(p.name for p in precisions().values() if p.train_as)
-            hint = f"train in one of {able}; for QLoRA: lora_rank=16 frozen_precision=nf4"
-            raise InputError(f"{option}={name} is for stored weights, not for training", hint=hint)
-        if option == "cache_precision" and not precision.cache:
-            able = ", ".join(p.name for p in precisions().values() if p.cache)
-            raise InputError(f"{option}={name} is not a way to keep keys and values", hint=f"use one of {able}")
+def _precisions(setup: Setup, gpu: Gpu) -> Problems:
+    name, every = setup.precision, precisions().values()
+    precision = get_precision(name)
+    if not precision.runs_on(gpu):
+        problem = f"precision={name}: {gpu.name} ({gpu.architecture}) has no {precision.needs} units in the catalog"
+        yield problem, f"{gpu.name} can do: {', '.join(p.name for p in every if p.runs_on(gpu))}"
+    if setup.mode == "train" and not precision.train_as:
+        able = ", ".join(p.name for p in every if p.train_as)
+        hint = f"train in one of {able}; for QLoRA: lora_rank=16 frozen_precision=nf4"
+        yield f"precision={name} is for stored weights, not for training", hint
+    # A cache or frozen weights are only stored so: any GPU can widen them.
+    if setup.mode == "train" and setup.frozen_precision:
+        get_precision(setup.frozen_precision)
+    if setup.mode == "serve" and not get_precision(setup.cache_precision).cache:
+        able = ", ".join(p.name for p in every if p.cache)
+        yield f"cache_precision={setup.cache_precision} is not a way to keep keys and values", f"use one of {able}"

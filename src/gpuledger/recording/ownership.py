@@ -99,15 +99,14 @@ class Ownership:
         self._processes = Processes(self._tree, self._name, run_id, proc)
         visible = visible_devices(environ, [d.facts for d in devices]) if of_job else None
         self._watches = {
-            d.facts.name: self._watch(d, None if visible is None else d.facts.name in visible) for d in devices
+            d.facts.name: _Watch(d, given, self._owners([], given))
+            for d in devices
+            for given in [None if visible is None else d.facts.name in visible]
         }
         self._started = not around_command
         self._began_s = now()
         self._due_s = self._began_s
         self._lock = threading.Lock()
-
-    def _watch(self, device: Device, given: bool | None) -> _Watch:
-        return _Watch(device, given, self._owners([], given))
 
     def owned(self, facts: Facts) -> bool:
         """Whether some of the device's time is the job's."""

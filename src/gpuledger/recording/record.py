@@ -133,7 +133,12 @@ class Recording:
                 self.look()
             self.sampler.stop()
             self.ownership.end(self.sampler.stamp())
-            problems = [p for step in (self.recorder.close, self._write_notes) if (p := _problem(step))]
+            problems = []
+            for step in (self.recorder.close, self._write_notes):
+                try:
+                    step()
+                except GpuledgerError as error:
+                    problems.append(error)
             self._source.close()
             if problems:
                 raise problems[0]
@@ -253,14 +258,6 @@ def _checked(labels: Mapping[str, str]) -> dict[str, str]:
         if not str(value).strip():
             raise InputError(f"label {name} has no value", hint=f"write {name}=VALUE")
     return dict(labels)
-
-
-def _problem(step: Callable[[], None]) -> GpuledgerError | None:
-    try:
-        step()
-    except GpuledgerError as error:
-        return error
-    return None
 
 
 def _new_run_id(clock: Clock) -> str:

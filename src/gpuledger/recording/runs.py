@@ -7,7 +7,7 @@ minute and at the end; a recording that was killed still says `running`.
 from __future__ import annotations
 
 import contextlib
-import os
+import itertools
 import time
 from pathlib import Path
 
@@ -197,15 +197,12 @@ def claim(lake: Lake, run_id: str) -> Path:
     folder = lake.root / "runs"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        number = 1
+        file, numbers = folder / f"{name}.json", itertools.count(2)
         while True:
-            file = folder / (f"{name}.json" if number == 1 else f"{name}-{number}.json")
-            try:
-                os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-            except FileExistsError:
-                number += 1
-            else:
+            with contextlib.suppress(FileExistsError):
+                file.touch(0o644, exist_ok=False)
                 return file
+            file = folder / f"{name}-{next(numbers)}.json"
     except OSError as error:
         raise map_os_error(error, folder, "write the notes of the recording") from error
 

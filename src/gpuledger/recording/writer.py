@@ -41,7 +41,7 @@ class Recorder:
         self._held_rows = 0
         self._due, self._closing = threading.Event(), False
         self._thread: threading.Thread | None = None
-        self.rows_dropped = self.flushes = 0
+        self.rows_dropped = 0
         self.cpu_s = 0.0
         self.problem = ""
 
@@ -106,20 +106,15 @@ class Recorder:
             with self._lock:
                 self._held = [*batches, *self._held]
                 self._held_rows = sum(len(b.rows) for b in self._held)
-            found = _mapped(error, self._lake)
-            self.problem = str(found)
-            return found
+            if not isinstance(error, GpuledgerError):
+                cause = error if isinstance(error, OSError) else OSError(str(error))
+                error = map_os_error(cause, self._lake.root, "write samples")
+            self.problem = str(error)
+            return error
         self.problem = ""
-        self.flushes += 1
         try:
             self._parts.tidy()
         except (GpuledgerError, OSError, pa.ArrowException) as error:
             # Nothing is lost: the small parts stay as they are.
             self.problem = f"could not merge small parts: {error}"
         return None
-
-
-def _mapped(error: Exception, lake: Lake) -> GpuledgerError:
-    if isinstance(error, GpuledgerError):
-        return error
-    return map_os_error(error if isinstance(error, OSError) else OSError(str(error)), lake.root, "write samples")

@@ -15,10 +15,10 @@ LEAST_DIGITS = 3
 MOST_PLACES = 8
 
 
-def places_for(total: Decimal) -> int:
+def places_for(total: Decimal | float) -> int:
     """Places after the point: cents, or as many as it takes for three digits of a small bill."""
     places = CENTS
-    while total and places < MOST_PLACES and abs(total).scaleb(places) < 10 ** (LEAST_DIGITS - 1):
+    while total and places < MOST_PLACES and abs(total) * 10**places < 10 ** (LEAST_DIGITS - 1):
         places += 1
     return places
 
@@ -44,8 +44,8 @@ def add_up(values: Mapping[K, Decimal], goal: Decimal, places: int) -> dict[K, D
 
 
 def add_up_columns(
-    columns: Mapping[str, Sequence[Decimal | None]], whole: str | None, places: int
-) -> tuple[dict[str, list[Decimal | None]], dict[str, Decimal]]:
+    columns: Mapping[K, Sequence[Decimal | None]], whole: K | None, places: int
+) -> tuple[dict[K, list[Decimal | None]], dict[K, Decimal]]:
     """Each column rounded to add up to its total; where one is the `whole` of the others, their totals add up to its.
 
     None is a cell that is not known; it adds nothing.
@@ -54,7 +54,7 @@ def add_up_columns(
     totals = {name: round(total, places) for name, total in sums.items()}
     if whole is not None:
         totals |= add_up({name: total for name, total in sums.items() if name != whole}, totals[whole], places)
-    out: dict[str, list[Decimal | None]] = {}
+    out: dict[K, list[Decimal | None]] = {}
     for name, column in columns.items():
         known = {i: v for i, v in enumerate(column) if v is not None}
         cells = add_up(known, totals[name], places)

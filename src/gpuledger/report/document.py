@@ -168,11 +168,6 @@ class Document:
         for section in self.sections:
             yield from inside(section.blocks)
 
-    def without_charts(self) -> Document:
-        """The same document as text and tables."""
-        sections = tuple(replace(s, blocks=_no_charts(s.blocks)) for s in self.sections)
-        return replace(self, sections=sections, summary=_no_charts(self.summary))
-
 
 def inside(blocks: Sequence[Block]) -> Iterator[Block]:
     """Blocks and the blocks within them."""
@@ -180,10 +175,6 @@ def inside(blocks: Sequence[Block]) -> Iterator[Block]:
         yield block
         if isinstance(block, Fold | Article | Pair):
             yield from inside(block.blocks)
-
-
-def _no_charts(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    return tuple(b for b in blocks if not isinstance(b, Chart))
 
 
 def tables(made: Sequence[Table]) -> list[Block]:
@@ -202,8 +193,11 @@ def joined(first: Document, *others: Document, name: str) -> Document:
         opening: list[Block] = [Prose(other.headline, "strong"), *other.notes, Figures(other.figures), *other.summary]
         sections.append(Section(f"part-{other.name}", other.kind, opening, part=other.kind))
         for s in other.sections:
-            named, blocks = _part_of(s.title, first, other), _renamed(s.blocks, other.name)
-            sections.append(replace(s, id=f"{other.name}-{s.id}", title=named, blocks=blocks))
+            # A title that two parts share, with the part it belongs to.
+            shared = s.title in {mine.title for mine in first.sections}
+            title = f"{s.title} ({other.kind.lower()})" if shared else s.title
+            blocks = _renamed(s.blocks, other.name)
+            sections.append(replace(s, id=f"{other.name}-{s.id}", title=title, blocks=blocks))
     both = {other.name: other for other in (first, *others)}
     files = {n: made for other in both.values() for n, made in other.files.items()}
     kinds = " and ".join((first.kind, *(other.kind.lower() for other in others)))
@@ -211,11 +205,6 @@ def joined(first: Document, *others: Document, name: str) -> Document:
         first, name=name, kind=kinds, title=f"{kinds}{first.title.removeprefix(first.kind)}", sections=tuple(sections),
         files=files, data=lambda: {n: other.data() for n, other in both.items()},
     )  # fmt: skip
-
-
-def _part_of(title: str, first: Document, other: Document) -> str:
-    """A title that two parts share, with the part it belongs to."""
-    return f"{title} ({other.kind.lower()})" if title in {s.title for s in first.sections} else title
 
 
 def _renamed(blocks: Sequence[Block], name: str) -> tuple[Block, ...]:

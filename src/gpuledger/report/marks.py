@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
-
-import altair as alt
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gpuledger.efficiency.statement import GroupRow
+from gpuledger.quick_start import Later
 from gpuledger.report.theme import Theme
-from gpuledger.report.written import percent, write
-from gpuledger.units import Range, Unknown
+from gpuledger.report.written import percent, sort_key, write
+from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 Row = dict[str, Any]
 NOT_KNOWN = "not known"
-# What a mark says: to a screen reader, and under the pointer.
-SAYS: dict[str, Any] = {"description": "label:N", "tooltip": [alt.Tooltip("label:N", title=" ")]}
+# The two corners of a rule or a rectangle.
+CORNERS: dict[str, Any] = {"x": "x:Q", "y": "y:Q", "x2": "x2:Q", "y2": "y2:Q"}
+
+
+def says() -> dict[str, Any]:
+    """What a mark says: to a screen reader, and under the pointer."""
+    return {"description": "label:N", "tooltip": [alt.Tooltip("label:N", title=" ")]}
 
 
 def rows_of(rows: Iterable[Row]) -> alt.InlineData:
@@ -37,6 +46,26 @@ def along(field: str, scale: alt.Scale) -> alt.X:
     return alt.X(f"{field}:Q", axis=None, scale=scale)
 
 
+def by_kind(channel: Any, field: str, kinds: Mapping[str, Any], legend: Any = None) -> Any:
+    """A channel (color, shape, dash) that shows the kind of a row; `kinds`: how each kind looks."""
+    return channel(f"{field}:N", legend=legend, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
+
+
+def stacked(theme: Theme, rows: Iterable[Row], totals: Iterable[Row], **shared: Any) -> alt.LayerChart:
+    """Bars from low to high, one after the other, with the words of each total where its bars end.
+
+    `shared`: y, scale, color, size of the chart, what a bar says, and the field with the `end` of a total.
+    """
+    y, scale, size, end = shared.pop("y"), shared.pop("scale"), shared.pop("size"), shared.pop("end", "high")
+    bars = alt.Chart(rows_of(rows)).mark_bar(stroke=theme.palette.background, strokeWidth=1)
+    words = alt.Chart(rows_of(totals)).mark_text(align="left", dx=8, fontWeight="bold")
+    return layered(
+        bars.encode(y=y, x=along("low", scale), x2="high:Q", **shared),
+        words.encode(y=y, x=along(end, scale), text="words:N"),
+        **size,
+    )
+
+
 def layered(*layers: Any, **properties: Any) -> alt.LayerChart:
     """Charts on top of each other."""
     return alt.LayerChart(layer=list(layers), **properties)
@@ -44,13 +73,17 @@ def layered(*layers: Any, **properties: Any) -> alt.LayerChart:
 
 def plottable(value: object) -> float | None:
     """The place of a figure on an axis; None leaves it out."""
-    if isinstance(value, Range):
-        return value.middle
-    if value is None or isinstance(value, Unknown):
-        return None
-    if isinstance(value, (int, float)):
-        return float(value)
-    raise TypeError(f"not a figure: {value!r}")
+    found = sort_key(value)
+    if isinstance(found, str):
+        raise TypeError(f"not a figure: {value!r}")
+    return found
+
+
+def bar_row(value: object, style: str, **named: Any) -> Row:
+    """A bar that may be negative: then its words are on the free side, so that they stay inside the panel."""
+    place = plottable(value)
+    words = NOT_KNOWN if place is None else write(value, style)
+    return {**named, "value": place, "edge": max(0.0, place or 0.0), "words": words}
 
 
 def empty(theme: Theme, words: str, height: int = 80) -> alt.Chart:
@@ -106,7 +139,5 @@ def range_of(group: GroupRow) -> Row:
 
 def widest_gap(groups: Sequence[GroupRow]) -> GroupRow | None:
     """The group with the largest known efficiency gap."""
-    known = [
-        (g.means.efficiency_gap_pp, i) for i, g in enumerate(groups) if plottable(g.means.efficiency_gap_pp) is not None
-    ]
+    known = [(gap, i) for i, g in enumerate(groups) if not isinstance(gap := g.means.efficiency_gap_pp, Unknown)]
     return groups[max(known)[1]] if known else None

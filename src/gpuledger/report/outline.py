@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -44,20 +44,13 @@ class SectionKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tables: tuple[str, ...] = ()
 
 
-class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a word means."""
-
-    term: str
-    meaning: str
-
-
 class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A whole document: its tables by name, its sections in order."""
 
     version: int
     figures: tuple[FigureKind, ...]
     sections: tuple[SectionKind, ...]
-    glossary: tuple[Term, ...]
+    glossary: tuple[dict[Literal["term", "meaning"], str], ...]
     tables: dict[str, TableKind]
 
     def table(self, name: str, statement: object, places: int | None = None) -> Table:
@@ -72,7 +65,7 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def terms(self) -> Terms:
         """What the words mean."""
-        return Terms([(t.term, t.meaning) for t in self.glossary])
+        return Terms([(t["term"], t["meaning"]) for t in self.glossary])
 
     def section(
         self,
@@ -109,13 +102,10 @@ def _key_figure(kind: FigureKind, statement: object) -> KeyFigure:
     value: Any = field_of(statement, kind.field)
     if isinstance(value, Unknown):
         return KeyFigure(kind.label, str(value), "", kind.note, unknown=True)
-    low: Any = None
-    high: Any = None
+    found = [field_of(statement, path) if path else None for path in (kind.low, kind.high)]
     if isinstance(value, Range):
-        low, high, value = value.low, value.high, value.middle
-    elif kind.low:
-        low, high = field_of(statement, kind.low), field_of(statement, kind.high)
-    ends = "" if low is None else write(low, kind.style), "" if high is None else write(high, kind.style)
+        found, value = [value.low, value.high], value.middle
+    ends = ["" if end is None else write(end, kind.style) for end in found]
     span = "" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
     if kind.words:
         span = str(field_of(statement, kind.words))

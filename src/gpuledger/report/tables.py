@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from gpuledger.cost.money import ZERO
 from gpuledger.efficiency.naming import Placed, gpu_name, sort_name
+from gpuledger.encode import iso, plain
 from gpuledger.report.adding import add_up_columns, places_for, shares_adding_up
 from gpuledger.report.written import WORDS, sort_key, usd, whole, write
 from gpuledger.units import Range, Unknown
@@ -64,16 +66,11 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class NamedShare:
-    """One entry of a mapping, as a row."""
-
-    name: str
-    share: float
-
-
-@dataclass(frozen=True)
 class Table:
-    """A table ready to be drawn."""
+    """A table ready to be drawn.
+
+    `below`: the columns whose words get a line of their own; `wide`: those shown only where there is room.
+    """
 
     kind: ClassVar[str] = "table"
     name: str
@@ -81,20 +78,12 @@ class Table:
     heads: tuple[str, ...]
     words: tuple[bool, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    below: tuple[bool, ...] = ()
-    wide: tuple[bool, ...] = ()
+    below: Collection[int] = ()
+    wide: Collection[int] = ()
     total: tuple[Cell, ...] | None = None
     note: str = ""
     empty: str = ""
     screen_rows: int = 12
-
-    def is_below(self, place: int) -> bool:
-        """Whether the words of a column get a line of their own."""
-        return bool(self.below) and self.below[place]
-
-    def is_wide(self, place: int) -> bool:
-        """Whether a column is shown only where there is room."""
-        return bool(self.wide) and self.wide[place]
 
 
 def cell(text: str, key: object = None) -> Cell:
@@ -112,9 +101,11 @@ def figure(value: object, form: Callable[[Any], str]) -> Cell:
     return cell("unknown" if isinstance(value, Unknown) else form(value), value)
 
 
-def styled(value: object, style: str) -> Cell:
-    """A cell with a figure in one of the styles; an unknown figure is marked as one."""
-    return _cell(value, style)
+def styled(value: object, style: str, bar: bool = False) -> Cell:
+    """A cell with a figure in one of the styles, drawn as a `bar` too; an unknown figure is marked as one."""
+    text, key = write(value, style), sort_key(value)
+    full = str(value) if style == "device" else ""
+    return Cell(text, key, isinstance(value, Unknown), full, key if bar and isinstance(key, float) else None)
 
 
 def make_table(
@@ -122,7 +113,7 @@ def make_table(
 ) -> Table:
     """A table from rows; `words` has a w for each column of words, an n for numbers, and capitals for wide columns."""
     made = tuple(tuple(c if isinstance(c, Cell) else cell(c) for c in row) for row in rows)
-    left, wide = tuple(w in "wW" for w in words), tuple(w.isupper() for w in words)
+    left, wide = tuple(w in "wW" for w in words), [i for i, w in enumerate(words) if w.isupper()]
     return Table(name, caption, tuple(heads), left, made, wide=wide, **more)
 
 
@@ -136,13 +127,31 @@ def field_of(holder: object, path: str) -> Any:
     return value
 
 
+def csv_table(columns: Mapping[str, str], rows: Iterable[object]) -> list[list[Any]]:
+    """A CSV file: its column names, then a line for each row. `columns`: where each is in a row.
+
+    A cell is empty where the figure is unknown; dollars are unrounded.
+    """
+    return [list(columns), *([_csv_cell(c, field_of(row, path)) for c, path in columns.items()] for row in rows)]
+
+
+def _csv_cell(column: str, value: Any) -> Any:
+    if column.endswith("_utc"):
+        return iso(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return "; ".join(value)
+    return float(value) if column.endswith("_pct") and isinstance(value, Decimal) else plain(value)
+
+
 def _rows(statement: object, path: str) -> list[Any]:
     found = field_of(statement, path)
     if found is None or isinstance(found, Unknown):
         return []
     if isinstance(found, Mapping):
         parts = shares_adding_up(found) if path.endswith("_pct") else found
-        return [NamedShare(str(name), share) for name, share in parts.items()]
+        return [{"name": str(name), "share": share} for name, share in parts.items()]
     return list(found) if isinstance(found, Sequence) else [found]
 
 
@@ -154,12 +163,6 @@ def _sorted(rows: list[Any], sort: str) -> list[Any]:
     keyed = [(sort_key(field_of(row, field)), row) for row in rows]
     have = sorted((k for k in keyed if k[0] is not None), key=lambda k: k[0], reverse=down)  # type: ignore[arg-type,return-value]
     return [row for _, row in have] + [row for key, row in keyed if key is None]
-
-
-def _cell(value: object, style: str, bar: bool = False) -> Cell:
-    text, key = write(value, style), sort_key(value)
-    full = str(value) if style == "device" else ""
-    return Cell(text, key, isinstance(value, Unknown), full, key if bar and isinstance(key, float) else None)
 
 
 def _once(cells: Iterable[Cell]) -> tuple[Cell, ...]:
@@ -180,7 +183,7 @@ def _value(holder: object, column: Column) -> Cell:
         return Cell(gpu_name(holder), sort_name(holder), full=holder.gpu_uuid)
     if column.blank and isinstance(found, Unknown):
         return Cell("")
-    return _cell(found.middle if column.middle and isinstance(found, Range) else found, column.style, column.bar)
+    return styled(found.middle if column.middle and isinstance(found, Range) else found, column.style, column.bar)
 
 
 def _total(kind: TableKind, columns: Sequence[Column], statement: object) -> list[Cell] | None:
@@ -195,41 +198,27 @@ def _total(kind: TableKind, columns: Sequence[Column], statement: object) -> lis
         except AttributeError:
             cells.append(Cell("", None))
         else:
-            cells.append(_cell(found, column.style))
+            cells.append(styled(found, column.style))
     return cells
 
 
-@dataclass(frozen=True)
-class _Dollars:
-    """The columns of dollars, rounded to add up: cells by column and row, and totals by column."""
-
-    cells: Mapping[int, Sequence[Decimal | None]]
-    totals: Mapping[int, Decimal]
-    places: int
-
-    def text(self, value: Decimal) -> str:
-        return usd(value, self.places)
-
-    def into(self, cells: list[Cell], row: int) -> list[Cell]:
-        """The cells of a row, its dollars replaced."""
-        for place, column in self.cells.items():
-            if (value := column[row]) is not None:
-                cells[place] = Cell(self.text(value), cells[place].key)
-        return cells
+Dollars = Mapping[int, Sequence[Decimal | None]]
 
 
-def _dollars(columns: Sequence[Column], rows: Sequence[Any], places: int | None) -> _Dollars:
-    """Every column of dollars that adds up; cells without a figure add nothing."""
+def _dollars(
+    columns: Sequence[Column], rows: Sequence[Any], places: int | None
+) -> tuple[Dollars, Mapping[int, Decimal], Callable[[Decimal], str]]:
+    """The columns of dollars, rounded to add up, their totals, and how both are written.
+
+    Cells without a figure add nothing.
+    """
     adding = [i for i, c in enumerate(columns) if c.adds]
-    exact: dict[str, list[Decimal | None]] = {}
-    for i in adding:
-        found = (field_of(row, columns[i].field) for row in rows)
-        exact[str(i)] = [v if isinstance(v, Decimal) else None for v in found]
+    found = {i: [field_of(row, columns[i].field) for row in rows] for i in adding}
+    exact = {i: [v if isinstance(v, Decimal) else None for v in values] for i, values in found.items()}
     sums = [sum((v for v in c if v is not None), ZERO) for c in exact.values()]
-    over = next((str(i) for i in adding if columns[i].adds == "whole"), None)
+    over = next((i for i in adding if columns[i].adds == "whole"), None)
     places = places_for(max(map(abs, sums), default=ZERO)) if places is None else places
-    cells, totals = add_up_columns(exact, over, places)
-    return _Dollars({int(i): c for i, c in cells.items()}, {int(i): t for i, t in totals.items()}, places)
+    return *add_up_columns(exact, over, places), partial(usd, places=places)
 
 
 def _cut(kind: TableKind, columns: Sequence[Column], rows: int) -> str:
@@ -238,13 +227,13 @@ def _cut(kind: TableKind, columns: Sequence[Column], rows: int) -> str:
     return f"The first {whole(kind.most)} of {whole(rows)} rows, {order}; the JSON file has all."
 
 
-def _rest(columns: Sequence[Column], money: _Dollars, most: int, rows: int) -> tuple[Cell, ...]:
-    """What the rows left out come to, so that the columns still add up."""
-    cells = [Cell("", None)] * len(columns)
-    cells[0] = Cell(f"{whole(rows - most)} more", None)
-    for place, column in money.cells.items():
-        cells[place] = Cell(money.text(sum((v for v in column[most:] if v is not None), ZERO)), None)
-    return tuple(cells)
+def _filled(row: Any, columns: Sequence[Column], dollars: Mapping[int, Decimal | None], text: Any) -> tuple[Cell, ...]:
+    """The cells of a row, its dollars as they add up."""
+    cells = [_value(row, c) for c in columns]
+    for place, value in dollars.items():
+        if value is not None:
+            cells[place] = Cell(text(value), cells[place].key)
+    return _once(cells)
 
 
 def build_table(name: str, kind: TableKind, statement: object, places: int | None = None) -> Table:
@@ -254,26 +243,29 @@ def build_table(name: str, kind: TableKind, statement: object, places: int | Non
     """
     rows = _sorted(_rows(statement, kind.rows), kind.sort)
     columns = [c for c in kind.columns if not c.optional or any(field_of(r, c.field) for r in rows)]
-    money = _dollars(columns, rows, places)
+    dollars, totals, text = _dollars(columns, rows, places)
     shown = rows[: kind.most] if kind.most else rows
-    filled = [_once(money.into([_value(row, c) for c in columns], i)) for i, row in enumerate(shown)]
+    filled = [_filled(row, columns, {c: v[i] for c, v in dollars.items()}, text) for i, row in enumerate(shown)]
     note = kind.note
     if len(shown) < len(rows):
         note = f"{note} {_cut(kind, columns, len(rows))}".strip()
-        if money.cells:
-            filled.append(_rest(columns, money, len(shown), len(rows)))
+        if dollars:  # what the rows left out come to, so that the columns still add up
+            rest = [Cell(f"{whole(len(rows) - len(shown))} more"), *[Cell("")] * (len(columns) - 1)]
+            for place, values in dollars.items():
+                rest[place] = Cell(text(sum((v for v in values[len(shown) :] if v is not None), ZERO)))
+            filled.append(tuple(rest))
     total = _total(kind, columns, statement) if len(rows) > 1 else None
     if total is not None:
-        for place, value in money.totals.items():
+        for place, value in totals.items():
             if not total[place].unknown:
-                total[place] = Cell(money.text(value), None)
+                total[place] = Cell(text(value))
     return Table(
         name=name,
         caption=kind.caption,
         heads=tuple(c.head for c in columns),
         words=tuple(c.style in WORDS or c.style == "shares" for c in columns),
-        below=tuple(c.below for c in columns),
-        wide=tuple(c.wide for c in columns),
+        below=[i for i, c in enumerate(columns) if c.below],
+        wide=[i for i, c in enumerate(columns) if c.wide],
         rows=tuple(filled),
         total=None if total is None else _once(total),
         note=note,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -38,31 +38,23 @@ class Palette(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-class ThemeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The theme file as written."""
+class Theme(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The palettes with the type sizes that go with them; `name` is the palette in use."""
 
     version: int
     font: str
     text_px: float
     title_px: float
     subtitle_px: float
-    page_width_px: int
     light: Palette
     dark: Palette
     shapes: dict[str, str]
+    name: Literal["light", "dark"] = "light"
 
-
-class Theme(msgspec.Struct, frozen=True):
-    """A palette with the type sizes that go with it."""
-
-    name: str
-    palette: Palette
-    font: str
-    text_px: float
-    title_px: float
-    subtitle_px: float
-    page_width_px: int
-    shapes: dict[str, str]
+    @property
+    def palette(self) -> Palette:
+        """The palette in use."""
+        return self.light if self.name == "light" else self.dark
 
     def colour(self, role: str) -> str:
         """The colour of a role; a class we do not know is drawn in grey."""
@@ -111,30 +103,13 @@ class Theme(msgspec.Struct, frozen=True):
 
 
 @cache
-def _file() -> ThemeFile:
-    source = data_dir("gpuledger.report", "theme.toml")
-    loaded = load_toml(source, ThemeFile)
-    for name, palette in (("light", loaded.light), ("dark", loaded.dark)):
-        colours = list(palette.roles().values())
-        twice = sorted({c for c in colours if colours.count(c) > 1})
-        if twice:
-            raise FactError(str(source), name, f"{', '.join(twice)} used for two roles", hint="give each role its own")
-    return loaded
-
-
 def load_theme(name: str = "light") -> Theme:
     """The theme called `light` or `dark`."""
-    file = _file()
-    palettes = {"light": file.light, "dark": file.dark}
-    if name not in palettes:
-        raise UnknownName("theme", name, palettes)
-    return Theme(
-        name,
-        palettes[name],
-        file.font,
-        file.text_px,
-        file.title_px,
-        file.subtitle_px,
-        file.page_width_px,
-        file.shapes,
-    )
+    if name not in {"light", "dark"}:
+        raise UnknownName("theme", name, ("light", "dark"))
+    source = data_dir("gpuledger.report", "theme.toml")
+    theme = msgspec.structs.replace(load_toml(source, Theme), name=name)
+    colours = list(theme.palette.roles().values())
+    if twice := sorted({c for c in colours if colours.count(c) > 1}):
+        raise FactError(str(source), name, f"{', '.join(twice)} used for two roles", hint="give each role its own")
+    return theme

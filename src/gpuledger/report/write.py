@@ -41,7 +41,7 @@ def write_document(
         need_charts()
         say("drawing the charts")
         drawn = draw_charts(document)
-        pictures = {f"charts/{n}": p for n, p in write_charts(drawn, folder / "charts", say).items()}
+        pictures = _write_charts(drawn, folder / "charts", say)
     shown = {name: (found, f"charts/{name}.png") for name, found in drawn.items()}
     made: dict[str, Callable[[], str]] = {
         f"{document.name}.html": lambda: render_html(document, drawn),
@@ -78,15 +78,14 @@ def write_whole(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def write_charts(drawn: Mapping[str, Drawing], folder: Path, progress: Progress | None = None) -> dict[str, Path]:
-    """Every chart as PNG and SVG, `NAME.png` to its path."""
+def _write_charts(drawn: Mapping[str, Drawing], folder: Path, say: Progress) -> dict[str, Path]:
+    """Every chart as PNG and SVG, `charts/NAME.png` to its path."""
     from gpuledger.report.render.pictures import compose, svg_to_png, to_svg
 
     out: dict[str, Path] = {}
     for name, picture in drawn.items():
-        if progress:
-            progress(f"charts/{name}")
+        say(f"charts/{name}")
         svg = to_svg(compose(picture, load_theme("light")))
-        out[f"{name}.png"] = write_whole(folder / f"{name}.png", svg_to_png(svg))
-        out[f"{name}.svg"] = write_whole(folder / f"{name}.svg", svg)
+        for file, content in ((f"{name}.png", svg_to_png(svg)), (f"{name}.svg", svg)):
+            out[f"charts/{file}"] = write_whole(folder / file, content)
     return out

@@ -11,6 +11,7 @@ from typing import Any
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.efficiency.naming import short_uuid
 from gpuledger.errors import UnknownName
+from gpuledger.report.adding import places_for
 from gpuledger.units import Range, Unknown, utc
 
 NARROW = "\u202f"  # narrow no-break space: a unit never starts a line of its own
@@ -86,10 +87,7 @@ def usd(value: float | Decimal, places: int = 2) -> str:
 
 def money(value: float | Decimal) -> str:
     """Dollars of any size: to the cent, or with three digits where the whole is less than a dollar."""
-    places = 2
-    while value and places < 8 and abs(value) * 10**places < 100:
-        places += 1
-    return usd(value, places)
+    return usd(value, places_for(value))
 
 
 def rate(value: float | Decimal) -> str:
@@ -161,34 +159,11 @@ def yes_no(value: object) -> str:
     return "yes" if value else "no"
 
 
-STYLES: dict[str, Callable[[Any], str]] = {
-    style.__name__: style
-    for style in (
-        percent,
-        round_percent,
-        points,
-        factor,
-        whole,
-        tenth,
-        signed,
-        loose,
-        usd,
-        money,
-        rate,
-        instant,
-        shares,
-        plain,
-        remark,
-        title,
-        band,
-        series,
-        model,
-        device,
-        yes_no,
-    )
-}
-
-
+_STYLES = (
+    percent, round_percent, points, factor, whole, tenth, signed, loose, usd, money, rate, instant, shares, plain,
+    remark, title, band, series, model, device, yes_no,
+)  # fmt: skip
+STYLES: dict[str, Callable[[Any], str]] = {style.__name__: style for style in _STYLES}
 WORDS = frozenset({"plain", "remark", "title", "band", "series", "model", "device", "yes_no"})
 
 
@@ -203,14 +178,10 @@ def write(value: object, style: str) -> str:
         return ""  # nothing to say here, which is not the same as not known
     if isinstance(value, Range):
         low, high = form(value.low), form(value.high)
-        return form(value.middle) if low == high else f"{form(value.middle)} ({_bare(low)} to {high})"
+        return form(value.middle) if low == high else f"{form(value.middle)} ({low.partition(NARROW)[0]} to {high})"
     if value is None and style not in WORDS:
         return "none"
     return form(value)
-
-
-def _bare(text: str) -> str:
-    return text.partition(NARROW)[0]
 
 
 def sort_key(value: object) -> float | str | None:
@@ -219,9 +190,7 @@ def sort_key(value: object) -> float | str | None:
         return value.middle
     if value is None or isinstance(value, Unknown):
         return None
-    if isinstance(value, bool):
-        return float(value)
-    if isinstance(value, (int, float, Decimal)):
+    if isinstance(value, (bool, int, float, Decimal)):
         return float(value)
     if isinstance(value, Mapping):
         return max(value.values(), default=0.0)

@@ -1,11 +1,11 @@
 """How do N GPUs do as one?
 
 build        the entry point: `gather` files into runs, `scaling_statement` makes the report
-statement    the report as data and JSON; figures: what is measured before it is judged
+statement    the report as data and JSON, and in short; figures: what is measured before it is judged
 analysis/    what one run shows, figure by figure; statistics: intervals and exact tests
-grades, scorecard      limits as data (data/thresholds.toml), grades, readiness for production
+grades       limits as data (data/thresholds.toml), grades, readiness for production
 claims/      claims compared with the measurement; one rule file per subject
-causes, gains, public, summary      why, what to change, what others published, the page in short
+causes, gains      why; what to change, and what others published
 trend        against an earlier run; over stored runs
 
     gpuledger.scaling.judge("results.jsonl", claims="claims.json")
@@ -42,12 +42,7 @@ def judge(
     from gpuledger.scaling.build import gather, scaling_statement
     from gpuledger.scaling.grades import load_scaling_thresholds
 
-    def path(given: File | None) -> Path | None:
-        return None if given is None else Path(given)
-
     choice = PriceChoice(None if price is None else Decimal(str(price)))
-    given = gather(
-        [Path(r) for r in results], baseline=path(baseline), claims=path(claims), before=path(before), price=choice,
-        predict=predict,
-    )  # fmt: skip
-    return Answer(scaling_statement(given, load_scaling_thresholds(path(thresholds)), seed=seed))
+    given = gather(results, baseline=baseline, claims=claims, before=before, price=choice, predict=predict)
+    limits = load_scaling_thresholds(None if thresholds is None else Path(thresholds))
+    return Answer(scaling_statement(given, limits, seed=seed))

@@ -11,8 +11,6 @@ from gpuledger.bench.records import Run, present
 from gpuledger.bench.results import read_results
 from gpuledger.cost.pricing import PriceChoice
 from gpuledger.errors import InputError
-from gpuledger.scaling.analysis.baseline import Baseline, scaling_of, size_of, unit_of
-from gpuledger.scaling.analysis.cost import batches_of, cost_of
 from gpuledger.scaling.analysis.counting import (
     counts_of,
     gpus_of,
@@ -22,24 +20,22 @@ from gpuledger.scaling.analysis.counting import (
     tokens_of,
     wall_of,
 )
+from gpuledger.scaling.analysis.curve import scaling_of, size_of, unit_of
 from gpuledger.scaling.analysis.latency import latency_of, samples_of
 from gpuledger.scaling.analysis.nodes import node_figures
-from gpuledger.scaling.analysis.telemetry import memory_pct, no_telemetry, telemetry_of
+from gpuledger.scaling.analysis.telemetry import batches_of, cost_of, memory_pct, no_telemetry, telemetry_of
 from gpuledger.scaling.causes import causes_of, factors_of
-from gpuledger.scaling.claims.judging import checks, read_claims, verdicts
-from gpuledger.scaling.claims.rule import Case, Claim
+from gpuledger.scaling.claims.rule import Case, Claim, checks, read_claims, verdicts
 from gpuledger.scaling.figures import Facts, Source, Telemetry
-from gpuledger.scaling.gains import bottlenecks_of, optimizations_of
-from gpuledger.scaling.grades import Thresholds, load_scaling_thresholds, overall
-from gpuledger.scaling.public import public_figures
-from gpuledger.scaling.scorecard import readiness_of, scorecard
-from gpuledger.scaling.statement import ScalingStatement
+from gpuledger.scaling.gains import bottlenecks_of, optimizations_of, public_figures
+from gpuledger.scaling.grades import Thresholds, load_scaling_thresholds, overall, readiness_of, scorecard
+from gpuledger.scaling.statement import ScalingStatement, headline, recommendations, summary
 from gpuledger.scaling.statistics import LEVEL
-from gpuledger.scaling.summary import headline, recommendations, summary
 from gpuledger.scaling.trend import compare_runs
 from gpuledger.settings import changed
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, known
 
+File = str | Path
 PREDICT = (4, 8)
 SEED = 1
 
@@ -50,7 +46,7 @@ class Given:
 
     run: Run
     others: tuple[Run, ...] = ()
-    baseline: Baseline = field(default_factory=lambda: Baseline(None, "no baseline was given"))
+    baseline: Run | Unknown = Unknown("no baseline was given")  # noqa: RUF009  (frozen, so one for all is safe)
     before: Run | None = None
     telemetry: Telemetry = field(default_factory=lambda: no_telemetry("it was not read"))
     claims: tuple[Claim, ...] = ()
@@ -59,17 +55,17 @@ class Given:
     digests: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_runs(files: Sequence[Path]) -> list[Run]:
+def read_runs(files: Sequence[File]) -> list[Run]:
     """Every run of every file, in order."""
     return [run for file in files for run in read_results(file)]
 
 
 def gather(
-    files: Sequence[Path],
+    files: Sequence[File],
     *,
-    baseline: Path | None = None,
-    claims: Path | None = None,
-    before: Path | None = None,
+    baseline: File | None = None,
+    claims: File | None = None,
+    before: File | None = None,
     price: PriceChoice | None = None,
     predict: Sequence[int] = PREDICT,
 ) -> Given:
@@ -80,7 +76,7 @@ def gather(
     run = _largest(runs)
     others = [r for r in runs if r is not run]
     base = _baseline(run, others, baseline)
-    used = {r.file for r in (*runs, *([base.run] if base.run else []))}
+    used = {r.file for r in (*runs, *present([base]))}
     return Given(
         run=run,
         others=tuple(others),
@@ -99,12 +95,12 @@ def _largest(runs: Sequence[Run]) -> Run:
     return max(enumerate(runs), key=lambda pair: (size_of(pair[1], unit), pair[0]))[1]
 
 
-def _smallest(runs: Sequence[Run]) -> Baseline:
+def _smallest(runs: Sequence[Run]) -> Run:
     unit = unit_of(runs)
-    return Baseline(min(runs, key=lambda r: size_of(r, unit)), "")
+    return min(runs, key=lambda r: size_of(r, unit))
 
 
-def _baseline(run: Run, others: Sequence[Run], given: Path | None) -> Baseline:
+def _baseline(run: Run, others: Sequence[Run], given: File | None) -> Run | Unknown:
     """The file given, else the one the header names, else the smallest of the other runs."""
     if given is not None:
         return _smallest(read_results(given))
@@ -112,7 +108,7 @@ def _baseline(run: Run, others: Sequence[Run], given: Path | None) -> Baseline:
         for path in (Path(run.file).parent / run.baseline, Path(run.baseline)):
             if path.is_file():
                 return _smallest(read_results(path))
-        return Baseline(None, f"the header names {run.baseline} as baseline: no such file")
+        return Unknown(f"the header names {run.baseline} as baseline: no such file")
     unit, why = unit_of([run, *others]), "no measured baseline: no file of results was given or named in the header"
     if smaller := [r for r in others if size_of(r, unit) < size_of(run, unit)]:
         return _smallest(smaller)
@@ -120,7 +116,7 @@ def _baseline(run: Run, others: Sequence[Run], given: Path | None) -> Baseline:
         why = "one node only: scaling needs a larger run, and this one as its baseline"
     elif (typed := run.more.get("baseline_typed_in")) is not None:
         why = f"no measured baseline: {typed!r} in the header is typed in, not a file of results"
-    return Baseline(None, why)
+    return Unknown(why)
 
 
 def scaling_statement(given: Given, limits: Thresholds | None = None, *, seed: int = SEED) -> ScalingStatement:
@@ -128,7 +124,7 @@ def scaling_statement(given: Given, limits: Thresholds | None = None, *, seed: i
     limits = limits or load_scaling_thresholds()
     facts = facts_of(given, limits, seed)
     ready = readiness_of(facts, limits)
-    case = Case(facts, given.run, given.baseline.run, ready, limits, given.claims)
+    case = Case(facts, given.run, known(given.baseline), ready, limits, given.claims)
     grades = scorecard(facts, limits)
     letter, words = overall(grades)
     holds, changes, found = bottlenecks_of(facts), optimizations_of(facts), checks(case)
@@ -158,8 +154,7 @@ def scaling_statement(given: Given, limits: Thresholds | None = None, *, seed: i
 
 def facts_of(given: Given, limits: Thresholds, seed: int) -> Facts:
     """The figures of a run, before they are judged."""
-    run, base = given.run, given.baseline.run
-    runs = (run, *given.others, *([base] if base else []))
+    run, runs = given.run, (given.run, *given.others, *present([given.baseline]))
     wall, wall_words = wall_of(run)
     rate = throughput_of(run, seed)
     nodes = node_figures(run, wall, limits, seed, given.telemetry)

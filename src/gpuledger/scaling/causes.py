@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import msgspec
 import numpy as np
 
 from gpuledger.bench.records import Run
-from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.models import find_model
 from gpuledger.efficiency.trend import two_sided_p
@@ -18,6 +17,7 @@ from gpuledger.scaling.analysis.counting import model_of
 from gpuledger.scaling.analysis.latency import warm_requests
 from gpuledger.scaling.figures import ColdStart, Factor, Facts, NodeFigures, Tokens
 from gpuledger.scaling.statement import Cause
+from gpuledger.settings import convert, read_toml
 from gpuledger.units import Unknown
 
 BYTES_PER_PARAMETER = 2  # fp16 and bf16, the usual formats of serving
@@ -35,27 +35,8 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     words: tuple[str, ...]
 
 
-class CauseFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole data file."""
-
-    version: int
-    causes: dict[str, Known]
-
-
-@dataclass(frozen=True)
-class LengthEffect:
-    """The share of the variance of warm latency that goes with the length of the answer."""
-
-    variance_pct: float
-    beyond_chance: bool
-
-    def __str__(self) -> str:
-        chance = "" if self.beyond_chance else ", which is within chance"
-        return f"{self.variance_pct:.0f} % of the variance of warm latency goes with the length of the answer{chance}"
-
-
-def length_effect(run: Run) -> LengthEffect | Unknown:
-    """By the correlation of output tokens and latency over warm requests."""
+def length_effect(run: Run) -> tuple[bool, str] | Unknown:
+    """Whether warm latency goes with the length of the answer, by their correlation; and the share of its variance."""
     pairs = [
         (r.output_tokens, r.latency_s)
         for r in warm_requests(run)
@@ -66,15 +47,18 @@ def length_effect(run: Run) -> LengthEffect | Unknown:
         return Unknown("too few answers of different lengths")
     r = float(np.corrcoef(made, took)[0, 1])
     t = abs(r) * float(np.sqrt((len(pairs) - 2) / max(1 - r * r, 1e-12)))
-    return LengthEffect(100 * r * r, two_sided_p(t, len(pairs) - 2) < SURE_P)
+    sure = two_sided_p(t, len(pairs) - 2) < SURE_P
+    words = f"{100 * r * r:.0f} % of the variance of warm latency goes with the length of the answer"
+    return sure, words if sure else f"{words}, which is within chance"
 
 
 def factors_of(run: Run, tokens: Tokens, nodes: Nodes) -> tuple[Factor, ...]:
     """Lengths of answers, the weights that must be read, how requests were sent; each with its figure."""
+    effect = length_effect(run)
     lengths = [("Input length", tokens.input_range), ("Output length", tokens.output_range)]
     return (
         *(Factor(name, str(span) if isinstance(span, Unknown) else _width(*span)) for name, span in lengths),
-        Factor("Length against latency", str(length_effect(run))),
+        Factor("Length against latency", str(effect) if isinstance(effect, Unknown) else effect[1]),
         Factor("Reading the weights", _weights(run, tokens, nodes)),
         *_sending(run, nodes),
     )
@@ -122,7 +106,8 @@ def _sending(run: Run, nodes: Nodes) -> Iterator[Factor]:
 
 @cache
 def _known() -> dict[str, Known]:
-    return load_toml(data_dir("gpuledger.scaling", "data", "causes.toml"), CauseFile).causes
+    file = data_dir("gpuledger.scaling", "data", "causes.toml")
+    return convert(read_toml(file)["causes"], dict[str, Known], str(file))
 
 
 def causes_of(facts: Facts, run: Run) -> tuple[Cause, ...]:
@@ -194,9 +179,7 @@ def _client(facts: Facts, run: Run) -> Found:
 
 def _length(_facts: Facts, run: Run) -> Found:
     found = length_effect(run)
-    if isinstance(found, Unknown):
-        return found, "lengths and latencies are too few"
-    return found.beyond_chance, str(found)
+    return (found, "lengths and latencies are too few") if isinstance(found, Unknown) else found
 
 
 _LOOKS: dict[str, Callable[[Facts, Run], Found]] = {

@@ -1,23 +1,31 @@
-"""What holds the run back, what could be changed, and how much throughput would that add?"""
+"""What holds the run back, what could be changed and how much would that add, and what did others publish?
+
+Figures of others are for the same model and GPU, and only with a date and a source.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Literal
 
 import msgspec
 
 from gpuledger.bench.records import present
-from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.scaling.figures import ColdStart, Facts, Figure
-from gpuledger.scaling.statement import Bottleneck, Horizon, Optimization
-from gpuledger.units import Unknown
+from gpuledger.catalog.files import data_dir
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.catalog.models import find_model
+from gpuledger.scaling.figures import BatchPoint, ColdStart, Facts, Figure
+from gpuledger.scaling.statement import Bottleneck, Horizon, Optimization, PublicFigure
+from gpuledger.settings import convert, read_toml
+from gpuledger.units import Unknown, ratio
 
 WORTH_PCT = 1.0
 ALONE_BELOW = 1.5
 MEASURED = "computed from this run"
 NO_FIGURE = "no figure is claimed"
 Words = tuple[str, str, str]
+Metric = Literal["single_stream_tokens_per_s", "tokens_per_gpu_per_s", "tokens_per_s"]
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,16 +38,24 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str = ""
 
 
-class OptimizationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole data file."""
+class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One figure of the data file."""
 
-    version: int
-    optimizations: tuple[Known, ...]
+    model: str
+    gpu: str
+    what: str
+    metric: Metric
+    value: float
+    unit: str
+    source: str
+    as_of: str
+    note: str = ""
 
 
 @cache
 def _known() -> tuple[Known, ...]:
-    return load_toml(data_dir("gpuledger.scaling", "data", "optimizations.toml"), OptimizationFile).optimizations
+    file = data_dir("gpuledger.scaling", "data", "optimizations.toml")
+    return convert(read_toml(file)["optimizations"], tuple[Known, ...], str(file))
 
 
 def fixing_gain_pct(facts: Facts) -> Figure:
@@ -194,3 +210,53 @@ _COMPUTED = {
     ),
     "balance": (_balance_gain_pct, "an even split waits for the slowest node"),
 }
+
+
+@cache
+def load_public() -> tuple[Published, ...]:
+    """Every published figure."""
+    file = data_dir("gpuledger.scaling", "data", "public_figures.toml")
+    return convert(read_toml(file)["figures"], tuple[Published, ...], str(file))
+
+
+def public_figures(facts: Facts) -> tuple[tuple[PublicFigure, ...], str]:
+    """Those of the run's model and GPU, and a note on them."""
+    named, cards = facts.model, {n.gpu for n in facts.nodes if isinstance(n.gpu, str)}
+    if isinstance(named, Unknown):
+        return (), f"No public figure: {named.why}."
+    found_model = find_model(named)
+    model = named if isinstance(found_model, Unknown) else found_model.name
+    gpus = {found.key for card in cards if not isinstance(found := find_gpu(card), Unknown)}
+    if len(gpus) != 1:
+        return (), "No public figure: the nodes do not share one GPU of the catalog."
+    gpu = gpus.pop()
+    same = [f for f in load_public() if f.model == model and f.gpu == gpu]
+    if not same:
+        return (), f"No public figure is known for {model} on {gpu}, so the run cannot be ranked."
+    shown = tuple(
+        PublicFigure(f.model, f.gpu, f.what, f.value, f.unit, f.source, f.as_of, _ours(f.metric, facts), f.note)
+        for f in same
+    )
+    return shown, "Settings differ: a published figure is a point of reference, not a rank."
+
+
+def _ours(metric: Metric, facts: Facts) -> Figure:
+    tokens, points = facts.tokens, facts.batches.points
+    if len(points) > 1:  # of a sweep the comparable batch: one request at a time, or the best of all
+        return _of_sweep(metric, points, facts.gpus)
+    if metric == "single_stream_tokens_per_s":
+        return tokens.single_stream_per_s
+    if metric == "tokens_per_gpu_per_s":
+        return tokens.per_gpu_per_s
+    return tokens.per_s if isinstance(tokens.per_s, Unknown) else tokens.per_s.value
+
+
+def _of_sweep(metric: Metric, points: Sequence[BatchPoint], gpus: int | Unknown) -> Figure:
+    if metric == "single_stream_tokens_per_s":
+        return next((p.tokens_per_s for p in points if p.batch == 1), Unknown("batch 1 was not in the sweep"))
+    best = max(present(p.tokens_per_s for p in points), default=None)
+    if best is None:
+        return Unknown("no batch of the sweep reports its tokens")
+    if metric == "tokens_per_s":
+        return best
+    return gpus if isinstance(gpus, Unknown) else ratio(best, gpus, "the run has no GPU")

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.units import Unknown
+from gpuledger.units import Range, Unknown
 
 LEVEL = 0.95
 REPEATS = 2000
@@ -27,13 +26,20 @@ NOTHING = "no samples"
 Statistic = Callable[[np.ndarray], np.ndarray]
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(Range):
     """A figure with the range that 95 % of resampled figures fall into."""
 
-    value: float
-    low: float
-    high: float
+    def __init__(self, value: float, low: float, high: float) -> None:
+        super().__init__(low, value, high, "")
+
+    @property
+    def value(self) -> float:
+        """The figure itself."""
+        return self.middle
+
+    def as_json(self) -> dict[str, float]:
+        """The figure first, then its range."""
+        return {"value": self.value, "low": self.low, "high": self.high}
 
     def holds(self, other: float) -> bool:
         """Whether another figure lies within the range."""

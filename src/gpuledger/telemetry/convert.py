@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -13,24 +14,30 @@ import pyarrow.compute as pc
 
 from gpuledger.catalog.gpus.mig import compute_slices
 from gpuledger.telemetry import schema
+from gpuledger.telemetry.cells import numbers
 from gpuledger.telemetry.labels import Used, label, read_labels
-from gpuledger.telemetry.mapping import Bound, ValueRule
+from gpuledger.telemetry.mapping import Bound
 from gpuledger.telemetry.stamps import Fault as StampFault
 from gpuledger.telemetry.stamps import StampReader
 from gpuledger.units import Unknown
 
 NOT_A_NUMBER = "not_a_number"
+WRONG_UNIT = "wrong_unit"
 OUT_OF_RANGE = "out_of_range"
 WRONG_TIME = "wrong_time"
 AMBIGUOUS_TIME = "ambiguous_local_time"
 IMPOSSIBLE_TIME = "impossible_local_time"
 NO_DEVICE = "no_device"
 
+# Readings, and a mask of rows that hold something else.
+Parsed = tuple[pa.Array, np.ndarray | None]
+_HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,16}")
 _MIG_PROFILE = re.compile(r"^(\d+)(?:c\.\d+)?g\.")
 # What names a GPU without a UUID: "0", "gpu0", "nvidia0".
 _INDEX = re.compile(r"(?:gpu|nvidia|card)? ?(\d{1,3})", re.IGNORECASE)
-# What Arrow itself reads as a number, so that one wrong cell changes nothing for its neighbours.
-_NUMBER = r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf(inity)?|nan))$"
+
+# What names a board on its host: where it is plugged in.
+_BUS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE)
 
 
 class Fault(NamedTuple):
@@ -75,84 +82,89 @@ class Converted:
 def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Converted:
     """The batch in schema columns; labels as dictionaries, readings in the schema's units, NULL where silent."""
     faults = Faults(batch.num_rows)
-    out: dict[str, pa.Array] = {}
-    at_ms, wrong = stamps.read(batch.column(bound.time))
-    limits = schema.columns()[schema.TIME]
-    for fault, reason in ((StampFault.AMBIGUOUS, AMBIGUOUS_TIME), (StampFault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
-        faults.add(wrong == fault, reason, bound.time, batch.column(bound.time))
-    outside = (wrong == StampFault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
-    faults.add(outside, WRONG_TIME, bound.time, batch.column(bound.time))
-    out[schema.TIME] = pa.array(at_ms, pa.int64())
-    blank_text = pa.array(bound.mapping.blank_text, pa.string())
     labels, used = read_labels(batch, bound)
-    out |= labels
+    out: dict[str, pa.Array] = dict(labels)
+    for column, word in bound.constants.items():
+        out[column] = _filled(out.get(column), word, batch.num_rows)
     notes: list[str] = []
     # A device without a UUID is called by its index.
     if (indices := _indices(out.pop("gpu_index", out["gpu_uuid"]))) is not None:
         out["gpu_index"] = indices
     out["gpu_uuid"] = _device(out["gpu_uuid"], out.get("host"), notes)
-    device = bound.labels["gpu_uuid"][0]
-    nameless = out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False)
-    faults.add(nameless, NO_DEVICE, device, batch.column(device))
-    for column, (source, rule) in bound.values.items():
-        raw = batch.column(source)
-        if rule.parse:
-            values, text = _PARSERS[rule.parse](label(raw, blank_text), out.get("gpu_model"), notes), None
-        else:
-            values, text = _numbers(raw, rule, bound, blank_text)
-        if text is not None:
-            faults.add(text, NOT_A_NUMBER, source, raw)
-        out[column], outside = _fit(values, schema.columns()[column])
-        if outside is not None:
-            faults.add(outside, OUT_OF_RANGE, source, raw)
+    out = {schema.TIME: _instants(batch, bound, stamps, faults, out), **out}
+    named = next(iter(bound.labels.get("gpu_uuid", ())), "")
+    device = batch.column(named) if named else out["gpu_uuid"]
+    faults.add(out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False), NO_DEVICE, named or "gpu_uuid", device)
+    for column in bound.values:
+        out[column] = _reading(batch, bound, column, out.get("gpu_model"), faults, notes)
+    for column, number in bound.fixed.items():
+        out[column] = _constant(out.get(column), number, schema.columns()[column], batch.num_rows)
     table = pa.table(out)
-    kept = np.flatnonzero(~faults.bad)
-    return Converted(table.take(pa.array(kept)) if faults.found else table, faults.found, kept, tuple(notes), used)
+    left_out = faults.bad | _silent(out, bound) if bound.mapping.wide else faults.bad
+    kept = np.flatnonzero(~left_out)
+    return Converted(table.take(pa.array(kept)) if left_out.any() else table, faults.found, kept, tuple(notes), used)
 
 
-def _numbers(raw: pa.Array, rule: ValueRule, bound: Bound, blank_text: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
-    """The readings in the schema's unit, and a mask of rows that hold text where a number belongs."""
-    values, text = _plain(raw, blank_text)
-    if np.isfinite(bound.mapping.blank_from) and len(values):
-        top = pc.max(values).as_py()
-        if top is not None and top >= bound.mapping.blank_from:
-            limit = pa.scalar(bound.mapping.blank_from).cast(values.type, safe=False)
-            blank = pc.and_(pc.greater_equal(values, limit), pc.is_finite(values))
-            values = pc.if_else(blank, None, values)
-    if rule.multiply != 1.0:
-        if pa.types.is_integer(values.type) and (pc.max(values).as_py() or 0) * rule.multiply >= 2**63:
-            values = values.cast(pa.float64(), safe=False)  # absurd, but it must not wrap into range
-        values = pc.multiply(values, int(rule.multiply) if pa.types.is_integer(values.type) else rule.multiply)
-    if rule.divide != 1.0:
-        values = pc.divide(values.cast(pa.float64(), safe=False), rule.divide)
-    return values, text
+def _reading(
+    batch: pa.RecordBatch,
+    bound: Bound,
+    column: str,
+    models: pa.DictionaryArray | None,
+    faults: Faults,
+    notes: list[str],
+) -> pa.Array:
+    """One reading in the schema's unit and type; rows whose cell cannot be it are noted."""
+    source, rule = bound.values[column]
+    raw, blank_text = batch.column(source), pa.array(bound.mapping.blank_text, pa.string())
+    if rule.parse:
+        values, text = _PARSERS[rule.parse](label(raw, blank_text), models, notes)
+        unit = None
+    else:
+        values, text, unit = numbers(raw, rule, bound.mapping.blank_from, blank_text)
+    for mask, reason in ((text, NOT_A_NUMBER), (unit, WRONG_UNIT)):
+        if mask is not None:
+            faults.add(mask, reason, source, raw)
+    made, outside = _fit(values, schema.columns()[column])
+    if outside is not None:
+        faults.add(outside, OUT_OF_RANGE, source, raw)
+    return made
 
 
-def _plain(raw: pa.Array, blank_text: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
-    """A numeric array; text is read as numbers, blanks as NULL."""
-    if pa.types.is_dictionary(raw.type):
-        raw = raw.dictionary_decode()
-    if pa.types.is_integer(raw.type):
-        return raw.cast(pa.int64()), None
-    if pa.types.is_floating(raw.type):
-        return _without_nan(raw), None
-    if pa.types.is_null(raw.type):
-        return raw.cast(pa.float64()), None
-    text = pc.utf8_trim_whitespace(raw.cast(pa.string()))
-    text = pc.if_else(pc.is_in(text, value_set=blank_text), None, text)
-    try:
-        return _without_nan(text.cast(pa.float64())), None
-    except pa.ArrowInvalid:
-        good = pc.fill_null(pc.match_substring_regex(text, _NUMBER), True)
-        values = pc.if_else(good, text, None).cast(pa.float64())
-        return _without_nan(values), ~good.to_numpy(zero_copy_only=False)
+def _constant(values: pa.Array | None, number: float, column: schema.Column, rows: int) -> pa.Array:
+    """The readings with one number where there is none."""
+    same = pa.array(np.full(rows, round(number) if column.type == "int64" else number)).cast(column.arrow())
+    return same if values is None else pc.coalesce(values, same)
 
 
-def _without_nan(values: pa.Array) -> pa.Array:
-    """Not-a-number is a source's way of saying nothing."""
-    numbers = values.to_numpy(zero_copy_only=False)
-    silent = np.isnan(numbers)
-    return pa.array(numbers, values.type, mask=silent) if silent.any() else values
+def _silent(out: dict[str, pa.Array], bound: Bound) -> np.ndarray:
+    """Rows of a wide file without one reading: the columns of GPUs this host or time does not have."""
+    return np.logical_and.reduce([out[c].is_null().to_numpy(zero_copy_only=False) for c in bound.values])
+
+
+def _instants(
+    batch: pa.RecordBatch, bound: Bound, stamps: StampReader, faults: Faults, labels: dict[str, pa.Array]
+) -> pa.Array:
+    """The instant of each row, in milliseconds."""
+    if not bound.time and not bound.clock:
+        rows = [labels[c] for c in (*schema.DEVICE, *schema.SERIES) if c in labels]
+        return pa.array(stamps.untimed.rounds(rows) if stamps.untimed else np.full(batch.num_rows, bound.at_ms))
+    written = batch.column(bound.time or bound.clock)
+    at_ms, wrong = stamps.read(stamps.untimed.dated(written) if bound.clock and stamps.untimed else written)
+    limits = schema.columns()[schema.TIME]
+    for fault, reason in ((StampFault.AMBIGUOUS, AMBIGUOUS_TIME), (StampFault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
+        faults.add(wrong == fault, reason, bound.time or bound.clock, written)
+    outside = (wrong == StampFault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
+    faults.add(outside, WRONG_TIME, bound.time or bound.clock, written)
+    return pa.array(at_ms, pa.int64())
+
+
+def _filled(labels: pa.DictionaryArray | None, text: str, rows: int) -> pa.DictionaryArray:
+    """The labels with one text where there is none."""
+    if labels is None:
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([text]))
+    if not labels.null_count:
+        return labels
+    return labels.dictionary_decode().fill_null(text).dictionary_encode()
 
 
 def _fit(values: pa.Array, column: schema.Column) -> tuple[pa.Array, np.ndarray | None]:
@@ -168,18 +180,25 @@ def _fit(values: pa.Array, column: schema.Column) -> tuple[pa.Array, np.ndarray 
     return values.cast(column.arrow(), safe=False), outside
 
 
+@lru_cache(maxsize=1 << 16)
+def _index(word: str | None) -> str | None:
+    """The index a label gives."""
+    found = _INDEX.fullmatch(word) if word else None
+    return str(int(found[1])) if found else None
+
+
 def _indices(labels: pa.DictionaryArray) -> pa.DictionaryArray | None:
     """The indices these labels give, NULL where one gives none; None where none does."""
-    found = [_INDEX.fullmatch(word) if word else None for word in labels.dictionary.to_pylist()]
-    if not any(found):
+    found = [_index(word) for word in labels.dictionary.to_pylist()]
+    if all(index is None for index in found):
         return None
-    words = pa.array([str(int(index[1])) if index else None for index in found], pa.string())
+    words = pa.array(found, pa.string())
     return words.take(labels.indices).dictionary_encode()
 
 
 def _device(uuids: pa.DictionaryArray, hosts: pa.DictionaryArray | None, notes: list[str]) -> pa.DictionaryArray:
-    """The devices; one known by its index only is named by its host too, as every host has a GPU 0."""
-    if not any(word is not None and _INDEX.fullmatch(word) for word in uuids.dictionary.to_pylist()):
+    """The devices; one known by its index or bus ID only is named by its host too, as every host has a GPU 0."""
+    if all(_index(word) is None and not _is_bus(word) for word in uuids.dictionary.to_pylist()):
         return uuids
     pairs, place = _pairs(uuids, hosts)
     names = [_device_name(uuid, host, notes) for uuid, host in pairs]
@@ -187,23 +206,37 @@ def _device(uuids: pa.DictionaryArray, hosts: pa.DictionaryArray | None, notes: 
 
 
 def _device_name(uuid: str | None, host: str | None, notes: list[str]) -> str | None:
-    index = _INDEX.fullmatch(uuid) if uuid else None
-    if index is None:
+    index, bus = _index(uuid), _is_bus(uuid)
+    if index is None and not bus:
         return uuid
     if not host:
         notes.append(
-            f"GPU {uuid!r} is known by its index only and the rows name no host: GPUs of two hosts with this index"
-            " would count as one; add a column with the host or the UUID"
+            f"GPU {uuid!r} is known by its {'bus ID' if bus else 'index'} only and the rows name no host: such GPUs of"
+            " two hosts would count as one; add --host NAME, or a column with the host or the UUID"
         )
         return uuid
     # No slash: it sets a MIG instance apart from its board.
-    return f"{host.replace('/', '_')}:gpu{int(index[1])}"
+    return f"{host.replace('/', '_')}:{uuid if bus else f'gpu{index}'}"
 
 
-def _mig_profile(profiles: pa.DictionaryArray, models: pa.DictionaryArray | None, notes: list[str]) -> pa.Array:
+def _is_bus(word: str | None) -> bool:
+    return word is not None and _BUS.fullmatch(word) is not None
+
+
+def _mig_profile(profiles: pa.DictionaryArray, models: pa.DictionaryArray | None, notes: list[str]) -> Parsed:
     """'3g.40gb' is 3 of the board's compute slices; how many the board has depends on its model."""
     pairs, place = _pairs(profiles, models)
-    return pa.array([_share(profile, model, notes) for profile, model in pairs], pa.float64()).take(place)
+    return pa.array([_share(profile, model, notes) for profile, model in pairs], pa.float64()).take(place), None
+
+
+def _hex(masks: pa.DictionaryArray, _models: pa.DictionaryArray | None, _notes: list[str]) -> Parsed:
+    """'0x0000000000000004' is 4."""
+    words = masks.dictionary.to_pylist()
+    found = [int(w, 16) if w is not None and _HEX.fullmatch(w) else None for w in words]
+    values = pa.array([None if n is None or n >= 1 << 63 else n for n in found], pa.int64())
+    lost = [w is not None and (n is None or n >= 1 << 63) for w, n in zip(words, found, strict=True)]
+    wrong = pa.array(lost, pa.bool_())
+    return values.take(masks.indices), wrong.take(masks.indices).fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def _pairs(
@@ -234,6 +267,7 @@ def _share(profile: str | None, model: str | None, notes: list[str]) -> float | 
     return int(found[1]) / slices
 
 
-_PARSERS: dict[str, Callable[[pa.DictionaryArray, pa.DictionaryArray | None, list[str]], pa.Array]] = {
-    "mig_profile": _mig_profile
+_PARSERS: dict[str, Callable[[pa.DictionaryArray, pa.DictionaryArray | None, list[str]], Parsed]] = {
+    "mig_profile": _mig_profile,
+    "hex": _hex,
 }

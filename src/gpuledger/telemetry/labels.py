@@ -10,6 +10,7 @@ from __future__ import annotations
 import fnmatch
 from collections import Counter
 from collections.abc import Mapping as Rows
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -63,10 +64,13 @@ def label(column: pa.Array, blank_text: pa.Array) -> pa.DictionaryArray:
     return words.take(column.indices).dictionary_encode()
 
 
-def label_notes(bound: Bound, used: Rows[tuple[str, str], int]) -> list[str]:
-    """What to say of a file's labels: where several columns could name the owner, which one did."""
+def label_notes(labels: Rows[str, Sequence[str]], used: Rows[tuple[str, str], int]) -> list[str]:
+    """What to say of a file's labels: where several columns could name the owner, which one did.
+
+    `labels`: by label the columns of the file it may stand in.
+    """
     notes = []
-    both = {c: s for c, s in bound.labels.items() if c in _OF_POD and any(n.startswith(EXPORTED) for n in s[:-1])}
+    both = {c: s for c, s in labels.items() if c in _OF_POD and any(n.startswith(EXPORTED) for n in s[:-1])}
     if both:
         given = {c: [s for s in sources if used.get((c, s))] for c, sources in both.items()}
         taken = [s for c in both for s in given[c] if s.startswith(EXPORTED)]

@@ -1,9 +1,4 @@
-"""What instant does this text or number mean, in UTC?
-
-When clocks are set back, the times of an hour come twice. Where a device's rows go through that hour twice, one after
-the other, the first time is the first pass and the second time the second. A single run through it that joins rows
-before the hour only is the first pass, one that joins rows after it only the second. Anything else stays unknown.
-"""
+"""What instant does this text or number mean, in UTC?"""
 
 from __future__ import annotations
 
@@ -11,7 +6,6 @@ import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -19,14 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.errors import InputError
-from gpuledger.telemetry import schema
-from gpuledger.telemetry.mapping import Bound
-from gpuledger.telemetry.sources import open_source
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
+from gpuledger.telemetry.mapping.rules import EPOCH_UNITS
+from gpuledger.telemetry.untimed import Untimed
+from gpuledger.units import MS_PER_S
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # An epoch number is in seconds, ms, us or ns; which one follows from its size for any year from 2000 to 2100.
-_EPOCH_UNITS = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
+_EPOCH_SIZES = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
 _MS_PER_MINUTE = 60 * MS_PER_S
 
 
@@ -61,18 +54,23 @@ class StampReader:
     """Reads the time column of one file and remembers whether a zone had to be assumed.
 
     `resolve`: looks through the file's repeated hours and says for each of their rows, in order, whether it is of the
-    first pass (0), the second (1) or unknown (-1). It is called once, when such a row comes up.
+    first pass (0), the second (1) or unknown (-1). It is called once, when such a row comes up. `unit`: of epoch
+    numbers; without one it follows from their size. `untimed`: for files that do not say their times in full.
     """
 
     formats: tuple[str, ...]
     zone_name: str = "UTC"
     zoneless: bool = False
     resolve: Callable[[], np.ndarray] | None = None
+    unit: str = ""
+    untimed: Untimed | None = None
     _seen: dict[str, _Word] = field(default_factory=dict)
     _passes: np.ndarray | None = None
     _used: int = 0
 
     def __post_init__(self) -> None:
+        factor = EPOCH_UNITS.get(self.unit, 0.0)
+        self._epochs = ((1e14 / factor, factor),) if factor else _EPOCH_SIZES
         try:
             self._zone: dt.tzinfo = dt.UTC if self.zone_name.upper() == "UTC" else ZoneInfo(self.zone_name)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -100,14 +98,17 @@ class StampReader:
         if pa.types.is_timestamp(column.type):
             return self._from_timestamp(column)
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            return _from_number(column)
+            return _from_number(column, self._epochs)
         return self._from_text(column)
 
     def _from_timestamp(self, column: pa.Array) -> Decoded:
-        bad = column.is_null().to_numpy(zero_copy_only=False)
         whole = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-        ms = whole.fill_null(0).to_numpy(zero_copy_only=False)
-        wrong = np.where(bad, Fault.WRONG, Fault.NONE).astype(np.int8)
+        bad, wrong = np.zeros(len(column), dtype=bool), np.zeros(len(column), dtype=np.int8)
+        if column.null_count:
+            bad = column.is_null().to_numpy(zero_copy_only=False)
+            wrong[bad] = Fault.WRONG
+            whole = whole.fill_null(0)
+        ms = whole.to_numpy(zero_copy_only=False)
         if column.type.tz is not None:
             return Decoded(ms, ms, wrong)
         self.zoneless = True
@@ -143,7 +144,18 @@ class StampReader:
             self._seen[text] = self._parse(text.strip())
         return self._seen[text]
 
+    def _number(self, text: str) -> _Word:
+        try:
+            number = float(text)
+        except ValueError:
+            return _WRONG
+        factor = next((f for limit, f in self._epochs if abs(number) < limit), None)
+        ms = 0 if factor is None else round(number * factor)
+        return _WRONG if factor is None else (ms, ms, Fault.NONE)
+
     def _parse(self, text: str) -> _Word:
+        if self.unit and (found := self._number(text)) != _WRONG:
+            return found
         for layout in self.formats:
             try:
                 return self._instants(dt.datetime.strptime(text, layout))
@@ -152,12 +164,7 @@ class StampReader:
         try:
             return self._instants(dt.datetime.fromisoformat(text))
         except (ValueError, OverflowError):
-            pass
-        try:
-            ms = _epoch_ms(float(text))
-        except (ValueError, OverflowError):
-            return _WRONG
-        return _WRONG if ms is None else (ms, ms, Fault.NONE)
+            return self._number(text)
 
     def _instants(self, when: dt.datetime) -> _Word:
         """A time with its zone, or in the zone assumed: there one that occurs twice or never is marked."""
@@ -177,116 +184,16 @@ def _utc_ms(when: dt.datetime) -> int:
     return delta.days * 86_400_000 + delta.seconds * MS_PER_S + delta.microseconds // 1000
 
 
-def _epoch_ms(number: float) -> int | None:
-    """An epoch number in ms; None for one of no time a device can have been read."""
-    factor = next((f for limit, f in _EPOCH_UNITS if abs(number) < limit), None)
-    return None if factor is None else round(number * factor)
-
-
-def _from_number(column: pa.Array) -> Decoded:
+def _from_number(column: pa.Array, sizes: tuple[tuple[float, float], ...]) -> Decoded:
     """Epoch numbers, each in the unit that follows from its size."""
     bad = column.is_null().to_numpy(zero_copy_only=False)
     whole = not pa.types.is_floating(column.type)
     values = column.cast(pa.int64() if whole else pa.float64()).fill_null(0).to_numpy(zero_copy_only=False)
     size = np.abs(values.astype(np.float64))
-    bad = bad | ~(size < _EPOCH_UNITS[-1][0])
-    factors = np.select([size < limit for limit, _ in _EPOCH_UNITS], [f for _, f in _EPOCH_UNITS], 0.0)
+    bad = bad | ~(size < sizes[-1][0])
+    factors = np.select([size < limit for limit, _ in sizes], [f for _, f in sizes], 0.0)
     if whole and (factors[~bad] == 1.0).all():
         ms = values
     else:
         ms = np.rint(np.where(bad, 0.0, values * factors)).astype(np.int64)
     return Decoded(ms, ms, np.where(bad, Fault.WRONG, Fault.NONE).astype(np.int8))
-
-
-UNKNOWN = -1
-
-
-class _Seen:
-    """The rows of repeated hours in order, and the hours each device has rows of outside of them."""
-
-    def __init__(self) -> None:
-        self.at_ms: list[int] = []
-        self.later_ms: list[int] = []
-        self.device: list[tuple[str | None, ...]] = []
-        self.series: list[tuple[str | None, ...]] = []
-        self.hours: set[tuple[tuple[str | None, ...], int]] = set()
-
-
-def passes_of(path: Path, bound: Bound, stamps: StampReader) -> np.ndarray:
-    """For each row of a repeated hour, in the order of the file: 0, 1, or -1 where its pass is unknown."""
-    seen = _scan(path, bound, StampReader(stamps.formats, stamps.zone_name))
-    out = np.full(len(seen.at_ms), UNKNOWN, dtype=np.int64)
-    at, later = np.array(seen.at_ms), np.array(seen.later_ms)
-    for rows in _grouped(seen.device, at):
-        found = _two_runs(at[rows])
-        if found is not None:
-            out[rows] = found
-        elif _turns(at[rows]) == 0:
-            out[rows] = _one_run(seen, rows, at, later)
-        else:
-            for some in _grouped([seen.series[r] for r in rows], at[rows]):
-                runs = _two_runs(at[rows[some]])
-                out[rows[some]] = UNKNOWN if runs is None else runs
-    return out
-
-
-def _scan(path: Path, bound: Bound, stamps: StampReader) -> _Seen:
-    # A device known by its index needs its host to be one device.
-    device = [source for c in (*schema.DEVICE, "host") for source in bound.labels.get(c, ())]
-    series = [*device, *(source for c in schema.SERIES for source in bound.labels.get(c, ()))]
-    seen = _Seen()
-    columns = list(dict.fromkeys([bound.time, *series]))
-    for batch in open_source(path).batches(columns, tuple(dict.fromkeys(series))):
-        at, later, fault = stamps.decode(batch.column(bound.time))
-        names = [_texts(batch.column(c)) for c in device]
-        twice = np.flatnonzero(fault == Fault.AMBIGUOUS)
-        sure = np.flatnonzero(fault == Fault.NONE)
-        seen.hours |= {
-            (tuple(n[i] for n in names), hour)
-            for i, hour in zip(sure.tolist(), (at[sure] // MS_PER_HOUR).tolist(), strict=True)
-        }
-        if len(twice):
-            every = [_texts(batch.column(c)) for c in series]
-            seen.at_ms += at[twice].tolist()
-            seen.later_ms += later[twice].tolist()
-            seen.device += [tuple(n[i] for n in names) for i in twice.tolist()]
-            seen.series += [tuple(n[i] for n in every) for i in twice.tolist()]
-    return seen
-
-
-def _texts(column: pa.Array) -> list[str | None]:
-    return [None if v is None else str(v) for v in column.to_pylist()]
-
-
-def _grouped(names: list[tuple[str | None, ...]], at_ms: np.ndarray) -> list[np.ndarray]:
-    """Row numbers by name and by the day of the repeated hour, each in order."""
-    found: dict[tuple[object, ...], list[int]] = {}
-    for row, (name, at) in enumerate(zip(names, at_ms.tolist(), strict=True)):
-        found.setdefault((name, at // MS_PER_DAY), []).append(row)
-    return [np.array(rows) for rows in found.values()]
-
-
-def _turns(at_ms: np.ndarray) -> int:
-    """How often time turns back in a series that mostly rises, or jumps ahead in one that mostly falls."""
-    step = np.diff(at_ms)
-    rises, falls = int((step > 0).sum()), int((step < 0).sum())
-    return min(rises, falls)
-
-
-def _two_runs(at_ms: np.ndarray) -> np.ndarray | None:
-    """The pass of each row where the series goes through the hour twice; None where it does not."""
-    if _turns(at_ms) != 1:
-        return None
-    step = np.diff(at_ms)
-    rising = (step > 0).sum() >= (step < 0).sum()
-    turn = int(np.flatnonzero(step < 0 if rising else step > 0)[0]) + 1
-    after = np.arange(len(at_ms)) >= turn
-    return (after if rising else ~after).astype(np.int64)
-
-
-def _one_run(seen: _Seen, rows: np.ndarray, at: np.ndarray, later: np.ndarray) -> int:
-    """The pass of a single run through the hour: the one that joins the rows there are around it."""
-    device = seen.device[int(rows[0])]
-    before = (device, int(at[rows].min()) // MS_PER_HOUR - 1) in seen.hours
-    after = (device, int(later[rows].max()) // MS_PER_HOUR + 1) in seen.hours
-    return UNKNOWN if before == after else int(after)

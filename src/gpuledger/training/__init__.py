@@ -3,7 +3,7 @@
 calibrate    what a board reaches: repeats, median and spread, whatever does the work
 torch_bench  the work itself: matrix products and copies by torch, power by the driver
 flops        how many FLOPs a model takes: closed formulas part by part, or counted on a module by torch
-mfu          that work over the peak of the GPUs: MFU and its denominators; mfu_of_log: for the rate in a log
+mfu          that work over the peak of the GPUs: MFU and its denominators, also for the rate in a log
 job          what a training job must provide to be measured and tuned
 tune         which settings make it fastest, and does it still train the same
 meter        the meter around a training loop

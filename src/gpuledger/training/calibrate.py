@@ -1,6 +1,6 @@
 """What does this very GPU reach: TFLOPS by precision, memory bandwidth, power at rest and at work?
 
-The loops here do not use torch: a bench provides jobs that can be run and timed, so tests run them without a GPU.
+The loops here do not use torch: a bench (torch_bench) provides jobs that can be run and timed, and others can too.
 Clocks and power limit stay as they are: the figures are what a job would get.
 """
 
@@ -10,15 +10,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product, Spread
 from gpuledger.errors import InputError
+from gpuledger.settings import convert, read_toml
 from gpuledger.units import Unknown, known
+
+if TYPE_CHECKING:
+    from gpuledger.training.torch_bench import TorchBench
 
 REPEATS = 10
 # The part of the time that is run first and not counted: clocks and power settle.
@@ -38,15 +42,11 @@ class Precision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peaks: tuple[str, ...]
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    version: int
-    precisions: tuple[Precision, ...]
-
-
 @cache
 def precisions() -> tuple[Precision, ...]:
     """The products that are timed, in order."""
-    return load_toml(data_dir("gpuledger.training", "data", "precisions.toml"), _File).precisions
+    file = data_dir("gpuledger.training", "data", "precisions.toml")
+    return convert(read_toml(file)["precisions"], tuple[Precision, ...], str(file))
 
 
 @dataclass(frozen=True)
@@ -62,33 +62,7 @@ class Job:
     release: Callable[[], None] = lambda: None
 
 
-class Bench(Protocol):
-    """One board on which jobs can be run."""
-
-    gpu_uuid: str
-    gpu_model: str
-    made_with: dict[str, str]
-
-    def product(self, kind: Precision) -> Job | Unknown:
-        """A square matrix product, or why there is none."""
-
-    def copy(self) -> Job | Unknown:
-        """A copy within the device's memory; its amount is bytes read and written."""
-
-    def power_w(self) -> float | Unknown:
-        """What the board draws now."""
-
-    def strangers(self) -> str:
-        """Who else uses the board; empty where it is free."""
-
-    def hold(self) -> None:
-        """Open the device and hold a little of its memory, as an idle job does."""
-
-    def wait(self, seconds: float) -> None:
-        """Let time pass."""
-
-
-def calibrate(bench: Bench, seconds: float, as_of: str, say: Say = lambda _: None) -> BoardCalibration:
+def calibrate(bench: TorchBench, seconds: float, as_of: str, say: Say = lambda _: None) -> BoardCalibration:
     """All figures of one board, each measured for `seconds`. `as_of` is the instant it is dated with."""
     if seconds <= 0:
         raise InputError(f"cannot measure for {seconds:g} s", hint="give a number of seconds above 0; 5 is usual")
@@ -118,7 +92,7 @@ def calibrate(bench: Bench, seconds: float, as_of: str, say: Say = lambda _: Non
     )  # fmt: skip
 
 
-def _products(bench: Bench, seconds: float, gpu: Gpu | None, why: dict[str, str], say: Say) -> dict[str, Product]:
+def _products(bench: TorchBench, seconds: float, gpu: Gpu | None, why: dict[str, str], say: Say) -> dict[str, Product]:
     out: dict[str, Product] = {}
     for kind in precisions():
         say(f"{kind.name} matrix products")
@@ -140,7 +114,7 @@ def _products(bench: Bench, seconds: float, gpu: Gpu | None, why: dict[str, str]
     return out
 
 
-def _bandwidth(bench: Bench, seconds: float) -> Spread | Unknown:
+def _bandwidth(bench: TorchBench, seconds: float) -> Spread | Unknown:
     job = bench.copy()
     if isinstance(job, Unknown):
         return job
@@ -153,12 +127,9 @@ def measure(
 ) -> tuple[list[float], list[float]]:
     """Amount per second in each of some repeats that fill `seconds`, and the watts read while they ran."""
 
-    def nothing() -> None:
-        return None
-
     # The first run loads and chooses kernels, so the second shows how long one takes.
-    once = max(min(job.run(1, nothing) for _ in range(2)), 1e-9)
-    job.run(max(1, round(WARM_PART * seconds / once)), nothing)
+    once = max(min(job.run(1, lambda: None) for _ in range(2)), 1e-9)
+    job.run(max(1, round(WARM_PART * seconds / once)), lambda: None)
     times = max(1, round(seconds / repeats / once))
     watts: list[float | Unknown] = []
     rates = [times * job.amount / max(job.run(times, lambda: watts.append(power_w())), 1e-12) for _ in range(repeats)]
@@ -168,7 +139,7 @@ def measure(
     return rates, read[len(read) // 2 :]
 
 
-def rest_power(bench: Bench, seconds: float) -> Spread | Unknown:
+def rest_power(bench: TorchBench, seconds: float) -> Spread | Unknown:
     """The board's power while it is not used."""
     readings: list[float] = []
     for _ in range(max(2, round(seconds / POWER_STEP_S))):

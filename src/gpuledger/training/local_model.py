@@ -13,7 +13,7 @@ from typing import Any
 from gpuledger.catalog.models import get_model
 from gpuledger.catalog.models.shapes import TransformerShape
 from gpuledger.errors import DeviceError, InputError
-from gpuledger.training.runtime import first_line, need_torch
+from gpuledger.training.runtime import first_line, gpu_uuid, need_torch
 from gpuledger.training.torch_llama import Llama, check_shape, random_weights
 
 DTYPES = ("bfloat16", "float16", "float32")
@@ -157,13 +157,9 @@ class LocalModel:
         }
 
     def _card(self) -> dict[str, Any]:
-        uuid = getattr(self.torch.cuda.get_device_properties(self.device), "uuid", None)
-        return {
-            "gpu": self.torch.cuda.get_device_name(self.device),
-            "gpus": 1,
-            **({"gpu_uuid": f"GPU-{uuid}"} if uuid else {}),
-            **({"memory_used_bytes": self.peak_bytes} if self.peak_bytes else {}),
-        }
+        named = {"gpu": self.torch.cuda.get_device_name(self.device), "gpus": 1}
+        peak = {"memory_used_bytes": self.peak_bytes} if self.peak_bytes else {}
+        return named | {"gpu_uuid": gpu_uuid(self.torch, self.device)} | peak
 
 
 def open_model(

@@ -3,7 +3,8 @@
 MFU (model FLOPs utilization) is the model's FLOP per second over the dense bf16 peak: one denominator before and after
 a change, so that a faster loop never scores lower. Two more shares are given: of the peak of the precision in use, and
 of what was measured as achievable. A GPU that is not in the catalog has no peak and therefore no MFU. A share above
-100 % means that an input is wrong: it is refused, with the reason.
+100 % means that an input is wrong: it is refused, with the reason. HFU (hardware FLOPs utilization) counts what the
+hardware did, recomputed activations included.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from gpuledger.catalog.gpus import Gpu, find_gpu
+from gpuledger.catalog.models import Model, TransformerShape
 from gpuledger.efficiency.calibration_files import BoardCalibration
+from gpuledger.encode import encode
 from gpuledger.errors import InputError
-from gpuledger.units import Unknown
+from gpuledger.training.flops import RECOMPUTED_PASSES, TRAINING_PASSES, forward_flop_by_part, training_flop, unit_of
+from gpuledger.units import Unknown, known
 
 TERA = 1e12
 REFERENCE = "bf16"
 MEASURED = "measured"
 ALL_PCT = 100.0
+MOST = 10**12  # tokens per second, tokens per sequence, GPUs: more than there are
 CHECK = "more than the GPU can do; check the rate (all GPUs together), the GPU count, the precision and the model"
 
 
@@ -146,3 +152,115 @@ def mixed(parts: Mapping[str, Denominator], ratios: Mapping[str, float]) -> Deno
 def _model_key(board: BoardCalibration) -> str | None:
     found = find_gpu(board.gpu_model)
     return None if isinstance(found, Unknown) else found.key
+
+
+def training_utilization(
+    model: Model,
+    gpu: Gpu,
+    units_per_s: float,
+    *,
+    count: int = 1,
+    precision: str = REFERENCE,
+    sequence: int | None = None,
+    recompute: bool = False,
+    boards: Sequence[BoardCalibration] = (),
+    assumed: Sequence[str] = (),
+) -> dict[str, Any] | Unknown:
+    """MFU and HFU of a run that trains on `units_per_s` tokens (or images), all GPUs together, as JSON."""
+    if not units_per_s > 0:
+        raise InputError(f"units_per_s is {units_per_s:g}", hint="give a rate above 0, all GPUs together")
+    parts = forward_flop_by_part(model.shape, 1, sequence)
+    if isinstance(parts, Unknown):
+        return parts
+    unit, passes = unit_of(model.shape), RECOMPUTED_PASSES if recompute else TRAINING_PASSES
+    units = sequence if sequence and unit == "token" else 1
+    by_part = {name: TRAINING_PASSES * flop / units for name, flop in parts.items()}
+    each, done = (n * sum(parts.values()) / units for n in (TRAINING_PASSES, passes))
+    half = known(training_flop(model.shape, 1, sequence, causal=True)) if unit == "token" else None
+    causal = None if half is None else half / units
+    work = utilization(units_per_s * each, gpu, precision, count, boards)
+    if isinstance(work, Unknown):
+        return work
+    return encode(
+        "train_mfu",
+        {
+            **{name: getattr(work, name) for name in ("mfu_pct", "mfu_in_use_pct", "mfu_achievable_pct")},
+            "hfu_pct": work.peak.share_pct(units_per_s * done, count),
+            "mfu_causal_pct": None if causal is None else work.peak.share_pct(units_per_s * causal, count),
+            "peak_tflops": work.peak.tflops,
+            "in_use_peak_tflops": work.in_use.tflops,
+            "achievable_tflops": work.achievable.tflops,
+            "achieved_tflops": work.achieved_tflops,
+            "denominator": work.peak.words,
+            "in_use_denominator": work.in_use.words,
+            "achievable_denominator": work.achievable.words,
+            f"flop_per_{unit}": each,
+            f"flop_per_{unit}_causal": causal,
+            f"flop_per_{unit}_by_part": by_part,
+            "part_pct": {name: 100 * flop / each for name, flop in by_part.items()},
+            f"hfu_flop_per_{unit}": done,
+            f"{unit}s_per_s": units_per_s,
+            "unit": unit,
+            "model": model.name,
+            "params_total": model.params_total,
+            "params_active": model.params_active,
+            "gpu": gpu.key,
+            "gpu_name": gpu.name,
+            "count": work.count,
+            "precision": work.precision,
+            "sequence": sequence,
+            "hfu_counts": f"{passes} forward passes' worth{' (activations computed again)' * recompute}",
+            "assumptions": [*assumed, *_conventions(model, unit)],
+            "warnings": [work.mfu_in_use_pct.why] if isinstance(work.mfu_in_use_pct, AboveAll) else [],
+        },
+    )
+
+
+def rate_for(model: Model, tokens_per_s: float | None, images_per_s: float | None) -> float:
+    """The rate in what the model reads; an error where the log counts something else."""
+    unit = unit_of(model.shape)
+    rate, other = (tokens_per_s, images_per_s) if unit == "token" else (images_per_s, tokens_per_s)
+    name = f"{unit}s_per_s"
+    if other is not None:
+        raise InputError(f"{model.name} reads {unit}s", hint=f"give {name} instead")
+    if rate is None:
+        raise InputError(f"{name} is missing", hint=f"give the {unit}s per second that all GPUs together train on")
+    if not 0 < rate <= MOST:
+        hint = f"give a rate per second above 0 and up to {MOST:.0e}, all GPUs together, such as 60000"
+        raise InputError(f"{name} is {rate:g}", hint=hint)
+    return rate
+
+
+def count_for(count: int) -> int:
+    """How many GPUs share the work."""
+    if not 1 <= count <= MOST:
+        raise InputError(f"count is {_short(count)}", hint="give how many GPUs share the work, at least 1")
+    return count
+
+
+def sequence_for(model: Model, sequence: int | None, usual: int) -> tuple[int | None, list[str]]:
+    """Tokens per sequence, and what was assumed or is unusual about them."""
+    if not isinstance(model.shape, TransformerShape):
+        if sequence is not None:
+            raise InputError(f"{model.name} reads images and has no sequence", hint="omit sequence")
+        return None, []
+    longest = model.shape.max_context
+    if sequence is None:
+        return min(usual, longest), [f"sequences of {min(usual, longest):,} tokens, as none was given"]
+    if not 1 <= sequence <= MOST:
+        raise InputError(f"sequence is {_short(sequence)}", hint="give how many tokens a sequence has, such as 4096")
+    odd = f"{model.name} is published for at most {longest:,} tokens, the sequences have {sequence:,}"
+    return sequence, [odd] if sequence > longest else []
+
+
+def _short(value: int) -> str:
+    return str(value) if abs(value) < 10**30 else "a number of more than 30 digits"
+
+
+def _conventions(model: Model, unit: str) -> list[str]:
+    out = ["training is three forward passes' worth of FLOP; a multiply-add is two; embedding lookups are none"]
+    if unit == "token":
+        out.append("attention counts the whole square of the sequence; mfu_causal_pct only the half that is needed")
+    if model.extra or model.differs:
+        out.append(f"{model.name}: only the decoder is counted, not its other parts")
+    return out

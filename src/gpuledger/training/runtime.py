@@ -35,6 +35,11 @@ def need_class(name: str, what: str, install: str, *homes: str) -> Any:
     raise missing
 
 
+def gpu_uuid(torch: Any, device: Any) -> str:
+    """The GPU of a torch device as the driver names it."""
+    return f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+
+
 def cpus() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

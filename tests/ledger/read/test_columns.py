@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.ledger.read.columns import Names, Wanted, joined, read_files, read_groups
+from gpuledger.lake.names import Names
+from gpuledger.ledger.read.columns import Wanted, joined, read_files, read_groups
 
 ROW = st.tuples(st.sampled_from([None, "a", "b", "ß"]), st.integers(0, 1 << 62), st.none() | st.integers(0, 9))
 SCHEMA = pa.schema([("who", pa.string()), ("n", pa.int64()), ("maybe", pa.int64())])

@@ -17,8 +17,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack  # noqa: E402
 
-from gpuledger.training.meter.batch import SizeCache  # noqa: E402
 from gpuledger.training.meter.meter import Meter, metered  # noqa: E402
+from gpuledger.training.meter.totals import SizeCache  # noqa: E402
 
 pytestmark = pytest.mark.torch
 torch.set_num_threads(1)

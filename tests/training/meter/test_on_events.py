@@ -11,9 +11,9 @@ torch = pytest.importorskip("torch")
 from test_events import FakeCuda  # noqa: E402
 from torch import nn  # noqa: E402
 
-from gpuledger.training.meter.batch import SizeCache  # noqa: E402
 from gpuledger.training.meter.device import Energy  # noqa: E402
 from gpuledger.training.meter.steps import Steps  # noqa: E402
+from gpuledger.training.meter.totals import SizeCache  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -15,13 +15,13 @@ from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.replay.clock import VirtualClock
 from gpuledger.devices.replay.fake_nvml import FakeNvml
 from gpuledger.devices.replay.script import Board
-from gpuledger.training.meter.batch import BatchSize, batch_size, together
+from gpuledger.encode import plain
 from gpuledger.training.meter.device import Energy, identify, loader_facts
 from gpuledger.training.meter.events import PHASES, StepTimes
 from gpuledger.training.meter.observed import Identity, Work
-from gpuledger.training.meter.rank import compare, times_of
+from gpuledger.training.meter.report import compare
 from gpuledger.training.meter.sites import Sites, user_line, waiting_calls
-from gpuledger.training.meter.totals import Totals, by_formula
+from gpuledger.training.meter.totals import BatchSize, Totals, batch_size, by_formula, together
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 
@@ -80,7 +80,7 @@ def test_nothing_timed_is_unknown_not_zero():
 
 
 def rank(number, **ms):
-    return times_of(observed(ms=ms, who=Identity("r", number, 2, f"node{number}")))
+    return plain(observed(ms=ms, who=Identity("r", number, 2, f"node{number}")))
 
 
 def test_the_rank_that_waits_least_is_the_slow_one():

@@ -12,9 +12,10 @@ from rich.console import Console
 
 from gpuledger.efficiency.calibration_files import BoardCalibration, Product
 from gpuledger.efficiency.calibration_files import Spread as MeasuredSpread
+from gpuledger.report.documents.training import meter_document
+from gpuledger.report.render.terminal import screen
 from gpuledger.training.meter.observed import StepSeconds, Work
 from gpuledger.training.meter.report import make_report, price_of, to_json
-from gpuledger.training.meter.table import parts
 from gpuledger.units import Unknown
 
 
@@ -142,7 +143,7 @@ def test_fp64_products_run_on_the_tensor_cores_that_have_it():
 
 def shown(found):
     console = Console(width=120, file=io.StringIO())
-    for part in parts(found):
+    for part in screen(meter_document(found), console.width):
         console.print(part)
     return console.file.getvalue()
 
@@ -152,7 +153,7 @@ def test_no_share_above_all_is_printed_not_even_of_a_stored_report():
     stored["seen"] = {k: v for k, v in stored["seen"].items() if k != "precision_ratios"}
     text = shown(stored)
     assert "MFU in use" not in text
-    assert "not known: mfu_of_precision_pct: 116.6 % is impossible" in " ".join(text.split())
+    assert "Unknown: mfu_of_precision_pct: 116.6 % is impossible" in " ".join(text.split())
 
 
 def test_the_precision_and_its_shares_are_shown():

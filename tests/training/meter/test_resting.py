@@ -15,11 +15,11 @@ from test_on_events import OnEvents  # noqa: E402
 from torch import nn  # noqa: E402
 
 from gpuledger.training.meter import steps as meter_steps  # noqa: E402
-from gpuledger.training.meter.batch import SizeCache, batch_size  # noqa: E402
 from gpuledger.training.meter.device import Energy  # noqa: E402
 from gpuledger.training.meter.meter import Meter  # noqa: E402
 from gpuledger.training.meter.rest import MOST_MS, Own, Rests  # noqa: E402
 from gpuledger.training.meter.steps import Steps  # noqa: E402
+from gpuledger.training.meter.totals import SizeCache, batch_size  # noqa: E402
 
 pytestmark = pytest.mark.torch
 torch.set_num_threads(1)

@@ -16,7 +16,7 @@ from gpuledger.training.tune.choices import Means, candidates, load_plan
 from gpuledger.training.tune.settings import Settings, in_words
 from gpuledger.training.tune.torch_trial import EndlessBatches
 from gpuledger.training.tune.trials import Climb, Reading, Step
-from gpuledger.training.tune.tuner import figures, payback, state, usd
+from gpuledger.training.tune.tuner import Tuning, figures, payback, usd
 from gpuledger.units import Unknown
 
 
@@ -179,7 +179,7 @@ def test_a_share_above_all_is_refused_on_every_rung():
     rungs = tuple(Step("start", "start", having, "start", reading=reading) for having in (start, start))
     climb = Climb(rungs, start, start, None, 60.0, 0.02, side_by_side=(100.0, 300.0))
     job = TrainingJob(name="job", model=object, dataset=list, loss=len, settings=start)
-    told = figures(state(job, climb, "NVIDIA H100 80GB HBM3", 989.5e12 / 2 / 100, 1000, Unknown("none given")))
+    told = figures(Tuning(job, climb, "NVIDIA H100 80GB HBM3", 989.5e12 / 2 / 100, 1000, Unknown("none given")))
     for rung in told["ladder"]:
         assert rung["mfu_pct"] == pytest.approx(50)
         assert rung["mfu_in_use_pct"] is None

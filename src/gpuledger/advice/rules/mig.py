@@ -22,7 +22,8 @@ def when(case: Case, limits: Limits) -> Reason | None:
     sign, memory = room_to_share(case, limits), case.demand.memory_max_ratio
     if not sign or not isinstance(case.gpu, Gpu) or isinstance(memory, Unknown):
         return None
-    parts = [smallest_slice(case.gpu.key, case.busy_ratio / full, memory) for full in _fulls(limits)]
+    fulls = limits.fill.cautious_ratio, limits.fill.middle_ratio, limits.fill.bold_ratio
+    parts = [smallest_slice(case.gpu.key, case.busy_ratio / full, memory) for full in fulls]
     low, middle, high = (0.0 if isinstance(s, Unknown) else 1 - s.compute_ratio for s in parts)
     chosen = parts[1]
     if isinstance(chosen, Unknown):
@@ -31,8 +32,3 @@ def when(case: Case, limits: Limits) -> Reason | None:
     held = f"a slice {name} holds it: {pct(chosen.compute_ratio)} of the SMs, {pct(chosen.memory_ratio)} of the memory"
     copies = ",".join([name] * int(1 / max(chosen.compute_ratio, chosen.memory_ratio)))
     return Reason(f"{sign}; {held}", Range.of(low, middle, high), fills={"profiles": copies})
-
-
-def _fulls(limits: Limits) -> tuple[float, float, float]:
-    fill = limits.fill
-    return fill.cautious_ratio, fill.middle_ratio, fill.bold_ratio

@@ -13,19 +13,21 @@ from typing import Any, Protocol
 
 from gpuledger.bench.load import Order
 from gpuledger.registry import Registry
+from gpuledger.units import Unknown
+
+NOT_REACHED = Unknown("the request did not get that far")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of one order; None where a figure is unknown, with the reason in `unknown`."""
+    """The outcome of one order."""
 
     ok: bool
-    latency_s: float | None = None
-    ttft_s: float | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    latency_s: float
+    ttft_s: float | Unknown = NOT_REACHED
+    input_tokens: int | Unknown = NOT_REACHED
+    output_tokens: int | Unknown = NOT_REACHED
     error: str = ""
-    unknown: Mapping[str, str] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -48,11 +50,9 @@ class Target(Protocol):
 
     async def open(self) -> Opened:
         """Prepare before the common start."""
-        ...
 
     async def ask(self, order: Order) -> Answer:
         """Carry out one order within its time; never raises for a fault of the target."""
-        ...
 
     def found(self) -> Mapping[str, Any]:
         """What it learned by the end, for the node."""

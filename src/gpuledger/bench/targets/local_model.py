@@ -7,7 +7,6 @@ order gets its share.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +17,11 @@ import msgspec
 from gpuledger.bench.load import Order
 from gpuledger.bench.targets import TARGETS, Answer, Opened, Target
 from gpuledger.errors import GpuledgerError
+from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
     from gpuledger.training.local_model import Generated, LocalModel
+    from gpuledger.training.meter.device import Energy
 
 
 T = TypeVar("T")
@@ -45,19 +46,22 @@ class LocalModelTarget(Target):
         self._set = msgspec.convert(dict(settings), Settings)
         self._seed, self._timeout_s = sum(seed.encode()), timeout_s
         self._model: LocalModel | None = None
-        self._meter = _EnergyMeter()
+        self._energy: Energy | None = None
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._waiting: list[tuple[Order, asyncio.Future[Answer]]] = []
 
     async def open(self) -> Opened:
         """Make the weights."""
         from gpuledger.training.local_model import open_model  # heavy libraries
+        from gpuledger.training.meter.device import Energy
+        from gpuledger.training.runtime import gpu_uuid
 
         s = self._set
         how = {"device": s.device, "dtype": s.dtype, "seed": self._seed, "compiled": s.compiled}
         model = await self._aside(lambda: open_model(s.model, **how))  # type: ignore[arg-type]
         self._model = model
-        self._meter.open(model)
+        self._energy = Energy(gpu_uuid(model.torch, model.device) if model.device.type == "cuda" else None)
+        self._energy.begin()
         return Opened(model.facts())
 
     def _aside(self, work: Callable[[], T]) -> asyncio.Future[T]:
@@ -77,8 +81,9 @@ class LocalModelTarget(Target):
 
     async def _run(self, orders: list[Order]) -> Answer:
         assert self._model is not None
+        assert self._energy is not None
         tokens_in, tokens_out = (max(getattr(o, n) for o in orders) for n in ("input_tokens", "output_tokens"))
-        before, begun = self._meter.energy_j(), time.perf_counter()
+        before, begun = self._energy.joules(), time.perf_counter()
         model = self._model
         working = self._aside(lambda: model.generate(len(orders), tokens_in, tokens_out))
         try:
@@ -88,8 +93,9 @@ class LocalModelTarget(Target):
         except (GpuledgerError, RuntimeError) as error:
             words = error.message if isinstance(error, GpuledgerError) else f"torch: {str(error).splitlines()[0][:200]}"
             return Answer(False, time.perf_counter() - begun, error=words)
-        after = self._meter.energy_j()
-        spent = {"energy_j": (after - before) / len(orders)} if after is not None and before is not None else {}
+        after = self._energy.joules()
+        known = None if isinstance(before, Unknown) or isinstance(after, Unknown) else after - before
+        spent = {} if known is None else {"energy_j": known / len(orders)}
         return Answer(True, made.latency_s, made.ttft_s, tokens_in, tokens_out, more=spent)
 
     def found(self) -> Mapping[str, Any]:
@@ -98,40 +104,6 @@ class LocalModelTarget(Target):
 
     async def close(self) -> None:
         """Release the driver."""
-        self._meter.close()
+        if self._energy is not None:
+            self._energy.close()
         self._thread.shutdown(wait=False, cancel_futures=True)
-
-
-class _EnergyMeter:
-    """The energy counter of the model's GPU, where the driver has one."""
-
-    def __init__(self) -> None:
-        self._source: Any = None
-        self._read: Any = None
-
-    def open(self, model: LocalModel) -> None:
-        if model.device.type != "cuda":
-            return
-        from gpuledger.devices.nvml import NvmlSource
-
-        with contextlib.suppress(GpuledgerError):
-            self._source = NvmlSource()
-            uuid = f"GPU-{getattr(model.torch.cuda.get_device_properties(model.device), 'uuid', '')}"
-            boards = [d for d in self._source.devices if d.facts.gpu_instance_id is None]
-            board = next((d for d in boards if d.facts.gpu_uuid == uuid), boards[0] if len(boards) == 1 else None)
-            fields = board.fields if board is not None else ()
-            self._read = next((f.read for f in fields if f.columns == ("energy_mj",)), None)
-
-    def energy_j(self) -> float | None:
-        """Joules since the driver was loaded; None where it does not report them."""
-        if self._read is None:
-            return None
-        try:
-            value = self._read()[0]
-        except Exception:  # noqa: BLE001 - any error of the driver makes the figure unknown
-            return None
-        return None if value is None else float(value) / 1000
-
-    def close(self) -> None:
-        if self._source is not None:
-            self._source.close()

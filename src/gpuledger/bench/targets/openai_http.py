@@ -124,7 +124,7 @@ class OpenAiHttp(Target):
         self._idle: list[tuple[Connection, float]] = []
         self._secure = ssl.create_default_context() if self._at.secure else None
         self._dice = random.Random(seed)  # noqa: S311 - prompts, not secrets
-        self._text = _words_of(seed)
+        self._text = random.Random(seed).choices(_vocabulary(), k=4096)  # noqa: S311
         who = authorization(self._at, self._set.key_env)
         self._head = f"Host: {self._at.host}\r\nUser-Agent: gpuledger\r\nAccept: */*\r\n{who}"
 
@@ -233,9 +233,5 @@ def _why_not(error: Exception, timeout_s: float) -> str:
 
 @cache
 def _vocabulary() -> tuple[str, ...]:
+    """Short words, most of them one token each."""
     return tuple(data_dir("gpuledger.bench", "data", "words.txt").read_text(encoding="utf-8").split())
-
-
-def _words_of(seed: str) -> list[str]:
-    """A text of short words, most of them one token each."""
-    return random.Random(seed).choices(_vocabulary(), k=4096)  # noqa: S311

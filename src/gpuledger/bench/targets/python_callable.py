@@ -21,7 +21,9 @@ from gpuledger.bench.load import Order
 from gpuledger.bench.record_fields import REQUEST_FIELDS
 from gpuledger.bench.targets import TARGETS, Answer, Opened, Target
 from gpuledger.errors import InputError
+from gpuledger.units import Unknown
 
+NOT_REPORTED = Unknown("the function did not report it")
 _GIVEN = ("request", "input_tokens", "output_tokens")
 
 
@@ -125,24 +127,21 @@ def _in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
 
 def _counted(made: Any, began: float) -> Answer:
     """What the function returned, as an answer."""
-    ttft: float | None = None
-    tokens: int | None = None
     more: dict[str, Any] = {}
     if isinstance(made, Mapping):
         more = dict(made)
-        ttft, tokens = more.pop("ttft_s", None), more.pop("output_tokens", None)
     elif isinstance(made, int) and not isinstance(made, bool):
-        tokens = made
+        more = {"output_tokens": made}
     elif inspect.isgenerator(made):
-        tokens = 0
+        tokens, ttft = 0, None
         for _ in made:
             tokens += 1
             ttft = ttft or time.perf_counter() - began
-    wanted = more.pop("input_tokens", None)
-    found = {"ttft_s": ttft, "output_tokens": tokens, "input_tokens": wanted}
-    unknown = {name: "the function did not report it" for name, value in found.items() if value is None}
+        more = {"output_tokens": tokens, "ttft_s": ttft}
+    given = (more.pop(name, None) for name in ("ttft_s", "input_tokens", "output_tokens"))
+    ttft_s, wanted, counted = (NOT_REPORTED if value is None else value for value in given)
     ok, error = more.pop("ok", True) is not False, str(more.pop("error", None) or "")
     # What the worker measures keeps its name; the function's own figure gets a prefix.
     kept = {f"own_{k}" if k in REQUEST_FIELDS else k: v for k, v in more.items()}
     why = "" if ok else error[:300] or "the function reported a failure"
-    return Answer(ok, time.perf_counter() - began, ttft, wanted, tokens, error=why, unknown=unknown, more=kept)
+    return Answer(ok, time.perf_counter() - began, ttft_s, wanted, counted, error=why, more=kept)

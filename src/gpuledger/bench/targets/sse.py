@@ -12,8 +12,10 @@ import msgspec
 
 from gpuledger.bench.http_stream import Body
 from gpuledger.bench.targets import Answer
+from gpuledger.units import Unknown
 
 NO_END = "the stream ended without an end event"
+NOT_COUNTED = Unknown("the server did not count them")
 
 
 class _Delta(msgspec.Struct):
@@ -120,27 +122,21 @@ class Completion(Body):
 
     def answer(self, began_s: float) -> Answer:
         """The outcome, in seconds from `began_s` on."""
-        usage = self._usage
-        counted = usage.completion_tokens if usage is not None else None
-        unknown = {}
-        if not self.chunks:
-            unknown["ttft_s"] = "the answer was not streamed" if not self._stream else "no token came"
-        if counted is None and not self._stream:
-            unknown["output_tokens"] = "the server did not count them"
-        if usage is None or usage.prompt_tokens is None:
-            unknown["input_tokens"] = "the server did not count them"
-        tokens = counted if counted is not None else self.chunks if self._stream else None
-        more: dict[str, Any] = {"tokens_from": "usage" if counted is not None else "events"} if self._stream else {}
+        usage = self._usage or _Usage()
+        tokens, taken = usage.completion_tokens, usage.prompt_tokens
+        more: dict[str, Any] = {"tokens_from": "events" if tokens is None else "usage"} if self._stream else {}
         if self.chunks > 1:
             more["max_gap_s"] = round(self.max_gap_s, 6)
+        if tokens is None and self._stream:
+            tokens = self.chunks
+        no_token = Unknown("no token came" if self._stream else "the answer was not streamed")
         return Answer(
             ok=not self.why,
             latency_s=self._loop.time() - began_s,
-            ttft_s=self.first_s - began_s if self.chunks else None,
-            input_tokens=usage.prompt_tokens if usage else None,
-            output_tokens=tokens,
+            ttft_s=self.first_s - began_s if self.chunks else no_token,
+            input_tokens=NOT_COUNTED if taken is None else taken,
+            output_tokens=NOT_COUNTED if tokens is None else tokens,
             error=self.why,
-            unknown=unknown,
             more=more,
         )
 

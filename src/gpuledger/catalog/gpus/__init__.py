@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from gpuledger.catalog import files
 from gpuledger.catalog.files import Fact, convert, data_dir, load_toml
@@ -19,27 +18,7 @@ from gpuledger.units import Unknown
 
 __all__ = ["Achievable", "Gpu", "Link", "Precision", "find_gpu", "get_gpu", "load_gpus"]
 
-READ = "read GPU files"
-
-
-def load_gpus(extra_dir: Path | None = None) -> Mapping[str, Gpu]:
-    """All GPUs by key; a file in `extra_dir` adds a GPU, or replaces the shipped one of the same key."""
-    return _catalog(extra_dir)[0]
-
-
-def find_gpu(name: str, extra_dir: Path | None = None) -> Gpu | Unknown:
-    """The GPU with exactly this key, name or alias (case and outer blanks aside), never a part of one."""
-    folded = files.fold(name)
-    gpu = (None if extra_dir else _by_text(folded)) or _catalog(extra_dir)[1].get(folded)
-    return gpu if gpu is not None else files.not_found(name, load_gpus(extra_dir))
-
-
-def get_gpu(name: str, extra_dir: Path | None = None) -> Gpu:
-    """As find_gpu, for a name a person typed: an error with suggestions where there is none."""
-    found = find_gpu(name, extra_dir)
-    if isinstance(found, Unknown):
-        raise files.unknown_name("GPU", name, load_gpus(extra_dir))
-    return found
+FOLDER = data_dir("gpuledger.catalog", "data", "gpus")
 
 
 @cache
@@ -47,7 +26,7 @@ def _by_text(folded: str) -> Gpu | None:
     """The GPU of the shipped file that spells this name out: reading one file takes a thirtieth of reading all."""
     for file, text in _texts().items():
         if f'"{folded}"' in text:
-            gpu = _shipped(file)
+            gpu = _read_gpu(cast("Path", FOLDER.joinpath(file)))
             if folded in map(files.fold, gpu.spellings()):
                 return gpu
     return None
@@ -56,35 +35,27 @@ def _by_text(folded: str) -> Gpu | None:
 @cache
 def _texts() -> dict[str, str]:
     """The shipped files by name, folded as the names of GPUs are."""
-    return {f.name: f.read_text(encoding="utf-8").casefold() for f in files.toml_files(_folder(), READ)}
+    return {f.name: f.read_text(encoding="utf-8").casefold() for f in files.toml_files(FOLDER, "read GPU files")}
+
+
+class _Gpus(files.Catalog[Gpu]):
+    def find(self, name: str, extra_dir: Path | None = None) -> Gpu | Unknown:
+        """The GPU with exactly this key, name or alias (case and outer blanks aside), never a part of one."""
+        quick = None if extra_dir else _by_text(files.fold(name))
+        return quick or super().find(name, extra_dir)
+
+
+def _read(file: Traversable | Path) -> Iterator[tuple[str, str, Gpu]]:
+    gpu = _read_gpu(cast("Path", file))
+    yield "key", gpu.key, gpu
+
+
+_CATALOG = _Gpus("GPU", FOLDER, _read, "is the key of two files")
+load_gpus, find_gpu, get_gpu = _CATALOG.load, _CATALOG.find, _CATALOG.get
 
 
 @cache
-def _shipped(file_name: str) -> Gpu:
-    return _read_gpu(_folder().joinpath(file_name))
-
-
-def _folder() -> Traversable:
-    return data_dir("gpuledger.catalog", "data", "gpus")
-
-
-@cache
-def _catalog(extra_dir: Path | None) -> tuple[Mapping[str, Gpu], Mapping[str, Gpu]]:
-    """GPUs by key, and GPUs by every folded spelling."""
-    gpus: dict[str, tuple[str, Gpu]] = {}
-    for folder in (_folder(), extra_dir) if extra_dir else (_folder(),):
-        keys: set[str] = set()
-        for file in files.toml_files(folder, READ):
-            gpu = _read_gpu(file) if folder is extra_dir else _shipped(file.name)
-            if gpu.key in keys:
-                raise FactError(str(file), "key", f"{gpu.key!r} is the key of two files", hint="give one another key")
-            keys.add(gpu.key)
-            gpus[gpu.key] = str(file), gpu
-    by_key = {key: gpu for key, (_, gpu) in sorted(gpus.items())}
-    return MappingProxyType(by_key), MappingProxyType(files.by_spelling(gpus.values()))
-
-
-def _read_gpu(file: Traversable | Path) -> Gpu:
+def _read_gpu(file: Path) -> Gpu:
     path = str(file)
     raw = load_toml(file, dict[str, Any])
     legend = convert(raw.pop("sources", {}), dict[str, str], path)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 
@@ -25,7 +23,6 @@ from gpuledger.catalog.models.shapes import (
     shape_problem,
 )
 from gpuledger.errors import FactError
-from gpuledger.units import Unknown
 
 __all__ = [
     "CnnShape", "Component", "DiffusionShape", "MlaShape", "Model", "Shape", "TransformerShape", "VitShape",
@@ -84,46 +81,11 @@ class _Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     models: tuple[Model, ...]
 
 
-def load_models(extra_dir: Path | None = None) -> Mapping[str, Model]:
-    """All models by name; a file in `extra_dir` adds models, or replaces shipped ones of the same name."""
-    return _catalog(extra_dir)[0]
-
-
-def find_model(name: str, extra_dir: Path | None = None) -> Model | Unknown:
-    """The model with exactly this name or alias (case and outer blanks aside), never a part of one."""
-    found = _catalog(extra_dir)[1].get(files.fold(name))
-    return found if found is not None else files.not_found(name, load_models(extra_dir))
-
-
-def get_model(name: str, extra_dir: Path | None = None) -> Model:
-    """As find_model, for a name a person typed: an error with suggestions where there is none."""
-    found = find_model(name, extra_dir)
-    if isinstance(found, Unknown):
-        raise files.unknown_name("model", name, load_models(extra_dir), " a config.json works as well")
-    return found
-
-
-@cache
-def _catalog(extra_dir: Path | None) -> tuple[Mapping[str, Model], Mapping[str, Model]]:
-    """Models by name, and models by every folded spelling."""
-    models: dict[str, tuple[str, Model]] = {}
-    for folder in (data_dir("gpuledger.catalog", "data", "models"), *([extra_dir] if extra_dir else [])):
-        models |= _read_folder(folder)
-    by_name = {name: model for name, (_, model) in sorted(models.items())}
-    return MappingProxyType(by_name), MappingProxyType(files.by_spelling(models.values()))
-
-
-def _read_folder(folder: Traversable | Path) -> dict[str, tuple[str, Model]]:
-    """The models of a folder's *.toml files by name, each with the path of its file."""
-    found: dict[str, tuple[str, Model]] = {}
-    for file in files.toml_files(folder, "read model files"):
-        family = load_toml(file, _Family)
-        for at, model in enumerate(family.models):
-            _check(model, str(file), f"models[{at}]")
-            if model.name in found:
-                raise FactError(str(file), f"models[{at}].name", f"{model.name!r} is there twice", hint="rename one")
-            found[model.name] = str(file), msgspec.structs.replace(model, family=family.family)
-    return found
+def _read(file: Traversable | Path) -> Iterator[tuple[str, str, Model]]:
+    family = load_toml(file, _Family)
+    for at, model in enumerate(family.models):
+        _check(model, str(file), f"models[{at}]")
+        yield f"models[{at}].name", model.name, msgspec.structs.replace(model, family=family.family)
 
 
 def _check(model: Model, path: str, at: str) -> None:
@@ -141,3 +103,8 @@ def _check(model: Model, path: str, at: str) -> None:
     if published and not model.differs and abs(made / published.value - 1) > PARAMS_TOLERANCE_RATIO:
         problem = f"{published.value:,.0f}, but the shape makes {made:,}"
         raise FactError(path, f"{at}.params_published", problem, hint="fix one of them, or say why in `differs`")
+
+
+_FOLDER, _MORE = data_dir("gpuledger.catalog", "data", "models"), " a config.json works as well"
+_CATALOG = files.Catalog("model", _FOLDER, _read, "is there twice", _MORE)
+load_models, find_model, get_model = _CATALOG.load, _CATALOG.find, _CATALOG.get

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -15,15 +15,13 @@ from gpuledger.catalog.models import Model
 from gpuledger.catalog.models.shapes import CnnShape, MlaShape, Shape, TransformerShape, VitShape, shape_problem
 from gpuledger.errors import FactError, FileFault, nearest
 
+T = TypeVar("T")
 MOST = 10**9
+_NOT: dict[Any, str] = {
+    bool: "neither true nor false", str: "not a word", list[int]: "not a list of whole numbers",
+    list[str]: "not a list of words",
+}  # fmt: skip
 _OWN = "give the config.json the model came with, or add the field to it"
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    raw = parse_json(read_text(file, "read the model's configuration"), str(file))
-    if not isinstance(raw, dict):
-        raise FileFault(file, "does not hold a JSON object", hint="give the model's config.json")
-    return raw
 
 
 @dataclass(frozen=True)
@@ -56,27 +54,13 @@ class Fields:
             raise self._wrong(name, f"{shown} is more than any model has; at most {most:,} is read")
         return value
 
-    def yes(self, name: str, *, default: bool | None = None) -> bool:
-        """True or false."""
+    def typed(self, name: str, kind: type[T], default: T | None = None) -> T:
+        """A value of a kind other than a whole number."""
         value = self._value(name, default)
-        return self._typed(name, value, isinstance(value, bool), "neither true nor false")
-
-    def text(self, name: str) -> str:
-        """A word."""
-        value = self._value(name)
-        return self._typed(name, value, isinstance(value, str), "not a word")
-
-    def numbers(self, name: str, default: list[int] | None = None) -> tuple[int, ...]:
-        """A list of whole numbers."""
-        value = self._value(name, default)
-        listed = isinstance(value, list) and all(isinstance(v, int) for v in value)
-        return tuple(self._typed(name, value, listed, "not a list of whole numbers"))
-
-    def words(self, name: str) -> tuple[str, ...]:
-        """A list of words; an empty one where there is none."""
-        value = self._value(name, [])
-        listed = isinstance(value, list) and all(isinstance(v, str) for v in value)
-        return tuple(self._typed(name, value, listed, "not a list of words"))
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError:
+            raise self._wrong(name, f"{value!r} is {_NOT[kind]}") from None
 
     def classes(self) -> int:
         """How many classes a picture may be of: 0 where the file names none, a model without a head."""
@@ -88,11 +72,6 @@ class Fields:
         value = default if value is None else value
         if value is None:
             raise self._wrong(name, "is missing")
-        return value
-
-    def _typed(self, name: str, value: Any, right: bool, problem: str) -> Any:
-        if not right:
-            raise self._wrong(name, f"{value!r} is {problem}")
         return value
 
     def _given(self, name: str) -> Any:
@@ -142,24 +121,32 @@ def _rules() -> _File:
 _MOST = {"layers": 10_000, "hidden": MOST, "heads": MOST}
 
 
-def model_from_config(path: Path, *, image: int = USUAL_IMAGE) -> Model:
-    """The model a config.json (or the folder that holds one) describes; `image` is for files that do not say."""
+def model_from_config(path: Path) -> Model:
+    """The model a config.json (or the folder that holds one) describes."""
     file = path / "config.json" if path.is_dir() else path
-    raw = _read_json(file)
+    raw = parse_json(read_text(file, "read the model's configuration"), str(file))
+    if not isinstance(raw, dict):
+        raise FileFault(file, "does not hold a JSON object", hint="give the model's config.json")
     inner, nested = raw, ""
     if isinstance(raw.get("text_config"), dict):
         inner, nested = dict(raw["text_config"]), "text_config."
         inner.setdefault("model_type", f"{raw.get('model_type')}_text")
         inner.setdefault("tie_word_embeddings", raw.get("tie_word_embeddings"))
-    kind = _kind_of(inner.get("model_type"), str(file), nested)
+    named, known = inner.get("model_type"), _rules().types
+    if not isinstance(named, str) or named not in known:
+        near = nearest(str(named), known)
+        problem = "is missing" if named is None else f"{named!r} is not a type we can read"
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise FactError(str(file), f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
+    kind = known[named]
     fields = Fields(str(file), nested, inner, _rules().usual | kind.fields, dict(kind.defaults))
-    shape = _READERS[kind.reads](fields, kind, image)
+    shape = _READERS[kind.reads](fields, kind)
     if wrong := shape_problem(shape):
         field, words = wrong
         raise FactError(str(file), fields.spelled(field), words, hint="compare with the file the model came with")
     return Model(
         name=file.parent.name if file.name == "config.json" and file.parent.name else file.stem,
-        family=str(inner["model_type"]),
+        family=named,
         shape=shape,
         dtype=_DTYPES.get(str(inner.get("dtype") or inner.get("torch_dtype") or raw.get("torch_dtype"))),
         differs=TEXT_ONLY if nested else "",
@@ -168,17 +155,7 @@ def model_from_config(path: Path, *, image: int = USUAL_IMAGE) -> Model:
     )
 
 
-def _kind_of(model_type: Any, path: str, nested: str) -> _Type:
-    known = _rules().types
-    if isinstance(model_type, str) and model_type in known:
-        return known[model_type]
-    near = nearest(str(model_type), known)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    problem = "is missing" if model_type is None else f"{model_type!r} is not a type we can read"
-    raise FactError(path, f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
-
-
-def _decoder(fields: Fields, kind: _Type, _image: int) -> Shape:
+def _decoder(fields: Fields, kind: _Type) -> Shape:
     layers, hidden, heads = (fields.whole(name, most=most) for name, most in _MOST.items())
     moe = _moe(fields, kind, layers)
     window, sliding = _windows(fields, kind, layers)
@@ -194,13 +171,13 @@ def _decoder(fields: Fields, kind: _Type, _image: int) -> Shape:
         "mlp_hidden": 0 if moe.get("moe_layers") == layers else fields.whole("mlp_hidden", usual_mlp),
         "mlp_gated": True,
         "vocab": fields.whole("vocab"),
-        "tied_embeddings": fields.yes("tied_embeddings"),
+        "tied_embeddings": fields.typed("tied_embeddings", bool),
         "max_context": context,
         "learned_positions": context if kind.learned_positions else 0,
         "sliding_window": window,
         "sliding_layers": sliding,
         **moe,
-        **{flag: fields.yes(name, default=False) for flag, name in kind.flags.items()},
+        **{flag: fields.typed(name, bool, False) for flag, name in kind.flags.items()},
         **kind.fixed,
     }
     return msgspec.structs.replace(convert({"type": "transformer", **made}, TransformerShape, fields.path), mla=mla)
@@ -223,7 +200,7 @@ def _moe(fields: Fields, kind: _Type, layers: int) -> dict[str, int]:
     first = fields.whole("first_k_dense_replace", 0, least=0)
     steps = ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq")
     step = next((fields.whole(name) for name in steps if fields.has(name)), 1)
-    dense = set(fields.numbers("mlp_only_layers", []))
+    dense = set(fields.typed("mlp_only_layers", list[int], []))
     return {
         "experts": fields.whole("experts"),
         "experts_per_token": fields.whole("experts_per_token"),
@@ -235,11 +212,11 @@ def _moe(fields: Fields, kind: _Type, layers: int) -> dict[str, int]:
 
 def _windows(fields: Fields, kind: _Type, layers: int) -> tuple[int | None, int]:
     """How far windowed layers look back, and how many there are."""
-    off = fields.has("use_sliding_window") and not fields.yes("use_sliding_window")
+    off = fields.has("use_sliding_window") and not fields.typed("use_sliding_window", bool)
     if not kind.sliding or off or not fields.has("sliding_window"):
         return None, 0
     window = fields.whole("sliding_window")
-    listed = fields.words("layer_types")
+    listed = fields.typed("layer_types", list[str], [])
     if listed:
         count = sum(word in ("sliding_attention", "chunked_attention") for word in listed)
     elif kind.sliding == "all":
@@ -253,21 +230,21 @@ def _windows(fields: Fields, kind: _Type, layers: int) -> tuple[int | None, int]
     return (window, count) if count else (None, 0)
 
 
-def _vit(fields: Fields, _kind: _Type, _image: int) -> Shape:
+def _vit(fields: Fields, _kind: _Type) -> Shape:
     names = ("layers", "hidden", "heads", "mlp_hidden", "image", "patch", "channels")
     return VitShape(**{name: fields.whole(name) for name in names}, classes=fields.classes())
 
 
-def _resnet(fields: Fields, _kind: _Type, image: int) -> Shape:
+def _resnet(fields: Fields, _kind: _Type) -> Shape:
     made = {
         "type": "cnn",
-        "block": fields.text("block"),
-        "depths": fields.numbers("depths"),
-        "widths": fields.numbers("widths"),
+        "block": fields.typed("block", str),
+        "depths": fields.typed("depths", list[int]),
+        "widths": fields.typed("widths", list[int]),
         "stem": fields.whole("stem"),
         "channels": fields.whole("channels"),
-        "stride_in_first": fields.yes("stride_in_first"),
-        "image": image,
+        "stride_in_first": fields.typed("stride_in_first", bool),
+        "image": USUAL_IMAGE,
         "classes": fields.classes(),
     }
     return convert(made, CnnShape, fields.path)

@@ -52,8 +52,6 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     purchase: Purchase
     usd_per_h: Decimal | Unknown
     dated: str
-    vcpus: Decimal | None = None
-    memory_gib: Decimal | None = None
     gpu_mem_mib: int | None = None
     flags: tuple[str, ...] = ()
     apart: str = ""
@@ -207,7 +205,10 @@ def _offers(row: dict[str, str]) -> Iterator[Offer]:
     gpu = gpu_meant(accelerator, cloud, instance, memory)
     dated = dt.date.fromisoformat(row["catalog_date"]).isoformat()
     apart = next((a.why for a in facts().apart if a.cloud == cloud), "")
-    for host in _hosts(row):
+    whole = row["price_scope"] == "whole_instance"
+    # The host VMs an accelerator comes with; one nameless host where the price is whole or the host is unknown.
+    hosts = {} if whole else facts().gcp_hosts.get(accelerator, {})
+    for host in hosts.get(row["accelerator_count"], ("",)):
         for purchase, usd_per_h, more in _prices(row, host):
             yield Offer(
                 cloud=cloud,
@@ -220,12 +221,10 @@ def _offers(row: dict[str, str]) -> Iterator[Offer]:
                 purchase=purchase,
                 usd_per_h=usd_per_h,
                 dated=dated,
-                vcpus=_number(row["vcpus"]),
-                memory_gib=_number(row["memory_gib"]),
                 gpu_mem_mib=memory,
                 flags=flags + more,
                 apart=apart or ("a fraction of a GPU" if gpus < 1 else ""),
-                price_scope="instance" if row["price_scope"] == "whole_instance" else "accelerator",
+                price_scope="instance" if whole else "accelerator",
                 source=facts().source,
             )
 
@@ -235,13 +234,6 @@ def _gpus(row: dict[str, str]) -> tuple[Decimal, tuple[str, ...]]:
         if (row["cloud"], row["instance_type"], row["accelerator_count"]) == (fix.cloud, fix.instance, fix.listed):
             return Decimal(fix.gpus), (f"{fix.gpus} GPUs, not {fix.listed}: {fix.why}",)
     return Decimal(row["accelerator_count"]), ()
-
-
-def _hosts(row: dict[str, str]) -> tuple[str, ...]:
-    """The host VMs an accelerator comes with; one nameless host where the price is whole or the host is unknown."""
-    if row["price_scope"] == "whole_instance":
-        return ("",)
-    return facts().gcp_hosts.get(row["accelerator"], {}).get(row["accelerator_count"], ("",))
 
 
 def _prices(row: dict[str, str], host: str) -> Iterator[tuple[Purchase, Decimal | Unknown, tuple[str, ...]]]:

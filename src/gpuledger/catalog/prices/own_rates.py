@@ -156,9 +156,8 @@ class _Row:
     def __init__(self, path: str, where: str, values: Mapping[str, str], today: dt.date) -> None:
         self.path, self.where, self.values, self.today = path, where, values, today
 
-    def fault(self, field: str, hint: str, problem: str = "") -> FactError:
-        found = problem or f"found {self.values.get(field, '')!r}"
-        return FactError(self.path, f"{self.where}, {field}", found, hint=hint)
+    def fault(self, field: str, hint: str) -> FactError:
+        return FactError(self.path, f"{self.where}, {field}", f"found {self.values.get(field, '')!r}", hint=hint)
 
     def rate(self) -> Rate:
         get = self.values.get

@@ -8,42 +8,22 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
-from gpuledger.catalog.gpus import Gpu, load_gpus
-from gpuledger.catalog.prices import named, of_gpu
+from gpuledger.catalog.gpus import Gpu
+from gpuledger.catalog.prices import Wanted, aged, gpu_of, lowest_first, memory_gb, priced, tests_of
 from gpuledger.catalog.prices.offers import Offer, PriceScope, Purchase, facts, load_offers, other_accelerators
 from gpuledger.catalog.prices.own_rates import replaced
-from gpuledger.errors import InputError
-from gpuledger.units import MIB, Unknown
+from gpuledger.units import Unknown
+
+__all__ = ["By", "Order", "PriceRow", "Prices", "Wanted", "matching", "price_rows"]
 
 By = Literal["instance", "region", "zone"]
 Order = Literal["gpu", "instance", "tflops", "gb"]
 _PLACES: dict[By, tuple[str, ...]] = {"instance": (), "region": ("region",), "zone": ("region", "zone")}
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a price must match; None asks for nothing. `usd_per_gpu_h_max` is for one GPU with its share of the host."""
-
-    gpu: str | None = None
-    gpus: int | None = None
-    cloud: str | None = None
-    region: str | None = None
-    zone: str | None = None
-    instance: str | None = None
-    purchase: Purchase | None = None
-    usd_per_gpu_h_max: Decimal | None = None
-    memory_gb_min: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.gpus is not None and self.gpus < 1:
-            raise InputError(f"{self.gpus} GPUs in an instance", hint="ask for 1 or more")
-        if self.usd_per_gpu_h_max is not None and self.usd_per_gpu_h_max <= 0:
-            raise InputError(f"a price of at most {self.usd_per_gpu_h_max}", hint="give dollars per GPU-hour above 0")
 
 
 @dataclass(frozen=True)
@@ -140,7 +120,7 @@ def matching(
     """The offers that match; how many of each accelerator that is not a GPU were left out; how many rates replaced."""
     shipped = list(load_offers() if listed is None else listed)
     kept = [o for o in shipped if not replaced(o, own)]
-    tests = list(_tests(wanted, [*own, *shipped]))
+    tests = list(tests_of(wanted, [*own, *shipped]))
     found = [o for o in (*own, *kept) if all(test(o) for test in tests)]
     hidden = sum(1 for o in shipped if replaced(o, own) and all(test(o) for test in tests)) if own else 0
     if wanted.gpu or wanted.instance:
@@ -150,42 +130,12 @@ def matching(
     return gpus, Counter(o.accelerator for o in found if o.accelerator in others), hidden
 
 
-def _tests(wanted: Wanted, offers: Sequence[Offer]) -> Iterator[Callable[[Offer], bool]]:
-    if wanted.gpu is not None:
-        yield of_gpu(wanted.gpu)
-    for field in ("cloud", "region", "zone", "instance"):
-        name = getattr(wanted, field)
-        if name is not None:
-            yield named(field, name, {getattr(o, field) for o in offers})
-    if wanted.gpus is not None:
-        yield lambda o: o.gpus == wanted.gpus
-    if wanted.purchase is not None:
-        yield lambda o: o.purchase == wanted.purchase
-    if (most := wanted.usd_per_gpu_h_max) is not None:
-        yield lambda o: not isinstance(p := o.usd_per_gpu_h, Unknown) and p <= most
-    if (least := wanted.memory_gb_min) is not None:
-        yield lambda o: not isinstance(m := _memory_gb(o), Unknown) and m >= least
-
-
-def _gpu(offer: Offer) -> Gpu | Unknown:
-    return offer.gpu if isinstance(offer.gpu, Unknown) else load_gpus()[offer.gpu]
-
-
-def _memory_gb(offer: Offer) -> float | Unknown:
-    """Memory of one GPU: by the catalog, else by the price list."""
-    gpu = _gpu(offer)
-    if isinstance(gpu, Gpu):
-        return gpu.memory_bytes.value / 1e9
-    return offer.gpu_mem_mib * MIB / 1e9 if offer.gpu_mem_mib else Unknown("neither catalog nor price list give it")
-
-
 def _row(members: Sequence[Offer], today: dt.date) -> PriceRow:
-    priced = [(p, o) for o in members if not isinstance(p := o.usd_per_gpu_h, Unknown)]
-    priced.sort(key=lambda pair: (pair[0], pair[1].region, pair[1].zone))
-    best = priced[0][1] if priced else members[0]
-    gpu, memory, as_of = _gpu(best), _memory_gb(best), dt.date.fromisoformat(best.dated)
+    known = priced(members)
+    best = known[0][1] if known else members[0]
+    gpu, memory = gpu_of(best), memory_gb(best)
     peak = gpu if isinstance(gpu, Unknown) else gpu.peak(gpu.reference_precision())
-    age = (today - as_of).days
+    age, stale = aged(best.dated, best.purchase, today)
     return PriceRow(
         cloud=best.cloud,
         instance=best.instance,
@@ -201,27 +151,26 @@ def _row(members: Sequence[Offer], today: dt.date) -> PriceRow:
         usd_per_tflops_h=_over(best.usd_per_gpu_h, peak),
         usd_per_gb_h=_over(best.usd_per_gpu_h, memory),
         price_scope=best.price_scope,
-        as_of=as_of,
+        as_of=dt.date.fromisoformat(best.dated),
         age_days=age,
-        stale=age > facts().stale_after_days[best.purchase],
+        stale=stale,
         yours=best.yours,
         source=best.source,
         places=len({(o.region, o.zone) for o in members}),
-        high_usd_per_gpu_h=priced[-1][0] if priced else best.usd_per_gpu_h,
+        high_usd_per_gpu_h=known[-1][0] if known else best.usd_per_gpu_h,
         flags=tuple(dict.fromkeys(best.flags)),
         apart=best.apart,
     )
 
 
 def _over(price: Decimal | Unknown, amount: float | Unknown) -> Decimal | Unknown:
-    if isinstance(price, Unknown) or isinstance(amount, Unknown):
-        return price if isinstance(price, Unknown) else Unknown(amount.why) if isinstance(amount, Unknown) else price
-    return price / Decimal(str(amount))
+    if isinstance(price, Unknown):
+        return price
+    return amount if isinstance(amount, Unknown) else price / Decimal(str(amount))
 
 
 def _lowest_first(row: PriceRow, order: Order) -> tuple[bool, bool, Decimal, bool, str, str, Decimal, str, str, str]:
     """Prices first, then what is set apart (bids, fractions of a GPU), then what is unknown."""
-    figure = getattr(row, f"usd_per_{order}_h")
-    unknown = isinstance(figure, Unknown)
+    unknown, figure = lowest_first(getattr(row, f"usd_per_{order}_h"))
     rest = (row.cloud, row.instance, row.gpus, row.region, row.zone, row.purchase)
-    return unknown, bool(row.apart), Decimal(0) if unknown else figure, not row.yours, *rest
+    return unknown, bool(row.apart), figure, not row.yours, *rest

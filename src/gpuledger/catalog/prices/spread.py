@@ -9,9 +9,9 @@ from decimal import Decimal
 from itertools import groupby
 
 from gpuledger.catalog.gpus import load_gpus
-from gpuledger.catalog.prices import PURCHASES, price_over
+from gpuledger.catalog.prices import PURCHASES, Wanted, aged, price_over, priced
 from gpuledger.catalog.prices.offers import Offer, Purchase, facts
-from gpuledger.catalog.prices.rows import Wanted, matching
+from gpuledger.catalog.prices.rows import matching
 from gpuledger.units import Unknown
 
 Place = tuple[str, str, str, str]
@@ -143,31 +143,28 @@ def _spread(offers: Sequence[Offer], purchase: Purchase, today: dt.date) -> Spre
     found = price_over("these offers", purchase, offers)
     if isinstance(found, Unknown):
         return Unknown(f"no {purchase.replace('_', '-')} offer among them")
-    per_gpu = [p for o in offers if not isinstance(p := o.usd_per_gpu_h, Unknown)]
-    oldest, newest = dt.date.fromisoformat(found.oldest), dt.date.fromisoformat(found.newest)
-    young = (today - newest).days
+    known, day = priced(offers), dt.date.fromisoformat
+    young, stale = aged(found.newest, purchase, today)
     return Spread(
-        purchase, min(per_gpu), found.low_usd, found.usd_per_gpu_h, found.high_usd, max(per_gpu), found.offers,
-        len(found.clouds), oldest, newest, (today - oldest).days, young, young > facts().stale_after_days[purchase],
+        purchase, known[0][0], found.low_usd, found.usd_per_gpu_h, found.high_usd, known[-1][0], found.offers,
+        len(found.clouds), day(found.oldest), day(found.newest), aged(found.oldest, purchase, today)[0], young, stale,
     )  # fmt: skip
 
 
 def _cloud(gpu: str, cloud: str, offers: Sequence[Offer], today: dt.date) -> CloudPrice:
     best = {p: _best([o for o in offers if o.purchase == p]) for p in PURCHASES}
     (on_demand, at), (spot, spot_at) = best["on_demand"], best["spot"]
-    oldest = min(offers, key=lambda o: o.dated)
-    as_of = dt.date.fromisoformat(oldest.dated)
-    age, limits = (today - as_of).days, facts().stale_after_days
-    limit = limits["spot"] if isinstance(on_demand, Unknown) else limits["on_demand"]
-    yours = any(o.yours for o in offers)
-    return CloudPrice(gpu, cloud, on_demand, at, spot, spot_at, as_of, age, age > limit, yours)
+    oldest = min(o.dated for o in offers)
+    age, stale = aged(oldest, "spot" if isinstance(on_demand, Unknown) else "on_demand", today)
+    as_of, yours = dt.date.fromisoformat(oldest), any(o.yours for o in offers)
+    return CloudPrice(gpu, cloud, on_demand, at, spot, spot_at, as_of, age, stale, yours)
 
 
 def _best(offers: Sequence[Offer]) -> tuple[Decimal | Unknown, str]:
-    priced = [(p, o) for o in offers if not isinstance(p := o.usd_per_gpu_h, Unknown)]
-    if not priced:
+    known = priced(offers)
+    if not known:
         return Unknown("not offered"), ""
-    price, offer = min(priced, key=lambda pair: (pair[0], pair[1].instance, pair[1].region, pair[1].zone))
+    price, offer = known[0]
     return price, f"{offer.instance or offer.accelerator} in {offer.region or 'any region'}"
 
 

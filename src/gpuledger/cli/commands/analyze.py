@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from gpuledger.cli.analysis import books, jobs_option, reading_options
 from gpuledger.cli.options import PATH, by_option, full_option, lake_option, screen_options, statement_options
 from gpuledger.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from gpuledger.lake.taking import Reading
     from gpuledger.ledger.read.window import Window
 
 
 @click.command("analyze")
+@click.argument("files", metavar="[FILE]...", nargs=-1)
 @lake_option
 @click.option("--out", type=PATH, help="Folder for report.html, its Markdown and JSON versions, charts and CSVs.")
 @statement_options
@@ -25,30 +29,30 @@ if TYPE_CHECKING:
     "or measured (by gpuledger calibrate, else by the catalog).",
 )  # fmt: skip
 @click.option("--thresholds", "thresholds_file", type=PATH, help="TOML file that replaces the built-in limits.")
+@reading_options
+@jobs_option
 @full_option
 @screen_options
 def command(
-    screen: Screen, chosen: Window, lake_dir: Path, out: Path | None, achievable: str, thresholds_file: Path | None,
-    full: bool, by: str | None,
+    screen: Screen, chosen: Window, files: tuple[str, ...], lake_dir: Path, out: Path | None, achievable: str,
+    thresholds_file: Path | None, reading: Callable[[], Reading], full: bool, by: str | None, tables: tuple[Path, ...],
 ) -> None:  # fmt: skip
     """Report what the GPUs did and what improving it is worth.
 
-    New samples are posted to the ledger first.
+    With FILEs, of these files alone: no lake is read or written. Without, of the lake; new samples are posted to the
+    ledger first.
     """
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post
     from gpuledger.cli.showing import give, write_files
     from gpuledger.cost.showback import Config
     from gpuledger.cost.user_settings import set_teams
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.efficiency.calibration_files import load_calibration
-    from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.window import scope_of
     from gpuledger.report.documents.efficiency import efficiency_document
 
-    lake, limits = Lake(lake_dir), load_thresholds(thresholds_file)
-    with screen.stages() as stages:
-        post(lake, limits, stages)
+    limits = load_thresholds(thresholds_file)
+    with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages, tables) as lake:
         statement = efficiency_statement(
             lake,
             scope_of(lake, **chosen),
@@ -59,5 +63,5 @@ def command(
             team_of=(set_teams() or Config()).set_team,
         )
         document = efficiency_document(statement, limits)
-        files = write_files(document, out, screen, stages)
-    give(document, screen, files, full=full)
+        written = write_files(document, out, screen, stages)
+    give(document, screen, written, full=full)

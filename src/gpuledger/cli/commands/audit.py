@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuledger.cli.analysis import books, jobs_option, reading_options
 from gpuledger.cli.options import (
     PATH,
     by_option,
@@ -20,12 +22,14 @@ from gpuledger.cli.options import (
     screen_options,
     statement_options,
 )
+from gpuledger.cli.price_options import inventory_option
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import GpuledgerError, InputError
 from gpuledger.plain_text import visible
 
 if TYPE_CHECKING:
     from gpuledger.advice.asking import Asked
+    from gpuledger.lake.taking import Reading
     from gpuledger.ledger.read.window import Window
     from gpuledger.recording.command import CommandRun
     from gpuledger.recording.runs import RunNotes
@@ -44,14 +48,24 @@ class Around:
     device: str
 
 
-@click.command("audit", context_settings={"allow_interspersed_args": False})
+class AuditCommand(click.Command):
+    """Tells words after a bare `--`, which are a command to record, from files before it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words after `--` apart."""
+        place = args.index("--") if "--" in args else len(args)
+        ctx.meta["argv"] = tuple(args[place + 1 :])
+        return super().parse_args(ctx, args[:place])
+
+
+@click.command("audit", cls=AuditCommand)
+@click.argument("files", metavar="[FILE]... [-- CMD...]", nargs=-1)
 @lake_option
+@inventory_option
 @click.option(
-    "--inventory", type=PATH, help="CSV of the GPUs you pay for: device, from, to, instance, region, usd_per_h."
-)
-@click.option(
-    "--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars per GPU-hour; repeat for each GPU."
-)
+    "--price", "prices", multiple=True, metavar="[GPU=]USD",
+    help="Dollars per GPU-hour; repeat for each GPU. A price in the inventory comes first, a list price last.",
+)  # fmt: skip
 @click.option("--instance", metavar="NAME", help="Price the GPUs as in this instance type, such as p5.48xlarge.")
 @click.option("--region", metavar="NAME", help="Region of --instance, such as us-east-1.")
 @click.option("--teams", type=PATH, help="TOML file that assigns namespaces to teams.")
@@ -65,32 +79,43 @@ class Around:
 @hz_option
 @label_option
 @device_option
+@reading_options
+@jobs_option
 @full_option
-@click.argument("argv", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 @screen_options
 def command(
-    screen: Screen, chosen: Window, lake_dir: Path, out: Path | None, fail_on: str | None, hz: float,
-    labels: tuple[str, ...], device: str, argv: tuple[str, ...], full: bool, **given: Any,
+    screen: Screen, chosen: Window, files: tuple[str, ...], lake_dir: Path, out: Path | None, fail_on: str | None,
+    hz: float, labels: tuple[str, ...], device: str, reading: Callable[[], Reading], full: bool,
+    tables: tuple[Path, ...], **given: Any,
 ) -> int:  # fmt: skip
     """Price the waste and recommend what to change first.
 
-    Audit the lake. With a command, record it and audit that run; its output, signals and exit code pass through.
+    Audit the lake; with FILEs, these files alone, without a lake. With a command, record it and audit that run; its
+    output, signals and exit code pass through.
     """
+    argv: tuple[str, ...] = click.get_current_context().meta["argv"]
+    if argv and files:
+        raise InputError("files and a command to record were both named", hint="audit one of them at a time")
+    if argv and tables:
+        raise InputError(
+            "--jobs goes with files", hint=f"gpuledger jobs {tables[0]} --lake {lake_dir} adds it to a lake"
+        )
     if argv:
         around = Around(argv, hz, labels, device)
         return _around(screen, around, lake_dir, out, chosen, fail_on, full, given)
+    from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.auditing import FailOn, audit_lake, wanted
     from gpuledger.cli.showing import write_files
-    from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.audit import audit_document
 
     asked, judge = wanted(lake_dir, **given), FailOn.parse(fail_on) if fail_on else None
-    with screen.stages() as stages:
-        audit = audit_lake(Lake(lake_dir), chosen, asked, stages)
+    limits = load_thresholds()
+    with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages, tables) as lake:
+        audit = audit_lake(lake, chosen, asked, stages)
         document = audit_document(audit)
-        files = write_files(document, out, screen, stages)
+        written = write_files(document, out, screen, stages)
     failed = judge.verdict(audit.cost) if judge else ""
-    _answer(screen, document, files, {"failed": failed or None}, full=full, err=False)
+    _answer(screen, document, written, {"failed": failed or None}, full=full, err=False)
     if failed:
         click.echo(visible(f"failed: {failed}"), err=True)
     return FAILED if failed else 0

@@ -14,7 +14,7 @@ from gpuledger.errors import DeviceError, InputError
 
 if TYPE_CHECKING:
     from gpuledger.efficiency.calibration_files import BoardCalibration
-    from gpuledger.training.calibrate import Bench
+    from gpuledger.training.torch_bench import TorchBench
 
 
 @click.command("calibrate")
@@ -30,7 +30,8 @@ def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) ->
     work off the GPUs meanwhile.
     """
     from gpuledger.cli.showing import give
-    from gpuledger.devices.nvml import TRY_REPLAY, NvmlSource
+    from gpuledger.devices.device import TRY_REPLAY
+    from gpuledger.devices.nvml import NvmlSource
     from gpuledger.efficiency.calibration_files import calibration_file, write_board
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.calibration import calibration_document
@@ -60,7 +61,7 @@ def command(screen: Screen, lake_dir: Path, out: Path | None, seconds: float) ->
         screen.say(f"next: gpuledger analyze --lake {lake_dir} --achievable measured")
 
 
-def _measure(bench: Bench, seconds: float, screen: Screen) -> BoardCalibration:
+def _measure(bench: TorchBench, seconds: float, screen: Screen) -> BoardCalibration:
     from gpuledger.training.calibrate import calibrate, precisions
 
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")

@@ -91,7 +91,6 @@ def _run(folder: Path, screen: Screen) -> tuple[Document, dict[str, str]]:
     from gpuledger.advice.asking import asked, audit
     from gpuledger.catalog.files import data_dir
     from gpuledger.catalog.thresholds import load_thresholds
-    from gpuledger.cli.analysis import post
     from gpuledger.cli.showing import write_files
     from gpuledger.cost.inventory import read_inventory
     from gpuledger.efficiency.build import efficiency_statement
@@ -112,7 +111,7 @@ def _run(folder: Path, screen: Screen) -> tuple[Document, dict[str, str]]:
         import_files(lake, [folder / "fleet.parquet"], progress=lambda stage, rows: ticks[stage](rows))
         for name, shipped in ((INVENTORY, "demo_inventory.csv"), (TEAMS, "demo_config.toml")):
             files[name] = str(write_whole(folder / name, data_dir("gpuledger.cost", "data", shipped).read_bytes()))
-        post(lake, limits, stages)
+        stages.post(lake, limits)
         statement = efficiency_statement(lake, thresholds=limits)
         efficiency = efficiency_document(statement, limits, comparison(statement))
         stock = replace(read_inventory(folder / INVENTORY), path=INVENTORY)  # the folder is given its name at the end

@@ -1,59 +1,81 @@
-"""How do files of telemetry get into the lake, and what is reported about them?"""
+"""How does telemetry get into the lake, and what is reported about it?"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from gpuledger.cli.analysis import Bars, reading_options, zone_named
 from gpuledger.cli.options import PATH, lake_option, screen_options
-from gpuledger.cli.screen import Screen, Stages, Tick
+from gpuledger.cli.pulling import ServerWishes, pull_from, server_options
+from gpuledger.cli.screen import Screen, Stages
+from gpuledger.errors import InputError
+
+if TYPE_CHECKING:
+    from gpuledger.lake.importing import ImportResult
+    from gpuledger.lake.layout import Lake
+    from gpuledger.lake.taking import Reading
 
 FOUND_PROBLEMS = 1
 
 
 @click.command("import")
-@click.argument("files", metavar="SRC...", nargs=-1, required=True, type=PATH)
+@click.argument("files", metavar="SRC...", nargs=-1, required=True)
 @lake_option
-@click.option("--tz", "zone", default="UTC", show_default=True, help="Time zone of timestamps without one.")
-@click.option(
-    "--map",
-    "map_name",
-    help="Column names: a built-in layout (export36: 36-column DCGM export; dcgm) or a mapping file.",
-)
+@reading_options
+@click.option("--explain", is_flag=True, help="Show how a file would be read, with its first rows; import nothing.")
+@click.option("--write-map", type=PATH, metavar="PATH", help="With --explain: write a mapping file to start from.")
 @click.option("--jobs", "tables", multiple=True, type=PATH, help="Job table to add (see gpuledger jobs); repeatable.")
+@server_options
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
-@click.pass_context
 def command(
-    context: click.Context, screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str, map_name: str | None,
-    tables: tuple[Path, ...], fail_on: str | None,
-) -> int:  # fmt: skip
-    """Import telemetry from CSV or Parquet files into the lake.
+    screen: Screen,
+    files: tuple[str, ...],
+    lake_dir: Path,
+    reading: Callable[[], Reading],
+    explain: bool,
+    write_map: Path | None,
+    wishes: ServerWishes,
+    tables: tuple[Path, ...],
+    fail_on: str | None,
+) -> int:
+    """Import telemetry from files or a Prometheus server.
 
-    Importing the same file again adds nothing. An invalid row is rejected, counted and kept in a rejects file. An
-    invalid file stops the import and leaves the lake unchanged.
+    SRC is a file, a folder, a quoted pattern, an s3://, gs:// or http(s):// address, or prometheus://HOST:PORT/PATH
+    (prometheus+https:// for https): a Prometheus, Thanos, Mimir or VictoriaMetrics.
+
+    The kind of a file is recognized by its content: CSV or Parquet with DCGM names, nvidia-smi (--query-gpu, dmon,
+    pmon), dcgmi dmon, amd-smi, rocm-smi, W&B system metrics, Zeus, nvitop, pages of exporters. Files of a folder that
+    are not telemetry are named and passed over.
+
+    The import of a server goes on where the last one stopped. Importing the same file again adds nothing. An
+    invalid row is rejected, counted and kept in a rejects file. An invalid file stops the import and leaves the lake
+    unchanged.
     """
     from gpuledger.cli.job_tables import add_tables
     from gpuledger.cli.showing import give
-    from gpuledger.lake.importing import import_files
     from gpuledger.lake.jobs.reading import read_jobs
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.imported import import_document, with_jobs
     from gpuledger.report.documents.jobs import jobs_document
-    from gpuledger.telemetry.mapping import load_mapping
 
-    mapping = load_mapping(map_name) if map_name else None
-    named = context.get_parameter_source("zone") is not click.core.ParameterSource.DEFAULT
+    how = reading()
+    if explain or write_map:
+        _explain(screen, files, how, write_map)
+        return 0
+    zone = zone_named()
     for table in tables:  # so that nothing is imported where a table cannot be read
-        read_jobs(table, zone if named else None)
-    with screen.stages() as stages:
-        result = import_files(Lake(lake_dir), files, zone=zone, mapping=mapping, progress=_Bars(stages, files))
-        added = add_tables(lake_dir, tables, zone if named else None, stages) if tables else None
-    if added is None:
-        give(import_document(result, lake_dir), screen)
-    else:
-        give(with_jobs(import_document(result, lake_dir), jobs_document(*added, lake_dir)), screen)
+        read_jobs(table, zone)
+    result = _imported(screen, Lake(lake_dir), files, how, wishes)
+    document = import_document(result, lake_dir)
+    if tables:
+        with screen.stages() as stages:
+            document = with_jobs(document, jobs_document(*add_tables(lake_dir, tables, zone, stages), lake_dir))
+    give(document, screen)
     if result.rows_rejected:
         screen.say(f"every rejected row, with its file, row, column and value: {result.rejects_file}")
     where = "" if str(lake_dir) == "gpuledger-data" else f" --lake {lake_dir}"
@@ -61,26 +83,43 @@ def command(
     return FOUND_PROBLEMS if fail_on == "rejects" and result.rows_rejected else 0
 
 
-class _Bars:
-    """One bar for reading, one for writing; how many rows there will be is known once they are read."""
+def _imported(screen: Screen, lake: Lake, files: tuple[str, ...], how: Reading, wishes: ServerWishes) -> ImportResult:
+    from gpuledger.lake.importing import import_files
+    from gpuledger.telemetry.servers.prometheus import is_server
 
-    def __init__(self, stages: Stages, files: tuple[Path, ...]) -> None:
-        self._stages = stages
-        self._expected = _rows_expected(files) if stages.shown else None
-        self._ticks: dict[str, Tick] = {}
-        self._read = 0
-
-    def __call__(self, stage: str, rows: int) -> None:
-        if stage not in self._ticks:
-            label, total = ("reading", self._expected) if stage == "read" else ("sorting, writing", self._read)
-            self._ticks[stage] = self._stages.start(label, total)
-        self._read += rows if stage == "read" else 0
-        self._ticks[stage](rows)
+    if any(is_server(src) for src in files):
+        if len(files) > 1:
+            raise InputError("a server is imported by itself", hint="name one server and no file")
+        return pull_from(screen, lake, files[0], wishes, how.given)
+    if wishes.given():
+        raise InputError(f"{wishes.given()[0]} is for servers", hint="leave it out, or name prometheus://HOST")
+    with screen.stages() as stages:
+        bars = Bars(stages, _rows_expected(files, stages))
+        return import_files(lake, files, zone=how.zone, mapping=how.mapping, given=how.given, progress=bars)
 
 
-def _rows_expected(files: tuple[Path, ...]) -> int | None:
-    """The rows of all files, where the files state it; text files do not."""
+def _explain(screen: Screen, files: tuple[str, ...], how: Reading, write_map: Path | None) -> None:
+    from gpuledger.cli.showing import give
+    from gpuledger.report.documents.explained import explained_document
+    from gpuledger.telemetry.explain import explain
+    from gpuledger.telemetry.starter import write_starter
+
+    if len(files) != 1:
+        raise InputError("--explain shows one file at a time", hint=f"gpuledger import --explain {files[0]}")
+    found = explain(Path(files[0]), mapping=how.mapping, given=how.given, zone=how.zone)
+    written = write_starter(found, write_map) if write_map else None
+    give(explained_document(found), screen, {"map": str(written)} if written else None)
+    if written:
+        screen.say(f"next: check {written}, then gpuledger import {files[0]} --map {written}")
+    elif found.problem or found.unused:
+        screen.say("to start a mapping file from this: add --write-map map.toml")
+
+
+def _rows_expected(files: tuple[str, ...], stages: Stages) -> int | None:
+    """The rows of all files, where the files state it and somebody watches; text, folders and addresses do not."""
     from gpuledger.telemetry.sources import open_source
 
+    if not stages.shown or not all(Path(f).is_file() for f in files):
+        return None
     found = [open_source(f).rows_expected for f in files]
     return sum(n for n in found if n is not None) if None not in found else None

@@ -30,13 +30,7 @@ MOST_S = 366 * 86_400
 @click.argument("argv", metavar="[-- CMD...]", nargs=-1, type=click.UNPROCESSED)
 @screen_options
 def command(
-    screen: Screen,
-    lake_dir: Path,
-    hz: float,
-    duration: float | None,
-    labels: tuple[str, ...],
-    device: str,
-    argv: tuple[str, ...],
+    screen: Screen, lake_dir: Path, duration: float | None, labels: tuple[str, ...], argv: tuple[str, ...], **how: Any
 ) -> int:
     """Record GPU telemetry until Ctrl-C or while a command runs.
 
@@ -44,17 +38,17 @@ def command(
     be run, 125 that recording could not start (lake or label). Without a GPU the command still runs.
     """
     if argv:
-        return _around(screen, argv, lake_dir, hz, duration, labels, device)
+        return _around(screen, argv, lake_dir, duration, labels, how)
     from gpuledger.recording.command import wait_for_end
     from gpuledger.recording.record import Recording
 
     if duration is not None and not 0 < duration <= MOST_S:
         hint = "give seconds above 0 and up to a year; without --duration Ctrl-C stops"
         raise InputError(f"cannot record for {duration:g} s", hint=hint)
-    with Recording(lake_dir, hz=hz, labels=labels_of(labels), device=device, of_job=False) as run:
+    with Recording(lake_dir, labels=labels_of(labels), of_job=False, **how) as run:
         if screen.talks:
             length = f"for {duration:g} s" if duration else "until Ctrl-C"
-            click.echo(f"recording {count(len(run.devices), 'device')} at {hz:g} Hz {length}", err=True)
+            click.echo(f"recording {count(len(run.devices), 'device')} at {how['hz']:g} Hz {length}", err=True)
         wait_for_end(duration)
     notes = run.notes()
     screen.answer(figures(notes, lake_dir))
@@ -64,14 +58,9 @@ def command(
 
 
 def _around(
-    screen: Screen,
-    argv: tuple[str, ...],
-    lake_dir: Path,
-    hz: float,
-    duration: float | None,
-    labels: tuple[str, ...],
-    device: str,
-) -> int:
+    screen: Screen, argv: tuple[str, ...], lake_dir: Path, duration: float | None, labels: tuple[str, ...],
+    how: dict[str, Any],
+) -> int:  # fmt: skip
     from gpuledger.errors import GpuledgerError
     from gpuledger.recording.command import OUR_FAILURE, run_command, to_stderr
 
@@ -82,7 +71,7 @@ def _around(
     except GpuledgerError as error:
         to_stderr(f"{error}\n  the command was not started")
         return OUR_FAILURE
-    done = run_command(argv, lake_dir, hz=hz, labels=given, device=device)
+    done = run_command(argv, lake_dir, labels=given, **how)
     if done.notes is not None:
         screen.answer({**figures(done.notes, lake_dir), "exit_code": done.exit_code})
         if screen.talks:

@@ -59,7 +59,9 @@ def command(
     others become points on its scaling curve. The smallest is the baseline unless --baseline or the header names one.
     """
     if trend:
-        _only_trend(baseline, claims, before, out, fail_on)
+        if any((baseline, claims, before, out, fail_on)):
+            hint = "leave --baseline, --claims, --compare, --out and --fail-on out, or --trend"
+            raise InputError("--trend shows how runs move and judges none of them", hint=hint)
         return _trend(screen, results, seed)
     from gpuledger.cli.price_options import price_of
     from gpuledger.cli.showing import show, write_files
@@ -86,14 +88,6 @@ def command(
     if failed:
         click.echo(visible(f"failed: {failed}"), err=True)
     return FAILED if failed else 0
-
-
-def _only_trend(*others: object) -> None:
-    if any(others):
-        raise InputError(
-            "--trend shows how runs move and judges none of them",
-            hint="leave --baseline, --claims, --compare, --out and --fail-on out, or --trend",
-        )
 
 
 def _trend(screen: Screen, results: tuple[Path, ...], seed: int) -> int:

@@ -24,6 +24,14 @@ from gpuledger.devices.replay.script import Board, Script
 _CODES = Codes(pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_NO_PERMISSION)
 # A sample of the fake holds three numbers: when it was taken, of which board and of which instance (-1: none).
 _SAMPLE_NUMBERS = 3
+# Calls that give one reading of a board: its column, and how many of the call's units make one of the column's.
+_LEVELS = {
+    "nvmlDeviceGetPowerUsage": ("power_w", 1000),
+    "nvmlDeviceGetEnforcedPowerLimit": ("power_limit_w", 1000),
+    "nvmlDeviceGetTemperature": ("gpu_temp_c", 1),
+    "nvmlDeviceGetCurrentClocksEventReasons": ("throttle_bits", 1),
+    "nvmlDeviceGetPcieReplayCounter": ("pcie_replays", 1),
+}
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,9 @@ class FakeNvml:
         self.opened = 0
 
     def __getattr__(self, name: str) -> Any:
+        if name in _LEVELS:
+            column, unit = _LEVELS[name]
+            return lambda handle, *_sensor: round(unit * self._level(name, handle, column))
         if name.startswith("nvml"):
             raise AttributeError(f"the fake has no {name}")
         return getattr(pynvml, name)
@@ -142,12 +153,6 @@ class FakeNvml:
         refreshed = int(now / period + 1e-6) * period  # ticks of virtual time are rounded: stay clear of the edge
         return script.mean(column, max(0.0, refreshed - period), refreshed or 1e-9)
 
-    def nvmlDeviceGetPowerUsage(self, handle: _Handle) -> int:
-        return round(1000 * self._level("nvmlDeviceGetPowerUsage", handle, "power_w"))
-
-    def nvmlDeviceGetEnforcedPowerLimit(self, handle: _Handle) -> int:
-        return round(1000 * self._level("nvmlDeviceGetEnforcedPowerLimit", handle, "power_limit_w"))
-
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: _Handle) -> int:
         _, script = self._enter("nvmlDeviceGetTotalEnergyConsumption", handle)
         energy = script.energy_mj(self._now())
@@ -167,9 +172,6 @@ class FakeNvml:
         total = board.memory_bytes if free is None else round(used + free)
         return pynvml.c_nvmlMemory_t(total, total - round(used), round(used))
 
-    def nvmlDeviceGetTemperature(self, handle: _Handle, _sensor: int) -> int:
-        return round(self._level("nvmlDeviceGetTemperature", handle, "gpu_temp_c"))
-
     def nvmlDeviceGetFieldValues(self, handle: _Handle, fields: Sequence[int]) -> list[Any]:
         _, script = self._enter("nvmlDeviceGetFieldValues", handle)
         out = []
@@ -181,12 +183,6 @@ class FakeNvml:
             found.value.uiVal = round(value or 0)
             out.append(found)
         return out
-
-    def nvmlDeviceGetCurrentClocksEventReasons(self, handle: _Handle) -> int:
-        return int(self._level("nvmlDeviceGetCurrentClocksEventReasons", handle, "throttle_bits"))
-
-    def nvmlDeviceGetPcieReplayCounter(self, handle: _Handle) -> int:
-        return int(self._level("nvmlDeviceGetPcieReplayCounter", handle, "pcie_replays"))
 
     def nvmlDeviceGetRemappedRows(self, handle: _Handle) -> tuple[int, int, int, int]:
         found = int(self._level("nvmlDeviceGetRemappedRows", handle, "remapped_correctable_rows"))

@@ -8,8 +8,9 @@ proportion to time, and `cut_by_share` says so.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
@@ -19,13 +20,14 @@ import pyarrow as pa
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.layout import Lake
+from gpuledger.lake.names import Names
 from gpuledger.ledger import lines
-from gpuledger.ledger.read.columns import Names, Rows, Wanted, joined, kept, read_files, read_groups, table_rows
+from gpuledger.ledger.read.columns import Rows, Wanted, joined, kept, read_files, read_groups, table_rows
 from gpuledger.ledger.read.owners import labelled
-from gpuledger.ledger.read.scope import NO_NAMESPACE, Scope, namespace_name, nothing_found, nothing_posted
+from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, Scope, namespace_name, nothing_found, nothing_posted
 from gpuledger.ledger.spans import Clip
 from gpuledger.ledger.spells import GAP
-from gpuledger.ledger.store import DAYS, Ledger, PostedDay
+from gpuledger.ledger.store import DAYS, HOURS, Ledger, PostedDay
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
 
@@ -33,6 +35,16 @@ from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
 _WIDE = 24
 _EDGES = ("hour_ms", "grain_ms", "first_ms", "last_ms")
 _SPELL = ("start_ms", "end_ms")
+# Which of these time without a namespace is, its other labels decide.
+_NAMELESS = {NO_NAMESPACE, UNALLOCATED}
+
+
+@dataclass(frozen=True)
+class Rated:
+    """The columns of lines that are rated line by line, and how."""
+
+    numbers: tuple[str, ...]
+    rated: Callable[[Rows], Rows]
 
 
 class Books:
@@ -74,32 +86,55 @@ class Books:
         *,
         hourly: Collection[int] | bool = False,
         owners: bool = True,
+        days: Collection[str] | None = None,
     ) -> Iterator[tuple[int, Rows]]:
         """Rows of lines within the window, with the start of the day they were posted on.
 
         `maybe`: numbers that may be NULL. `hourly`: read hours on these days (by their start) or on all; else lines
         added up by day where no edge of the window falls within it. `owners`: leave out lines of owners not in scope;
-        without it they stay, and "wanted" tells them apart.
+        without it they stay, and "wanted" tells them apart. `days`: only lines posted on these.
         """
         texts = dict.fromkeys((*labels, *schema.DEVICE, *((*schema.OWNER, "pod") if self.scope.names_owners else ())))
         wanted = Wanted(
             {name: self.names[name] for name in texts}, tuple(dict.fromkeys((*self._edges(), *numbers))), tuple(maybe)
         )
         with self._reading():
-            for posted, rows, whole in self._rows(wanted, hourly):
+            for posted, rows, whole in self._rows(wanted, hourly, days):
                 found = self._owned(self._cut(posted, rows, wanted, whole), owners)
                 if len(found["hour_ms"]):
                     yield day_start_ms(posted.day), found
+
+    def fleet_hours(self, labels: Sequence[str], numbers: Sequence[str], of_line: Rated) -> Iterator[Rows]:
+        """Lines within the window added up over devices where they rest so, else line by line as `of_line` rates them.
+
+        What rests so does not tell owners below a namespace apart.
+        """
+        since, until = self.scope.since_ms, self.scope.until_ms
+        # What a day's last samples stand for may reach into the next day.
+        apart = self.scope.owners or _NAMELESS & set(self.scope.namespaces)
+        rests = [d for d in self._posted if d.hourly and not apart and not self._cuts(d, days=2)]
+        wanted = Wanted(
+            {name: self.names[name] for name in (*labels, "cluster", "namespace")}, ("hour_ms", "grain_ms", *numbers)
+        )
+        with self._reading():
+            for _, rows in read_files((str(f) for d in rests for f in self._ledger.files_of(d, HOURS)), wanted):
+                inside = (rows["hour_ms"] >= (since or 0)) & (rows["hour_ms"] < (until or 1 << 62))
+                yield self._owned(kept(rows, inside), only=True)
+        if days := {d.day for d in self._posted if d not in rests}:
+            for _, rows in self.blocks((*labels, "namespace"), of_line.numbers, hourly=True, days=days):
+                yield of_line.rated(rows)
 
     def _edges(self) -> tuple[str, ...]:
         """What tells when a line is; its first and last instant matter where the window may cut it."""
         cut = self.scope.since_ms is not None or self.scope.until_ms is not None
         return _EDGES if cut else ("hour_ms", "grain_ms")
 
-    def _rows(self, wanted: Wanted, hourly: Collection[int] | bool) -> Iterator[tuple[PostedDay, Rows, bool]]:
-        """The rows of all days, each with its day and whether they are added up by day; read ahead over days."""
+    def _rows(
+        self, wanted: Wanted, hourly: Collection[int] | bool, days: Collection[str] | None
+    ) -> Iterator[tuple[PostedDay, Rows, bool]]:
+        """The rows of days, each with its day and whether they are added up by day; read ahead over days."""
         of_file: dict[str, tuple[PostedDay, bool]] = {}
-        for posted in self._posted:
+        for posted in (d for d in self._posted if days is None or d.day in days):
             whole = self._by_day(posted, hourly)
             table = DAYS if whole else "lines"
             of_file |= {str(f): (posted, whole) for f in self._ledger.files_of(posted, table)}
@@ -115,9 +150,12 @@ class Books:
         start = day_start_ms(posted.day)
         if not posted.daily or (hourly if isinstance(hourly, bool) else start in hourly):
             return False
-        return not any(
-            e is not None and start < e < start + MS_PER_DAY for e in (self.scope.since_ms, self.scope.until_ms)
-        )
+        return not self._cuts(posted)
+
+    def _cuts(self, posted: PostedDay, days: int = 1) -> bool:
+        """Whether an edge of the window falls within a day, or one of so many days from it on."""
+        start, edges = day_start_ms(posted.day), (self.scope.since_ms, self.scope.until_ms)
+        return any(e is not None and start < e < start + days * MS_PER_DAY and e % MS_PER_DAY for e in edges)
 
     def _cut(self, posted: PostedDay, rows: Rows, wanted: Wanted, whole: bool) -> Rows:
         """The rows within the window."""
@@ -183,8 +221,10 @@ class Books:
             called = self.names["namespace"].texts
             fit = [namespace_name(text) in scope.namespaces for text in (*called, None)]
             named = np.array(fit, dtype=bool)[rows["namespace"]]
-            nameless = (rows["namespace"] < 0) & labelled(rows)
-            wanted &= np.where(nameless, NO_NAMESPACE in scope.namespaces, named)
+            if _NAMELESS & set(scope.namespaces):
+                nameless = (rows["namespace"] < 0) & labelled(rows)
+                named = np.where(nameless, NO_NAMESPACE in scope.namespaces, named)
+            wanted &= named
         if scope.owners:
             own = among("workload", scope.owners) | among("run_id", scope.owners)
             for owner in scope.owners:

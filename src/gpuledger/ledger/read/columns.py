@@ -7,82 +7,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gpuledger.lake.names import Names, present
 from gpuledger.ledger.lines import BEFORE, KNOWN, OBSERVED
 
 # A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
 Rows = dict[str, np.ndarray]
 _AHEAD = 2
-_DICTIONARIES = 256
-
-
-class Names:
-    """The texts of one label over all files, numbered as they come."""
-
-    def __init__(self) -> None:
-        self.texts: list[str | None] = []
-        self._number: dict[str | None, int] = {}
-        self._seen: dict[tuple[int | bytes, ...], np.ndarray] = {}
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def numbered(self, column: pa.ChunkedArray) -> np.ndarray:
-        """The numbers of a column's texts."""
-        parts = [self._codes(chunk) for chunk in column.chunks if len(chunk)]
-        return np.concatenate(parts) if len(parts) != 1 else parts[0]
-
-    def _codes(self, chunk: pa.DictionaryArray) -> np.ndarray:
-        if chunk.indices.null_count == len(chunk):
-            return np.full(len(chunk), -1)
-        return self._known(chunk.dictionary)[_numbers32(chunk.indices)]
-
-    def _known(self, words: pa.Array) -> np.ndarray:
-        """By place in a file's dictionary the number here; one place more for NULL."""
-        # Files of one lake mostly name the same things: to tell that takes a tenth of naming them again.
-        key = (words.offset, len(words), *(b.to_pybytes() for b in words.buffers() if b is not None))
-        if key not in self._seen:
-            if len(self._seen) >= _DICTIONARIES:
-                self._seen.clear()
-            self._seen[key] = np.array([*(self._take(w) for w in words.to_pylist()), -1], dtype=np.int64)
-        return self._seen[key]
-
-    def _take(self, text: str | None) -> int:
-        if text not in self._number:
-            self._number[text] = len(self.texts)
-            self.texts.append(text)
-        return self._number[text]
-
-    def places(self) -> np.ndarray:
-        """By number the place in alphabetical order, from 1; the last entry, which -1 takes, is 0: NULL comes first."""
-        found = np.zeros(len(self.texts) + 1, dtype=np.int64)
-        for place, text in enumerate(sorted(self._number, key=str)):
-            found[self._number[text]] = place + 1
-        return found
-
-    def at(self, places: np.ndarray) -> list[str | None]:
-        """The texts at some of these places."""
-        ordered = [None, *sorted(self._number, key=str)]
-        return [ordered[i] for i in places.tolist()]
-
-    def among(self, wanted: Collection[str], nameless: str | None = None) -> np.ndarray:
-        """By number whether a text is one of those wanted; the last entry: whether `nameless` is."""
-        return np.array([*(t in wanted for t in self.texts), nameless in wanted], dtype=bool)
-
-    def numbers(self, texts: Iterable[str | None]) -> np.ndarray:
-        """The numbers of some texts, -1 where there is none."""
-        return np.array([self._number.get(text, -1) for text in texts], dtype=np.int64)
-
-    def text(self, numbers: np.ndarray) -> list[str | None]:
-        """The texts of some numbers."""
-        texts = [*self.texts, None]
-        return [texts[i] for i in numbers.tolist()]
 
 
 @dataclass(frozen=True)
@@ -200,7 +137,7 @@ def _numbers(table: pa.Table, wanted: Wanted) -> Rows:
 
 
 def _whole(column: pa.ChunkedArray) -> np.ndarray:
-    parts = [_plain(chunk) for chunk in column.chunks if len(chunk)]
+    parts = [as_numbers(chunk) for chunk in column.chunks if len(chunk)]
     return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
 
@@ -212,23 +149,9 @@ def _filled(column: pa.ChunkedArray, observed: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(known), observed, known).astype(np.int64)
 
 
-def _plain(values: pa.Array) -> np.ndarray:
+def as_numbers(values: pa.Array) -> np.ndarray:
     """Whole numbers; as floats with NaN for NULL where there are any."""
     if values.type != pa.int64():
         raise pa.ArrowTypeError(f"a column of {values.type} where whole numbers are expected")
     found = np.frombuffer(values.buffers()[1], np.int64, len(values), values.offset * 8)
-    return np.where(_present(values), found, np.nan) if values.null_count else found
-
-
-def _numbers32(codes: pa.Array) -> np.ndarray:
-    """The places in a dictionary, -1 for NULL."""
-    if codes.null_count == len(codes):
-        return np.full(len(codes), -1, np.int32)
-    found = np.frombuffer(codes.buffers()[1], np.int32, len(codes), codes.offset * 4)
-    return np.where(_present(codes), found, -1) if codes.null_count else found
-
-
-def _present(values: pa.Array) -> np.ndarray:
-    """Which values are not NULL."""
-    bits = np.unpackbits(np.frombuffer(values.buffers()[0], np.uint8), bitorder="little")
-    return bits[values.offset : values.offset + len(values)].astype(bool)
+    return np.where(present(values), found, np.nan) if values.null_count else found

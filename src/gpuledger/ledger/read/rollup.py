@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuledger.lake.names import Names
 from gpuledger.ledger import lines
+from gpuledger.ledger.fleet_hours import SUMS
 from gpuledger.ledger.read.adding import Accumulator, runs
-from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.columns import Names, Rows, kept
+from gpuledger.ledger.read.books import Books, Rated
+from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.owners import OWNED, labelled
 from gpuledger.ledger.read.slices import exact_share, slice_scale
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
@@ -242,18 +244,24 @@ def _latest(device: np.ndarray, place: np.ndarray, last_ms: np.ndarray, devices:
     return latest
 
 
-_HOUR = ("samples", "observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "power_uj", "power_ms")
+_HOUR = ("observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "power_uj", "power_ms")
 
 
 def hour_lines(books: Books, accounts: AccountSums) -> Iterator[tuple[int, Rows]]:
     """The lines in scope hour by hour, a file at a time, each with its device as the accounts count it."""
-    labels = ("namespace", "gpu_model", "tensor_precision", "state")
+    for day_ms, rows in books.blocks((), _HOUR, ("limit_mw",), hourly=True):
+        rows["device"] = numbered(rows, accounts.numbers)
+        yield day_ms, rows
+
+
+def fleet_hours(books: Books, accounts: AccountSums) -> Iterator[Rows]:
+    """The lines in scope hour by hour and by kind of work, whatever the device."""
     # Without SM activity nothing decides how fully a pipe works, so nothing else need be read for it.
     more = CONDITIONS if "sm_ms" in accounts.recorded else ()
-    numbers = (*_HOUR, *(c for c in (*ACTIVITY, *more) if c in accounts.recorded))
-    for day_ms, rows in books.blocks(labels, numbers, ("limit_mw",), hourly=True):
-        rows["device"] = numbered(rows, accounts.numbers)
-        yield day_ms, rows | pipe_sums(rows)
+    numbers = ("samples", *_HOUR[1:], *(c for c in (*ACTIVITY, *more) if c in accounts.recorded))
+    rated = Rated(numbers, lambda rows: rows | pipe_sums(rows))
+    wanted = [c for c in SUMS if c not in CONDITIONS or c in more]
+    return books.fleet_hours(("gpu_model", "tensor_precision", "state"), wanted, rated)
 
 
 def quiet_spells(books: Books, accounts: AccountSums) -> Iterator[Rows]:

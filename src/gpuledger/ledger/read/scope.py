@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from gpuledger.errors import InputError, UnknownName, nearest
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.columns import Names, Wanted, read_files
+from gpuledger.lake.names import Names
+from gpuledger.ledger.read.columns import Wanted, read_files
 from gpuledger.ledger.store import Ledger
 from gpuledger.units import MS_PER_DAY, utc, utc_day
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 import msgspec
@@ -18,7 +18,6 @@ from gpuledger.plan.setup import Mode, Setup, serving_split, split_problem
 LORA_RANK = 16
 WIDEST_TENSOR = 8  # beyond a node's NVLink the all-reduces of every layer cost more than they save
 DOUBLINGS = 6
-SHORTEST = 256
 SHARDED = {1: "optimizer", 2: "gradients too", 3: "weights too"}
 
 
@@ -30,6 +29,8 @@ class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     effort: float
     costs: str
     step: float = 0.0
+    halved_to: int = 0
+    words: str = ""
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -75,9 +76,9 @@ Levels = Iterator[tuple[str, dict[str, Any]]]
 def changes(model: Model, case: Case) -> dict[str, list[Change]]:
     """By kind, the levels there are for this case, least first."""
     makers: dict[str, Callable[[Model, Case], Levels]] = {
-        "recompute": _recompute, "zero": _zero, "optimizer": _optimizer, "micro_batch": _micro_batch,
-        "tensor": _tensor, "sequence": _sequence, "adapters": _adapters, "cache": _cache, "weights": _weights,
-        "batch": _batch, "context": _context, "gpu": _gpu, "count": _count,
+        "recompute": _recompute, "zero": _zero, "optimizer": _optimizer, "tensor": _tensor, "adapters": _adapters,
+        "cache": _cache, "weights": _weights, "gpu": _gpu, "count": _count,
+        **{kind.kind: partial(_halved, kind) for kind in kinds() if kind.halved_to},
     }  # fmt: skip
     found: dict[str, list[Change]] = {}
     for kind in kinds():
@@ -103,20 +104,14 @@ def _optimizer(_model: Model, case: Case) -> Levels:
         yield "8-bit AdamW", {"optimizer": "adamw-8bit"}
 
 
-def _halvings(value: int, least: int) -> Iterator[int]:
+def _halved(kind: Kind, model: Model, case: Case) -> Levels:
+    """Half of a parameter, a quarter, ..., down to the least that makes sense."""
+    if kind.kind in {"sequence", "context"} and not isinstance(model.shape, TransformerShape):
+        return
     for halving in range(1, DOUBLINGS + 1):
-        if value >> halving >= least:
-            yield value >> halving
-
-
-def _micro_batch(_model: Model, case: Case) -> Levels:
-    for n in _halvings(case.setup.micro_batch, 1):
-        yield f"micro-batch {n}, accumulated", {"micro_batch": n}
-
-
-def _sequence(model: Model, case: Case) -> Levels:
-    for n in _halvings(case.setup.sequence, SHORTEST) if isinstance(model.shape, TransformerShape) else ():
-        yield f"sequences of {n} tokens", {"sequence": n}
+        n = getattr(case.setup, kind.kind) >> halving
+        if n >= kind.halved_to:
+            yield kind.words.format(n), {kind.kind: n}
 
 
 def _tensor(model: Model, case: Case) -> Levels:
@@ -148,16 +143,6 @@ def _weights(_model: Model, case: Case) -> Levels:
         yield f"weights in 8 bits ({eight})", {"precision": eight}
     if wide or case.setup.precision in ("fp8", "int8"):
         yield "weights in 4 bits (int4, groups of 128)", {"precision": "int4"}
-
-
-def _batch(_model: Model, case: Case) -> Levels:
-    for n in _halvings(case.setup.batch, 1):
-        yield f"at most {n} sequences at a time", {"batch": n}
-
-
-def _context(model: Model, case: Case) -> Levels:
-    for n in _halvings(case.setup.context, SHORTEST) if isinstance(model.shape, TransformerShape) else ():
-        yield f"at most {n} tokens of context", {"context": n}
 
 
 def _gpu(_model: Model, case: Case) -> Levels:

@@ -6,17 +6,14 @@ keeps its hours: a slower option answers fewer requests, and the plan shows up t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from gpuledger.catalog.gpus import Gpu
-from gpuledger.plan.guide.facts import migrate_facts
-from gpuledger.plan.guide.judging import Place, effort, grouped, guidelines, refuse, risk, too_slow
-from gpuledger.plan.guide.memory import rule_of_thumb, sharing
-from gpuledger.plan.guide.placing import place
-from gpuledger.plan.guide.schema import Priority
-from gpuledger.plan.guide.scoring import scored
+from gpuledger.plan.guide.judging import Place, effort, grouped, guidelines, refuse, risk, scored, too_slow
+from gpuledger.plan.guide.placing import place, rule_of_thumb
+from gpuledger.plan.guide.schema import Priority, migrate_facts
+from gpuledger.plan.guide.sets import sharing
 from gpuledger.plan.guide.statement import (
     Candidate,
     Current,
@@ -52,13 +49,19 @@ def plan_migration(
     job: Job, current: Candidate, candidates: Sequence[Candidate], terms: Terms, placing: Place = place
 ) -> MigrationPlan:
     """The whole answer; `current` is considered too, whether or not it is one of the candidates."""
-    placing = _remembered(placing)
-    now = _current(job, current, candidates, placing)
+    placed = _remembered(placing)
+    now = Current(
+        candidate=current,
+        monthly_usd=_times(current.usd_per_h, job.monthly_h),
+        whole_monthly_usd=_times(current.whole_usd_per_h, job.monthly_h),
+        other_purchase_usd=_times(_other(current, candidates), job.monthly_h),
+        placement=placed(job, current),
+    )
     every = [current, *(c for c in candidates if c.id != current.id)]
     options: list[Option] = []
     refused: list[Refused] = []
     for candidate in every:
-        found = _consider(job, candidate, now, terms, placing)
+        found = _consider(job, candidate, now, terms, placed(job, candidate))
         if isinstance(found, Refused):
             refused.append(found)
         else:
@@ -93,41 +96,25 @@ def plan_migration(
     return replace(plan, recommendation=recommendation(plan))
 
 
-def _remembered(placing: Place) -> Place:
-    """The same answers, each computed once: many offers are of the same GPU."""
+def _remembered(placing: Place) -> Callable[[Job, Candidate], Placement | Misfit]:
+    """Where a candidate places the job, each answer computed once: many offers are of the same GPU."""
     known: dict[tuple[str, float, int, int], Placement | Misfit] = {}
 
-    def remembered(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> Placement | Misfit:
-        key = (gpu.key, gpu.memory_bytes.value, gpus, gpus_per_instance)
+    def placed(job: Job, candidate: Candidate) -> Placement | Misfit:
+        gpu, gpus, each = candidate.gpu, candidate.gpus, candidate.gpus_per_instance
+        if isinstance(gpu, Unknown):
+            return Misfit("GPU", gpu.why, ("set catalog_gpu in gpu_instances.json",))
+        key = (gpu.key, gpu.memory_bytes.value, gpus, each)
         if key not in known:
-            known[key] = placing(job, gpu, gpus, gpus_per_instance)
+            known[key] = placing(job, gpu, gpus, each)
         return known[key]
 
-    return remembered
+    return placed
 
 
-def _current(job: Job, current: Candidate, candidates: Sequence[Candidate], placing: Place) -> Current:
-    gpu = current.gpu
-    placed: Placement | Misfit
-    if isinstance(gpu, Unknown):
-        placed = Misfit("GPU", gpu.why, ("set catalog_gpu in gpu_instances.json",))
-    else:
-        placed = placing(job, gpu, current.gpus, current.gpus_per_instance)
-    return Current(
-        candidate=current,
-        monthly_usd=_times(current.usd_per_h, job.monthly_h),
-        whole_monthly_usd=_times(current.whole_usd_per_h, job.monthly_h),
-        other_purchase_usd=_times(_other(current, candidates), job.monthly_h),
-        placement=placed,
-    )
-
-
-def _consider(job: Job, candidate: Candidate, now: Current, terms: Terms, placing: Place) -> Option | Refused:
-    placed: Placement | Misfit | None = None
-    if candidate.id == now.candidate.id:
-        placed = now.placement
-    elif not isinstance(candidate.gpu, Unknown):
-        placed = placing(job, candidate.gpu, candidate.gpus, candidate.gpus_per_instance)
+def _consider(
+    job: Job, candidate: Candidate, now: Current, terms: Terms, placed: Placement | Misfit
+) -> Option | Refused:
     if found := refuse(job, candidate, placed):
         return found
     assert isinstance(placed, Placement)

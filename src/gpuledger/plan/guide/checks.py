@@ -87,14 +87,12 @@ def _allowed(problem: str) -> str:
     return f"{kinds} {rest}".strip()
 
 
-def choose(value: str, allowed: Iterable[str], path: str, field: str) -> str:
-    """The allowed name that is meant, letter case and hyphens aside."""
+def _meant(value: str, allowed: Iterable[str]) -> tuple[str | None, str]:
+    """The allowed name that is meant, letter case and hyphens aside; where there is none, a hint what is allowed."""
     folded = {fold(name): name for name in allowed}
-    if fold(value) in folded:
-        return folded[fold(value)]
     near = nearest(fold(value), folded)
     guess = f"did you mean {folded[near[0]]}? " if near else ""
-    raise FactError(path, field, f"{value!r} is not allowed", hint=f"{guess}allowed: {', '.join(folded.values())}")
+    return folded.get(fold(value)), f"{guess}allowed: {', '.join(folded.values())}"
 
 
 def fold(name: str) -> str:
@@ -103,11 +101,11 @@ def fold(name: str) -> str:
 
 
 def pick(value: str, allowed: Iterable[str], field: str) -> str:
-    """As `choose`, for a value a person gave."""
-    try:
-        return choose(value, allowed, field, field)
-    except FactError as error:
-        raise InputError(f"{field} {value!r} is not allowed", hint=error.hint) from None
+    """The allowed name that a person means."""
+    found, hint = _meant(value, allowed)
+    if found is None:
+        raise InputError(f"{field} {value!r} is not allowed", hint=hint)
+    return found
 
 
 def check(made: Made, files: Mapping[str, str]) -> list[GpuledgerError]:
@@ -116,10 +114,9 @@ def check(made: Made, files: Mapping[str, str]) -> list[GpuledgerError]:
 
 
 def _unnamed(value: str, allowed: Iterable[str], path: str, field: str) -> Iterator[FactError]:
-    try:
-        choose(value, allowed, path, field)
-    except FactError as error:
-        yield error
+    found, hint = _meant(value, allowed)
+    if found is None:
+        yield FactError(path, field, f"{value!r} is not allowed", hint=hint)
 
 
 def _instances(made: Made, files: Mapping[str, str]) -> Iterator[FactError]:

@@ -116,7 +116,11 @@ def examine(folder: Path | str | None = None) -> tuple[Config | None, tuple[Gpul
             else:
                 made[key] = msgspec.convert(raw, kind)
     reading.faults += () if reading.faults else check(reading.made, reading.files)
-    return (None if reading.faults else _config(reading, folder)), tuple(reading.faults)
+    if reading.faults:
+        return None, tuple(reading.faults)
+    where = "the shipped reference configuration" if folder is None else str(folder)
+    fields = {_FIELDS.get(section, section): entries for section, entries in reading.made.items()}
+    return Config(where, reading.illustrative, **fields, files=reading.files, notes=tuple(reading.notes)), ()
 
 
 def _own_files(folder: Path, reading: _Reading) -> dict[str, Path]:
@@ -223,12 +227,6 @@ def _over(shipped: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
             if name not in own:
                 merged.pop(name, None)
     return merged
-
-
-def _config(reading: _Reading, folder: Path | str | None) -> Config:
-    where = "the shipped reference configuration" if folder is None else str(folder)
-    made = {_FIELDS.get(section, section): entries for section, entries in reading.made.items()}
-    return Config(where, reading.illustrative, **made, files=dict(reading.files), notes=tuple(reading.notes))
 
 
 def init_config(folder: Path, *, scripts: bool = False, force: bool = False) -> list[Path]:

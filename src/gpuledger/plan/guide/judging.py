@@ -1,20 +1,27 @@
-"""What speaks against an option: why is it refused, what does it risk, how much work is it, which rules break?"""
+"""How good is each option, and what speaks against it: why is it refused, what does it risk, which rules break?
+
+Seven measures are weighed by what the reader cares about. Each lies between 0 and 1, 1 the best. Dollars and throughput
+are ratios to the best option there is, so that a price list in another currency, or a unit of work of another size,
+ranks the same. An unknown measure is not a number: the score is the mean of the others, their shares scaled up to 1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.plan.guide.config import Config
-from gpuledger.plan.guide.facts import migrate_facts
-from gpuledger.plan.guide.schema import WorkloadType
+from gpuledger.plan.guide.schema import MEASURES, Judgment, Measure, Weights, WorkloadType, migrate_facts
 from gpuledger.plan.guide.statement import (
     Candidate,
     Job,
     Judged,
     Level,
     Misfit,
+    Option,
     Placement,
     Refused,
     RefusedGroup,
@@ -24,6 +31,8 @@ from gpuledger.units import Unknown
 
 Place = Callable[[Job, Gpu, int, int], Placement | Misfit]
 MONTH_H = Decimal(730)
+SCORES = ("cost", "performance", "reliability")
+UNSCORED = Unknown("none of its measures is known")
 # Speeds are estimated for what writes tokens, and for training where the FLOP of a step are known.
 SPEED_REMEDY = "measure it where it runs; `gpuledger plan fit` shows on which other GPUs it fits"
 # These hold for a purchase option as such, whichever the instance.
@@ -32,8 +41,8 @@ OF_ALL = ("SPOT", "SPOT NOT ASKED")
 BINDING = ("training_p", "family")
 
 
-def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit | None) -> Refused | None:
-    """The first reason that rules the candidate out, or None. `placed` is None where the GPU is unknown."""
+def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit) -> Refused | None:
+    """The first reason that rules the candidate out, or None."""
     if isinstance(candidate.gpu, Unknown):
         remedy = "set catalog_gpu to a GPU of `gpuledger catalog gpus`, or give memory_bandwidth_gb_per_s"
         return Refused(candidate, "GPU", candidate.gpu.why, (remedy,))
@@ -44,7 +53,6 @@ def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit | None) ->
         return found
     if isinstance(placed, Misfit):
         return Refused(candidate, placed.kind, placed.why, placed.remedies)
-    assert placed is not None, "a known GPU has a placement"
     if isinstance(placed.rate, Unknown):
         return Refused(candidate, "SPEED", f"its speed is {placed.rate}", (SPEED_REMEDY,))
     return None
@@ -108,15 +116,12 @@ def risk(
         "scarce": candidate.zones is not None and candidate.zones < facts.limits.zones_wide // 2,
         "slower": job.serves and not isinstance(speed_ratio, Unknown) and speed_ratio < 1 and job.busy_ratio is None,
     }
-    found = [facts.risks.points[name] for name, there in signs.items() if there]
-    points = sum(one.points for one in found)
-    level = _level(points, facts.risks.low_up_to, facts.risks.medium_up_to)
-    return Judged(level, points, tuple(one.words for one in found) or ("nothing stands out",))
+    return _judged(facts.risks, signs, "{words}", "nothing stands out")
 
 
 def effort(now: Candidate, then: Candidate) -> Judged:
     """Hours of work of a move, each step with its reason."""
-    facts, old, new = migrate_facts().efforts, now.gpu, then.gpu
+    old, new = now.gpu, then.gpu
     both = None if isinstance(old, Unknown) or isinstance(new, Unknown) else (old, new)
     same_gpu = both is not None and both[0].key == both[1].key
     steps = {
@@ -129,14 +134,16 @@ def effort(now: Candidate, then: Candidate) -> Judged:
         "spot": now.purchase != "spot" and then.purchase == "spot",
         "cloud": now.cloud != then.cloud,
     }
-    found = [facts.steps[name] for name, there in steps.items() if there]
-    hours = sum(step.hours for step in found)
-    level = _level(hours, facts.low_up_to, facts.medium_up_to)
-    return Judged(level, hours, tuple(f"{s.words} ({s.hours:g} h)" for s in found) or ("stays as it is",))
+    return _judged(migrate_facts().efforts, steps, "{words} ({amount:g} h)", "stays as it is")
 
 
-def _level(amount: float, low: float, medium: float) -> Level:
-    return "low" if amount <= low else "medium" if amount <= medium else "high"
+def _judged(facts: Judgment, signs: Mapping[str, bool], form: str, none: str) -> Judged:
+    """The sum of what applies, its level, and each part in words."""
+    found = [facts.parts[name] for name, there in signs.items() if there]
+    amount = sum(part.amount for part in found)
+    level: Level = "low" if amount <= facts.low_up_to else "medium" if amount <= facts.medium_up_to else "high"
+    words = tuple(form.format(words=part.words, amount=part.amount) for part in found)
+    return Judged(level, amount, words or (none,))
 
 
 def preferred_gpus(config: Config, workload: WorkloadType) -> frozenset[str]:
@@ -158,3 +165,68 @@ def guidelines(job: Job, candidate: Candidate, preferred: Collection[str]) -> tu
         "family": (key is not None and bool(preferred), key in preferred),
     }
     return tuple(Verdict(rule, facts.guidelines[rule], kept) for rule, (applies, kept) in rules.items() if applies)
+
+
+def scored(options: Sequence[Option], weights: Weights, *, serves: bool, enough: float | None = None) -> list[Option]:
+    """The options with their scores, best first; a tie goes to the cheaper, then to the name.
+
+    `serves`: dollars are for the hours of a month; else for a unit of work. `enough`: work per second above which more
+    is not better, where the work does not end sooner for it.
+    """
+    if not options:
+        return []
+    best_usd = min(price(o, serves=serves) for o in options)
+    best_rate = min(max(o.placement.speed or 0.0 for o in options), math.inf if enough is None else enough)
+    best_link = max(link_bytes_per_s(o) for o in options)
+    made = []
+    for option in options:
+        facts, zones, own = migrate_facts(), option.candidate.zones, price(option, serves=serves)
+        rate, linked = option.placement.speed, option.placement.gpus_per_copy > 1
+        found: dict[Measure, float | None] = {
+            "dollars": float(best_usd / own) if own else 1.0,
+            "throughput": min(1.0, rate / best_rate) if rate is not None and best_rate else None,
+            "headroom": min(1.0, max(0.0, option.placement.headroom_ratio) / facts.limits.headroom_full_ratio),
+            "interconnect": (link_bytes_per_s(option) / best_link if best_link else 0.0) if linked else 1.0,
+            "availability": None if zones is None else min(1.0, zones / facts.limits.zones_wide),
+            "risk": max(0.0, 1 - option.risk.amount / facts.risks.most),
+            "effort": max(0.0, 1 - option.effort.amount / facts.efforts.most),
+        }
+        made.append(_score(option, {name: value for name, value in found.items() if value is not None}, weights))
+    return sorted(made, key=lambda o: (-o.score, o.monthly_usd, o.candidate.id))
+
+
+def price(option: Option, *, serves: bool) -> Decimal:
+    """Dollars for a month of a server, or for a million units of work that ends."""
+    if serves or isinstance(option.usd_per_million, Unknown):
+        return option.monthly_usd
+    return option.usd_per_million
+
+
+def link_bytes_per_s(option: Option) -> float:
+    """The slowest link the work crosses; none is needed where every copy sits on one GPU."""
+    gpu = option.candidate.gpu
+    if isinstance(gpu, Unknown) or gpu.link is None:
+        return 0.0
+    return gpu.link.bytes_per_s.value / option.candidate.nodes
+
+
+def mean(found: Mapping[Measure, float], shares: Mapping[Measure, float]) -> float | None:
+    """The mean of some measures by their shares, over those that are known; None where none is."""
+    weight = sum(share for name, share in shares.items() if name in found)
+    return sum(found[name] * share for name, share in shares.items() if name in found) / weight if weight else None
+
+
+def _score(option: Option, found: dict[Measure, float], weights: Weights) -> Option:
+    parts = {name: mean(found, getattr(migrate_facts().scores, name)) for name in SCORES}
+    known = {name: value for name, value in parts.items() if value is not None}
+    weight = sum(getattr(weights, name) for name in known)
+    total = sum(getattr(weights, name) * value for name, value in known.items())
+    return replace(
+        option,
+        measures={str(name): value for name, value in found.items()},
+        not_scored=tuple(name for name in MEASURES if name not in found),
+        cost_score=known.get("cost", UNSCORED),
+        performance_score=known.get("performance", UNSCORED),
+        reliability_score=known.get("reliability", UNSCORED),
+        score=total / weight if weight else 0.0,
+    )

@@ -12,14 +12,13 @@ import msgspec
 
 from gpuledger.catalog.files import Fact
 from gpuledger.catalog.gpus import Gpu, find_gpu, load_gpus
-from gpuledger.catalog.prices.offers import facts as price_facts
+from gpuledger.catalog.prices import aged
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.plan.guide.config import Config
-from gpuledger.plan.guide.facts import migrate_facts
 from gpuledger.plan.guide.placing import sizes, smallest_count
-from gpuledger.plan.guide.schema import Instance
-from gpuledger.plan.guide.statement import Candidate, Job, Purchase
-from gpuledger.plan.offers import MarketOption
+from gpuledger.plan.guide.schema import Instance, migrate_facts
+from gpuledger.plan.guide.statement import Candidate, Job
+from gpuledger.plan.market import MarketOption, Purchase
 from gpuledger.units import Unknown
 
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
@@ -157,8 +156,8 @@ def from_market(offer: MarketOption, gpus: int, today: dt.date | None, *, whole:
     price, each = offer.usd_per_gpu_h, offer.usd_per_instance_h
     all_of_it = each if isinstance(each, Unknown) else each * -(-gpus // offer.gpus)
     share = price if isinstance(price, Unknown) else price * gpus
-    limit = price_facts().stale_after_days["spot" if offer.purchase == "spot" else "on_demand"]
-    stale = today is not None and offer.age_days(today) > limit
+    listed = offer.as_of.isoformat()
+    stale = today is not None and aged(listed, "spot" if offer.purchase == "spot" else "on_demand", today)[1]
     return Candidate(
         id=f"{offer.cloud}/{offer.region}/{offer.instance}/{gpus}/{offer.purchase}",
         instance=offer.instance or offer.gpu.name,
@@ -173,7 +172,7 @@ def from_market(offer: MarketOption, gpus: int, today: dt.date | None, *, whole:
         usd_per_h=all_of_it if whole else share,
         whole_usd_per_h=all_of_it,
         price_scope=str(offer.price_scope),
-        price_date=offer.as_of.isoformat(),
+        price_date=listed,
         price_source="your own rate" if offer.yours else offer.source,
         cloud=offer.cloud,
         region=offer.region,

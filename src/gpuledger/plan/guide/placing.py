@@ -7,15 +7,14 @@ both. Serving: copies of the model on 1, 2, 4, ... GPUs of one instance, with as
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model
 from gpuledger.errors import InputError
-from gpuledger.plan.guide.facts import migrate_facts
-from gpuledger.plan.guide.schema import WorkloadType
-from gpuledger.plan.guide.statement import CANNOT_FIT, Job, Misfit, Placement, Rate
+from gpuledger.plan.guide.schema import WorkloadType, migrate_facts
+from gpuledger.plan.guide.statement import CANNOT_FIT, Job, Misfit, Placement, Rate, RuleOfThumb
 from gpuledger.plan.memory.facts import capacity, get_precision, precisions
 from gpuledger.plan.memory.parts import Memory, memory
 from gpuledger.plan.setup import Setup, split_problem
@@ -221,19 +220,59 @@ def _adapters(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> list[str
 
 
 def work_rate(model: Model, setup: Setup, gpu: Gpu, gpus_per_instance: int) -> Rate | Unknown:
-    """Tokens per second of one copy: trained, or written with all its requests at a time, half full on average."""
+    """Tokens per second of one copy: trained, or written with all its requests at a time, half full on average.
+
+    The range of the measured errors is widened to hold the estimate itself where all of them lie on one side.
+    """
     if setup.mode == "train":
         found = train_rate(model, gpu, setup, MICRO_BATCHES, per_node=gpus_per_instance)
         if isinstance(found, Unknown):
             return found
-        return _around(found.rate.per_s, found.rate.low_per_s, found.rate.high_per_s)
-    step = decode_step_s(model, gpu, setup, setup.context / 2)
-    if isinstance(step, Unknown):
-        return step
-    middle = setup.data * setup.batch / step
-    return _around(middle, *decode_errors(model, gpu).range_of(middle))
-
-
-def _around(middle: float, low: float, high: float) -> Rate:
-    """The range of the measured errors, widened to hold the estimate itself where all of them lie on one side."""
+        middle, low, high = found.rate.per_s, found.rate.low_per_s, found.rate.high_per_s
+    else:
+        step = decode_step_s(model, gpu, setup, setup.context / 2)
+        if isinstance(step, Unknown):
+            return step
+        middle = setup.data * setup.batch / step
+        low, high = decode_errors(model, gpu).range_of(middle)
     return Rate(min(low, middle), middle, max(high, middle))
+
+
+def rule_of_thumb(job: Job, multiplier: float, size_multiplier: float | Unknown) -> RuleOfThumb:
+    """Weights times the configured factor, compared with the breakdown on one GPU of any size."""
+    stored = round(job.model.params_total * get_precision(job.precision).bits / 8)
+    parts = breakdown(job)
+    real: int | Unknown = sum(parts.values()) if parts else Unknown(f"{job.precision} is not for training")
+    by_size = size_multiplier if isinstance(size_multiplier, Unknown) else round(stored * size_multiplier)
+    return RuleOfThumb(
+        weights_bytes=stored,
+        multiplier=multiplier,
+        rule_bytes=round(stored * multiplier),
+        size_multiplier=size_multiplier,
+        size_rule_bytes=by_size,
+        real_bytes=real,
+        real_parts=parts,
+        words=_rule_words(job, stored, multiplier, real, parts),
+    )
+
+
+def breakdown(job: Job) -> Mapping[str, int]:
+    """What the plainest way needs on one GPU; nothing where the precision cannot be trained in."""
+    if job.workload is not WorkloadType.INFERENCE and not get_precision(job.precision).train_as and not job.adapts:
+        return {}
+    setup = next(iter(ways(job, 1, 1))).setup
+    if setup.mode == "serve":
+        setup = replace(setup, batch=migrate_facts().limits.serving_batch)
+    return {name: size for name, size in memory(job.model, setup).parts.items() if size}
+
+
+def _rule_words(job: Job, stored: int, multiplier: float, real: int | Unknown, parts: Mapping[str, int]) -> str:
+    rule = f"rule of thumb: {stored / 1e9:.1f} GB of weights x {multiplier:g} = {stored * multiplier / 1e9:.1f} GB"
+    if isinstance(real, Unknown):
+        return f"{rule}; the real need is {real}"
+    split = ", ".join(f"{name} {size / 1e9:.1f}" for name, size in parts.items())
+    limits = migrate_facts().limits
+    what = "sequences of 4,096 tokens, one at a time, nothing recomputed"
+    if job.workload is WorkloadType.INFERENCE:
+        what = f"{limits.serving_batch} requests of {limits.serving_context:,} tokens"
+    return f"{rule}; with {what} it really is {real / 1e9:.1f} GB on one GPU of any size ({split})"

@@ -1,11 +1,16 @@
-"""What may the three configuration files of the migration planner hold?"""
+"""What may the three configuration files of the migration planner hold, and the file of its own judgments?"""
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated, Literal
+from functools import cache
+from typing import Annotated, Literal, get_args
 
 import msgspec
+
+from gpuledger.catalog.files import Fact, data_dir, load_toml
+from gpuledger.catalog.models import Component, Model, TransformerShape
+from gpuledger.catalog.models.params import total_params
 
 PriceScope = Literal["gpu", "instance"]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -149,3 +154,97 @@ class SetPurpose(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     purpose: str
     use_case: str = ""
+
+
+Measure = Literal["dollars", "throughput", "headroom", "interconnect", "availability", "risk", "effort"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+
+class Scores(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What each of the three scores is a mean of."""
+
+    cost: dict[Measure, Share]
+    performance: dict[Measure, Share]
+    reliability: dict[Measure, Share]
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the planner draws its lines."""
+
+    headroom_full_ratio: Share
+    headroom_thin_ratio: Share
+    worth_saving_pct: float
+    worth_speed_ratio: float
+    counts_times: Count
+    most_gpus: Count
+    large_from_params: float
+    serving_batch: Count
+    serving_context: Count
+    assumed_busy_ratio: Share
+    enough_speed_ratio: float
+    runners_up: Count
+    zones_wide: Count
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One reason a move may go wrong, in points, or one part of the work of it, in hours."""
+
+    amount: int | float
+    words: str
+
+
+class Judgment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All the parts of a risk or an effort, and what their sum means."""
+
+    most: int | float
+    low_up_to: float
+    medium_up_to: float
+    parts: dict[str, Part]
+
+
+class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    version: Literal[1]
+    as_of: str
+    scores: Scores
+    limits: Limits
+    risks: Judgment
+    efforts: Judgment
+    guidelines: dict[str, str]
+
+
+@cache
+def migrate_facts() -> Facts:
+    """The shipped judgments."""
+    return load_toml(data_dir("gpuledger.plan", "data", "migrate.toml"), Facts)
+
+
+# A model known by its number of parameters only keeps the proportion of width and depth of Llama 2 70B; its gated MLP
+# takes the parameters that are left, so that their sum is exact. Caches and activations follow from this shape.
+HEAD_DIM, KV_HEADS, VOCAB, CONTEXT = 128, 8, 32_000, 32_768
+WIDTH_PER_LAYER = 8192 / 80
+# A multiple of this keeps heads and MLP divisible among up to eight GPUs.
+WIDTH_STEP, MLP_STEP = 1024, 256
+DENSE_WORDS = (
+    "only the number of parameters is given, so the model is taken to be dense, in the proportions of Llama 2 70B, "
+    "with 8 key-value heads and a vocabulary of 32,000"
+)
+
+
+@cache
+def dense_model(name: str, params: int) -> Model:
+    """A dense model of exactly this number of parameters."""
+    width = (params * WIDTH_PER_LAYER / 12) ** (1 / 3)
+    hidden = max(WIDTH_STEP, round(width / WIDTH_STEP) * WIDTH_STEP)
+    layers = max(1, round((params - 2 * VOCAB * hidden) / (12 * hidden * hidden)))
+    shape = TransformerShape(
+        layers=layers, hidden=hidden, heads=hidden // HEAD_DIM, kv_heads=KV_HEADS, head_dim=HEAD_DIM,
+        mlp_hidden=MLP_STEP, mlp_gated=True, vocab=VOCAB, tied_embeddings=False, max_context=CONTEXT,
+    )  # fmt: skip
+    more = max(0, (params - total_params(shape)) // (3 * hidden * layers) // MLP_STEP) * MLP_STEP
+    shape = msgspec.structs.replace(shape, mlp_hidden=MLP_STEP + more)
+    rest, source = params - total_params(shape), "derived from the number of parameters"
+    fact = Fact(max(rest, 0), source, "2026-11", note="what whole widths leave over")
+    extra = (Component(name="rest", role="rest", params=fact),) if rest > 0 else ()
+    return Model(name=name, shape=shape, extra=extra, source=source, as_of="2026-11")

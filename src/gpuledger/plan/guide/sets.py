@@ -1,4 +1,4 @@
-"""What do several moves come to together, and which of the jobs could share GPUs?"""
+"""What do several moves come to together, and which jobs could share a GPU?"""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from gpuledger.catalog.gpus.mig import smallest_slice
 from gpuledger.errors import UnknownName
 from gpuledger.plan.guide.config import Config
-from gpuledger.plan.guide.memory import one_request_bytes
 from gpuledger.plan.guide.placing import precision_refusal
-from gpuledger.plan.guide.schema import WorkloadType
-from gpuledger.plan.guide.statement import MigrationPlan, Misfit
+from gpuledger.plan.guide.schema import WorkloadType, migrate_facts
+from gpuledger.plan.guide.statement import Candidate, Job, MigrationPlan, Misfit, Sharing
 from gpuledger.plan.memory.facts import capacity
+from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.packing import Parcel, bins
+from gpuledger.plan.setup import Setup
 from gpuledger.units import Unknown
 
 
@@ -126,3 +128,44 @@ def _pack(plans: Sequence[MigrationPlan]) -> Consolidation | None:
         "they share its speed, so measure how busy they are first"
     )
     return Consolidation(gpu.name, tuple(names), len(plans), len(groups), groups, max(saving, Decimal(0)), words)
+
+
+def one_request_bytes(job: Job) -> int:
+    """What a server of this model needs at least: one request at a time."""
+    context = migrate_facts().limits.serving_context
+    setup = Setup(mode="serve", precision=job.precision, context=context, batch=1)
+    return memory(job.model, setup).total_bytes
+
+
+def sharing(job: Job, candidates: Sequence[Candidate]) -> tuple[Sharing, ...]:
+    """For each GPU in question: how many such jobs it holds, and which slice of it would do for one."""
+    if job.workload is not WorkloadType.INFERENCE:
+        return ()
+    found = [on for c in candidates if (on := _on(job, c)) is not None]
+    return tuple({one.on: one for one in found}.values())  # the same GPU is listed once
+
+
+def _on(job: Job, candidate: Candidate) -> Sharing | None:
+    gpu = candidate.gpu
+    if isinstance(gpu, Unknown) or precision_refusal(job, gpu):
+        return None
+    need, (room, _) = one_request_bytes(job), capacity(gpu)
+    jobs = room // need
+    if not jobs:
+        return None
+    price = candidate.usd_per_gpu_h
+    month: Decimal | Unknown = price if isinstance(price, Unknown) else price * job.monthly_h
+    cut = smallest_slice(gpu.key, 0.0, need / room)
+    several = f"{jobs} of them fit on one GPU, if together they are not busier than it" if jobs > 1 else "no other fits"
+    size = f"one such server needs {need / 1e9:.1f} of {room / 1e9:.1f} GB on {gpu.name}, one request at a time"
+    name: str | Unknown
+    cut_usd: Decimal | Unknown = Unknown("no slice of it would do")
+    if isinstance(cut, Unknown):
+        name, mig = cut, f"MIG: {cut.why}"
+    else:
+        name, share = cut.name or f"{cut.compute} compute slices", max(cut.compute_ratio, cut.memory_ratio)
+        cut_usd = month if isinstance(month, Unknown) else month * Decimal(repr(share))
+        mig = f"a MIG slice {name} holds one, with its share of the speed"
+    each = month if isinstance(month, Unknown) else month / jobs
+    on = f"{gpu.name} ({candidate.instance}, {candidate.purchase})"
+    return Sharing(on, jobs, each, name, cut_usd, f"{size}: {several}; {mig}")

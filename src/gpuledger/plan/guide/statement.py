@@ -10,9 +10,9 @@ from typing import Any, Literal
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model
 from gpuledger.plan.guide.schema import WorkloadType
+from gpuledger.plan.market import Purchase
 from gpuledger.units import Unknown
 
-Purchase = Literal["on-demand", "spot"]
 Level = Literal["low", "medium", "high"]
 CANNOT_FIT = "CANNOT FIT MODEL"
 _NOT_COUNTED = Unknown("it was not asked for")

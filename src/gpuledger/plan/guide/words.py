@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 
-from gpuledger.plan.guide.facts import migrate_facts
-from gpuledger.plan.guide.form import DENSE_WORDS
 from gpuledger.plan.guide.judging import busy
-from gpuledger.plan.guide.schema import WorkloadType
+from gpuledger.plan.guide.schema import DENSE_WORDS, WorkloadType, migrate_facts
 from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
 from gpuledger.plan.speed.facts import network
 from gpuledger.units import Unknown
@@ -34,11 +32,11 @@ def recommendation(plan: MigrationPlan) -> str:
     now = plan.current.monthly_usd
     cannot = " for a setup that cannot run it" if isinstance(plan.current.placement, Misfit) else ""
     words = [
-        f"Move to {chosen.candidate.name}: {dollars(chosen.monthly_usd)} per month instead of {dollars(now)}{cannot}"
+        f"Move to {chosen.candidate.name}: {dollars(chosen.monthly_usd)} per month instead of {dollars(now)}{cannot}",
+        _saving(chosen),
+        _speed(plan, chosen),
+        f"Risk {chosen.risk.level}, effort {chosen.effort.level} ({chosen.effort.amount:g} h)",
     ]
-    words.append(_saving(chosen))
-    words.append(_speed(plan, chosen))
-    words.append(f"Risk {chosen.risk.level}, effort {chosen.effort.level} ({chosen.effort.amount:g} h)")
     return ". ".join(w for w in words if w) + "."
 
 

@@ -129,22 +129,12 @@ class Overheads(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     visible: tuple[Visible, ...] = ()
 
 
-class _Precisions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     version: Literal[1]
-    precision: tuple[Precision, ...]
-    scheme: tuple[Scheme, ...]
-
-
-class _Optimizers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    version: Literal[1]
-    optimizer: tuple[Optimizer, ...]
-
-
-class _Activations(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    version: Literal[1]
-    eager: Kept
-    fused: Kept
-    autocast: Kept
+    precision: tuple[Precision, ...] = ()
+    scheme: tuple[Scheme, ...] = ()
+    optimizer: tuple[Optimizer, ...] = ()
+    kept: dict[str, Kept] = {}
 
 
 T = TypeVar("T")
@@ -158,14 +148,12 @@ def _load(name: str, kind: type[T]) -> T:
 @cache
 def precisions() -> MappingProxyType[str, Precision]:
     """All precisions by name."""
-    return MappingProxyType({p.name: p for p in _load("precisions.toml", _Precisions).precision})
+    return MappingProxyType({p.name: p for p in _load("precisions.toml", _File).precision})
 
 
-@cache
 def kept(kernels: str) -> Kept:
     """What a layer keeps with these kernels: eager, fused or autocast."""
-    table: Kept = getattr(_load("activations.toml", _Activations), kernels)
-    return table
+    return _load("activations.toml", _File).kept[kernels]
 
 
 def overheads() -> Overheads:
@@ -180,12 +168,12 @@ def get_precision(name: str) -> Precision:
 
 def get_scheme(name: str) -> Scheme:
     """The scheme of this name, or an error with the nearest ones."""
-    return _named("scheme", name, {s.name: s for s in _load("precisions.toml", _Precisions).scheme})
+    return _named("scheme", name, {s.name: s for s in _load("precisions.toml", _File).scheme})
 
 
 def get_optimizer(name: str) -> Optimizer:
     """The optimizer of this name, or an error with the nearest ones."""
-    return _named("optimizer", name, {o.name: o for o in _load("optimizers.toml", _Optimizers).optimizer})
+    return _named("optimizer", name, {o.name: o for o in _load("optimizers.toml", _File).optimizer})
 
 
 def _named(kind: str, name: str, things: Mapping[str, T]) -> T:

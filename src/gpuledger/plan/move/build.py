@@ -8,11 +8,11 @@ and stalled time, never out of productive time.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from gpuledger.advice.case import Case
 from gpuledger.advice.cases import make_cases
@@ -23,16 +23,16 @@ from gpuledger.catalog.prices.offers import facts, load_offers
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Paying, statement_and_bill
 from gpuledger.cost.charges import Charge
-from gpuledger.cost.inventory import read_inventory
+from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope, namespace_name
+from gpuledger.plan.market import Market
 from gpuledger.plan.move.demand import Holding, Load, read_loads
-from gpuledger.plan.move.market import Market
-from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, LakePlan, MonthRange, NamespacePlan
+from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, LakePlan, NamespacePlan
 from gpuledger.plan.move.verdict import plan_holding, settings_file
 from gpuledger.settings import changed
 from gpuledger.units import MS_PER_HOUR, Unknown
@@ -61,7 +61,7 @@ def migrate_from_lake(
     """
     books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
     given, own = paying.get("inventory"), paying.get("own", ())
-    paying["inventory"] = stock = read_inventory(given) if isinstance(given, str | Path) else given
+    paying["inventory"] = stock = inventory_of(books, given)
     rules = limits or load_limits()
     cost, bill = statement_and_bill(books, wanted, **paying)
     made = make_cases(read_stretches(books, wanted, rules, load_thresholds()), bill, stock, rules, None)
@@ -133,29 +133,31 @@ def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, as
     grouped: dict[str, list[HoldingPlan]] = {}
     for plan in plans:
         grouped.setdefault(plan.namespace, []).append(plan)
-    spaces = [_namespace(name, members) for name, members in grouped.items()]
+    spaces = [
+        NamespacePlan(
+            namespace=name,
+            gpus=sum(p.measured.gpus for p in members),
+            verdict=namespace_verdict(members),
+            holdings=tuple(sorted(members, key=lambda p: _expensive_first(p.paid_usd, str(p.gpu_model)))),
+            **_totals(members),
+        )
+        for name, members in grouped.items()
+    ]
     spaces.sort(key=lambda s: _expensive_first(s.paid_usd, s.namespace))
-    now, after = _add_known(s.month_now_usd for s in spaces), _add_known(s.month_after_usd for s in spaces)
-    saving, dollars = _add([s.saving_month for s in spaces]), cost.dollars
-    unpriced = sum(s.unpriced_gpus for s in spaces)
+    wasted = cost.dollars if isinstance(cost.dollars, Unknown) else cost.dollars.waste_usd
+    total = _totals(spaces) | {"paid_usd": cost.paid_usd, "waste_usd": wasted}
     return LakePlan(
         start_ms=cost.start_ms,
         end_ms=cost.end_ms,
         today=today,
         gpus=cost.gpus,
-        unpriced_gpus=unpriced,
-        paid_usd=cost.paid_usd,
-        waste_usd=dollars if isinstance(dollars, Unknown) else dollars.waste_usd,
-        month_now_usd=now,
-        month_after_usd=after,
-        saving_month=saving,
-        saving_pct=_saved_pct(now, after),
-        headline=headline(spaces, now, after, saving, unpriced),
-        beside_audit=BESIDE_AUDIT,
+        headline=headline(spaces, total),
+        beside_audit=settings_file().beside_audit,
         namespaces=tuple(spaces),
         not_known=tuple(not_known(plans)),
         assumptions=tuple(assumed),
         price_source=facts().source,
+        **total,
     )
 
 
@@ -163,67 +165,28 @@ def _expensive_first(paid: Decimal | Unknown, name: str) -> tuple[bool, Decimal,
     return (True, ZERO, name) if isinstance(paid, Unknown) else (False, -paid, name)
 
 
-def _namespace(name: str, plans: Sequence[HoldingPlan]) -> NamespacePlan:
-    now, after = _add_known(p.month_now_usd for p in plans), _add_known(p.month_after_usd for p in plans)
-    stays = MonthRange(ZERO, ZERO, ZERO)
-    months = [
-        p.month_now_usd if isinstance(p.month_now_usd, Unknown) else p.move.saving_month if p.move else stays
-        for p in plans
-    ]
-    return NamespacePlan(
-        namespace=name,
-        gpus=sum(p.measured.gpus for p in plans),
-        unpriced_gpus=sum(p.unpriced_gpus for p in plans),
-        paid_usd=_add_known(p.paid_usd for p in plans),
-        waste_usd=_add_known(p.waste_usd for p in plans),
-        month_now_usd=now,
-        month_after_usd=after,
-        saving_month=_add(months),
-        saving_pct=_saved_pct(now, after),
-        verdict=namespace_verdict(plans),
-        holdings=tuple(sorted(plans, key=lambda p: _expensive_first(p.paid_usd, str(p.gpu_model)))),
-    )
+def _totals(parts: Sequence[HoldingPlan] | Sequence[NamespacePlan]) -> dict[str, Any]:
+    """The sums over some GPUs of what is known, by field; the first reason where nothing is."""
+
+    def add(name: str) -> Any:
+        each = [getattr(part, name) for part in parts]
+        known = [amount for amount in each if not isinstance(amount, Unknown)]
+        return sum(known[1:], known[0]) if known else next(iter(each), NOTHING_PAID)
+
+    sums = {name: add(name) for name in ("paid_usd", "waste_usd", "month_now_usd", "month_after_usd", "saving_month")}
+    now, after = sums["month_now_usd"], sums["month_after_usd"]
+    pct = now if isinstance(now, Unknown) else after
+    if not isinstance(pct, Unknown):
+        pct = usd(Fraction((now - after) * 100) / Fraction(now)) if now else NOTHING_PAID
+    return sums | {"saving_pct": pct, "unpriced_gpus": sum(part.unpriced_gpus for part in parts)}
 
 
-def _add_known(amounts: Iterable[Decimal | Unknown]) -> Decimal | Unknown:
-    """The sum of what is known; the first reason where nothing is."""
-    given = list(amounts)
-    known = [a for a in given if not isinstance(a, Unknown)]
-    return sum(known, ZERO) if known else next((a for a in given if isinstance(a, Unknown)), NOTHING_PAID)
-
-
-def _add(months: Sequence[MonthRange | Unknown]) -> MonthRange | Unknown:
-    known = [m for m in months if not isinstance(m, Unknown)]
-    if not known:
-        return next((m for m in months if isinstance(m, Unknown)), NOTHING_PAID)
-    names = ("low_usd", "middle_usd", "high_usd")
-    return MonthRange(*(sum((getattr(m, n) for m in known), ZERO) for n in names))
-
-
-def _saved_pct(now: Decimal | Unknown, after: Decimal | Unknown) -> Decimal | Unknown:
-    if isinstance(now, Unknown):
-        return now
-    if isinstance(after, Unknown):
-        return after
-    return usd(Fraction((now - after) * 100) / Fraction(now)) if now else NOTHING_PAID
-
-
-BESIDE_AUDIT = (
-    "This is what changing GPUs alone saves. The saving of an audit is what fixing the work on the present GPUs could "
-    "free. Both come out of the same idle, underused and stalled dollars: they overlap and must not be added."
-)
-
-
-def headline(
-    spaces: Sequence[NamespacePlan],
-    now: Decimal | Unknown,
-    after: Decimal | Unknown,
-    saving: MonthRange | Unknown,
-    unpriced: int,
-) -> str:
+def headline(spaces: Sequence[NamespacePlan], total: Mapping[str, Any]) -> str:
     """What it costs, what it could cost, and where to begin."""
-    if isinstance(now, Unknown) or isinstance(after, Unknown) or isinstance(saving, Unknown):
-        why = next(x.why for x in (now, after, saving) if isinstance(x, Unknown))
+    now, after, saving, unpriced = (
+        total[name] for name in ("month_now_usd", "month_after_usd", "saving_month", "unpriced_gpus")
+    )
+    if why := next((x.why for x in (now, after, saving) if isinstance(x, Unknown)), None):
         return f"What the GPUs cost is unknown ({why}), so no saving is given in dollars: give a price or an inventory."
     left_out = f" {unpriced} GPU{'s' * (unpriced != 1)} without a price not included." if unpriced else ""
     moving = [(s.saving_month.middle_usd, s) for s in spaces if not isinstance(s.saving_month, Unknown)]
@@ -264,27 +227,14 @@ def not_known(plans: Sequence[HoldingPlan]) -> Iterator[tuple[str, str]]:
 
 def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere: bool) -> Iterator[str]:
     """Every choice that changes a figure."""
-    fill, smaller = limits.fill, limits.smaller
     if not isinstance(rate := cost.projection, Unknown) and rate.projection_basis.sparse:
         yield f"dollars per month: {rate.projection_basis.words}"
-    yield "a plan carries each GPU's busy hours (95th percentile over its hours), its peak memory at all times"
-    yield (
-        f"a shared GPU is planned {100 * fill.cautious_ratio:.0f}, {100 * fill.middle_ratio:.0f} and "
-        f"{100 * fill.bold_ratio:.0f} % full (cautious, middle, bold); {100 * smaller.memory_margin_ratio:.0f} % "
-        "of the memory stays free"
-    )
-    yield "work by counters is taken at the high end of what they can mean; by power it is a ceiling"
-    yield (
-        "each pipe and precision is compared with its own peak on the other GPU; tensor work without a precision label "
-        "is taken as the reference precision (bf16, or fp16 on older GPUs)"
-    )
-    yield "a saving comes out of idle, underused and stalled time of the GPUs that move, never out of productive time"
-    yield "a GPU that exchanges data over its links shares with no other load and moves only to GPUs with links"
-    yield "the range of a move to another GPU is that of its price (p10 to p90) and of how full it is planned"
-    yield (
-        "a GPU is priced as in the cheapest instance type of each region, median over regions, each cloud counting the "
-        "same (over all offers where the present GPUs are priced so too); vCPUs and host memory are not checked"
-    )
+    ratios = {
+        "cautious": limits.fill.cautious_ratio, "middle": limits.fill.middle_ratio, "bold": limits.fill.bold_ratio,
+        "margin": limits.smaller.memory_margin_ratio,
+    }  # fmt: skip
+    for words in settings_file().assumptions:
+        yield words.format(**{name: f"{100 * ratio:.0f}" for name, ratio in ratios.items()})
     if market.clouds or market.regions:
         yield f"moves only to {', '.join((*market.clouds, *market.regions))}"
     elif not anywhere:

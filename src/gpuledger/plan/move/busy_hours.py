@@ -77,38 +77,30 @@ def _read_hours(lake: Lake, scope: Scope) -> pa.Table:
 
 
 def _rates(pairs: list[tuple[str | None, str | None]], facts: Mapping[str | None, ModelFacts]) -> pa.Table:
-    """What each pipe's activity is worth, by GPU model and precision; null where the catalog has no figure."""
-    columns: dict[str, list[Any]] = {"model": [m for m, _ in pairs], "precision": [p for _, p in pairs]}
-    worths = [facts[m].rates(precision_name(p)) for m, p in pairs]
-    for pipe in PIPES:
-        for i, end in enumerate(ENDS):
-            columns[f"{pipe}_{end}"] = [
-                None if isinstance(w, Unknown) else w.per_activity.get(pipe, (0.0, 0.0, 0.0))[i] for w in worths
-            ]
-    columns |= _need_rates(pairs, facts)
-    kinds = {name: pa.string() if name in {"model", "precision", "tensor_as"} else pa.float64() for name in columns}
-    return pa.table({name: pa.array(values, kinds[name]) for name, values in columns.items()})
+    """What each pipe's activity is worth, by GPU model and precision; null where the catalog has no figure.
 
-
-def _need_rates(
-    pairs: list[tuple[str | None, str | None]], facts: Mapping[str | None, ModelFacts]
-) -> dict[str, list[Any]]:
-    """TFLOPS of each pipe at full activity, and the precision the tensor pipe's work is of.
-
-    An unknown precision is taken as the reference precision: the GPU's tensor peak and another's are of the same kind.
+    `need_`: TFLOPS of each pipe at full activity; `tensor_as`: the precision the tensor pipe's work is of. An unknown
+    precision is taken as the reference precision: the GPU's tensor peak and another's are of the same kind.
     """
-    out: dict[str, list[Any]] = {"tensor_as": [], **{f"need_{pipe}": [] for pipe in PIPES}}
+    texts = ("model", "precision", "tensor_as")
+    figures = [f"{pipe}_{end}" for pipe in PIPES for end in ENDS] + [f"need_{pipe}" for pipe in PIPES]
+    rows: list[dict[str, Any]] = []
     for model, label in pairs:
-        gpu, peak = facts[model].gpu, facts[model].peak_tflops
-        name = tensor_precision(label, gpu)
-        rates = facts[model].rates(gpu.reference_precision() if name is None and isinstance(gpu, Gpu) else name)
-        out["tensor_as"].append(name or ASSUMED)
+        known, gpu, peak = facts[model], facts[model].gpu, facts[model].peak_tflops
+        worth, name = known.rates(precision_name(label)), tensor_precision(label, gpu)
+        most = known.rates(gpu.reference_precision() if name is None and isinstance(gpu, Gpu) else name)
+        row: dict[str, Any] = {"model": model, "precision": label, "tensor_as": name or ASSUMED}
         for pipe in PIPES:
-            known = not isinstance(rates, Unknown) and not isinstance(peak, Unknown) and pipe in rates.per_activity
-            # Two halves share an fp32 lane: fp16 vector work takes the time of half as many fp32 operations.
-            lanes = pipe_facts().vector.fp16_per_fp32 if pipe == "fp16" else 1.0
-            out[f"need_{pipe}"].append(rates.per_activity[pipe][2] * peak / lanes if known else None)  # type: ignore[union-attr]
-    return out
+            if not isinstance(worth, Unknown):
+                ends = worth.per_activity.get(pipe, (0.0, 0.0, 0.0))
+                row |= {f"{pipe}_{end}": each for end, each in zip(ENDS, ends, strict=True)}
+            if not isinstance(most, Unknown) and not isinstance(peak, Unknown) and pipe in most.per_activity:
+                # Two halves share an fp32 lane: fp16 vector work takes the time of half as many fp32 operations.
+                lanes = pipe_facts().vector.fp16_per_fp32 if pipe == "fp16" else 1.0
+                row[f"need_{pipe}"] = most.per_activity[pipe][2] * peak / lanes
+        rows.append(row)
+    kinds = [*((name, pa.string()) for name in texts), *((name, pa.float64()) for name in figures)]
+    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
 
 
 def tensor_precision(label: str | None, gpu: Gpu | Unknown) -> str | None:

@@ -142,10 +142,8 @@ def _unlinked(load: Load, other: Gpu, limits: Limits, full_ratio: float, linked:
     """Where the other GPU cannot reach its neighbours as the present one does."""
     if not works_together(load, limits) or isinstance(load.nvlink_bytes_per_s, Unknown):
         return
-    traffic, kind = (
-        f"it exchanges {_gbs(load.nvlink_bytes_per_s)} with other GPUs",
-        other.link.kind if other.link else "",
-    )
+    traffic = f"it exchanges {_gbs(load.nvlink_bytes_per_s)} with other GPUs"
+    kind = other.link.kind if other.link else ""
     remedy = "choose a GPU with a switch between its GPUs, or let the job run on one GPU"
     if other.link is None or kind.startswith("PCIe"):
         yield Misfit("link", f"{traffic}, and {other.name} has no link but PCIe", remedy)
@@ -161,10 +159,8 @@ def _slower(load: Load, other: Gpu) -> float:
     assert not isinstance(load.needs, Unknown)
     falls = [load.gpu.memory_bandwidth_bytes_per_s.value / other.memory_bandwidth_bytes_per_s.value]
     for need in load.needs:
-        now, then = (
-            load.gpu.peak(need.precision),
-            other.peak(need.precision if need.known else other.reference_precision()),
-        )
+        now = load.gpu.peak(need.precision)
+        then = other.peak(need.precision if need.known else other.reference_precision())
         if not isinstance(now, Unknown) and not isinstance(then, Unknown):
             falls.append(now / then)
     return max(1.0, *falls)

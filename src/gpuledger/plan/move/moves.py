@@ -6,17 +6,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.offers import Filled, is_smaller
 from gpuledger.advice.rule import Range
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.catalog.gpus.mig import Slice, slices_of
+from gpuledger.plan.market import Market, PriceBasis
 from gpuledger.plan.move.carry import Misfit, other_gpu, pipes_filled, same_gpu, slice_for, works_together
 from gpuledger.plan.move.demand import Holding, Load
-from gpuledger.plan.move.market import Market
-from gpuledger.plan.move.statement import Kind, PriceBasis, RefusedMove
+from gpuledger.plan.move.statement import Kind, RefusedMove
 from gpuledger.plan.packing import Parcel, bins
 from gpuledger.units import Unknown
 
@@ -48,11 +47,16 @@ def settings(limits: Limits) -> Settings:
 
 def find_moves(holding: Holding, limits: Limits, market: Market) -> tuple[list[Claim], list[RefusedMove]]:
     """Every move that can carry the demand for less, and every one that cannot."""
-    if isinstance(holding.gpu, Unknown) or not holding.loads:
+    gpu = holding.gpu
+    if isinstance(gpu, Unknown) or not holding.loads:
         return [], []
-    found: list[Claim | RefusedMove] = [_fewer(holding, holding.gpu, limits), _slices(holding, holding.gpu, limits)]
-    found += [_other(holding, other, limits, market) for key, other in load_gpus().items() if key != holding.gpu.key]
-    return [m for m in found if isinstance(m, Claim)], [m for m in found if isinstance(m, RefusedMove)]
+    tried: list[tuple[Kind, Gpu, Claim | Misfit]] = [
+        ("fewer", gpu, _fewer(holding, gpu, limits)),
+        ("slices", gpu, _slices(holding, gpu, limits)),
+        *(("other", o, _other(holding, o, limits, market)) for o in load_gpus().values() if o.key != gpu.key),
+    ]
+    refused = [RefusedMove(kind, to.name, m.reason, m.why, m.remedy) for kind, to, m in tried if isinstance(m, Misfit)]
+    return [m for _, _, m in tried if isinstance(m, Claim)], refused
 
 
 @dataclass(frozen=True)
@@ -84,18 +88,17 @@ def _pack(loads: Sequence[Load], place: Place, fulls: Settings) -> _Packed:
     return _Packed(moved, (gpus[0], gpus[1], gpus[2]), (stay[0], stay[1], stay[2]), misfits)
 
 
-def _fewer(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | RefusedMove:
+def _fewer(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | Misfit:
     fulls, n = settings(limits), len(holding.loads)
-    refuse = partial(RefusedMove, "fewer", gpu.name)
     if n < 2:
-        return refuse("one GPU", "there is only one GPU", "put it together with another namespace's load")
+        return Misfit("one GPU", "there is only one GPU", "put it together with another namespace's load")
     packed = _pack(holding.loads, lambda load, _: same_gpu(load, limits), fulls)
     if packed.misfits:
-        return refuse(packed.wrong.reason, packed.wrong.why, packed.wrong.remedy)
+        return packed.wrong
     if holding.serves:
         packed = _copies(holding.loads, packed, limits, fulls)
     if packed.gpus[1] >= n:
-        return refuse(*_no_room(holding, limits))
+        return _no_room(holding, limits)
     gains = [1 - (gpus + stay) / n for gpus, stay in zip(packed.gpus, packed.stay, strict=True)]
     reasons = ["loads that share a card can be in each other's way in their busy hours"]
     if holding.serves:
@@ -116,25 +119,25 @@ def _copies(loads: Sequence[Load], packed: _Packed, limits: Limits, fulls: Setti
     )
 
 
-def _no_room(holding: Holding, limits: Limits) -> tuple[str, str, str]:
+def _no_room(holding: Holding, limits: Limits) -> Misfit:
     """Why loads cannot be put together."""
     linked = sum(works_together(load, limits) for load in holding.loads)
     if linked * 2 > len(holding.loads):
-        return "link", f"{linked} of {len(holding.loads)} GPUs exchange data over their links", "move whole jobs only"
+        why = f"{linked} of {len(holding.loads)} GPUs exchange data over their links"
+        return Misfit("link", why, "move whole jobs only")
     known = [load.memory_max_bytes for load in holding.loads if not isinstance(load.memory_max_bytes, Unknown)]
     if not holding.serves and known and isinstance(holding.gpu, Gpu):
         least = min(known) / holding.gpu.memory_bytes.value
         if 2 * least > 1 - limits.smaller.memory_margin_ratio:
             why = f"even the smallest load used {100 * least:.0f} % of the memory: no two fit on a card"
-            return "memory", why, "lower the memory of each: smaller cache or batch; or share only off-peak"
-    return "busy", "in their busy hours the GPUs are needed", "shift work to quiet hours"
+            return Misfit("memory", why, "lower the memory of each: smaller cache or batch; or share only off-peak")
+    return Misfit("busy", "in their busy hours the GPUs are needed", "shift work to quiet hours")
 
 
-def _slices(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | RefusedMove:
-    refuse, fulls = partial(RefusedMove, "slices", gpu.name), settings(limits)
+def _slices(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | Misfit:
+    fulls, n = settings(limits), len(holding.loads)
     if isinstance(found := slices_of(gpu.key), Unknown):
-        return refuse("no MIG", found.why, "choose A100, A30, H100 or newer; or share by MPS")
-    n = len(holding.loads)
+        return Misfit("no MIG", found.why, "choose A100, A30, H100 or newer; or share by MPS")
 
     def place(load: Load, i: int) -> Parcel | Misfit:
         part = slice_for(load, limits, fulls[i])
@@ -143,11 +146,11 @@ def _slices(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | RefusedMove:
     # A board's slices are its own: it may be filled.
     packed = _pack(holding.loads, place, (1.0, 1.0, 1.0))
     if not packed.moved:
-        return refuse(packed.wrong.reason, packed.wrong.why, packed.wrong.remedy)
+        return packed.wrong
     moved = len(packed.moved)
     gains = [1 - (gpus + stay) / moved for gpus, stay in zip(packed.gpus, packed.stay, strict=True)]
     if gains[1] <= ROUNDING:
-        return refuse("too large", "the slices they need fill as many boards", "make the loads smaller first")
+        return Misfit("too large", "the slices they need fill as many boards", "make the loads smaller first")
     parts = [p for load in packed.moved if isinstance(p := slice_for(load, limits, fulls[1]), Slice)]
     names = Counter(p.name or f"{p.compute}g" for p in parts)
     name = ", ".join(f"{c} x {s}" for s, c in names.most_common())
@@ -157,8 +160,8 @@ def _slices(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | RefusedMove:
     return Claim("slices", gpu, devices, packed.gpus, Range.of(*gains), fits, reasons, slice_name=name)
 
 
-def _other(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Claim | RefusedMove:
-    refuse, fulls = partial(RefusedMove, "other", other.name), settings(limits)
+def _other(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Claim | Misfit:
+    fulls = settings(limits)
     linked = sum(works_together(load, limits) for load in holding.loads)
 
     def place(load: Load, i: int) -> Parcel | Misfit:
@@ -166,13 +169,13 @@ def _other(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Clai
 
     packed = _pack(holding.loads, place, fulls)
     if not packed.moved:
-        return refuse(packed.wrong.reason, packed.wrong.why, packed.wrong.remedy)
+        return packed.wrong
     price = market.price(other, all_offers=holding.by_market)
     if isinstance(price, Unknown):
-        return refuse("price", price.why, "give a rate of your own: gpuledger prices update FILE")
+        return Misfit("price", price.why, "give a rate of your own: gpuledger prices update FILE")
     now = holding.usd_per_gpu_h
     if isinstance(now, Unknown):
-        return refuse("price", f"what the present GPUs cost is unknown: {now.why}", "give a price or an inventory")
+        return Misfit("price", f"what the present GPUs cost is unknown: {now.why}", "give a price or an inventory")
     n = len(packed.moved)
     usd = (price.high_usd, price.usd_per_gpu_h, price.low_usd)
     gains = [
@@ -183,7 +186,7 @@ def _other(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Clai
         least = f"{100 * limits.smaller.cheaper_from_ratio:.0f} %"
         cost = f"{packed.gpus[1]} of them at ${price.usd_per_gpu_h:.2f} cost {100 * abs(gains[1]):.0f} %"
         why = f"{cost} {'less' if gains[1] > 0 else 'more'} than {n} at ${now:.2f} now; a move must save {least}"
-        return refuse("price", why, "negotiate the price, or look for a cheaper region: gpuledger prices")
+        return Misfit("price", why, "negotiate the price, or look for a cheaper region: gpuledger prices")
     return _claim(holding, other, limits, packed, gains, price)
 
 

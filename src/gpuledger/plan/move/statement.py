@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuledger.cost.savings import Spread
-from gpuledger.plan.offers import MarketOption
+from gpuledger.plan.market import MarketOption, PriceBasis
 from gpuledger.units import Unknown
 
 Evidence = Literal["counters", "power", "none"]
@@ -27,6 +27,14 @@ class MonthRange:
     low_usd: Decimal
     middle_usd: Decimal
     high_usd: Decimal
+
+    def __add__(self, other: MonthRange) -> MonthRange:
+        return MonthRange(
+            self.low_usd + other.low_usd, self.middle_usd + other.middle_usd, self.high_usd + other.high_usd
+        )
+
+
+STAYS = MonthRange(Decimal(0), Decimal(0), Decimal(0))
 
 
 @dataclass(frozen=True)
@@ -52,21 +60,6 @@ class Measured:
     phases_pct: Mapping[str, float]
     purpose: str | None
     classes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PriceBasis:
-    """The price a move is calculated with: the user's own, or the market's median with its range."""
-
-    usd_per_gpu_h: Decimal
-    low_usd: Decimal
-    high_usd: Decimal
-    words: str
-    oldest: dt.date | None
-    newest: dt.date | None
-    age_days: int | None
-    stale: bool
-    yours: bool
 
 
 @dataclass(frozen=True)
@@ -137,6 +130,13 @@ class HoldingPlan:
     unpriced_gpus: int = 0
     cheaper_host: MarketOption | None = None
     cheaper_host_pct: Decimal | None = None
+
+    @property
+    def saving_month(self) -> MonthRange | Unknown:
+        """What the proposed move saves; nothing where it stays."""
+        if isinstance(self.month_now_usd, Unknown):
+            return self.month_now_usd
+        return self.move.saving_month if self.move else STAYS
 
 
 @dataclass(frozen=True)

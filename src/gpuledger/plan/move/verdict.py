@@ -19,12 +19,11 @@ from gpuledger.cost.money import CENT, ZERO, usd
 from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
 from gpuledger.cost.statement import BUCKETS, WASTE, Bucket
 from gpuledger.ledger.read.scope import UNALLOCATED
+from gpuledger.plan.market import Market, MarketOption
 from gpuledger.plan.move.carry import works_together
 from gpuledger.plan.move.demand import Holding, measured
-from gpuledger.plan.move.market import Market
 from gpuledger.plan.move.moves import Claim, find_moves
-from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, Kind, Level, MonthRange, Move, Outcome
-from gpuledger.plan.offers import MarketOption
+from gpuledger.plan.move.statement import STAYS, WELL_OPTIMIZED, HoldingPlan, Kind, Level, MonthRange, Move, Outcome
 from gpuledger.units import Unknown
 
 T = TypeVar("T")
@@ -42,6 +41,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     worth_from_ratio: float
     runners_up: int
+    beside_audit: str
+    assumptions: tuple[str, ...]
     moves: dict[Kind, _MoveFacts]
 
 
@@ -64,7 +65,7 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
     lost, unrated = (waste / paid, parts["unrated"] / paid) if paid else (ZERO, ZERO)
     outcome = _outcome(holding, best, lost, unrated, limits)
     host = _cheaper_host(holding, limits, market)
-    saved = best.saving_month if best is not None else MonthRange(ZERO, ZERO, ZERO)
+    saved = best.saving_month if best is not None else STAYS
     return HoldingPlan(
         namespace=holding.namespace,
         gpu_model=holding.gpu_model,
@@ -201,22 +202,19 @@ def _outcome(holding: Holding, best: Move | None, waste: Decimal, unrated: Decim
 def _verdict(
     holding: Holding, outcome: Outcome, best: Move | None, moves: Sequence[Move], waste: Decimal, unrated: Decimal
 ) -> str:
-    if outcome == "unallocated":
-        return "time without an owner: release it or give it one; gpuledger audit shows which GPUs"
-    if isinstance(holding.gpu, Unknown):
-        return f"unknown: {holding.gpu.why}"
-    if outcome == "not sampled":
-        return "paid for, but in no sample: its demand is unknown"
-    if best is not None:
-        return _words(best)
     first = "no move carries the demand for less"
     if moves:
         first = f"the best move ({_words(moves[0])}) would save {moves[0].saving.middle_pct:.1f} % only"
-    staying = {
+    said: dict[Outcome, str] = {
+        "unallocated": "time without an owner: release it or give it one; gpuledger audit shows which GPUs",
+        "unknown GPU": f"unknown: {holding.gpu.why}" if isinstance(holding.gpu, Unknown) else "",
+        "not sampled": "paid for, but in no sample: its demand is unknown",
+        "move": _words(best) if best is not None else "",
         "stay": f"stay: {first}; {100 * waste:.0f} % of it is waste that other changes reach: gpuledger audit",
         "not rated": f"stay for now: {first}; {100 * unrated:.0f} % of it cannot be rated: see gpuledger audit",
+        "well optimized": f"{WELL_OPTIMIZED}: {first}",
     }
-    return staying.get(outcome, f"{WELL_OPTIMIZED}: {first}")
+    return said[outcome]
 
 
 def _words(move: Move) -> str:

@@ -111,13 +111,9 @@ class Way:
 
 
 @cache
-def _facts() -> _File:
+def links() -> _File:
+    """The shipped facts about links."""
     return load_toml(data_dir("gpuledger.plan", "data", "links.toml"), _File)
-
-
-def gpus_per_node() -> int:
-    """GPUs of one node."""
-    return _facts().gpus_per_node
 
 
 def way(gpu: Gpu, group: int, *, across: bool = False, in_node: int = 1, node_gbps: float | None = None) -> Way:
@@ -126,7 +122,7 @@ def way(gpu: Gpu, group: int, *, across: bool = False, in_node: int = 1, node_gb
     A ring enters and leaves a node once: members in one node share the bytes among their network adapters, and are
     then held up by the links within the node at most.
     """
-    facts = _facts()
+    facts = links()
     if across or group > facts.gpus_per_node:
         out = _node_bytes_per_s(node_gbps) * facts.node_ratio.value * in_node
         return Way(network(node_gbps), min(out, _inside(gpu, in_node).bytes_per_s) if in_node > 1 else out)
@@ -139,12 +135,12 @@ def network(node_gbps: float | None = None) -> str:
 
 
 def _node_bytes_per_s(node_gbps: float | None) -> float:
-    return node_gbps * GIGABIT if node_gbps else _facts().node.value / 2
+    return node_gbps * GIGABIT if node_gbps else links().node.value / 2
 
 
 def _inside(gpu: Gpu, group: int) -> Way:
     """The way within a node."""
-    facts = _facts()
+    facts = links()
     kinds = {kind.kind: kind for kind in facts.link}
     link = gpu.link
     known = kinds.get(link.kind) if link else None

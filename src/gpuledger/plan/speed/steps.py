@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
+from gpuledger.catalog.models import Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import active_params, expert_params
 from gpuledger.plan.memory.activations import activations
 from gpuledger.plan.memory.facts import get_precision, overheads
 from gpuledger.plan.memory.parts import cache_numbers_per_token, model_states
 from gpuledger.plan.memory.weights import held, stages
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.speed.facts import Products, Way, all_reduce_s, gather_s, gpus_per_node, way
+from gpuledger.plan.speed.facts import Products, Way, all_reduce_s, gather_s, links, way
 from gpuledger.training.flops import forward_flop, training_flop
 from gpuledger.units import Unknown
 
@@ -136,28 +136,19 @@ def rated(model: Model, gpu: Gpu, setup: Setup) -> Rated | Unknown:
     if setup.mode == "serve":
         plain = replace(plain, sequence=setup.context, micro_batch=setup.batch, lora_rank=0, precision="bf16")
     kept = activations(model, plain, stages(model, 1)[0])
-    for found in (flop, peak, kept):
-        if isinstance(found, Unknown):
-            return found
-    assert not isinstance(flop, Unknown)
-    assert not isinstance(peak, Unknown)
-    assert not isinstance(kept, Unknown)
-    again = PASSES_RECOMPUTED / PASSES if setup.mode == "train" and setup.recompute else 1.0
+    if isinstance(flop, Unknown) or isinstance(peak, Unknown) or isinstance(kept, Unknown):
+        return next(found for found in (flop, peak, kept) if isinstance(found, Unknown))
+    passes = PASSES_RECOMPUTED if setup.recompute else PASSES
+    again = passes / PASSES if setup.mode == "train" else 1.0
+    # Frozen weights have no gradient: with adapters one of three (or four) products is left out.
+    trained = (passes - 1) / passes if setup.mode == "train" and setup.lora_rank else 1.0
     # Convolutions run long enough to hide their launches: in our recording ResNet-50 shows none.
     layers = shape.layers if isinstance(shape, TransformerShape | VitShape) else 0
     return Rated(
-        compute_s=flop * _trained_share(setup) / (setup.tensor * setup.pipeline) / peak,
+        compute_s=flop * trained / (setup.tensor * setup.pipeline) / peak,
         traffic_s=again * kept.kept_bytes / setup.pipeline / gpu.memory_bandwidth_bytes_per_s.value,
         layers=again * layers / setup.pipeline,
     )
-
-
-def _trained_share(setup: Setup) -> float:
-    """Frozen weights have no gradient: with adapters one of three (or four) products is left out."""
-    if setup.mode == "serve" or not setup.lora_rank:
-        return 1.0
-    passes = PASSES_RECOMPUTED if setup.recompute else PASSES
-    return (passes - 1) / passes
 
 
 def work(model: Model, gpu: Gpu, setup: Setup, facts: Products) -> Work | Unknown:
@@ -165,18 +156,14 @@ def work(model: Model, gpu: Gpu, setup: Setup, facts: Products) -> Work | Unknow
     ideal = rated(model, gpu, setup)
     if isinstance(ideal, Unknown):
         return ideal
-    calls = max(1, ceil(setup.batch * setup.context / chunk())) if setup.mode == "serve" else 1
+    chunk = int(overheads().prefill_chunk_tokens.value)  # tokens of prompts read in one pass
+    calls = max(1, ceil(setup.batch * setup.context / chunk)) if setup.mode == "serve" else 1
     return Work(
         compute_s=ideal.compute_s / facts.compute_ratio,
         traffic_s=ideal.traffic_s * facts.traffic_per_kept / facts.memory_ratio,
         launch_s=calls * ideal.layers * facts.per_layer_s,
         tensor_link_s=_tensor_link(model, gpu, setup),
     )
-
-
-def chunk() -> int:
-    """Tokens of prompts read in one pass."""
-    return int(overheads().prefill_chunk_tokens.value)
 
 
 def _length(model: Model, setup: Setup) -> int | None:
@@ -188,7 +175,7 @@ def _length(model: Model, setup: Setup) -> int | None:
 def _tensor_link(model: Model, gpu: Gpu, setup: Setup) -> float:
     """The all-reduces of a tensor parallel group: two per layer forward, two backward, two more when recomputed."""
     shape = model.shape
-    if setup.tensor == 1 or isinstance(shape, CnnShape) or not isinstance(shape, TransformerShape | VitShape):
+    if setup.tensor == 1 or not isinstance(shape, TransformerShape | VitShape):
         return 0.0
     tokens = setup.micro_batch * setup.sequence if setup.mode == "train" else setup.batch * setup.context
     if isinstance(shape, VitShape):
@@ -200,7 +187,7 @@ def _tensor_link(model: Model, gpu: Gpu, setup: Setup) -> float:
 
 def data_way(gpu: Gpu, setup: Setup, node_gbps: float | None, per_node: int | None = None) -> Way:
     """The way between copies of the model: within the node while all GPUs are in one. `per_node`: GPUs it has."""
-    held = per_node or gpus_per_node()
+    held = per_node or links().gpus_per_node
     in_node = max(1, min(setup.data, held // setup.tensor))
     return way(gpu, setup.data, across=setup.count > held, in_node=in_node, node_gbps=node_gbps)
 

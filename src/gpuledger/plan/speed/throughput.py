@@ -9,7 +9,7 @@ from gpuledger.catalog.models import Model, TransformerShape
 from gpuledger.plan.memory.facts import capacity
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
-from gpuledger.plan.speed.facts import Decode, ErrorSpread, Way, all_reduce_s, factors, gpus_per_node, spread, way
+from gpuledger.plan.speed.facts import Decode, ErrorSpread, Way, all_reduce_s, factors, links, spread, way
 from gpuledger.plan.speed.steps import StepLoad, compute_peak, data_way, exchange_s, optimizer_s, step_load, work
 from gpuledger.training.flops import training_flop, unit_of
 from gpuledger.units import Unknown
@@ -207,8 +207,8 @@ def _train_words(gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | 
         words.append(f"tensor parallel {setup.tensor} over {way(gpu, setup.tensor).words}, nothing hidden behind work")
     if setup.data > 1:
         words.append(f"copies exchange over {data_way(gpu, setup, node_gbps).words}, hidden behind the backward pass")
-    if setup.count > gpus_per_node():
-        words.append(f"{gpus_per_node()} GPUs per node")
+    if setup.count > (per_node := links().gpus_per_node):
+        words.append(f"{per_node} GPUs per node")
     facts = factors().train
     return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]
 

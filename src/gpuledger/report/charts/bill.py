@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.money import rounded
 from gpuledger.cost.statement import Bucket
+from gpuledger.quick_start import Later
 from gpuledger.report.adding import places_for, shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import SAYS, Row, along, by_name, empty, layered, rows_of
+from gpuledger.report.marks import Row, along, by_name, empty, layered, rows_of, says
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, money, percent, tenth, usd
 from gpuledger.units import MS_PER_HOUR, Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, ROW_HEIGHT = 560, 38
 # The widest bar leaves room for its words.
@@ -77,7 +83,7 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     base = alt.Chart(rows_of(rows)).encode(y=y)
     layers = (
         base.mark_bar().encode(
-            x=along("low", scale), x2="high:Q", color=alt.Color("colour:N", scale=None, legend=None), **SAYS
+            x=along("low", scale), x2="high:Q", color=alt.Color("colour:N", scale=None, legend=None), **says()
         ),
         base.mark_text(align="left", dx=8).encode(x=along("high", scale), text="words:N"),
     )

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
-
-import altair as alt
+from typing import TYPE_CHECKING, Any
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.naming import gpu_name
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import SAYS, Row, clip, empty, layered, plottable, rows_of, spread
+from gpuledger.report.marks import CORNERS, Row, clip, empty, layered, plottable, rows_of, says, spread
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import gpus, plain, round_percent, whole, write
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 560, 400
 LABELS = 8
@@ -82,7 +86,7 @@ def _points(rows: list[Row], theme: Theme, many: bool) -> alt.LayerChart:
         mark = alt.Chart(data).mark_point(
             filled=True, color=colour, shape=shape, opacity=0.6, stroke=p.background, strokeWidth=0.8
         )
-        layers.append(mark.encode(x=x, y=y, size=size, **SAYS))
+        layers.append(mark.encode(x=x, y=y, size=size, **says()))
     return layered(*layers)
 
 
@@ -91,7 +95,6 @@ def _ground(limits: Thresholds, theme: Theme) -> list[alt.Chart]:
     p, b = theme.palette, limits.bottleneck
     region = [{"x": 100 * b.util_above_ratio, "x2": 100, "y": 0, "y2": 100 * b.pif_below_ratio}]
     line = [{"x": 0, "y": 0, "x2": 100, "y2": 100}]
-    corners: dict[str, Any] = {"x": "x:Q", "y": "y:Q", "x2": "x2:Q", "y2": "y2:Q"}
     words = [
         {"x": 100 * b.util_above_ratio + 1.5, "y": 3, "words": "Busy, little power"},
         {"x": 27, "y": 35, "words": "No gap: RFU = utilization"},
@@ -100,8 +103,8 @@ def _ground(limits: Thresholds, theme: Theme) -> list[alt.Chart]:
     text: dict[str, Any] = {"x": "x:Q", "y": "y:Q", "text": "words:N"}
     # The diagonal's own slope on this plot, so that its words lie along it.
     return [
-        alt.Chart(rows_of(region)).mark_rect(color=p.wash, aria=False).encode(**corners),
-        alt.Chart(rows_of(line)).mark_rule(color=p.rule, strokeDash=[4, 4], aria=False).encode(**corners),
+        alt.Chart(rows_of(region)).mark_rect(color=p.wash, aria=False).encode(**CORNERS),
+        alt.Chart(rows_of(line)).mark_rule(color=p.rule, strokeDash=[4, 4], aria=False).encode(**CORNERS),
         alt.Chart(rows_of(words[:1])).mark_text(fontWeight="bold", **style).encode(**text),
         alt.Chart(rows_of(words[1:])).mark_text(angle=324.5, **style).encode(**text),
     ]

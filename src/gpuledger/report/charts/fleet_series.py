@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import altair as alt
+from typing import TYPE_CHECKING
 
 from gpuledger.efficiency.statement import EfficiencyStatement, HourRow
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import SAYS, Row, empty, layered, plottable, rows_of, spread
+from gpuledger.report.marks import Row, by_kind, empty, layered, plottable, rows_of, says, spread
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, instant, percent, whole, write
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH = 640
 HOVER_LIMIT = 400
@@ -48,18 +53,17 @@ def _lines(
         for place in _places([(h.start_ms, _end_ms(h), plottable(getattr(h, field))) for h in s.hours])
     ]
     roles = [role for _, role, _ in measures]
-    colours = alt.Scale(domain=roles, range=[theme.colour(r) for r in roles])
-    dashes = alt.Scale(domain=roles, range=[DASHES[r] for r in roles])
     short = bool(s.hours) and s.hours[-1].start_ms - s.hours[0].start_ms < 2 * MS_PER_DAY
     form = "%-d %b %H:%M" if short else "%-d %b"
     axis = alt.Axis(title=None, format=form, labels=dates, tickCount=4 if short else 8, labelOverlap="greedy")
     encoded = alt.Chart(rows_of(rows)).encode(
         x=alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis),
         y=y,
-        color=alt.Color("role:N", legend=None, scale=colours),
+        color=by_kind(alt.Color, "role", {r: theme.colour(r) for r in roles}),
         description="name:N",
     )
-    line = encoded.mark_line(strokeWidth=2.2).encode(strokeDash=alt.StrokeDash("role:N", legend=None, scale=dashes))
+    dashes = by_kind(alt.StrokeDash, "role", {r: DASHES[r] for r in roles})
+    line = encoded.mark_line(strokeWidth=2.2).encode(strokeDash=dashes)
     if not any(row["alone"] for row in rows):
         return [line]
     return [line, encoded.mark_point(filled=True, size=30, opacity=1, aria=False).transform_filter("datum.alone")]
@@ -104,7 +108,7 @@ def _hover(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
         return []
     rows = [{"at": h.start_ms, "to": _end_ms(h), "label": _hour_words(h)} for h in s.hours]
     strip = alt.Chart(rows_of(rows)).mark_rect(opacity=0, color=theme.palette.grid)
-    return [strip.encode(x=alt.X("at:T"), x2="to:T", y=alt.value(0), y2=alt.value("height"), **SAYS)]
+    return [strip.encode(x=alt.X("at:T"), x2="to:T", y=alt.value(0), y2=alt.value("height"), **says())]
 
 
 def _hour_words(h: HourRow) -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import SAYS, Row, clip, layered, rows_of
+from gpuledger.report.marks import Row, by_kind, clip, layered, rows_of, says
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.figures import ColdStart
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 720, 260
 ROLES = ("efficient", "bottlenecked", "inefficient", "moderate", "idle")
@@ -30,7 +36,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         for s in samples
     ]  # fmt: skip
     shown = [clip(n) for n in names]
-    colours = [theme.colour(role) for role in ROLES[: len(shown)]]
+    colours = {name: theme.colour(role) for name, role in zip(shown, ROLES, strict=False)}
     base = alt.Chart(rows_of(rows)).encode(
         x=alt.X(
             "place:Q",
@@ -39,10 +45,8 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
             scale=alt.Scale(domain=[0, 1.03 * max((s.place for s in samples), default=1)], nice=False),
         ),
         y=alt.Y("latency:Q", title="seconds", scale=alt.Scale(zero=True)),
-        color=alt.Color(
-            "node:N", scale=alt.Scale(domain=shown, range=colours), legend=alt.Legend(orient="top", title=None)
-        ),
-        **SAYS,
+        color=by_kind(alt.Color, "node", colours, alt.Legend(orient="top", title=None)),
+        **says(),
     )
     size = 70 if len(rows) < 200 else 18
     warm = base.transform_filter("datum.kind == 'warm'").mark_circle(size=size, opacity=0.8)

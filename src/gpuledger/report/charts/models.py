@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
 from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import NOT_KNOWN, SAYS, Row, clip, empty, layered, plottable, range_of, rows_of, widest_gap
+from gpuledger.report.marks import Row, bar_row, clip, empty, layered, range_of, rows_of, says, widest_gap
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import model, points, write
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 MOST = 12
 PANEL_WIDTH = 168
@@ -39,11 +45,8 @@ def _panel(rows: list[Row], theme: Theme, heading: str, role: str, top: float, f
     low = min([0.0, *[r["value"] for r in rows if r["value"] is not None]])
     x = alt.X("value:Q", scale=alt.Scale(domain=[low, top]), axis=None)
     base = alt.Chart(rows_of(rows)).encode(y=names)
-    bars = base.mark_bar(color=theme.colour(role)).encode(x=x, **SAYS)
-    # A negative bar has its words on the free side, so that they stay inside the panel.
-    at = [r | {"edge": max(0.0, r["value"] or 0.0)} for r in rows]
-    words = alt.Chart(rows_of(at)).mark_text(align="left", dx=6).encode(y=names, x="edge:Q", text="words:N")
-    layers: list[alt.Chart] = [bars, words]
+    bars = base.mark_bar(color=theme.colour(role)).encode(x=x, **says())
+    layers: list[alt.Chart] = [bars, base.mark_text(align="left", dx=6).encode(x="edge:Q", text="words:N")]
     if any(r.get("middle") is not None for r in rows):
         layers += _counters(rows, names, theme)
     return layered(
@@ -67,19 +70,11 @@ def _counters(rows: list[Row], names: alt.Y, theme: Theme) -> list[alt.Chart]:
 
 
 def _rows(groups: tuple[GroupRow, ...], field: str, style: str) -> list[Row]:
-    out: list[Row] = []
-    for g in groups:
-        value = getattr(g.means, field)
-        words = NOT_KNOWN if isinstance(value, Unknown) else write(value, style)
-        out.append(
-            {
-                "name": clip(model(g.name), 24),
-                "value": plottable(value),
-                "words": words,
-                "label": f"{g.name}: {write(value, style)}",
-            }
-        )
-    return out
+    found = [(g.name, getattr(g.means, field)) for g in groups]
+    return [
+        bar_row(value, style, name=clip(model(name), 24), label=f"{name}: {write(value, style)}")
+        for name, value in found
+    ]
 
 
 @chart_of("gpu_models", document="efficiency", section="models", order=3)

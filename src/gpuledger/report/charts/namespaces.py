@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
 from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.marks import (
-    NOT_KNOWN,
-    SAYS,
     Row,
     along,
+    bar_row,
+    by_kind,
     by_name,
     clip,
     empty,
@@ -19,16 +20,27 @@ from gpuledger.report.marks import (
     plottable,
     range_of,
     rows_of,
+    says,
     widest_gap,
 )
 from gpuledger.report.theme import Theme
-from gpuledger.report.written import percent, points, write
+from gpuledger.report.written import points, write
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 MOST = 20
 WIDTH, GAP_WIDTH, ROW_HEIGHT = 480, 150, 54
-MEASURES = (("utilization", "Utilization"), ("rfu_power", "RFU by power"), ("rfu_counters", "RFU by counters"))
-TARGET = "RFU target"
+# Field of the statement, role in the theme, name, shape.
+MEASURES = (
+    ("gpu_util_pct", "utilization", "Utilization", "circle"),
+    ("rfu_power_pct", "rfu_power", "RFU by power", "square"),
+    ("rfu_counters_pct", "rfu_counters", "RFU by counters", "diamond"),
+)
+TARGET = ("target", "RFU target", "M-0.16,-1.1H0.16V1.1H-0.16Z")
 
 
 def _title(s: EfficiencyStatement) -> str:
@@ -41,27 +53,21 @@ def _title(s: EfficiencyStatement) -> str:
 
 
 def _rows(groups: list[GroupRow]) -> list[Row]:
-    out: list[Row] = []
-    for g in groups:
-        values = (g.means.gpu_util_pct, g.means.rfu_power_pct, g.means.rfu_counters_pct)
-        for (role, name), value in zip(MEASURES, values, strict=True):
-            if plottable(value) is not None:
-                label = f"{g.name}: {name} {write(value, 'percent')}"
-                out.append(
-                    {"ns": clip(g.name), "measure": name, "role": role, "value": plottable(value), "label": label}
-                )
-        if g.target_rfu_pct is not None:
-            label = f"{g.name}: RFU target {percent(g.target_rfu_pct)}"
-            out.append(
-                {"ns": clip(g.name), "measure": TARGET, "role": "target", "value": g.target_rfu_pct, "label": label}
-            )
-    return out
+    return [
+        {
+            "ns": clip(g.name),
+            "measure": name,
+            "value": plottable(value),
+            "label": f"{g.name}: {name} {write(value, 'percent')}",
+        }
+        for g in groups
+        for name, value in [*((m[2], getattr(g.means, m[0])) for m in MEASURES), (TARGET[1], g.target_rfu_pct)]
+        if plottable(value) is not None
+    ]
 
 
 def _dots(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
-    rows = _rows(groups)
-    names = [name for _, name in MEASURES] + [TARGET]
-    roles = [role for role, _ in MEASURES] + ["target"]
+    rows, kinds = _rows(groups), [*(m[1:] for m in MEASURES), TARGET]
     x = alt.X(
         "value:Q",
         title="% of time (utilization), of board power (RFU by power), of dense peak (RFU by counters)",
@@ -72,7 +78,7 @@ def _dots(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
         for g in groups
     ]
     ranges = [{"ns": clip(g.name)} | range_of(g) for g in groups]
-    legend = alt.Legend(orient="top", values=names, symbolOpacity=1)
+    legend = alt.Legend(orient="top", values=[name for _, name, _ in kinds], symbolOpacity=1)
     return layered(
         alt.Chart(rows_of(spans))
         .mark_rule(color=theme.palette.rule, strokeWidth=5, aria=False)
@@ -85,15 +91,9 @@ def _dots(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
         .encode(
             y=y,
             x=x,
-            color=alt.Color(
-                "measure:N", legend=legend, scale=alt.Scale(domain=names, range=[theme.colour(r) for r in roles])
-            ),
-            shape=alt.Shape(
-                "measure:N",
-                legend=legend,
-                scale=alt.Scale(domain=names, range=["circle", "square", "diamond", "M-0.16,-1.1H0.16V1.1H-0.16Z"]),
-            ),
-            **SAYS,
+            color=by_kind(alt.Color, "measure", {name: theme.colour(role) for role, name, _ in kinds}, legend),
+            shape=by_kind(alt.Shape, "measure", {name: shape for _, name, shape in kinds}, legend),
+            **says(),
         ),
         width=WIDTH,
         height=alt.Step(ROW_HEIGHT),
@@ -101,25 +101,14 @@ def _dots(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
 
 
 def _gaps(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
-    rows: list[Row] = []
-    for g in groups:
-        gap = g.means.efficiency_gap_pp
-        words = NOT_KNOWN if isinstance(gap, Unknown) else points(gap)
-        value = plottable(gap)
-        rows.append(
-            {
-                "ns": clip(g.name),
-                "value": value,
-                "edge": max(0.0, value or 0.0),
-                "words": words,
-                "label": f"{g.name}: gap {words}",
-            }
-        )
+    rows = [bar_row(g.means.efficiency_gap_pp, "points", ns=clip(g.name)) for g in groups]
+    for g, row in zip(groups, rows, strict=True):
+        row["label"] = f"{g.name}: gap {row['words']}"
     known = [r["value"] for r in rows if r["value"] is not None]
     scale = alt.Scale(domain=[min([0.0, *known]), max([1.0, *known]) * 1.9])
     base = alt.Chart(rows_of(rows)).encode(y=y)
     return layered(
-        base.mark_bar(color=theme.palette.gap, height=18).encode(x=along("value", scale), **SAYS),
+        base.mark_bar(color=theme.palette.gap, height=18).encode(x=along("value", scale), **says()),
         base.mark_text(align="left", dx=6, fontWeight="bold").encode(x="edge:Q", text="words:N"),
         width=GAP_WIDTH,
         height=alt.Step(ROW_HEIGHT),

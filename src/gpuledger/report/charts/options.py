@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
 from gpuledger.plan.guide.statement import MigrationPlan, Option
 from gpuledger.plan.guide.words import dollars
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.migrate import mark, shown
-from gpuledger.report.marks import Row, halo, layered, rows_of, spread
+from gpuledger.report.marks import Row, by_kind, halo, layered, rows_of, spread
 from gpuledger.report.theme import Theme
 from gpuledger.units import Unknown
 
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
+
 WIDTH, HEIGHT = 760, 320
 LABEL_PX, ROOM_PX = 15, 220
-KINDS = ("chosen", "now", "other")
 
 
 @chart_of("options", document="migrate", section="options")
@@ -27,11 +32,8 @@ def draw(plan: MigrationPlan, theme: Theme) -> Drawing | None:
     axis = alt.Axis(format="$,.0f", tickCount=6)
     x = alt.X("usd:Q", title="dollars per month", scale=alt.Scale(domain=[0, wide]), axis=axis)
     y = alt.Y("rate:Q", title=f"{unit}s per second", scale=alt.Scale(domain=[0, tall]))
-    palette = theme.palette
-    colour = alt.Color(
-        "kind:N", legend=None,
-        scale=alt.Scale(domain=list(KINDS), range=[palette.target, palette.utilization, palette.moderate]),
-    )  # fmt: skip
+    p = theme.palette
+    colour = by_kind(alt.Color, "kind", {"chosen": p.target, "now": p.utilization, "other": p.moderate})
     base = alt.Chart(rows_of(rows)).encode(x=x)
     ranges = base.mark_rule(strokeWidth=2, opacity=0.5, aria=False).encode(y=alt.Y("low:Q"), y2="high:Q", color=colour)
     points = base.mark_point(size=90, filled=True, opacity=1).encode(y=y, color=colour, description="words:N")

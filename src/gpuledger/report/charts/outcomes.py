@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, along, by_name, clip, layered, rows_of
+from gpuledger.report.marks import Row, by_kind, by_name, clip, stacked
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.statement import ScalingStatement
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, ROW_HEIGHT = 560, 38
 MOST = 24
@@ -22,41 +28,28 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     kinds = (("Answered", "ok", "efficient"), ("Failed", "failed", "inefficient"), ("Lost", "lost", "bottlenecked"))
     rows: list[Row] = []
     for n in nodes:
-        low = 0
-        for title, field, role in kinds:
-            count = getattr(n.counts, field)
-            if count:
-                words = f"{n.node}: {count:,} {title.lower()}"
-                rows.append({"node": clip(n.node), "low": low, "high": low + count, "kind": title, "label": words}
-                            | {"colour": theme.colour(role)})  # fmt: skip
-            low += count
+        high = 0
+        for title, field, _ in kinds:
+            if count := getattr(n.counts, field):
+                words, low, high = f"{n.node}: {count:,} {title.lower()}", high, high + count
+                rows.append({"node": clip(n.node), "low": low, "high": high, "kind": title, "label": words})
     totals = [
         {"node": clip(n.node), "at": n.counts.planned, "words": f"{n.counts.ok:,} of {n.counts.planned:,}"}
         for n in nodes
     ]
-    top = max(n.counts.planned for n in nodes) * 1.2
-    scale = alt.Scale(domain=[0, top], nice=False)
-    y = by_name("node", labelLimit=180)
-    colour = alt.Color(
-        "kind:N",
-        scale=alt.Scale(domain=[k[0] for k in kinds], range=[theme.colour(k[2]) for k in kinds]),
-        legend=alt.Legend(orient="top", symbolType="square", title=None),
-    )
-    bars = (
-        alt.Chart(rows_of(rows))
-        .mark_bar(stroke=theme.palette.background, strokeWidth=1)
-        .encode(y=y, x=along("low", scale), x2="high:Q", color=colour, description="label:N")
-    )
-    words = (
-        alt.Chart(rows_of(totals))
-        .mark_text(align="left", dx=8, fontWeight="bold")
-        .encode(y=y, x=along("at", scale), text="words:N")
-    )
+    legend = alt.Legend(orient="top", symbolType="square", title=None)
+    body = stacked(
+        theme, rows, totals, y=by_name("node", labelLimit=180), description="label:N", end="at",
+        scale=alt.Scale(domain=[0, max(n.counts.planned for n in nodes) * 1.2], nice=False),
+        color=by_kind(alt.Color, "kind", {title: theme.colour(role) for title, _, role in kinds}, legend),
+        size={"width": WIDTH, "height": alt.Step(ROW_HEIGHT)},
+    )  # fmt: skip
     counts = statement.facts.counts
     gone = counts.planned - counts.ok
-    title = (
-        f"{gone:,} of {counts.planned:,} planned requests were not answered" if gone else "Every request was answered"
-    )
+    lost = f"{gone:,} of {counts.planned:,} planned requests were not answered"
     alt_text = "; ".join(f"{n.node}: {n.counts.ok} of {n.counts.planned} answered" for n in nodes)
-    body = layered(bars, words, width=WIDTH, height=alt.Step(ROW_HEIGHT))
-    return Drawing(title, "Planned requests of each node, by what became of them.", f"Bars by node. {alt_text}.", body)
+    title, subtitle = (
+        lost if gone else "Every request was answered",
+        "Planned requests of each node, by what became of them.",
+    )
+    return Drawing(title, subtitle, f"Bars by node. {alt_text}.", body)

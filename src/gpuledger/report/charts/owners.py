@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import CostRow, Dollars
 from gpuledger.ledger.read.owners import By
+from gpuledger.quick_start import Later
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import SAYS, Row, along, by_name, clip, empty, layered, rows_of
+from gpuledger.report.marks import Row, by_kind, by_name, clip, empty, says, stacked
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import money, percent
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 MOST = 15
 WIDTH, ROW_HEIGHT = 560, 44
@@ -35,21 +41,12 @@ def _title(found: list[tuple[CostRow, Dollars]]) -> str:
 def _rows(found: list[tuple[CostRow, Dollars]]) -> list[Row]:
     out: list[Row] = []
     for row, dollars in found:
-        left = 0.0
-        for place, kind in enumerate(bucket_kinds()):
+        high = 0.0
+        for kind in bucket_kinds():
             amount = dollars.each()[kind.name]
+            low, high = high, high + float(amount)
             label = f"{row.name}: {kind.title.lower()} {money(amount)}, {percent(dollars.pct(amount))}"
-            out.append(
-                {
-                    "name": clip(row.name),
-                    "bucket": kind.title,
-                    "place": place,
-                    "low": left,
-                    "high": left + float(amount),
-                    "label": label,
-                }
-            )
-            left += float(amount)
+            out.append({"name": clip(row.name), "bucket": kind.title, "low": low, "high": high, "label": label})
     return out
 
 
@@ -63,30 +60,17 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
         return Drawing(title, subtitle, f"{title}.", empty(theme, f"not known: no {by} has a price"))
     more = f" The {MOST} most expensive of {len(found)}." if len(found) > MOST else ""
     title, shown = _title(found), found[:MOST]
-    order = [clip(row.name) for row, _ in shown]
-    y = by_name("name", sort=order, labelLimit=190)
-    scale = alt.Scale(domain=[0, float(max(d.paid_usd for _, d in shown)) * ROOM], nice=False)
-    kinds = bucket_kinds()
-    names = [k.title for k in kinds]
-    colour = alt.Color(
-        "bucket:N",
-        scale=alt.Scale(domain=names, range=[theme.colour(k.role) for k in kinds]),
-        legend=alt.Legend(orient="top", symbolType="square", columns=len(names)),
-    )
-    totals = [{"name": clip(row.name), "high": float(d.paid_usd), "words": money(d.paid_usd)} for row, d in shown]
-    x = along("low", scale)
-    bars = (
-        alt.Chart(rows_of(_rows(shown)))
-        .mark_bar(stroke=theme.palette.background, strokeWidth=1)
-        .encode(y=y, x=x, x2="high:Q", color=colour, **SAYS)
-    )
-    words = (
-        alt.Chart(rows_of(totals))
-        .mark_text(align="left", dx=8, fontWeight="bold")
-        .encode(y=y, x=along("high", scale), text="words:N")
-    )
+    kinds = {kind.title: theme.colour(kind.role) for kind in bucket_kinds()}
+    totals: list[Row] = [
+        {"name": clip(row.name), "high": float(d.paid_usd), "words": money(d.paid_usd)} for row, d in shown
+    ]
+    body = stacked(
+        theme, _rows(shown), totals, y=by_name("name", sort=[r["name"] for r in totals], labelLimit=190),
+        scale=alt.Scale(domain=[0, max(r["high"] for r in totals) * ROOM], nice=False),
+        color=by_kind(alt.Color, "bucket", kinds, alt.Legend(orient="top", symbolType="square", columns=len(kinds))),
+        size={"width": WIDTH, "height": alt.Step(ROW_HEIGHT)}, **says(),
+    )  # fmt: skip
     listed = "; ".join(
         f"{row.name}: {money(d.paid_usd)}, {percent(d.pct(d.waste_usd))} not put to use" for row, d in shown
     )
-    body = layered(bars, words, width=WIDTH, height=alt.Step(ROW_HEIGHT))
     return Drawing(title, subtitle + more, f"Stacked bars by {by}. {listed}.", body)

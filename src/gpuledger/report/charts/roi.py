@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView, next_target
-from gpuledger.report.marks import SAYS, by_name, empty, layered, rows_of
+from gpuledger.report.marks import by_name, empty, layered, rows_of, says
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, gpus, percent, round_percent, tenth, whole, write
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, ROW_HEIGHT = 480, 58
 
@@ -48,7 +54,7 @@ def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     y = by_name("target", gaps=(0.4, 0.2), labelFontSize=theme.text_px + 2)
     base = alt.Chart(rows_of(rows)).encode(y=y, x=alt.X("gpus:Q", axis=None, scale=alt.Scale(zero=True)))
     layers = (
-        base.mark_bar(color=theme.palette.moderate).encode(**SAYS),
+        base.mark_bar(color=theme.palette.moderate).encode(**says()),
         base.mark_text(align="left", dx=8, dy=-9, fontWeight="bold", fontSize=theme.text_px + 3).encode(text="words:N"),
         base.mark_text(align="left", dx=8, dy=10, color=theme.palette.muted).encode(text="hours:N"),
     )

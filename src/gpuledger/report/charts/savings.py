@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
 from gpuledger.advice.statement import AuditSavings, AuditStatement
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import SAYS, Row, along, by_name, empty, halo, layered, rows_of
+from gpuledger.report.marks import Row, along, by_name, empty, halo, layered, rows_of, says
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import percent, round_percent
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, ROW_HEIGHT = 520, 46
 ROOM = 1.3
@@ -61,7 +67,7 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     base = alt.Chart(rows_of(rows)).encode(y=y)
     whole = alt.Chart(rows_of([{"at": 100.0, "words": "the whole bill"}]))
     layers = (
-        base.mark_bar().encode(x=along("value", scale), color=alt.Color("colour:N", scale=None, legend=None), **SAYS),
+        base.mark_bar().encode(x=along("value", scale), color=alt.Color("colour:N", scale=None, legend=None), **says()),
         base.mark_rule(color=theme.palette.bottlenecked, strokeWidth=3, aria=False).encode(
             x=along("low", scale), x2="high:Q"
         ),

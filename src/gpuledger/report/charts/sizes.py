@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import altair as alt
+from typing import TYPE_CHECKING
 
+from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, layered, rows_of
+from gpuledger.report.marks import Row, by_kind, layered, rows_of
 from gpuledger.report.theme import Theme
 from gpuledger.scaling.statement import ScalingStatement
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 640, 300
 
@@ -37,13 +43,8 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         "size:Q", title=scaling.unit, axis=alt.Axis(format="d", tickMinStep=1, grid=False), scale=alt.Scale(zero=True)
     )
     y = alt.Y("rate:Q", title="answers per second", scale=alt.Scale(zero=True))
-    palette = [theme.palette.efficient, theme.palette.rfu_power]
-    kinds = ["measured", "predicted"] if ahead else ["measured"]
-    colour = alt.Color(
-        "kind:N",
-        scale=alt.Scale(domain=kinds, range=palette[: len(kinds)]),
-        legend=alt.Legend(orient="top", title=None),
-    )
+    kinds = {"measured": theme.palette.efficient} | ({"predicted": theme.palette.rfu_power} if ahead else {})
+    colour = by_kind(alt.Color, "kind", kinds, alt.Legend(orient="top", title=None))
     base = alt.Chart(rows_of(rows)).encode(x=x, color=colour)
     layers = (
         alt.Chart(rows_of(line)).mark_line(strokeDash=[5, 4], color=theme.palette.idle, aria=False).encode(x=x, y=y),
@@ -54,9 +55,8 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     )
     title, found = "Throughput by size", scaling.efficiency_pct
     if not isinstance(found, Unknown):
-        title = (
-            f"{scaling.size} {scaling.unit} reach {found.value:.0f} % of linear ({found.low:.0f} to {found.high:.0f} %)"
-        )
+        ends = f"({found.low:.0f} to {found.high:.0f} %)"
+        title = f"{scaling.size} {scaling.unit} reach {found.value:.0f} % of linear {ends}"
     subtitle = "Answers per second by wall clock, with ranges; dashed: linear from the smallest."
     alt_text = "; ".join(str(r["label"]) for r in rows)
     return Drawing(title, subtitle, f"Points by size. {alt_text}.", layered(*layers, width=WIDTH, height=HEIGHT))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import altair as alt
+from typing import TYPE_CHECKING, Any
 
 from gpuledger.catalog.thresholds import Classes
 from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.quick_start import Later
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.marks import SAYS, empty, halo, layered, rows_of
+from gpuledger.report.marks import CORNERS, by_kind, empty, halo, layered, rows_of, says
 from gpuledger.report.theme import Theme
 from gpuledger.report.written import amount, percent, plain, round_percent, tenth
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 600, 400
 BIN_UTIL_PCT, BIN_PIF = 5.0, 0.05
@@ -59,43 +63,29 @@ def _cells(s: EfficiencyStatement, theme: Theme) -> alt.Chart:
                 axis=alt.Axis(grid=False, format=".1f"),
             ),
             size=alt.Size("hours:Q", legend=None, scale=alt.Scale(range=[24, 640])),
-            color=alt.Color(
-                "class:N", legend=None, scale=alt.Scale(domain=folded, range=[theme.colour(n) for n in folded])
-            ),
-            shape=alt.Shape(
-                "class:N", legend=None, scale=alt.Scale(domain=folded, range=[theme.shape(n) for n in folded])
-            ),
-            **SAYS,
+            color=by_kind(alt.Color, "class", {n: theme.colour(n) for n in folded}),
+            shape=by_kind(alt.Shape, "class", {n: theme.shape(n) for n in folded}),
+            **says(),
         )
     )
 
 
 def _borders(c: Classes, theme: Theme) -> alt.Chart:
     """The lines where one class ends and the next begins."""
-    idle, moderate, busy = (
-        100 * c.idle_util_below_ratio,
-        100 * c.moderate_util_from_ratio,
-        100 * c.efficient_util_from_ratio,
-    )
+    ratios = c.idle_util_below_ratio, c.moderate_util_from_ratio, c.efficient_util_from_ratio
+    idle, moderate, busy = (100 * ratio for ratio in ratios)
     low, mid, high = c.moderate_pif_from_ratio, c.bottlenecked_pif_below_ratio, c.efficient_pif_from_ratio
     lines = [(idle, 0, idle, 1), (moderate, low, moderate, 1), (busy, 0, busy, mid), (busy, high, busy, 1)]
     lines += [(moderate, low, busy, low), (busy, mid, 100, mid), (busy, high, 100, high)]
-    rows = [{"x": x, "y": y, "x2": x2, "y2": y2} for x, y, x2, y2 in lines]
-    return (
-        alt.Chart(rows_of(rows))
-        .mark_rule(color=theme.palette.rule, strokeWidth=1.2, aria=False)
-        .encode(x="x:Q", y="y:Q", x2="x2:Q", y2="y2:Q")
-    )
+    rows = [dict(zip(CORNERS, line, strict=True)) for line in lines]
+    rules = alt.Chart(rows_of(rows)).mark_rule(color=theme.palette.rule, strokeWidth=1.2, aria=False)
+    return rules.encode(**CORNERS)
 
 
 def _wash(c: Classes, theme: Theme) -> alt.Chart:
     """The region the title speaks of."""
     row = {"x": 100 * c.bottlenecked_util_from_ratio, "x2": 100, "y": 0, "y2": c.bottlenecked_pif_below_ratio}
-    return (
-        alt.Chart(rows_of([row]))
-        .mark_rect(color=theme.palette.wash, aria=False)
-        .encode(x="x:Q", y="y:Q", x2="x2:Q", y2="y2:Q")
-    )
+    return alt.Chart(rows_of([row])).mark_rect(color=theme.palette.wash, aria=False).encode(**CORNERS)
 
 
 def _names(c: Classes, theme: Theme) -> alt.LayerChart:

@@ -2,55 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from gpuledger.advice.statement import AuditSavings, AuditStatement, Recommendation, RoiPriced, to_json
+from gpuledger.advice.statement import AuditStatement, Recommendation, to_json
 from gpuledger.cost.build import FEW_SAMPLES
 from gpuledger.cost.showback import NO_TEAM
 from gpuledger.cost.statement import NOT_ASKED, CostStatement
 from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import UNALLOCATED
-from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.document import (
-    Article,
-    Block,
-    Bullets,
-    Code,
-    Document,
-    Fold,
-    Heading,
-    Prose,
-    Section,
-    Terms,
-)
+from gpuledger.report.document import Article, Block, Bullets, Code, Document, Fold, Heading, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.audit_rows import (
-    AdviceRow,
-    BehaviorRow,
-    BillRow,
-    ChangeRow,
-    Over,
-    SavingsRow,
-    advice_row,
-    behavior_row,
-    change_row,
+    Row,
+    audit_view,
     devices_named,
     energy_saved,
     files,
     mark,
     rests_on,
-    savings_rows,
     where,
     worth,
 )
 from gpuledger.report.documents.efficiency import unknown_section
+from gpuledger.report.documents.inventory import inventory_sections, inventory_warnings
 from gpuledger.report.documents.owner_tables import TABLE, owner_blocks, owner_table
 from gpuledger.report.outline import charts_of, load_outline
 from gpuledger.report.tables import Table
-from gpuledger.report.written import amount, gpus, loose, number, percent, period
-from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown
+from gpuledger.report.written import amount, gpus, loose, number, period
+from gpuledger.units import MS_PER_S, Unknown
 
 NAME = "audit"
 FIRST = 3
@@ -63,124 +44,29 @@ IN_COLUMNS = ("who", "before", "devices")
 ALWAYS = ("health", "record-pipes")
 
 
-@dataclass(frozen=True)
-class AuditView:
-    """An audit with the rows its tables show."""
-
-    audit: AuditStatement
-
-    @property
-    def cost(self) -> CostStatement:
-        """What it cost."""
-        return self.audit.cost
-
-    @property
-    def savings(self) -> AuditSavings | Unknown:
-        """All changes together."""
-        return self.audit.savings
-
-    @property
-    def phases_pct(self) -> Mapping[str, float] | Unknown:
-        """The four utilization bands, to the tenth, adding up."""
-        shares = self.audit.phases_pct
-        return shares if isinstance(shares, Unknown) else shares_adding_up(shares)
-
-    @property
-    def roi_priced(self) -> tuple[RoiPriced, ...]:
-        """What better use would be worth, with prices."""
-        return self.audit.roi_priced
-
-    @property
-    def waste_share(self) -> str | Unknown:
-        """The wasted share of the bill."""
-        dollars = self.cost.dollars
-        return dollars if isinstance(dollars, Unknown) else f"{percent(dollars.pct(dollars.waste_usd))} of the bill"
-
-    @property
-    def bill(self) -> tuple[BillRow, ...]:
-        """The seven buckets."""
-        times, dollars = self.cost.times.each(), self.cost.dollars
-        hours = {kind.name: times[kind.name] / MS_PER_HOUR for kind in bucket_kinds()}
-        if isinstance(dollars, Unknown):
-            return tuple(BillRow(k.title, hours[k.name], dollars, dollars, k.meaning) for k in bucket_kinds())
-        paid = dollars.each()
-        shares = shares_adding_up({bucket: dollars.pct(amount) for bucket, amount in paid.items()})
-        return tuple(BillRow(k.title, hours[k.name], shares[k.name], paid[k.name], k.meaning) for k in bucket_kinds())
-
-    @property
-    def bill_total(self) -> BillRow:
-        """The whole bill."""
-        paid = self.cost.paid_usd
-        return BillRow("Paid", self.cost.times.paid_h, paid if isinstance(paid, Unknown) else 100.0, paid)
-
-    @property
-    def projections(self) -> tuple[Over, ...]:
-        """The rate of spending over longer times."""
-        rate = self.cost.projection
-        if isinstance(rate, Unknown):
-            return ()
-        q = rate.quarter
-        quarter = f"Next quarter after {q.as_of}: {q.name} ({q.days} days)"
-        amounts = (rate.hourly_usd, rate.monthly_usd, rate.quarter.usd, rate.yearly_usd)
-        names = ("Per hour", "Per month", quarter, "Per year")
-        return tuple(Over(*pair) for pair in zip(names, amounts, strict=True))
-
-    @property
-    def behaviors(self) -> tuple[BehaviorRow, ...]:
-        """What each owner's GPUs did."""
-        return tuple(behavior_row(b) for b in self.audit.behaviours)
-
-    @property
-    def advice(self) -> tuple[AdviceRow, ...]:
-        """The recommendations by rank."""
-        return tuple(advice_row(rank, r) for rank, r in enumerate(self.audit.recommendations, 1))
-
-    @property
-    def savings_rows(self) -> tuple[SavingsRow, ...]:
-        """The naive sum, what there is to act on, the honest figures."""
-        s = self.audit.savings
-        return () if isinstance(s, Unknown) else savings_rows(s)
-
-    @property
-    def changes(self) -> tuple[ChangeRow, ...]:
-        """Each bucket against the last period."""
-        found = self.cost.previous
-        if isinstance(found, Unknown):
-            return ()
-        effects = {e.bucket: e for e in found.by_bucket}
-        return tuple(change_row(kind.title, effects[kind.name]) for kind in bucket_kinds())
-
-    @property
-    def change_total(self) -> ChangeRow | Unknown:
-        """The whole bill against the last period."""
-        found = self.cost.previous
-        return found if isinstance(found, Unknown) else change_row("Paid", found.total)
-
-    @property
-    def repeated(self) -> frozenset[str]:
-        """Tables that would show the same again, or nothing."""
-        cost = self.cost
-        again = {row.name for row in cost.by_owner} == {row.name for row in cost.by_namespace}
-        no_teams = cost.by is By.TEAM or {row.name for row in cost.by_team} <= {NO_TEAM, UNALLOCATED}
-        return frozenset(n for n, left_out in (("owners", again), ("teams", no_teams)) if left_out)
+def repeated(cost: CostStatement) -> frozenset[str]:
+    """Tables that would show the same again, or nothing."""
+    again = {row.name for row in cost.by_owner} == {row.name for row in cost.by_namespace}
+    no_teams = cost.by is By.TEAM or {row.name for row in cost.by_team} <= {NO_TEAM, UNALLOCATED}
+    return frozenset(name for name, left_out in (("owners", again), ("teams", no_teams)) if left_out)
 
 
 @document_for(AuditStatement)
 def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
     """The document of an audit."""
-    view, outline = AuditView(audit), load_outline(NAME)
+    view, outline = audit_view(audit), load_outline(NAME)
     money, first = audit.headline
     return Document(
         name=name,
         kind="Cost audit",
         title=f"Cost audit, {period(audit.cost.start_ms, audit.cost.end_ms)}",
         headline=money,
-        notes=[Prose(first, "lead"), *_warnings(audit)],
+        notes=[*inventory_warnings(audit.cost.inventory), Prose(first, "lead"), *_warnings(audit)],
         facts=_facts(audit.cost),
         figures=outline.key_figures(view),
         summary=[_small_bill(view), *first_steps(audit)],
-        sections=_sections(view),
-        screen=_screen(view),
+        sections=_sections(audit, view),
+        screen=_screen(audit, view),
         screen_notes=False,
         data=lambda: to_json(audit),
         files=files(audit),
@@ -205,20 +91,21 @@ def _facts(c: CostStatement) -> list[str]:
     return [period(c.start_ms, c.end_ms), *length, gpus(c.gpus), *sizes, amount(number(c.samples), "sample")]
 
 
-def _small_bill(view: AuditView) -> Table:
+def _small_bill(view: Row) -> Table:
     """The seven buckets without their meanings."""
     made = load_outline(NAME).table("bill", view)
     return replace(
-        made, name="bill-summary", heads=made.heads[:4], words=made.words[:4], below=(), wide=made.wide[:4], note="",
+        made, name="bill-summary", heads=made.heads[:4], words=made.words[:4], below=(), note="",
         rows=tuple(row[:4] for row in made.rows), total=made.total and made.total[:4],
     )  # fmt: skip
 
 
-def _screen(view: AuditView) -> list[Block]:
+def _screen(audit: AuditStatement, view: Row) -> list[Block]:
     """One screen: the bill without empty buckets, the first three things to do, what cannot wait."""
-    audit, bill = view.audit, _small_bill(view)
+    bill = _small_bill(view)
     used = tuple(row for row in bill.rows if row[1].key)
-    out: list[Block] = [replace(bill, rows=used), *owner_table(NAME, view, audit.cost.by), *first_steps(audit, ())]
+    out: list[Block] = [*inventory_warnings(audit.cost.inventory), replace(bill, rows=used)]
+    out += [*owner_table(NAME, view, audit.cost.by), *first_steps(audit, ())]
     urgent = [r for i, r in enumerate(audit.recommendations) if r.id in ALWAYS and i not in _order(audit)[:FIRST]]
     lines = [f"{r.title}: {gpus(r.gpus)}." for r in urgent]
     lines += [note.text for note in _warnings(audit) if note.text != audit.unrated_note]
@@ -244,9 +131,8 @@ def _order(audit: AuditStatement) -> list[int]:
     return sorted(range(len(audit.recommendations)), key=lambda i: (not mark(audit.recommendations[i], audit), i))
 
 
-def _sections(view: AuditView) -> list[Section]:
-    audit, outline = view.audit, load_outline(NAME)
-    before = audit.cost.previous
+def _sections(audit: AuditStatement, view: Row) -> list[Section]:
+    outline, before = load_outline(NAME), audit.cost.previous
     asked = not (isinstance(before, Unknown) and before.why == NOT_ASKED)
     after: dict[str, list[Block]] = {
         "how": [_recommendation(i, r, mark(r, audit), audit) for i, r in enumerate(audit.recommendations, 1)],
@@ -260,7 +146,7 @@ def _sections(view: AuditView) -> list[Section]:
     whole = None if isinstance(paid, Unknown) or paid < WHOLE_FROM_USD else 0
     out = [
         outline.section(
-            kind, view, charts_of(NAME, kind.id, audit), after.get(kind.id, ()), view.repeated | {TABLE},
+            kind, view, charts_of(NAME, kind.id, audit), after.get(kind.id, ()), repeated(audit.cost) | {TABLE},
             whole if kind.id in IN_COLUMNS else None,
         )
         for kind in outline.sections
@@ -269,6 +155,7 @@ def _sections(view: AuditView) -> list[Section]:
     buckets = [(f"Bucket: {k.title.lower()}", k.meaning) for k in bucket_kinds()]
     return [
         *out,
+        *inventory_sections(audit.cost.inventory),
         Section("words", "What each number means", [Terms([*buckets, *outline.terms().pairs])]),
         Section("assumptions", "Assumptions", [Bullets(audit.assumptions)]),
         unknown_section([(n.figure, n.why) for n in audit.not_known]),

@@ -2,98 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
 from gpuledger.advice.statement import AuditSavings, AuditStatement, GroupBehaviour, MonthlyUsd, Recommendation
 from gpuledger.advice.totals import differs
-from gpuledger.cost.savings import Spread
-from gpuledger.cost.statement import BUCKETS, Effect
+from gpuledger.cost.projections import Projection
+from gpuledger.cost.savings import CASES, Spread
+from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement, Effect
 from gpuledger.efficiency.naming import gpu_name
-from gpuledger.encode import plain
 from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
+from gpuledger.report.adding import shares_adding_up
+from gpuledger.report.buckets import bucket_kinds
+from gpuledger.report.tables import csv_table
 from gpuledger.report.written import device, number, percent, shares, usd
-from gpuledger.units import Unknown
+from gpuledger.units import MS_PER_HOUR, Unknown
 
 NAMED = 3
 START_HERE = "start here"
-Shown = Decimal | float | Unknown | str
+_MONTH = tuple(f"{end}_usd" for end in CASES)
 
 
-@dataclass(frozen=True)
-class BillRow:
-    """One bucket, or the whole bill."""
-
-    title: str
-    hours: float
-    pct: float | Unknown
-    usd: Decimal | Unknown
-    meaning: str = ""
+Row = dict[str, Any]
+_EFFECTS = ("before_usd", "after_usd", "change_usd", "volume_usd", "rate_usd", "efficiency_usd")
 
 
-@dataclass(frozen=True)
-class Over:
-    """The rate of spending over some time."""
-
-    name: str
-    usd: Decimal
-
-
-@dataclass(frozen=True)
-class BehaviorRow:
-    """What one owner's GPUs of a model did."""
-
-    owner: str
-    gpu_model: str | None
-    gpus: int
-    observed_h: float
-    klass: str
-    confidence: str
-    mix: str
-    because: str
-
-
-@dataclass(frozen=True)
-class AdviceRow:
-    """One recommendation; empty figures where it claims no dollars."""
-
-    title: str
-    where: str
-    gpus: int
-    low_usd: Shown
-    middle_usd: Shown
-    high_usd: Shown
-    saving_pct: Shown
-    effort: str
+def audit_view(audit: AuditStatement) -> Row:
+    """What the outline shows of an audit: its figures, and the rows of its tables, by their names there."""
+    cost, dollars, paid, savings = audit.cost, audit.cost.dollars, audit.cost.paid_usd, audit.savings
+    wasted = dollars if isinstance(dollars, Unknown) else f"{percent(dollars.pct(dollars.waste_usd))} of the bill"
+    whole = paid if isinstance(paid, Unknown) else 100.0
+    before: Row = {"changes": (), "change_total": cost.previous}
+    if not isinstance(cost.previous, Unknown):
+        effects = {e.bucket: e for e in cost.previous.by_bucket}
+        before["changes"] = [_change(kind.title, effects[kind.name]) for kind in bucket_kinds()]
+        before["change_total"] = _change("Paid", cost.previous.total)
+    return before | {
+        "cost": cost,
+        "savings": savings,
+        "phases_pct": audit.phases_pct,
+        "roi_priced": audit.roi_priced,
+        "waste_share": wasted,
+        "bill": _bill(cost),
+        "bill_total": {"title": "Paid", "hours": cost.times.paid_h, "pct": whole, "usd": paid, "meaning": ""},
+        "projections": _projections(cost.projection),
+        "behaviors": [_behavior(b) for b in audit.behaviours],
+        "advice": [_advised(rank, r) for rank, r in enumerate(audit.recommendations, 1)],
+        "savings_rows": () if isinstance(savings, Unknown) else savings_rows(savings),
+    }
 
 
-@dataclass(frozen=True)
-class SavingsRow:
-    """One way to add up the changes."""
+def _bill(cost: CostStatement) -> list[Row]:
+    """The seven buckets, shares to the tenth, adding up."""
+    times, dollars = cost.times.each(), cost.dollars
+    paid: Mapping[Bucket, Any] = dict.fromkeys(times, dollars) if isinstance(dollars, Unknown) else dollars.each()
+    shares: Mapping[Bucket, Any] = paid
+    if not isinstance(dollars, Unknown):
+        shares = shares_adding_up({bucket: dollars.pct(amount) for bucket, amount in paid.items()})
+    return [
+        {"title": kind.title, "hours": times[kind.name] / MS_PER_HOUR, "meaning": kind.meaning}
+        | {"pct": shares[kind.name], "usd": paid[kind.name]}
+        for kind in bucket_kinds()
+    ]
 
-    name: str
-    low_pct: Shown
-    middle_pct: Shown
-    high_pct: Shown
-    middle_usd: Shown
-    words: str
 
-
-@dataclass(frozen=True)
-class ChangeRow:
-    """One bucket against the last period."""
-
-    title: str
-    before_usd: Decimal
-    after_usd: Decimal
-    change_usd: Decimal
-    volume_usd: Decimal
-    rate_usd: Decimal
-    efficiency_usd: Decimal
+def _projections(rate: Projection | Unknown) -> list[Row]:
+    """The rate of spending over longer times."""
+    if isinstance(rate, Unknown):
+        return []
+    q = rate.quarter
+    over = {"Per hour": rate.hourly_usd, "Per month": rate.monthly_usd}
+    over |= {f"Next quarter after {q.as_of}: {q.name} ({q.days} days)": q.usd, "Per year": rate.yearly_usd}
+    return [{"name": name, "usd": usd} for name, usd in over.items()]
 
 
 def mark(r: Recommendation, audit: AuditStatement) -> str:
@@ -142,60 +125,59 @@ def rests_on(r: Recommendation) -> str:
     return f"Where the range comes from ({r.basis}): {source}." if r.lever else f"Source ({r.basis}): {source}."
 
 
-def behavior_row(b: GroupBehaviour) -> BehaviorRow:
-    """What one owner's GPUs did."""
+def _behavior(b: GroupBehaviour) -> Row:
     owner = "/".join(part for part in (b.namespace, b.workload) if part) or UNALLOCATED
     mix = f"Time: {shares(b.shares_pct)}." if len(b.shares_pct) > 1 else ""
     because = f"Because: {'; '.join(b.evidence)}." if b.evidence else ""
-    return BehaviorRow(owner, b.gpu_model, b.gpus, b.observed_h, b.klass, b.confidence, mix, because)
+    return {**vars(b), "owner": owner, "mix": mix, "because": because}
 
 
-def advice_row(rank: int, r: Recommendation) -> AdviceRow:
-    """One recommendation with its rank."""
-    title = f"{rank}. {r.title}"
+def _advised(rank: int, r: Recommendation) -> Row:
+    """One recommendation; empty figures where it claims no dollars."""
+    row: Row = {"title": f"{rank}. {r.title}", "where": where(r), "gpus": r.gpus, "effort": r.effort.words}
     if r.lever is None:
-        return AdviceRow(title, where(r), r.gpus, "", "", "", "", r.effort.words)
-    low, middle, high = _three(r.month)
-    return AdviceRow(title, where(r), r.gpus, low, middle, high, float(r.saving.middle_pct), r.effort.words)
+        return row | dict.fromkeys((*_MONTH, "saving_pct"), "")
+    month = dict.fromkeys(_MONTH, r.month) if isinstance(r.month, Unknown) else vars(r.month)
+    return {**row, **month, "saving_pct": float(r.saving.middle_pct)}
 
 
-def _three(month: MonthlyUsd | Unknown) -> tuple[Decimal | Unknown, Decimal | Unknown, Decimal | Unknown]:
-    if isinstance(month, Unknown):
-        return month, month, month
-    return month.low_usd, month.middle_usd, month.high_usd
-
-
-def savings_rows(s: AuditSavings) -> tuple[SavingsRow, ...]:
+def savings_rows(s: AuditSavings) -> list[Row]:
     """The naive sum, what there is to act on, the honest figures."""
 
-    def spread(name: str, found: Spread, month: MonthlyUsd | Unknown, words: str) -> SavingsRow:
-        low, middle, high = (float(p) for p in (found.low_pct, found.middle_pct, found.high_pct))
-        return SavingsRow(name, low, middle, high, _three(month)[1], words)
+    def alone(name: str, pct: Decimal, words: str) -> Row:
+        return {"name": name, "low_pct": "", "middle_pct": float(pct), "high_pct": "", "middle_usd": "", "words": words}
 
-    one_bucket = SavingsRow(
-        "Compounded as one bucket", "", float(s.one_bucket_pct), "", "",
-        "1 - (1 - f1)(1 - f2)..., whichever dollars each acts on, up to all waste: for comparison.",
-    )  # fmt: skip
-    return (
-        SavingsRow(
-            "Naive sum", "", float(s.naive_pct), "", "", "Every percentage added up: wrong, for comparison only."
-        ),
-        *((one_bucket,) if differs(s.one_bucket_pct, s.combined_pct) else ()),
-        SavingsRow("Most there is to act on", "", float(s.cap_pct), "", "", "The buckets the changes act on, in full."),
+    def spread(name: str, found: Spread, month: MonthlyUsd | Unknown, words: str) -> Row:
+        likely = month if isinstance(month, Unknown) else month.middle_usd
+        return {"name": name, "middle_usd": likely, "words": words} | {k: float(v) for k, v in vars(found).items()}
+
+    compounded = "1 - (1 - f1)(1 - f2)..., whichever dollars each acts on, up to all waste: for comparison."
+    cheaper = f"What is still paid for gets {percent(float(s.rate_pct))} cheaper: this multiplies."
+    rows = [alone("Naive sum", s.naive_pct, "Every percentage added up: wrong, for comparison only.")]
+    if differs(s.one_bucket_pct, s.combined_pct):
+        rows.append(alone("Compounded as one bucket", s.one_bucket_pct, compounded))
+    return [
+        *rows,
+        alone("Most there is to act on", s.cap_pct, "The buckets the changes act on, in full."),
         spread("Saved together", s.combined, s.combined_month, f"Of {s.of}, no dollar counted twice."),
-        spread(
-            "With lower prices on top",
-            s.with_rate,
-            s.with_rate_month,
-            f"What is still paid for gets {percent(float(s.rate_pct))} cheaper: this multiplies.",
-        ),
-    )
+        spread("With lower prices on top", s.with_rate, s.with_rate_month, cheaper),
+    ]
 
 
-def change_row(title: str, effect: Effect) -> ChangeRow:
+def _change(title: str, effect: Effect) -> Row:
     """One bucket, or the bill, against the last period."""
-    fields = ("before_usd", "after_usd", "change_usd", "volume_usd", "rate_usd", "efficiency_usd")
-    return ChangeRow(title, *(getattr(effect, f) for f in fields))
+    return {"title": title} | {name: getattr(effect, name) for name in _EFFECTS}
+
+
+_OF_GPU = {
+    name: name for name in ("gpu_uuid", "gpu_instance_id", "gpu_model", "host", "gpu_index", "cluster", "region")
+}
+_OF_GPU |= {"usd_per_h": "usd_per_h", "paid_h": "times.paid_h", "paid_usd": "dollars.paid_usd"}
+_OF_GPU |= {f"{b}_usd": f"dollars.{b}_usd" for b in BUCKETS} | {"price_words": "price_words"}
+_OF_ADVICE = {name: name for name in ("rank", "id", "title", "lever", "namespaces", "gpus")}
+_OF_ADVICE |= {f"saving_{end}_pct": f"saving.{end}_pct" for end in CASES}
+_OF_ADVICE |= {f"{end}_usd_per_month": f"month.{end}_usd" for end in CASES}
+_OF_ADVICE |= {"effort_hours": "effort.hours", "why": "why", "basis": "basis", "source": "source"}
 
 
 def energy_saved(r: Recommendation) -> str:
@@ -210,31 +192,8 @@ def energy_saved(r: Recommendation) -> str:
 
 def files(audit: AuditStatement) -> dict[str, Callable[[], str]]:
     """The CSV files: every device with its dollars, every recommendation."""
+    ranked = [{"rank": rank, **vars(r)} for rank, r in enumerate(audit.recommendations, 1)]
     return {
-        "cost_by_gpu.csv": lambda: csv_text(_gpus(audit)),
-        "recommendations.csv": lambda: csv_text(_advice(audit)),
+        "cost_by_gpu.csv": lambda: csv_text(csv_table(_OF_GPU, audit.cost.by_gpu)),
+        "recommendations.csv": lambda: csv_text(csv_table(_OF_ADVICE, ranked)),
     }
-
-
-def _gpus(audit: AuditStatement) -> Iterable[Sequence[Any]]:
-    """Unrounded dollars of every device; a cell is empty where the figure is unknown."""
-    own = ("gpu_uuid", "gpu_instance_id", "gpu_model", "host", "gpu_index", "cluster", "region", "usd_per_h")
-    yield [*own, "paid_h", "paid_usd", *(f"{b}_usd" for b in BUCKETS), "price_words"]
-    for row in audit.cost.by_gpu:
-        dollars = row.dollars
-        paid: list[Any] = [None] * (1 + len(BUCKETS))
-        if not isinstance(dollars, Unknown):
-            paid = [plain(v) for v in (dollars.paid_usd, *dollars.parts())]
-        yield [*(plain(getattr(row, name)) for name in own), row.times.paid_h, *paid, row.price_words]
-
-
-def _advice(audit: AuditStatement) -> Iterable[Sequence[Any]]:
-    head = ("rank", "id", "title", "lever", "namespaces", "gpus", "saving_low_pct", "saving_middle_pct")
-    month = ("low_usd_per_month", "middle_usd_per_month", "high_usd_per_month")
-    yield [*head, "saving_high_pct", *month, "effort_hours", "why", "basis", "source"]
-    for rank, r in enumerate(audit.recommendations, 1):
-        unknown = isinstance(r.month, Unknown)
-        usd = [None if unknown else plain(getattr(r.month, f"{end}_usd")) for end in ("low", "middle", "high")]
-        saving = [float(p) for p in (r.saving.low_pct, r.saving.middle_pct, r.saving.high_pct)]
-        who = "; ".join(r.namespaces)
-        yield [rank, r.id, r.title, r.lever, who, r.gpus, *saving, *usd, r.effort.hours, r.why, r.basis, r.source]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,13 @@ def _data(board: BoardCalibration, file: Path) -> dict[str, Any]:
 
 def _tables(board: BoardCalibration) -> list[Block]:
     products: list[list[Cell | str]] = [
-        [name, *_spread(p.tflops, 1, 1), str(p.tflops.repeats), _number(p.peak_tflops, 0), _percent(p.of_peak_pct),
-         _number(p.power_w.median if p.power_w else None, 0)]
+        [name, *_spread(p.tflops, 1, 1), str(p.tflops.repeats), _figure(p.peak_tflops), _figure(p.of_peak_pct, percent),
+         _figure(p.power_w.median if p.power_w else None)]
         for name, p in board.tflops.items()
     ]  # fmt: skip
     rest: list[list[Cell | str]] = [
         ["memory bandwidth, TB/s", *_spread(board.bandwidth_bytes_per_s, 1 / TB, 2),
-         _percent(board.bandwidth_of_peak_pct)],
+         _figure(board.bandwidth_of_peak_pct, percent)],
         ["power at rest, W", *_spread(board.idle_power_w, 1, 0), ""],
         ["power at rest with memory held, W", *_spread(board.idle_held_power_w, 1, 0), ""],
         ["power at work, W", *_spread(board.busy_power_w, 1, 0), ""],
@@ -63,12 +64,8 @@ def _tables(board: BoardCalibration) -> list[Block]:
 def _spread(found: Spread | None, unit: float, places: int) -> list[Cell]:
     if found is None:
         return [styled(NOT_MEASURED, "plain"), Cell(""), Cell("")]
-    return [_number(v * unit, places) for v in (found.median, found.low, found.high)]
+    return [_figure(v * unit, partial(number, places=places)) for v in (found.median, found.low, found.high)]
 
 
-def _number(value: float | None, places: int) -> Cell:
-    return styled(NOT_MEASURED, "plain") if value is None else Cell(number(value, places), value)
-
-
-def _percent(value: float | None) -> Cell:
-    return styled(NOT_MEASURED, "plain") if value is None else Cell(percent(value), value)
+def _figure(value: float | None, form: Callable[[float], str] = number) -> Cell:
+    return styled(NOT_MEASURED, "plain") if value is None else Cell(form(value), value)

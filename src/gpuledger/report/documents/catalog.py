@@ -71,7 +71,10 @@ def models_document(models: Sequence[Model]) -> Document:
         )  # fmt: skip
     table = make_table("models", "", heads, "wnnnnnW", rows, screen_rows=len(rows))
     title = f"{amount(str(len(rows)), 'model')} in the catalog: parameters in billions, by shape"
-    return _lookup("models", title, [table], {"models": [model_data(model) for model in models]})
+    data = [
+        {**msgspec.to_builtins(m), "params_total": m.params_total, "params_active": m.params_active} for m in models
+    ]
+    return _lookup("models", title, [table], {"models": data})
 
 
 def _lookup(name: str, headline: str, blocks: Sequence[Block], data: dict[str, Any]) -> Document:
@@ -81,12 +84,6 @@ def _lookup(name: str, headline: str, blocks: Sequence[Block], data: dict[str, A
 def gpu_data(gpu: Gpu) -> dict[str, Any]:
     """A GPU as JSON holds it: every fact with value, source and date."""
     return {**msgspec.to_builtins(gpu), "reference_precision": gpu.reference_precision()}
-
-
-def model_data(model: Model) -> dict[str, Any]:
-    """A model as JSON holds it: its shape, what follows from it, and every published figure with source and date."""
-    raw = msgspec.to_builtins(model)
-    return {**raw, "params_total": model.params_total, "params_active": model.params_active}
 
 
 def _billions(params: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -28,28 +29,22 @@ USES = (
 def configuration_document(config: Config) -> Document:
     """Instances, sizes, precisions, priorities, use cases, workloads and sets."""
     kind = "illustrative figures, undated" if config.illustrative else "your own prices"
-    tables = (
-        _instances(config), _sizes(config), _precisions(config), _priorities(config), _use_cases(config),
-        _workloads(config), _sets(config),
-    )  # fmt: skip
     notes = [Bullets(config.notes, "Notes")] if config.notes else []
     return Document(
         name="configuration",
         kind="Migration planner configuration",
         title=f"Configuration: {config.where}",
         headline=f"Configuration: {config.where} ({kind})",
-        summary=[*tables, *notes, Terms(USES, "What to do with it")],
+        summary=[_instances(config), *_tables(config), *notes, Terms(USES, "What to do with it")],
         data=lambda: _data(config),
     )
 
 
 def _data(config: Config) -> dict[str, Any]:
-    sections = ("instances", "sizes", "precisions", "kinds", "priorities", "use_cases", "workloads", "sets", "purposes")
-    out: dict[str, Any] = {"where": config.where, "illustrative": config.illustrative}
-    out |= {name: msgspec.to_builtins(dict(getattr(config, name))) for name in sections}
+    out = {name: msgspec.to_builtins(dict(v) if isinstance(v, Mapping) else v) for name, v in vars(config).items()}
     for key, one in config.instances.items():
         out["instances"][key] |= {"price_scope": scope_of(one), "gpus": one.gpus, **plain(prices_of(one))}
-    return out | {"files": dict(config.files), "notes": list(config.notes)}
+    return out
 
 
 def _table(name: str, caption: str, heads: str, kinds: str, rows: list[Row], note: str = "") -> Table:
@@ -75,48 +70,32 @@ def _instances(config: Config) -> Table:
     return _table("instances", "Instances", heads, "wwnnwnnnn", rows, "; ".join(fixed))
 
 
-def _sizes(config: Config) -> Table:
+def _tables(config: Config) -> Iterator[Table]:
+    """Everything but the instances."""
     rows: list[Row] = [
         [k, f"{s.parameter_count_billion:g}", f"{s.memory_overhead_multiplier:g}", s.description, ", ".join(s.examples)]
         for k, s in config.sizes.items()
     ]
-    return _table("sizes", "Model sizes", "Id|B params|Overhead|What|Examples", "wnnww", rows)
-
-
-def _precisions(config: Config) -> Table:
-    rows: list[Row] = [[k, f"{p.bytes_per_parameter:g}", p.description] for k, p in config.precisions.items()]
-    return _table("precisions", "Precisions", "Id|Bytes/param|What", "wnw", rows)
-
-
-def _priorities(config: Config) -> Table:
-    rows: list[Row] = []
-    for key, one in config.priorities.items():
-        w = one.weights
-        rows.append([key, one.name, f"{w.cost:g}", f"{w.performance:g}", f"{w.reliability:g}"])
-    return _table("priorities", "Priorities", "Id|Name|Cost|Performance|Reliability", "wwnnn", rows)
-
-
-def _use_cases(config: Config) -> Table:
-    rows: list[Row] = []
-    for key, one in config.use_cases.items():
-        priority = f"{one.priority} ({one.stands_for})" if one.stands_for else one.priority
-        rows.append([key, priority, "suitable" if one.spot_suitable else "no"])
-    return _table("use-cases", "Use cases", "Id|Priority|Spot", "www", rows)
-
-
-def _workloads(config: Config) -> Table:
-    rows: list[Row] = []
+    yield _table("sizes", "Model sizes", "Id|B params|Overhead|What|Examples", "wnnww", rows)
+    rows = [[k, f"{p.bytes_per_parameter:g}", p.description] for k, p in config.precisions.items()]
+    yield _table("precisions", "Precisions", "Id|Bytes/param|What", "wnw", rows)
+    rows = [
+        [k, p.name, f"{p.weights.cost:g}", f"{p.weights.performance:g}", f"{p.weights.reliability:g}"]
+        for k, p in config.priorities.items()
+    ]
+    yield _table("priorities", "Priorities", "Id|Name|Cost|Performance|Reliability", "wwnnn", rows)
+    rows = [
+        [key, f"{u.priority} ({u.stands_for})" if u.stands_for else u.priority, "suitable" if u.spot_suitable else "no"]
+        for key, u in config.use_cases.items()
+    ]
+    yield _table("use-cases", "Use cases", "Id|Priority|Spot", "www", rows)
+    rows = []
     for key, one in config.workloads.items():
         s = one.scenario
         now = f"{s.current_gpu_count} x {s.current_instance}, {'spot' if s.use_spot else 'on-demand'}"
         kind, model = s.workload_type.lower().replace("_", "-"), f"{s.model_size.lower()}, {s.precision}"
         rows.append([key, now, kind, model, f"{s.monthly_hours:g}", one.expected_outcome])
-    return _table("workloads", "Workloads", "Id|Now|Type|Model|h/month|Expected", "wwwwnW", rows)
-
-
-def _sets(config: Config) -> Table:
-    rows: list[Row] = []
-    for key, ids in config.sets.items():
-        about = config.purposes.get(key)
-        rows.append([key, about.purpose if about else "", ", ".join(ids)])
-    return _table("sets", "Workload sets", "Id|Purpose|Workloads", "www", rows)
+    yield _table("workloads", "Workloads", "Id|Now|Type|Model|h/month|Expected", "wwwwnW", rows)
+    purposes = {key: about.purpose for key, about in config.purposes.items()}
+    rows = [[key, purposes.get(key, ""), ", ".join(ids)] for key, ids in config.sets.items()]
+    yield _table("sets", "Workload sets", "Id|Purpose|Workloads", "www", rows)

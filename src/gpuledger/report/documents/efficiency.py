@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
-from gpuledger.efficiency.health import health_words
-from gpuledger.efficiency.statement import EfficiencyStatement, RoiRow, to_json
-from gpuledger.efficiency.tables import bottlenecked_rows, health_rows, hourly_rows, per_gpu_rows
+from gpuledger.efficiency.health import HealthRow, health_words
+from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, RoiRow, to_json
 from gpuledger.ledger.read.owners import By
 from gpuledger.plain_text import csv_text
 from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.owner_tables import TABLE, owner_blocks, owner_table
 from gpuledger.report.outline import charts_of, load_outline
-from gpuledger.report.tables import Table, make_table
+from gpuledger.report.tables import Table, csv_table, make_table
 from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
 from gpuledger.units import Unknown
 
@@ -65,7 +64,7 @@ def efficiency_document(
         sections=[*sections, *_back(s)],
         screen=_screen(s),
         data=lambda: to_json(s),
-        files=_files(s),
+        files={name: lambda name=name: csv_text(csv_rows(name, s)) for name in FILES},  # type: ignore[misc]
     )
 
 
@@ -81,7 +80,7 @@ def _screen(s: EfficiencyStatement) -> list[Block]:
     out: list[Block] = [Figures(key_figures(s))]
     out += [Bullets(s.findings[1 : 1 + SCREEN_FINDINGS])] if s.findings[1:] else []
     out += owner_table(NAME, s, s.by)
-    out += [_short(worst)] if worst.rows else []
+    out += [replace(worst, screen_rows=5, note="")] if worst.rows else []
     if s.health.rows:
         out.append(Prose(health_words(s.health), "warning"))
     if s.not_known:
@@ -89,26 +88,53 @@ def _screen(s: EfficiencyStatement) -> list[Block]:
     return out
 
 
-def _short(table: Table) -> Table:
-    """The first rows of a table, for the short answer."""
-    from dataclasses import replace
+def csv_rows(name: str, s: EfficiencyStatement) -> list[list[Any]]:
+    """A CSV file of the document."""
+    columns, rows = FILES[name]
+    return csv_table(columns, rows(s))
 
-    return replace(table, screen_rows=5, note="")
+
+def _columns(names: str, of: str = "") -> dict[str, str]:
+    """Column names, which end in their unit, with where each is in a row."""
+    return {name: of + name for name in names.split()}
 
 
-def _files(s: EfficiencyStatement) -> dict[str, Callable[[], str]]:
-    makers = {
-        "gpu_summary.csv": per_gpu_rows,
-        "bottlenecked_gpus.csv": bottlenecked_rows,
-        "hourly_fleet.csv": hourly_rows,
-        "gpu_health.csv": health_rows,
-    }
+def _worst_first(s: EfficiencyStatement) -> list[GpuRow]:
+    """The devices bottlenecked on most of their active days."""
 
-    def write_csv(make: Callable[[EfficiencyStatement], tuple[Sequence[str], Sequence[Sequence[Any]]]]) -> str:
-        head, rows = make(s)
-        return csv_text([head, *rows])
+    def rank(gpu: GpuRow) -> tuple[float, str, str]:
+        share = gpu.bottlenecked_pct_of_active
+        return (0.0 if isinstance(share, Unknown) else -share, gpu.gpu_uuid, gpu.gpu_instance_id or "")
 
-    return {name: (lambda make=make: write_csv(make)) for name, make in makers.items()}  # type: ignore[misc]
+    return sorted(s.bottlenecked_gpus, key=rank)
+
+
+_GPU = _columns("gpu_uuid gpu_instance_id gpu_model host gpu_index cluster namespace") | {"class": "klass"}
+_MEANS = _columns(
+    "samples observed_h gpu_util_pct util_p50_pct util_p95_pct pif rfu_power_pct rfu_power_idle_corrected_pct "
+    "efficiency_gap_pp memory_pct power_w energy_kwh",
+    "means.",
+) | {
+    "rfu_counters_low_pct": "means.rfu_counters_pct.low",
+    "rfu_counters_pct": "means.rfu_counters_pct.middle",
+    "rfu_counters_high_pct": "means.rfu_counters_pct.high",
+    "rfu_counters_note": "means.rfu_counters_pct.note",
+}
+_BOTTLENECK = _columns("bottlenecked_pct_of_active bottlenecked_days active_days likely_cause cause_evidence")
+_TIME = _columns(
+    "bottlenecked_pct_of_active bottlenecked_days active_days consistently_bottlenecked likely_cause idle_h "
+    "idle_held_h longest_idle_h unobserved_h"
+)
+_HOUR = {"start_utc": "start_ms"} | _columns(
+    "start_ms hours gpus samples gpu_util_pct pif rfu_power_pct rfu_counters_pct efficiency_gap_pp "
+    "realized_power_tflops power_kw"
+)
+FILES: dict[str, tuple[dict[str, str], Callable[[EfficiencyStatement], Sequence[object]]]] = {
+    "gpu_summary.csv": (_GPU | _MEANS | _TIME, lambda s: s.per_gpu),
+    "bottlenecked_gpus.csv": (_GPU | _BOTTLENECK | _MEANS, _worst_first),
+    "hourly_fleet.csv": (_HOUR, lambda s: s.hours),
+    "gpu_health.csv": (_columns(" ".join(f.name for f in fields(HealthRow))), lambda s: s.health.rows),
+}
 
 
 def next_target(s: EfficiencyStatement) -> RoiRow | None:

@@ -17,7 +17,8 @@ SHOWN_NOTES = 12
 def import_document(result: ImportResult, lake_dir: Path) -> Document:
     """The document of an import."""
     days = " to ".join(dict.fromkeys([result.days[0], result.days[-1]])) if result.days else "no day changed"
-    facts = [f"{_rows(result.rows_read)} read from {amount(number(result.files), 'file')}", days]
+    source = amount(number(result.files), "file") if result.files else "the server"
+    facts = [f"{_rows(result.rows_read)} read from {source}", days]
     facts += [f"{_rows(result.rows_duplicate)} already there"] if result.rows_duplicate else []
     blocks: list[Block] = []
     if result.rows_rejected:

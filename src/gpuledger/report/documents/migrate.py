@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from gpuledger.encode import encode
+from gpuledger.plan.guide.schema import MEASURES
 from gpuledger.plan.guide.sets import MigrationSet
 from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
 from gpuledger.plan.guide.words import dollars
@@ -19,7 +20,6 @@ from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
 from gpuledger.report.written import amount, number
 from gpuledger.units import Unknown
 
-MEASURES = ("dollars", "throughput", "headroom", "interconnect", "availability", "risk", "effort")
 ALL = 1_000  # rows a terminal shows with everything
 
 

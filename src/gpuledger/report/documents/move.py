@@ -7,12 +7,12 @@ from dataclasses import replace
 from decimal import Decimal
 
 from gpuledger.encode import encode
-from gpuledger.plan.move.statement import HoldingPlan, LakePlan, MonthRange, Move, RefusedMove
+from gpuledger.plan.move.statement import HoldingPlan, LakePlan, MonthRange, Move, NamespacePlan, RefusedMove
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.efficiency import unknown_section
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
-from gpuledger.report.written import capital, gpus, number
+from gpuledger.report.written import capital, gpus, number, whole
 from gpuledger.units import Unknown, utc
 
 STAY = "stay"
@@ -119,17 +119,13 @@ def _model(plan: HoldingPlan) -> str:
 
 def namespaces_table(plan: LakePlan) -> Table:
     """What each namespace pays, what it could pay, and the proposal."""
-    rows: list[Row] = [
-        [
-            s.namespace, figure(s.gpus, str), figure(s.month_now_usd, _usd), figure(s.month_after_usd, _usd),
-            *_saved(s.saving_month), _share(s.saving_pct), s.verdict,
-        ]
-        for s in plan.namespaces
-    ]  # fmt: skip
-    total = (
-        cell("all"), figure(plan.gpus, str), figure(plan.month_now_usd, _usd), figure(plan.month_after_usd, _usd),
-        *(c if isinstance(c, Cell) else cell(c) for c in _saved(plan.saving_month)), _share(plan.saving_pct), cell(""),
-    )  # fmt: skip
+
+    def row(name: str, s: NamespacePlan | LakePlan, verdict: str) -> Row:
+        now, after = figure(s.month_now_usd, _usd), figure(s.month_after_usd, _usd)
+        return [name, figure(s.gpus, str), now, after, *_saved(s.saving_month), _share(s.saving_pct), verdict]
+
+    rows = [row(s.namespace, s, s.verdict) for s in plan.namespaces]
+    total = tuple(c if isinstance(c, Cell) else cell(c) for c in row("all", plan, ""))
     heads = ("Namespace", "GPUs", "Now", "After", "Saved", "Range", "Share", "Proposal")
     caption = "What to do, dollars per month"
     return make_table("namespaces", caption, heads, "wnnnnNnw", rows, total=total, screen_rows=ALL)
@@ -141,11 +137,12 @@ def measured_table(plan: LakePlan) -> Table:
     for h in holdings(plan):
         m = h.measured
         phases = " / ".join(f"{share:.0f}" for share in m.phases_pct.values())
+        bytes_of = (m.busy_hours_dram_bytes_per_s, m.memory_max_bytes, m.nvlink_bytes_per_s)
         rows.append(
             [
-                h.namespace, _model(h), figure(m.gpus, str), figure(m.busy_gpu_h, _whole),
+                h.namespace, _model(h), figure(m.gpus, str), figure(m.busy_gpu_h, whole),
                 figure(m.busy_hours_gpus, lambda v: f"{v:.1f}"), _tflops(h), m.evidence,
-                *(figure(v, _giga) for v in (m.busy_hours_dram_bytes_per_s, m.memory_max_bytes, m.nvlink_bytes_per_s)),
+                *(figure(v, lambda each: whole(each / 1e9)) for v in bytes_of),
                 phases,
             ]
         )  # fmt: skip
@@ -162,20 +159,12 @@ def measured_table(plan: LakePlan) -> Table:
     return make_table("measured", caption, heads, "wwnNnnWNnNW", rows, note=note, screen_rows=ALL)
 
 
-def _whole(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _giga(value: float) -> str:
-    return f"{value / 1e9:,.0f}"
-
-
 def _tflops(plan: HoldingPlan) -> Cell:
     m = plan.measured
     if isinstance(m.tflops_low, Unknown) or isinstance(m.tflops_high, Unknown):
         return cell("unknown", Unknown("not measured"))
-    most = _whole(m.tflops_high)
-    return cell(f"at most {most}" if m.evidence == "power" else f"{_whole(m.tflops_low)} to {most}", m.tflops_high)
+    most = whole(m.tflops_high)
+    return cell(f"at most {most}" if m.evidence == "power" else f"{whole(m.tflops_low)} to {most}", m.tflops_high)
 
 
 def moves_table(plan: LakePlan) -> Table:

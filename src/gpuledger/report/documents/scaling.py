@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,7 +83,11 @@ def _back(s: ScalingStatement, view: Row) -> list[Section]:
     return [
         Section("words", "What each number means", [outline.terms()]),
         Section("assumptions", "Assumptions", [Bullets(f.assumptions)]),
-        Section("faults", "Faults in the results", [Bullets(faults(s, FAULTS), empty="No line was at fault.")]),
+        Section(
+            "faults",
+            "Faults in the results",
+            [Bullets(faults(s, FAULTS), empty="No line was at fault.")],
+        ),
         Section("unknown", "Unknown", [unknown]),
         Section("provenance", "Provenance", [outline.table("sources", view), Prose(seed)]),
     ]
@@ -97,7 +102,7 @@ def _screen(s: ScalingStatement, view: Row) -> list[Block]:
     wrong = [f"{c['claim']} {c['value']}: {c['why']}" for c in view["claims"] if c["verdict"] == "contradicted"]
     if s.claims:
         title = f"Claims contradicted: {len(wrong)} of {len(s.claims)}"
-        out.append(Bullets(_first(wrong), title) if wrong else Prose(f"{title}."))
+        out.append(Bullets(_first(wrong, SHORT), title) if wrong else Prose(f"{title}."))
     caught = [c.title.lower() for c in s.checks if c.caught]
     if caught:
         looked = f"Mistakes caught ({len(caught)} of {len(s.checks)} looked for)"
@@ -118,16 +123,15 @@ def _columns(table: Table, most: int) -> Table:
     )  # fmt: skip
 
 
-def _first(lines: list[str]) -> list[str]:
-    more = len(lines) - SHORT
-    return [*lines[:SHORT], *([f"and {more:,} more"] if more > 0 else [])]
+def _first(lines: Sequence[str], most: int, where: str = "") -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - most
+    return [*lines[:most], *([f"and {more:,} more{where}"] if more > 0 else [])]
 
 
 def faults(s: ScalingStatement, most: int) -> list[str]:
     """The first faults of the results, and how many more there are."""
-    found = s.facts.faults
-    left = len(found) - most
-    return [*found[:most], *([f"and {left:,} more; the JSON has them all"] if left > 0 else [])]
+    return _first(s.facts.faults, most, "; the JSON has them all")
 
 
 def _curve(s: ScalingStatement) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from gpuledger.report.written import loose, money, percent, tenth, whole, yes_no
-from gpuledger.scaling.figures import Distribution, Facts, Latency, NodeFigures, Ranged
-from gpuledger.scaling.statement import Comparison, Grade, PublicFigure, ScalingStatement
+from gpuledger.scaling.figures import Distribution, Facts, Figure, Latency, NodeFigures, Ranged
+from gpuledger.scaling.statement import Comparison, Grade, ScalingStatement
 from gpuledger.scaling.statistics import Interval
 from gpuledger.units import Range, Unknown
 
@@ -22,16 +21,17 @@ TREND_OF = {"success": "success_pct", "tail": "warm_latency_p95_s"}
 
 def scaling_view(s: ScalingStatement) -> Row:
     """The statement by name, with the rows that combine several of its figures."""
-    f, view = s.facts, by_name(s)
+    f = s.facts
     return {
-        **view,
+        **vars(s),
         "scorecard": [
-            {"title": g.title, "value": _graded(g), "grade": _grade(g), "change": _trend(g, s), "limits": g.limits}
+            {"title": g.title, "value": _graded(g), "change": _trend(g, s), "limits": g.limits,
+             "grade": "not graded" if isinstance(g.grade, Unknown) else g.grade}
             for g in s.grades
         ],
         "claims": [
-            {"claim": c.claim + (f" ({c.node})" if c.node else ""), "value": _claimed(c.value), "verdict": c.verdict,
-             "why": c.why}
+            {"claim": c.claim + (f" ({c.node})" if c.node else ""), "verdict": c.verdict, "why": c.why,
+             "value": yes_no(c.value) if isinstance(c.value, bool) else str(c.value)}
             for c in s.claims
         ],
         "checks": [
@@ -45,31 +45,23 @@ def scaling_view(s: ScalingStatement) -> Row:
             _spread(name, d) for n in f.nodes for name, d in ((n.node, n.latency), (f"{n.node}, warm", n.warm))
         ],
         "tokens": _tokens(f),
-        "nodes": [{**by_name(n), "answered": f"{n.counts.ok:,} of {n.counts.planned:,}"} for n in f.nodes],
+        "nodes": [{**vars(n), "answered": f"{n.counts.ok:,} of {n.counts.planned:,}"} for n in f.nodes],
         "cold": [_cold(n) for n in f.nodes],
         "memory": _memory(f),
         "batches": [
-            {**by_name(p), "ttft_ms": _ms(p.ttft_median_s), "per_token_ms": _ms(p.per_token_median_s)}
+            {**vars(p), "ttft_ms": _times(p.ttft_median_s, MS), "per_token_ms": _times(p.per_token_median_s, MS)}
             for p in f.batches.points
         ],
         "cost": _cost(f),
-        "optimizations": [{**by_name(o), "why": f"{o.why}. Rests on: {o.basis}"} for o in s.optimizations],
-        "public": [_public(p) for p in s.public],
+        "optimizations": [{**vars(o), "why": f"{o.why}. Rests on: {o.basis}"} for o in s.optimizations],
+        "public": [
+            {**vars(p), "name": f"{p.model} on {p.gpu}", "source": f"{p.source} ({p.as_of}). {p.note}"}
+            for p in s.public
+        ],
         "sources": [
-            {**by_name(x), "file": Path(x.file).name, "sha256": x.sha256[:16] or "unknown"} for x in f.sources
+            {**vars(x), "file": Path(x.file).name, "sha256": x.sha256[:16] or "unknown"} for x in f.sources
         ],
     }  # fmt: skip
-
-
-def by_name(found: Any) -> Any:
-    """Plain frozen data as mappings, intervals as ranges: tables and key figures find their figures by dotted name."""
-    if isinstance(found, Interval):
-        return Range(found.low, found.value, found.high, "")
-    if isinstance(found, tuple):
-        return [by_name(part) for part in found]
-    if isinstance(found, Unknown | Range) or not is_dataclass(found) or isinstance(found, type):
-        return found
-    return {f.name: by_name(getattr(found, f.name)) for f in fields(found)}
 
 
 def in_words(value: object, form: Callable[[Any], str], tail: str = "") -> str:
@@ -86,8 +78,10 @@ def _line(name: str, value: str, note: str = "") -> Row:
     return {"name": name, "value": value, "note": note}
 
 
-def _ms(found: float | Unknown) -> float | Unknown:
-    return found if isinstance(found, Unknown) else MS * found
+def _times(value: Figure | Ranged, times: float) -> Figure | Ranged:
+    if isinstance(value, Interval):
+        return value.each(lambda v: times * v)
+    return value if isinstance(value, Unknown) else times * value
 
 
 def _graded(g: Grade) -> str | Unknown:
@@ -97,18 +91,10 @@ def _graded(g: Grade) -> str | Unknown:
     return in_words(g.value, form, "\u202f%" if g.unit == "%" else f" {g.unit}")
 
 
-def _grade(g: Grade) -> str:
-    return "not graded" if isinstance(g.grade, Unknown) else g.grade
-
-
 def _trend(g: Grade, s: ScalingStatement) -> str:
     """The change since the earlier run, where one was given and the grade has a figure in it."""
     found = s.comparison.changes if isinstance(s.comparison, Comparison) else ()
     return next((c.words for c in found if c.figure == TREND_OF.get(g.area)), "")
-
-
-def _claimed(value: object) -> str:
-    return yes_no(value) if isinstance(value, bool) else str(value)
 
 
 def _configuration(f: Facts) -> list[Row]:
@@ -176,16 +162,8 @@ def _ranged(found: Ranged, unit: str) -> str:
 
 def _spread(name: str, d: Distribution, times: float = 1) -> Row:
     """One list of latencies in seconds or, with times 1000, in milliseconds; empty without samples."""
-    found = {k: v for k, v in by_name(d).items() if k.endswith("_s")}
-    if times != 1:
-        found = {k: _times(v, times) for k, v in found.items()}
+    found = {k: _times(v, times) for k, v in vars(d).items() if k.endswith("_s")}
     return {"name": name, "n": d.n, "consistency_pct": d.consistency_pct, **found}
-
-
-def _times(value: Any, times: float) -> Any:
-    if isinstance(value, Range):
-        return Range(times * value.low, times * value.middle, times * value.high, "")
-    return value if isinstance(value, Unknown) else times * value
 
 
 def _latencies(found: Latency) -> list[Row]:
@@ -223,7 +201,7 @@ def _cold(n: NodeFigures) -> Row:
         return {"node": n.node, **dict.fromkeys(names, ""), "requests": 0, "note": note}
     if isinstance(c, Unknown):
         return {"node": n.node, **dict.fromkeys(names, ""), "note": str(c)}
-    return {"node": n.node, **by_name(c), "note": ""}
+    return {"node": n.node, **vars(c), "note": ""}
 
 
 def _memory(f: Facts) -> list[Row]:
@@ -265,7 +243,3 @@ def _cost(f: Facts) -> list[Row]:
         _line("RFU by power", in_words(t.rfu_power_pct, percent), "realized FLOPS utilization (RFU)"),
         _line("RFU by counters", "{} ({} to {})".format(*counters) if counters else str(t.rfu_counters_pct)),
     ]
-
-
-def _public(p: PublicFigure) -> Row:
-    return {**by_name(p), "name": f"{p.model} on {p.gpu}", "source": f"{p.source} ({p.as_of}). {p.note}"}

@@ -1,8 +1,11 @@
-"""What does a training meter's report show? Where the step's time goes, MFU, cost, and what to change."""
+"""What does a training meter's report show? Where the step's time goes, MFU, cost, and what to change.
+
+Reports are read as JSON: a stored one may be of an older version.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,8 +13,13 @@ from gpuledger.lake.counted import CountedRun
 from gpuledger.report.document import Article, Block, Code, Document, Figures, Heading, KeyFigure, Prose, Section
 from gpuledger.report.tables import Cell, make_table
 from gpuledger.report.written import amount
-from gpuledger.training.meter.rank import Ranks, compare, times_in
-from gpuledger.training.meter.shown import PHASES, Json, figures, rank_words, steps_words, unknown
+from gpuledger.training.meter.report import Ranks, compare
+from gpuledger.training.mfu import ALL_PCT
+
+Json = Mapping[str, Any]
+# Names of phases, where they differ.
+PHASES = {"data_wait": "data wait", "h2d": "host to device"}
+SHARES = ("mfu_pct", "hfu_pct", "mfu_of_precision_pct", "mfu_of_measured_pct")
 
 
 def training_document(counted: Sequence[CountedRun], run_id: str | None = None) -> Document:
@@ -42,24 +50,36 @@ def run_data(run_id: str, ranks: Sequence[CountedRun]) -> dict[str, Any]:
     return {"run_id": run_id, "ranks": [r.report for r in ranks], "compared": asdict(_compared(ranks))}
 
 
+def meter_document(report: Json, ranks: Ranks | None = None) -> Document:
+    """What one meter shows when its loop ends; with `ranks`, those of the whole run compared."""
+    title = _title(report)
+    return Document("training", "Training meter", title, title, summary=_rank(report, ranks), data=lambda: report)
+
+
 def _compared(ranks: Sequence[CountedRun]) -> Ranks:
-    return compare([times_in(r.report) for r in ranks])
+    return compare([r.report["seen"] for r in ranks])
 
 
 def _title(report: Json) -> str:
-    seen = report["seen"]
-    return f"{seen['who']['run_id']}{rank_words(report)} on {seen['place']['name']}"
+    """Which rank of how many, and where."""
+    who, place = report["seen"]["who"], report["seen"]["place"]
+    rank = f", rank {who['rank']} of {who['world_size']}" if who["world_size"] > 1 else ""
+    return f"{who['run_id']}{rank} on {place['name']}"
 
 
 def _run(ranks: Sequence[CountedRun]) -> list[Block]:
+    return _rank(ranks[0].report, _compared(ranks) if len(ranks) > 1 else None)
+
+
+def _rank(report: Json, ranks: Ranks | None) -> list[Block]:
     """Phases, figures, the slowest rank, findings, notes, and what is unknown."""
-    report: Json = ranks[0].report
     seen = report["seen"]
-    out: list[Block] = [Prose(steps_words(report), "dim")]
+    steps = f"{seen['steps']:,} steps, {seen['timed_steps']:,} timed; {seen['state']}"
+    out: list[Block] = [Prose(steps, "dim")]
     if seen["timed_steps"]:
         out += [_phases(report), Figures([KeyFigure(label, text, "", note) for label, text, note in figures(report)])]
-    if len(ranks) > 1:
-        out.append(Prose(_compared(ranks).words))
+    if ranks is not None:
+        out.append(Prose(ranks.words))
     out += [_finding(i, found) for i, found in enumerate(report["findings"], 1)]
     out += [Prose(note, "warning") for note in seen["notes"]]
     return [*out, *(Prose(f"Unknown: {missing}", "dim") for missing in unknown(report))]
@@ -79,3 +99,48 @@ def _finding(rank: int, found: Json) -> Article:
     source = f" ({found['source']})" if found.get("source") else ""
     blocks: list[Block] = [Heading(found["title"], rank), Prose(found["why"]), Prose(f"{found['gain_words']}{source}")]
     return Article(f"finding-{rank}", [*blocks, Code(found["change"].rstrip(), "python")])
+
+
+def figures(report: Json) -> Iterator[tuple[str, str, str]]:
+    """Rates, shares, dollars and joules that are known: label, figure and note."""
+    seen, work = report["seen"], report["seen"]["work"]
+    if seen["precision"] is not None:
+        yield "Precision", seen["precision"], _mix(seen)
+    rows = (
+        ("Tokens per second", "tokens_per_s", "{:,.0f}", ""),
+        ("Samples per second", "samples_per_s", "{:,.1f}", ""),
+        ("MFU", "mfu_pct", "{:.1f} %", report["denominator"]),
+        ("HFU", "hfu_pct", "{:.1f} %", "all that the device did, over the same peak"),
+        ("MFU in use", "mfu_of_precision_pct", "{:.1f} %", report["denominator_of_precision"]),
+        ("MFU of measured", "mfu_of_measured_pct", "{:.1f} %", report["denominator_of_measured"]),
+        ("Model TFLOP/s", "model_tflops", "{:,.3g}", work["how"] if work else ""),
+        ("$ per million tokens", "usd_per_million_tokens", "{:,.4f}", report["price"]["words"]),
+        ("$ per million samples", "usd_per_million_samples", "{:,.4f}", ""),
+        ("Joules per step", "joules_per_step", "{:,.1f}", "the board's own counter"),
+        ("Joules per token", "joules_per_token", "{:,.4f}", ""),
+    )
+    for label, name, form, note in rows:
+        value = report[name]
+        if value is not None and not (name in SHARES and value > ALL_PCT):
+            yield label, form.format(value), note
+
+
+def _mix(seen: Json) -> str:
+    """The shares of the FLOPs; reports of older versions took the precision from the weights and have none."""
+    ratios = seen.get("precision_ratios")
+    if not ratios:
+        return ""
+    shares = ", ".join(f"{name} {100 * ratio:.1f} %" for name, ratio in ratios.items())
+    return f"of the matrix products, as observed: {shares} of the FLOPs"
+
+
+def unknown(report: Json) -> list[str]:
+    """What is unknown, once per reason; a share above 100 % of an older report is refused."""
+    reasons: dict[str, list[str]] = {}
+    for missing in report["not_known"]:
+        reasons.setdefault(missing["why"], []).append(missing["figure"].rpartition(".")[2])
+    for name in SHARES:
+        if (value := report[name]) is not None and value > ALL_PCT:
+            why = f"{value:,.1f} % is impossible; a version that did not observe the precision wrote this report"
+            reasons.setdefault(why, []).append(name)
+    return [f"{', '.join(names)}: {why}" for why, names in reasons.items()]

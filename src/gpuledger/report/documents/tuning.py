@@ -18,6 +18,7 @@ IN_OWN_WORDS = ("total", "payback")
 
 def tuning_document(found: Json) -> Document:
     """The document of a tuning, from its figures as JSON holds them."""
+    peak = f"MFU {'' if found['peak_tflops'] is None else 'over the '}{found['denominator']}"
     others = [s for s in found["steps"] if s["outcome"] not in ("start", "kept")]
     blocks: list[Block] = [_ladder(found["ladder"])]
     if others:
@@ -28,15 +29,11 @@ def tuning_document(found: Json) -> Document:
         title=f"Tuning of {found['job']}",
         headline=f"{found['job']} {_result(found)}",
         notes=[Prose(text, "warning") for text in _doubts(found)],
-        facts=[found["device"], f"{found['effective_batch']} samples between optimizer steps throughout", _peak(found)],
+        facts=[found["device"], f"{found['effective_batch']} samples between optimizer steps throughout", peak],
         figures=_figures(found),
         summary=[*blocks, Terms(_rest(found))],
         data=lambda: found,
     )
-
-
-def _peak(found: Json) -> str:
-    return f"MFU {'' if found['peak_tflops'] is None else 'over the '}{found['denominator']}"
 
 
 def _result(found: Json) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpuledger import __version__
 from gpuledger.catalog.files import data_dir
 from gpuledger.plain_text import visible
 from gpuledger.report.charts import Drawing, drawing
 from gpuledger.report.document import Chart, Document
+from gpuledger.report.render.pictures import page_svg
 from gpuledger.report.theme import Palette, load_theme
 from gpuledger.report.written import tie
 
@@ -65,17 +66,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["tie"] = tie
-    made.globals["svg"] = _svg
+    made.globals["svg"] = lambda name, drawn: Markup(page_svg(name, drawn))  # noqa: S704
     made.globals["file"] = lambda name: Markup((folder / name).read_text(encoding="utf-8"))  # noqa: S704
     return made
-
-
-def _svg(name: str, drawn: Drawing) -> Any:
-    from markupsafe import Markup
-
-    from gpuledger.report.render.svg import page_svg
-
-    return Markup(page_svg(name, drawn))  # noqa: S704
 
 
 def _variables(palette: Palette) -> str:

@@ -7,29 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gpuledger import __version__
 from gpuledger.plain_text import visible
+from gpuledger.report import document as doc
 from gpuledger.report.charts import Drawing
-from gpuledger.report.document import (
-    Article,
-    Block,
-    Bullets,
-    Chart,
-    Code,
-    Document,
-    Figures,
-    Fold,
-    Heading,
-    KeyFigure,
-    Pair,
-    Prose,
-    Terms,
-)
 from gpuledger.report.tables import Cell, Table
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
 Pictures = Mapping[str, tuple[Drawing, str]]
 
 
-def render_markdown(document: Document, pictures: Pictures | None = None) -> str:
+def render_markdown(document: doc.Document, pictures: Pictures | None = None) -> str:
     """The whole document; `pictures` gives each chart by its id: the drawing, and its file as a path from here."""
     shown = pictures or {}
     out = [f"# {safe(document.headline)}"]
@@ -49,46 +35,46 @@ def safe(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", one_line).replace("&", "&amp;")
 
 
-def _blocks(blocks: Iterable[Block], pictures: Pictures) -> list[str]:
+def _blocks(blocks: Iterable[doc.Block], pictures: Pictures) -> list[str]:
     return [text for block in blocks for text in _block(block, pictures)]
 
 
-def _block(block: Block, pictures: Pictures) -> list[str]:  # noqa: C901, PLR0911 - one case per kind of block
+def _block(block: doc.Block, pictures: Pictures) -> list[str]:  # noqa: C901, PLR0911 - one case per kind of block
     match block:
-        case Prose():
+        case doc.Prose():
             return [_prose(block)]
-        case Bullets():
+        case doc.Bullets():
             return [f"### {safe(block.title)}" if block.title else "", _bullets(block)]
-        case Terms():
+        case doc.Terms():
             title = [f"### {safe(block.title)}"] if block.title else []
             return [*title, *(f"**{safe(term)}.** {safe(meaning)}" for term, meaning in block.pairs)]
-        case Code():
+        case doc.Code():
             return [_code(block)]
-        case Figures():
+        case doc.Figures():
             return [_figures(block.items)]
-        case Chart():
+        case doc.Chart():
             return _chart(block, pictures)
-        case Heading():
+        case doc.Heading():
             rank = "" if block.rank is None else f"{block.rank}. "
             return [f"### {rank}{safe(block.text)}{f' ({safe(block.badge)})' if block.badge else ''}"]
-        case Fold():
+        case doc.Fold():
             return [f"{safe(block.summary)}:", *_blocks(block.blocks, pictures)]
-        case Article() | Pair():
+        case doc.Article() | doc.Pair():
             return _blocks(block.blocks, pictures)
         case Table():
             return [_table(block)]
 
 
-def _prose(block: Prose) -> str:
+def _prose(block: doc.Prose) -> str:
     text = safe(block.text)
     return f"**{text}**" if block.tone in {"strong", "warning"} and text else text
 
 
-def _bullets(block: Bullets) -> str:
+def _bullets(block: doc.Bullets) -> str:
     return "\n".join(f"- {safe(item)}" for item in block.items) or safe(block.empty)
 
 
-def _code(block: Code) -> str:
+def _code(block: doc.Code) -> str:
     """A snippet in a fence longer than any inside it."""
     fence = "```"
     while fence in block.text:
@@ -96,17 +82,13 @@ def _code(block: Code) -> str:
     return f"{fence}{block.language}\n{visible(block.text.rstrip(), lines=True)}\n{fence}"
 
 
-def _figures(figures: Sequence[KeyFigure]) -> str:
-    rows = [f"| {safe(f.label)} | {safe(with_range(f))} | {safe(f.note)} |" for f in figures]
+def _figures(figures: Sequence[doc.KeyFigure]) -> str:
+    values = [f"{f.value} ({f.range})" if f.range else f.value for f in figures]
+    rows = [f"| {safe(f.label)} | {safe(value)} | {safe(f.note)} |" for f, value in zip(figures, values, strict=True)]
     return "\n".join(["| Key figure | Value | Meaning |", "| --- | ---: | --- |", *rows])
 
 
-def with_range(figure: KeyFigure) -> str:
-    """A figure and its range."""
-    return f"{figure.value} ({figure.range})" if figure.range else figure.value
-
-
-def _chart(block: Chart, pictures: Pictures) -> list[str]:
+def _chart(block: doc.Chart, pictures: Pictures) -> list[str]:
     if block.id not in pictures:
         return []
     drawn, path = pictures[block.id]

@@ -1,18 +1,15 @@
-"""How does a chart become a picture or a page of its own?"""
+"""How does a chart become a picture, and get into a page so that it follows the reader's light or dark?"""
 
 from __future__ import annotations
 
-import json
+import re
 import textwrap
-from pathlib import Path
-from string import Template
+from html import escape
 from typing import TYPE_CHECKING, Any
 
-from gpuledger.catalog.files import data_dir
-from gpuledger.errors import InputError, map_os_error
 from gpuledger.plain_text import visible_tree
 from gpuledger.report.charts import Drawing
-from gpuledger.report.theme import Theme
+from gpuledger.report.theme import Theme, load_theme
 
 if TYPE_CHECKING:
     import altair as alt
@@ -20,7 +17,14 @@ if TYPE_CHECKING:
 TITLE_CHARS = 82
 SUBTITLE_CHARS = 128
 PNG_SCALE = 2.0
-WINDOW = "window.vegaEmbed = vegaEmbed;"
+_PAINT = re.compile(r'\b(fill|stroke)="(#[0-9a-f]{6})"')
+_SHAPE = re.compile(r'\b(d|transform)="([^"]*)"')
+_LONG = re.compile(r"(\d+\.\d{2})\d+")
+_MARK = re.compile(r'\saria-label="([^"]*)"(\srole="graphics-symbol")(\saria-roledescription="([^"]*)")')
+_ROLE = re.compile(r'\s(?:role="graphics-[a-z]+"|aria-roledescription="[^"]*")')
+_ROOT = re.compile(r"<svg[^>]*?viewBox=\"([^\"]*)\"[^>]*>")
+_FONT = re.compile(r'\sfont-family="[^"]*"')
+WITH_TIPS = frozenset({"point", "circle", "bar", "rect mark", "rect"})
 
 
 def compose(drawn: Drawing, theme: Theme, *, titled: bool = True) -> alt.TopLevelMixin:
@@ -37,62 +41,52 @@ def compose(drawn: Drawing, theme: Theme, *, titled: bool = True) -> alt.TopLeve
     return dressed
 
 
-def _schema() -> str:
-    """The version of Vega-Lite the charts are written in, as the renderer names it."""
-    import altair as alt
-
-    return alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
-
-
-def _specification(made: alt.TopLevelMixin) -> Any:
-    """The chart as data; a control character in a label would end the renderer, and with it the program."""
-    return visible_tree(made.to_dict())
-
-
 def to_svg(made: alt.TopLevelMixin) -> str:
-    """The chart as SVG text."""
+    """The chart as SVG text; a control character in a label would end the renderer, and with it the program."""
+    import altair as alt
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(_specification(made), vl_version=_schema()))
+    version = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
+    return str(vl_convert.vegalite_to_svg(visible_tree(made.to_dict()), vl_version=version))
 
 
-def to_png(made: alt.TopLevelMixin, scale: float = PNG_SCALE) -> bytes:
-    """The chart as PNG, `scale` pixels to a point."""
-    return svg_to_png(to_svg(made), scale)
-
-
-def svg_to_png(svg: str, scale: float = PNG_SCALE) -> bytes:
-    """The same picture in pixels; a chart drawn as SVG need not be drawn again."""
+def svg_to_png(svg: str) -> bytes:
+    """The same picture in pixels, two to a point; a chart drawn as SVG need not be drawn again."""
     import vl_convert
 
-    return bytes(vl_convert.svg_to_png(svg, scale=scale))
+    return bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
 
 
-def to_html(made: alt.TopLevelMixin) -> str:
-    """The chart as a page of its own that needs no network: the drawing library is inside."""
-    import vl_convert
+def page_svg(name: str, drawn: Drawing) -> str:
+    """The drawing as inline SVG whose colors are the page's; `name` keeps its ids apart from other charts'."""
+    light = load_theme("light")
+    svg = to_svg(compose(drawn, light, titled=False))
+    svg = _PAINT.sub(lambda m: f'{m[1]}="{_paint(light, m[2])}"', svg)
+    svg = _SHAPE.sub(_shorter, svg)
+    svg = _MARK.sub(lambda m: f' data-tip="{m[1]}"' if m[4] in WITH_TIPS else "", svg)
+    svg = _FONT.sub("", _ROLE.sub("", svg))
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+    return _ROOT.sub(lambda m: _root(m[1], drawn.alt, light), svg, count=1)
 
-    # Inside a script element a label such as </script> would end it: in JSON, < may be written as an escape.
-    spec = json.dumps(_specification(made)).replace("<", "\\u003c")
-    page = data_dir("gpuledger.report", "templates", "chart.html").read_text(encoding="utf-8")
-    library = vl_convert.javascript_bundle(WINDOW, vl_version=_schema())
-    return Template(page).substitute(title="gpuledger chart", library=library, spec=spec)
+
+def _shorter(attribute: re.Match[str]) -> str:
+    """A place to a hundredth of a point: enough to draw, and half the length."""
+    kept = _LONG.sub(r"\1", attribute[2])
+    return f'{attribute[1]}="{kept}"'
 
 
-def save(made: alt.TopLevelMixin, path: Path | str) -> Path:
-    """Write the chart in the format its name ends in: .png, .svg or .html."""
-    target = Path(path)
-    kind = target.suffix.lower()
-    if kind == ".png":
-        content = to_png(made)
-    elif kind == ".svg":
-        content = to_svg(made).encode()
-    elif kind == ".html":
-        content = to_html(made).encode()
-    else:
-        raise InputError(f"{target}: no chart format is called {kind!r}", hint="end the name in .png, .svg or .html")
-    try:
-        target.write_bytes(content)
-    except OSError as error:
-        raise map_os_error(error, target, "write a chart") from error
-    return target
+def _paint(theme: Theme, color: str) -> str:
+    """A color of the theme as the page's variable."""
+    for role, own in theme.palette.roles().items():
+        if own == color:
+            return f"var(--{role.replace('_', '-')})"
+    return color
+
+
+def _root(view: str, words: str, theme: Theme) -> str:
+    _, _, width, height = view.split()
+    return (
+        f'<svg role="img" aria-label="{escape(words)}" viewBox="{view}" width="{width}" height="{height}" '
+        f'font-family="{escape(theme.font)}">'
+    )

@@ -13,21 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from gpuledger.plain_text import visible
-from gpuledger.report.document import (
-    Article,
-    Block,
-    Bullets,
-    Chart,
-    Code,
-    Document,
-    Figures,
-    Fold,
-    Heading,
-    KeyFigure,
-    Pair,
-    Prose,
-    Terms,
-)
+from gpuledger.report import document as doc
 from gpuledger.report.tables import Cell, Table
 
 BETWEEN = 2
@@ -41,7 +27,7 @@ MORE = "--full or --json"
 TONES = {"strong": "bold", "warning": "yellow", "note": "dim", "dim": "dim", "lead": "dim", "plain": ""}
 
 
-def screen(document: Document, width: int, *, full: bool = False) -> list[RenderableType]:
+def screen(document: doc.Document, width: int, *, full: bool = False) -> list[RenderableType]:
     """What a command prints: the short answer, or with `full` the whole document."""
     short = not full and bool(document.screen)
     out: list[RenderableType] = [text_of(document.headline, "bold")]
@@ -57,7 +43,7 @@ def screen(document: Document, width: int, *, full: bool = False) -> list[Render
     return out
 
 
-def _whole(blocks: Iterable[Block]) -> list[Block]:
+def _whole(blocks: Iterable[doc.Block]) -> list[doc.Block]:
     """Blocks with every row of their tables."""
     return [replace(b, screen_rows=len(b.rows)) if isinstance(b, Table) else b for b in blocks]
 
@@ -72,14 +58,6 @@ def text_of(words: str, style: str = "") -> Text:
     return Text(visible(words, lines=True), style=style)
 
 
-def plain_table(title: str = "") -> RichTable:
-    """A table with one rule below its header, its title on the left."""
-    return RichTable(
-        title=escape(title) if title else None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
-        header_style="dim", pad_edge=False, show_edge=False, padding=(0, 1, 0, 0),
-    )  # fmt: skip
-
-
 def pairs(rows: Iterable[tuple[str, str]], title: str = "") -> RichTable:
     """Names and values in two columns, without lines."""
     made = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0), title=escape(title) or None)
@@ -91,7 +69,7 @@ def pairs(rows: Iterable[tuple[str, str]], title: str = "") -> RichTable:
     return made
 
 
-def figures(items: Sequence[KeyFigure]) -> RichTable:
+def figures(items: Sequence[doc.KeyFigure]) -> RichTable:
     """Key figures: name, value, range and meaning."""
     made = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     made.add_column(no_wrap=True)
@@ -104,48 +82,48 @@ def figures(items: Sequence[KeyFigure]) -> RichTable:
     return made
 
 
-def _spaced(blocks: Iterable[Block], width: int) -> list[RenderableType]:
+def _spaced(blocks: Iterable[doc.Block], width: int) -> list[RenderableType]:
     """Blocks with an empty line after each."""
     out: list[RenderableType] = []
     for block in blocks:
         drawn = _block(block, width)
-        out += [*drawn, ""] if drawn and not isinstance(block, Heading) else drawn
+        out += [*drawn, ""] if drawn and not isinstance(block, doc.Heading) else drawn
     return out
 
 
-def _block(block: Block, width: int) -> list[RenderableType]:  # noqa: C901, PLR0911 - one case per kind of block
+def _block(block: doc.Block, width: int) -> list[RenderableType]:  # noqa: C901, PLR0911 - one case per kind of block
     match block:
-        case Prose():
+        case doc.Prose():
             return [text_of(block.text, TONES[block.tone])] if block.text else []
-        case Bullets():
+        case doc.Bullets():
             return _bullets(block)
-        case Terms():
+        case doc.Terms():
             return [pairs(block.pairs, block.title)] if block.pairs else []
-        case Code():
+        case doc.Code():
             # A plain string is never cut into lines: a snippet must survive being copied.
             return ["\n".join(f"    [cyan]{escape(line)}[/]" for line in block.text.rstrip().split("\n"))]
-        case Figures():
+        case doc.Figures():
             return [figures(block.items)] if block.items else []
-        case Heading():
+        case doc.Heading():
             rank = "" if block.rank is None else f"{block.rank}. "
             return [text_of(f"{rank}{block.text}{f' ({block.badge})' if block.badge else ''}", "bold")]
-        case Fold():
+        case doc.Fold():
             return [text_of(block.summary, "dim"), *_inner(block.blocks, width)]
-        case Article() | Pair():
+        case doc.Article() | doc.Pair():
             return _inner(block.blocks, width)
         case Table():
             made = table(block, width)
             note = [text_of(block.note, "dim")] if block.note and block.rows else []
             return [] if made is None else [made, *note]
-        case Chart():
+        case doc.Chart():
             return []
 
 
-def _inner(blocks: Iterable[Block], width: int) -> list[RenderableType]:
+def _inner(blocks: Iterable[doc.Block], width: int) -> list[RenderableType]:
     return [part for block in blocks for part in _block(block, width)]
 
 
-def _bullets(block: Bullets) -> list[RenderableType]:
+def _bullets(block: doc.Bullets) -> list[RenderableType]:
     if not block.items:
         return []
     made = RichTable(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
@@ -164,7 +142,9 @@ def table(found: Table, width: int) -> RenderableType | None:
     widths = _widths(found, width)
     kept = list(widths)
     bars = any(row[i].bar is not None for row in found.rows for i in kept)
-    made = plain_table()
+    made = RichTable(
+        box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False, show_edge=False, padding=(0, 1, 0, 0)
+    )  # fmt: skip
     for i, wide in widths.items():
         # A figure stays on one line; its heading may take several.
         head = "\n".join(textwrap.wrap(found.heads[i], max(wide, 1)))
@@ -188,7 +168,7 @@ def _widths(found: Table, width: int) -> dict[int, int]:
     Left out are columns of zeros first, then those meant for wide screens, the last one first. What room is left goes
     to columns of words; where there is too little, they give.
     """
-    columns = [i for i in range(len(found.heads)) if not found.is_below(i)]
+    columns = [i for i in range(len(found.heads)) if i not in found.below]
     rows = [*found.rows[: found.screen_rows], *([found.total] if found.total else [])]
     texts = {i: ["unknown" if row[i].unknown else row[i].text for row in rows] for i in columns}
     heads = {i: max(map(len, found.heads[i].split()), default=0) for i in columns}
@@ -204,7 +184,7 @@ def _widths(found: Table, width: int) -> dict[int, int]:
         lines = (max(w, min(whole[i], short)) if found.words[i] else w for i, w in widths.items())
         return width - bar - sum(w + BETWEEN for w in lines) + BETWEEN
 
-    for place in dict.fromkeys((*zeros, *(i for i in reversed(columns) if found.is_wide(i)))):
+    for place in dict.fromkeys((*zeros, *(i for i in reversed(columns) if i in found.wide))):
         if left(PHRASE_WIDTH) >= 0:
             break
         del widths[place]

@@ -3,8 +3,6 @@
 counting     planned, answered, failed, lost; the wall clock; throughput and tokens; model and load of the run
 latency      distributions with intervals; cold starts apart
 nodes        each node, and which of them differ from the others
-baseline     efficiency against a measured baseline, if the two runs are comparable
-curve        the scalability law over several sizes, and its predictions
-cost         dollars and joules per million tokens; throughput by batch size, and its knee
-telemetry    what the GPUs did, and memory in use against the real card
+curve        efficiency against a comparable baseline, and the scalability law over several sizes
+telemetry    what the GPUs did, memory in use against the real card, dollars and joules; throughput by batch size
 """

@@ -1,6 +1,7 @@
-"""How will N nodes do? The Universal Scalability Law, fitted to measured sizes.
+"""How much of N times one do N deliver, and how will N do? Against a measured baseline, and by a law over all sizes.
 
-X(N) = rate N / (1 + contention (N - 1) + coherency N (N - 1)) (N. Gunther, "Guerrilla Capacity Planning", 2007).
+The law is the Universal Scalability Law (N. Gunther, "Guerrilla Capacity Planning", 2007):
+X(N) = rate N / (1 + contention (N - 1) + coherency N (N - 1)).
 N / X is linear in (1, N - 1, N (N - 1)), so least squares finds it without a starting point; negative shares are not
 allowed. Only runs with the same GPU, model and requests in flight are sizes of one thing: throughput rises with all
 three, so a baseline that differs in one can give any efficiency. What a header does not report does not count.
@@ -9,21 +10,32 @@ three, so a baseline that differs in one can give any efficiency. What a header 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from gpuledger.bench.records import Run
+from gpuledger.bench.records import Run, present
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.models import find_model
-from gpuledger.scaling.analysis.counting import load_of, model_of, open_loop, throughput_draws, throughput_of
-from gpuledger.scaling.figures import Curve, Point, Prediction
-from gpuledger.scaling.statistics import interval_of
+from gpuledger.scaling.analysis.counting import (
+    counts_of,
+    gpus_of,
+    load_of,
+    model_of,
+    open_loop,
+    throughput_draws,
+    throughput_of,
+    tokens_in,
+    wall_of,
+)
+from gpuledger.scaling.figures import Curve, Point, Prediction, Ranged, Scaling, Unit
+from gpuledger.scaling.statistics import Interval, interval_of, quotient_of_draws
 from gpuledger.units import Unknown
 
 LEAST_SIZES = 3
+BASELINE_SEED = 7919  # so that a run and its baseline are not drawn alike
 FITS = 400  # laws fitted to resampled rates, for the range of their predictions
 
 
@@ -165,3 +177,83 @@ def _prediction(law: Law, laws: Sequence[Law], size: int, largest: int) -> Predi
     value = law.throughput_per_s(size)
     found = interval_of(value, np.array([x.throughput_per_s(size) for x in laws])).each(lambda v: max(0.0, v))
     return Prediction(size, found, 100 * value / (size * law.rate_per_s), size > largest)
+
+
+def unit_of(runs: Sequence[Run]) -> Unit:
+    """What sizes are counted in: nodes, or GPUs where nodes have more of them in one run than in another."""
+    counted = [(g, len(r.names)) for r in runs if not isinstance(g := gpus_of(r), Unknown) and g]
+    if len(counted) < len(runs):
+        return "nodes"
+    first, nodes = counted[0]
+    return "GPUs" if any(g * nodes != first * n for g, n in counted) else "nodes"
+
+
+def size_of(run: Run, unit: Unit) -> int:
+    """How large a run is."""
+    gpus = gpus_of(run)
+    return gpus if unit == "GPUs" and not isinstance(gpus, Unknown) else len(run.names)
+
+
+def scaling_of(run: Run, base: Run | Unknown, others: Sequence[Run], predict: Sequence[int], seed: int) -> Scaling:
+    """Efficiency against the baseline, and the law over all sizes given."""
+    every = [run, *others, *([] if isinstance(base, Unknown) or base in others else [base])]
+    unit = unit_of(every)
+    size = size_of(run, unit)
+    curve = curve_of(run, [(size_of(r, unit), r) for r in every], predict, seed)
+    file, refused = (None, base.why) if isinstance(base, Unknown) else (base.file, _unfit(run, base, unit))
+    none = Unknown(refused)
+    found = Scaling(unit, size, refused, file, none, none, none, none, none, none, none, curve)
+    if isinstance(base, Unknown) or refused:
+        return found
+    # `_unfit` has refused runs without a rate.
+    sides = ((run, seed), (base, seed + BASELINE_SEED))
+    ours, basis = present(throughput_of(r, s) for r, s in sides)
+    own, theirs = present(throughput_draws(r, s) for r, s in sides)
+    times = size / size_of(base, unit)
+    factor = interval_of(ours.value / basis.value, quotient_of_draws(own, theirs))
+    efficiency = factor.each(lambda v: 100 * v / times)
+    return replace(
+        found,
+        refused=None,
+        baseline_size=size_of(base, unit),
+        baseline_per_s=basis,
+        theoretical_per_s=basis.value * times,
+        factor_x=factor,
+        efficiency_pct=efficiency,
+        token_factor_x=_tokens(run, base, factor),
+        superlinear=efficiency.low > 100,
+    )
+
+
+def _unfit(run: Run, base: Run, unit: Unit) -> str:
+    """Why a baseline cannot be compared with; empty where it can."""
+    if same_run(run, base):
+        return "the baseline is the run itself: a comparison with itself shows nothing"
+    for what, r in (("the run", run), ("the baseline", base)):
+        if not counts_of(r).ok:
+            return f"{what} has no success, so its throughput cannot be compared"
+        if isinstance(wall := wall_of(r)[0], Unknown):
+            return f"{what}: {wall.why}"
+    if size_of(base, unit) >= size_of(run, unit):
+        sizes = f"{size_of(base, unit)} against {size_of(run, unit)} {unit}"
+        return f"the baseline is not smaller than the run ({sizes}): that is a comparison, not scaling"
+    return unlike(run, base, "the baseline")
+
+
+def same_run(run: Run, base: Run) -> bool:
+    """Whether a baseline is the run itself."""
+    return base.requests == run.requests
+
+
+def _tokens(run: Run, base: Run, factor: Interval) -> Ranged:
+    """The factor in tokens: that of requests, times how much longer an answer is."""
+    each = []
+    for r in (run, base):
+        made = tokens_in(r, "output_tokens")
+        if isinstance(made, Unknown):
+            return made
+        each.append(made / counts_of(r).ok)
+    if not each[1]:
+        return Unknown("the baseline made no token")
+    longer = each[0] / each[1]
+    return factor.each(lambda v: v * longer)

@@ -4,22 +4,34 @@ A kind of file is one module here (or an entry point `gpuledger.sources` of anot
 The source recognizes its files, streams their rows, and may bring the mapping of its columns to the schema; without
 one the mapping is found by the columns, among telemetry/maps.
 
-csv_file        text with a header, plain or gzipped, comma, semicolon or tab
-parquet_file    Parquet, one row group at a time
+csv_file               text with a header, comma, semicolon or tab
+parquet_file           Parquet, one row group at a time
+nvidia_smi_query       nvidia-smi --query-gpu=... --format=csv
+nvidia_smi_dmon        nvidia-smi dmon: one line per GPU and round
+nvidia_smi_pmon        nvidia-smi pmon: one line per process
+dcgmi_dmon             dcgmi dmon
+amd_smi, rocm_smi      amd-smi monitor or metric --csv, rocm-smi --csv
+wandb_events           W&B system metrics, one row of all GPUs
+nvitop                 what nvitop's ResourceMetricCollector collects
+zeus                   Zeus's power monitor and energy windows
+metric_text            a page of an exporter, OpenMetrics text, `promtool tsdb dump`
+prometheus_json        an answer of the Prometheus API, saved to a file
+grafana_csv            CSV of a Grafana panel, series as columns or in rows
+
+Text may be packed with gzip or Zstandard (telemetry/unpacking).
 """
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from gpuledger.errors import FileFault, map_os_error
+from gpuledger.errors import FileFault, UnknownKind, map_os_error
 from gpuledger.registry import Registry
+from gpuledger.telemetry.unpacking import first_bytes, packing_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,7 +39,6 @@ if TYPE_CHECKING:
     from gpuledger.telemetry.mapping import Mapping
 
 HEAD_BYTES = 4096
-GZIP = b"\x1f\x8b"
 
 
 class Fit(IntEnum):
@@ -40,12 +51,21 @@ class Fit(IntEnum):
 
 @dataclass(frozen=True)
 class Head:
-    """The path and the first bytes of a file, unpacked where it is gzipped; `broken`: they cannot be unpacked."""
+    """The path and the first bytes of a file, unpacked where it is packed; `broken`: they cannot be unpacked."""
 
     path: Path
     first: bytes
     zipped: bool = False
     broken: bool = False
+
+    def lines(self) -> list[str]:
+        """The first lines, the last one perhaps cut; none where the file is not text."""
+        if b"\x00" in self.first:
+            return []
+        return self.first.decode("utf-8-sig", errors="replace").splitlines()
+
+
+Batches = Callable[[list[str], tuple[str, ...]], "Iterator[pa.RecordBatch]"]
 
 
 @dataclass
@@ -53,15 +73,21 @@ class Opened:
     """A file opened for reading: its columns, its batches, and rows the reader itself could not cut into columns.
 
     Wrong rows have their number, from 1 below the header; those met before a batch are in the list when it comes.
-    `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so.
+    `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `per_row`: how
+    many rows come of one row of the file. `cut`: the file as so many pieces, one after the other, each opened by
+    itself; for files that can be read from within. `notes`: what the user should hear about the file; complete once
+    all batches came.
     """
 
     names: list[str]
-    batches: Callable[[list[str], tuple[str, ...]], Iterator[pa.RecordBatch]]
+    batches: Batches
     rows_expected: int | None = None
     wrong_rows: list[tuple[int, str]] = field(default_factory=list)
     text: bool = False
     mapping: Mapping | None = None
+    per_row: int = 1
+    cut: Callable[[int], Sequence[Opened]] | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 class Source(Protocol):
@@ -76,12 +102,49 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class TableSource(Protocol):
+    """A source that also knows its columns in a table of another kind of file, such as Parquet."""
+
+    def from_table(self, path: Path, names: list[str]) -> Callable[[Opened], Opened] | None:
+        """How the opened table is read, where its columns are of this kind."""
+        ...
+
+
 SOURCES: Registry[Source] = Registry("source", __name__)
 
 
 def open_source(path: str | Path) -> Opened:
     """The file opened by the source that is surest to know its kind; a fault where none does."""
     path = Path(path)
+    source = SOURCES.get(kind_of(path))
+    opened = source.open(path)
+    if opened.mapping is None:
+        for _, other in SOURCES:
+            if isinstance(other, TableSource) and (reads := other.from_table(path, opened.names)):
+                return reads(opened)
+    return opened
+
+
+def kind_of(path: Path) -> str:
+    """The name of the source that is surest to know the file; a fault where none does."""
+    fit, name = best_fit(path)
+    if fit is not Fit.NO:
+        return name
+    raise UnknownKind(
+        path,
+        f"no kind of file that can be read ({', '.join(SOURCES.names())}) looks like it",
+        hint="export the telemetry as CSV with a header line, or as Parquet; text may be packed with gzip or zstd",
+    )
+
+
+def best_fit(path: Path) -> tuple[Fit, str]:
+    """How sure the surest source is of the file, and its name."""
+    head = _head(path)
+    return max((source.fits(head), name) for name, source in SOURCES)
+
+
+def _head(path: Path) -> Head:
     try:
         if path.is_dir():
             raise FileFault(
@@ -89,24 +152,13 @@ def open_source(path: str | Path) -> Opened:
             )
         with path.open("rb") as file:
             first = file.read(HEAD_BYTES)
+        if not first:
+            raise FileFault(path, "the file is empty", hint="check the export that wrote it")
+        if not packing_of(first):
+            return Head(path, first)
     except OSError as error:
         raise map_os_error(error, path, "read") from error
-    if not first:
-        raise FileFault(path, "the file is empty", hint="check the export that wrote it")
-    head = _unpacked(path) if first.startswith(GZIP) else Head(path, first)
-    fit, name = max((source.fits(head), name) for name, source in SOURCES)
-    if fit is not Fit.NO:
-        return SOURCES.get(name).open(path)
-    raise FileFault(
-        path,
-        f"no kind of file that can be read ({', '.join(SOURCES.names())}) looks like it",
-        hint="export the telemetry as CSV with a header line, or as Parquet; compressed files must be .csv.gz",
-    )
-
-
-def _unpacked(path: Path) -> Head:
     try:
-        with gzip.open(path, "rb") as file:
-            return Head(path, file.read(HEAD_BYTES), zipped=True)
-    except (OSError, EOFError, zlib.error):
+        return Head(path, first_bytes(path, HEAD_BYTES), zipped=True)
+    except OSError:
         return Head(path, b"", zipped=True, broken=True)

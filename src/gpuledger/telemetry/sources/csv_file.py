@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import shlex
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from gpuledger.errors import FileFault, map_os_error
-from gpuledger.telemetry.sources import GZIP, SOURCES, Fit, Head, Opened
+from gpuledger.errors import FileFault
+from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+from gpuledger.telemetry.unpacking import open_plain, open_text, packing, unreadable
 
 # A line must fit into a block.
 BLOCK_BYTES = 16 << 20
@@ -26,7 +25,7 @@ _IN_TEXT = bytes([*b"\t\r\n", *range(32, 256)])
 
 
 class CsvSource:
-    """Text with a header line, plain or gzipped. Every cell is read as text: a fault in a number costs its row only."""
+    """Text with a header line, plain or packed. Every cell is read as text: a fault in a number costs its row only."""
 
     def fits(self, head: Head) -> Fit:
         """Text has no control characters but those between cells and lines; opening it judges its encoding."""
@@ -62,7 +61,7 @@ class CsvSource:
                 return "skip" if len(wrong) <= MOST_WRONG_ROWS else "error"
 
             try:
-                for block in _blocks(path):
+                for block in text_blocks(path):
                     known_wrong = len(wrong)
                     table = pacsv.read_csv(
                         pa.BufferReader(block),
@@ -79,18 +78,18 @@ class CsvSource:
             except (pa.ArrowException, UnicodeDecodeError) as error:
                 raise _unreadable(path, error, len(wrong)) from error
             except OSError as error:
-                raise (_broken_gzip(path, error) if _zipped(path) else map_os_error(error, path, "read")) from error
+                raise unreadable(path, error) from error
 
         return Opened(names, batches, None, wrong, text=True)
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def text_blocks(path: Path) -> Iterator[bytes]:
     """The file's bytes, unpacked, in blocks of whole lines, as long as they are UTF-8.
 
     Arrow would look at the encoding of the cells it is asked for only, and cannot report a row it cannot decode.
     """
     rest = b""
-    with pa.input_stream(str(path), compression="gzip" if _zipped(path) else None) as stream:
+    with open_plain(path) as stream:
         while block := stream.read(BLOCK_BYTES):
             block = rest + block
             end = block.rfind(b"\n") + 1 or block.rfind(b"\r") + 1
@@ -131,31 +130,21 @@ def _unreadable(path: Path, error: Exception, wrong_rows: int) -> FileFault:
     return FileFault(path, f"cannot be read as CSV: {error}", hint="open the file at that row")
 
 
-def _broken_gzip(path: Path, error: Exception) -> FileFault:
-    return FileFault(path, f"cannot be unpacked: {error}", hint="copy or export the file again")
-
-
 def _recode(path: Path) -> str:
-    if _zipped(path):
+    if packing(path):
         return "unpack it and save it as UTF-8"
     return f"save it as UTF-8: iconv -f LATIN1 -t UTF-8 {shlex.quote(str(path))} > utf8.csv"
 
 
-def _zipped(path: Path) -> bool:
-    with path.open("rb") as probe:
-        return probe.read(2) == GZIP
-
-
 def _header(path: Path) -> str:
     """The first line as text."""
-    opener = gzip.open if _zipped(path) else open
     try:
-        with opener(path, "rt", encoding="utf-8", newline="") as file:
+        with open_plain(path) as stream, open_text(stream, newline="") as file:
             header, second = file.readline(HEADER_CHARS), file.readline(HEADER_CHARS)
     except UnicodeDecodeError as error:
         raise FileFault(path, "it is not UTF-8 text", hint=f"{_recode(path)}, or export it as Parquet") from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise _broken_gzip(path, error) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
     if len(header) >= HEADER_CHARS:
         raise FileFault(
             path,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gpuledger.errors import FileFault, map_os_error
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+from gpuledger.telemetry.sources import SOURCES, Batches, Fit, Head, Opened
 
 BATCH_ROWS = 1 << 18
 _MAGIC = b"PAR1"
@@ -32,26 +32,42 @@ class ParquetSource:
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise FileFault(path, f"not a whole Parquet file: {error}", hint="copy or export the file again") from error
         types, rows = {f.name: f.type for f in file.schema_arrow}, file.metadata.num_rows
-        names = list(file.schema_arrow.names)
+        names, groups = list(file.schema_arrow.names), file.num_row_groups
+        sizes = [file.metadata.row_group(i).num_rows for i in range(groups)]
         file.close()
         if rows == 0:
             raise FileFault(path, "it has columns but not one row", hint="check the time range of the export")
 
-        def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-            for name in columns:
-                if pa.types.is_nested(types[name]):
-                    raise FileFault(
-                        path, f"column {name!r} holds {types[name]}, not single values", hint="export one value per row"
-                    )
-            try:
-                reader = pq.ParquetFile(path, read_dictionary=list(labels), pre_buffer=False)
-                with reader:
-                    for batch in reader.iter_batches(BATCH_ROWS, columns=columns, use_threads=True):
-                        yield _plain(batch)
-            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-                raise FileFault(path, f"broken inside: {error}", hint="copy or export the file again") from error
+        def opened(some: range) -> Opened:
+            return Opened(names, _batches(path, types, some), sum(sizes[i] for i in some))
 
-        return Opened(names, batches, rows)
+        def cut(parts: int) -> list[Opened]:
+            return [opened(range(groups * i // parts, groups * (i + 1) // parts)) for i in range(parts)]
+
+        whole = opened(range(groups))
+        whole.cut = cut
+        return whole
+
+
+def _batches(path: Path, types: dict[str, pa.DataType], groups: range) -> Batches:
+    """What reads some row groups."""
+
+    def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        for name in columns:
+            if pa.types.is_nested(types[name]):
+                raise FileFault(
+                    path, f"column {name!r} holds {types[name]}, not single values", hint="export one value per row"
+                )
+        try:
+            reader = pq.ParquetFile(path, read_dictionary=list(labels), pre_buffer=False)
+            with reader:
+                some = {"row_groups": list(groups), "columns": columns, "use_threads": True}
+                for batch in reader.iter_batches(BATCH_ROWS, **some):
+                    yield _plain(batch)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise FileFault(path, f"broken inside: {error}", hint="copy or export the file again") from error
+
+    return batches
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

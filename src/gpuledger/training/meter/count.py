@@ -14,11 +14,10 @@ import contextlib
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from gpuledger.training.meter.batch import BatchSize
 from gpuledger.training.meter.observed import Work
+from gpuledger.training.meter.totals import BatchSize
 from gpuledger.training.runtime import first_line
 from gpuledger.units import Unknown
 
@@ -39,37 +38,6 @@ _SHORT_NAMES = {"float8": "fp8", "float4": "fp4"}
 # These add their product to their first argument: the operands come after it.
 _ADDED_TO_FIRST = frozenset({"addmm", "baddbmm", "addbmm", "_addmm_activation"})
 _TF32_FROM = (8, 0)  # compute capability
-
-
-@dataclass
-class StepCount:
-    """What one step computed. Sizes are rows x inner x columns of products that are not multiples of 8."""
-
-    forward_flop: float = 0.0
-    backward_flop: float = 0.0
-    hardware_flop: float = 0.0
-    kernels: int = 0
-    odd_flop: float = 0.0
-    product_flop: float = 0.0
-    odd_sizes: Counter[tuple[int, ...]] = field(default_factory=Counter)
-    unseen: Counter[str] = field(default_factory=Counter)
-
-    def work(self, how: str, size: BatchSize) -> Work | Unknown:
-        """As MFU counts it: a backward pass is at most two products for each forward one."""
-        forward, backward = self.forward_flop, self.backward_flop
-        model_flop = forward + min(backward, 2 * forward)
-        if not model_flop:
-            return NO_PRODUCT
-        if self.unseen:
-            names = ", ".join(name for name, _ in self.unseen.most_common(3))
-            how += f"; operations without a formula are left out: {names}"
-        return Work(
-            model_flop=model_flop, hardware_flop=self.hardware_flop, forward_flop=forward, how=how, tokens=size.tokens,
-            samples=size.samples, kernels=self.kernels,
-            odd_ratio=self.odd_flop / self.product_flop if self.product_flop else 0.0,
-            odd_sizes=tuple(odd for odd, _ in self.odd_sizes.most_common(3)),
-            recompute_ratio=max(0.0, backward / forward - 2) if forward else 0.0,
-        )  # fmt: skip
 
 
 class Precisions:
@@ -133,11 +101,16 @@ def name_of(dtype: Any) -> str:
 
 
 class Counting:
-    """Counts from `start` to `stop`; `phase` returns which part of the step runs."""
+    """Counts from `start` to `stop` what one step computes; `phase` returns which part of the step runs.
+
+    Odd sizes are rows x inner x columns of products that are not multiples of 8.
+    """
 
     def __init__(self, torch: Any, phase: Callable[[], str]) -> None:
         self._torch, self._phase = torch, phase
-        self.count, self.precisions = StepCount(), Precisions(torch)
+        self.forward_flop = self.backward_flop = self.hardware_flop = self.odd_flop = self.product_flop = 0.0
+        self.kernels, self.precisions = 0, Precisions(torch)
+        self.odd_sizes, self.unseen = Counter[tuple[int, ...]](), Counter[str]()
         self._stack = contextlib.ExitStack()
 
     def start(self) -> None:
@@ -147,36 +120,53 @@ class Counting:
             self._stack.enter_context(self._torch.compiler.set_stance("force_eager"))
         self._stack.enter_context(_mode(self._torch, self._saw))
 
-    def stop(self) -> StepCount:
-        """The count; everything is restored."""
+    def stop(self) -> Counting:
+        """Everything is restored, and counted."""
         self._stack.close()
-        return self.count
+        return self
+
+    def work(self, how: str, size: BatchSize) -> Work | Unknown:
+        """As MFU counts it: a backward pass is at most two products for each forward one."""
+        forward, backward = self.forward_flop, self.backward_flop
+        model_flop = forward + min(backward, 2 * forward)
+        if not model_flop:
+            return NO_PRODUCT
+        if self.unseen:
+            names = ", ".join(name for name, _ in self.unseen.most_common(3))
+            how += f"; operations without a formula are left out: {names}"
+        return Work(
+            model_flop=model_flop, hardware_flop=self.hardware_flop, forward_flop=forward, how=how, tokens=size.tokens,
+            samples=size.samples, kernels=self.kernels,
+            odd_ratio=self.odd_flop / self.product_flop if self.product_flop else 0.0,
+            odd_sizes=tuple(odd for odd, _ in self.odd_sizes.most_common(3)),
+            recompute_ratio=max(0.0, backward / forward - 2) if forward else 0.0,
+        )  # fmt: skip
 
     def _saw(self, func: Any, args: Any, kwargs: Any, out: Any, formula: Any) -> None:
-        count, name = self.count, func._overloadpacket.__name__  # noqa: SLF001 - torch's own modes name operations by it
+        name = func._overloadpacket.__name__  # noqa: SLF001 - torch's own modes name operations by it
         if func.is_view or name in _NO_KERNEL:
             return
-        count.kernels += 1
+        self.kernels += 1
         if formula is None and _FUSED in name:
             formula = _attention  # the processor's own kernels are missing from torch's list
         if formula is None:
             if func.namespace not in _KNOWN_SPACES:
-                count.unseen[f"{func.namespace}::{name}"] += 1
+                self.unseen[f"{func.namespace}::{name}"] += 1
             return
         flop = float(formula(*args, **kwargs, out_val=out))
         self.precisions.saw(name, args, flop)
         if self._phase() == "backward":
-            count.backward_flop += flop
+            self.backward_flop += flop
         else:
-            count.forward_flop += flop
-        count.hardware_flop += flop / 2 if _FUSED in name and _is_causal(func, args, kwargs) else flop
+            self.forward_flop += flop
+        self.hardware_flop += flop / 2 if _FUSED in name and _is_causal(func, args, kwargs) else flop
         if name in _PRODUCTS:
             a, b = (args[1], args[2]) if name in _ADDED_TO_FIRST else (args[0], args[1])
             sizes = (int(a.shape[-2]), int(a.shape[-1]), int(b.shape[-1]))
-            count.product_flop += flop
+            self.product_flop += flop
             if any(n % ALIGNED for n in sizes):
-                count.odd_flop += flop
-                count.odd_sizes[sizes] += 1
+                self.odd_flop += flop
+                self.odd_sizes[sizes] += 1
 
 
 def count_apart(torch: Any, model: Any, args: Any, kwargs: Any) -> Counting:
@@ -196,11 +186,11 @@ def count_apart(torch: Any, model: Any, args: Any, kwargs: Any) -> Counting:
         try:
             plain(*args, **kwargs)
         finally:
-            count = counting.stop()
+            counting.stop()
             torch.clear_autocast_cache()  # it may hold converted weights without data, and the job would use them
-    count.backward_flop = 2 * count.forward_flop
-    count.hardware_flop *= 3
-    count.kernels = 0  # a compiled model launches others than these
+    counting.backward_flop = 2 * counting.forward_flop
+    counting.hardware_flop *= 3
+    counting.kernels = 0  # a compiled model launches others than these
     return counting
 
 
@@ -283,7 +273,7 @@ class StepWork:
                 self.hooks_compiled = self._unseen and self._forwards() > 0
 
     def _keep(self, counting: Counting, how: str, size: BatchSize) -> None:
-        self.work, self.precision_ratios = counting.count.work(how, size), counting.precisions.ratios()
+        self.work, self.precision_ratios = counting.work(how, size), counting.precisions.ratios()
         self.wanted = False
 
     def _give_up(self, why: str) -> None:

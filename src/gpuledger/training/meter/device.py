@@ -16,7 +16,7 @@ from gpuledger.catalog.gpus import find_gpu
 from gpuledger.devices.attribution import attribute, command_name
 from gpuledger.devices.device import Source
 from gpuledger.training.meter.observed import NOT_A_GPU, Identity, LoaderFacts, MemoryFacts, Place
-from gpuledger.training.runtime import first_line
+from gpuledger.training.runtime import first_line, gpu_uuid
 from gpuledger.units import Unknown
 
 # What launchers call a run that all its ranks share.
@@ -39,8 +39,7 @@ def place_of(torch: Any, device: Any) -> Place:
     if device.type != "cuda":
         return Place(device.type, f"{device.type}, no GPU", Unknown(f"the loop runs on {device.type}, not on a GPU"))
     facts = torch.cuda.get_device_properties(device)
-    uuid = f"GPU-{facts.uuid}" if hasattr(facts, "uuid") else None
-    return Place("cuda", facts.name, find_gpu(facts.name), uuid, None, int(facts.total_memory))
+    return Place("cuda", facts.name, find_gpu(facts.name), gpu_uuid(torch, device), None, int(facts.total_memory))
 
 
 def weakly(thing: Any) -> Callable[[], Any]:

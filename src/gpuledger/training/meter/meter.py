@@ -20,6 +20,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -28,14 +29,23 @@ from weakref import WeakKeyDictionary
 from gpuledger.errors import GpuledgerError
 from gpuledger.lake.layout import Lake
 from gpuledger.training.findings import find_all
-from gpuledger.training.meter.batch import SizeCache
 from gpuledger.training.meter.count import most_of
 from gpuledger.training.meter.device import Energy, device_of, identify, loader_facts, memory_of, place_of
 from gpuledger.training.meter.observed import Ended, Observed
-from gpuledger.training.meter.rank import Ranks, compare, gather, rank_and_size
-from gpuledger.training.meter.report import MeterReport, boards_of, make_report, price_of, store
+from gpuledger.training.meter.report import (
+    MeterReport,
+    Ranks,
+    boards_of,
+    compare,
+    gather,
+    make_report,
+    price_of,
+    rank_and_size,
+    store,
+    to_json,
+)
 from gpuledger.training.meter.steps import Steps
-from gpuledger.training.meter.totals import by_formula
+from gpuledger.training.meter.totals import SizeCache, by_formula
 from gpuledger.training.runtime import cpus, first_line, need_torch
 from gpuledger.units import Unknown
 
@@ -213,13 +223,11 @@ class Meter:
             yield f"one step in {steps.every} was timed, to keep the meter's own cost low"
 
     def report(self, *, show: bool = True, all_ranks: bool = False) -> MeterReport:
-        """The figures so far, shown as a table on stderr. With `all_ranks` every rank must call it."""
+        """The figures so far, shown on stderr. With `all_ranks` every rank must call it."""
         made = self._last if self._ended != "running" and self._last is not None else self._made(self.observed())
-        ranks: Ranks | None = compare(gather(self._torch, made.seen)) if all_ranks else None
+        ranks = compare(gather(self._torch, to_json(made)["seen"])) if all_ranks else None
         if show and (ranks is None or self.who.rank == 0):
-            from gpuledger.training.meter.table import show_report
-
-            show_report(made, ranks)
+            _show(made, ranks)
         return made
 
     def _made(self, seen: Observed) -> MeterReport:
@@ -265,6 +273,16 @@ def metered(loader: Iterable[B], model: Any, *, show: bool = True, **options: An
     meter.write()
     if show:
         meter.report(show=meter.who.rank == 0)
+
+
+def _show(report: MeterReport, ranks: Ranks | None) -> None:
+    """On stderr, as stdout is the job's own. The document is looked up by name: this room may not import reports."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False, emoji=False)
+    document = import_module("gpuledger.report.documents.training").meter_document(to_json(report), ranks)
+    for part in import_module("gpuledger.report.render.terminal").screen(document, console.width):
+        console.print(part)
 
 
 def _outcome(error: BaseException | None) -> tuple[Ended, str]:

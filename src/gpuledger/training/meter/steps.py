@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from time import time_ns
 from typing import Any, TypeVar
 
-from gpuledger.training.meter.batch import EMPTY, BatchSize, SizeCache, together
 from gpuledger.training.meter.count import StepWork
 from gpuledger.training.meter.device import Energy, is_compiled, weakly
 from gpuledger.training.meter.events import EventTimer, HostTimer, LossWatch, Marks
 from gpuledger.training.meter.hooks import Hooks, Watch
 from gpuledger.training.meter.rest import FIRST_STEPS, LEAST_TIMED, NS_PER_MS, ROW_STEPS, Own, Resting, Rests, Watching
 from gpuledger.training.meter.sites import WINDOW_STEPS, Sites, SyncDebug, SyncWatch
-from gpuledger.training.meter.totals import Totals
+from gpuledger.training.meter.totals import EMPTY, BatchSize, SizeCache, Totals, together
 
 COUNTED_STEP = 1
 BUDGET_RATIO = 0.001

@@ -61,12 +61,12 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     origin: str = ""
 
     def only(self, names: Sequence[str]) -> Plan:
-        """The same plan with these axes alone."""
+        """The same plan with these axes alone; with all of them where none is named."""
         known = {axis.name: axis for axis in self.axes}
         for name in names:
             if name not in known:
                 raise UnknownName("axis of the tuner", name, known)
-        return msgspec.structs.replace(self, axes=tuple(a for a in self.axes if a.name in names))
+        return msgspec.structs.replace(self, axes=tuple(a for a in self.axes if not names or a.name in names))
 
 
 LAYER = Layer("tuning", Plan, "gpuledger.training", "tune.toml")
@@ -133,11 +133,7 @@ def candidates(axis: Axis, settings: Settings, means: Means) -> tuple[dict[str, 
     for choice in axis.choices:
         if why := means.lacks(choice, settings):
             left_out[choice.name] = why
-        elif (made := settings.having(_possible(choice.set, means))) != settings:
+        # Pinned memory only speeds up copies to a GPU.
+        elif (made := settings.having({n: v for n, v in choice.set.items() if n != "pin" or means.cuda})) != settings:
             offered[choice.name] = made
     return offered, left_out
-
-
-def _possible(changes: dict[str, Any], means: Means) -> dict[str, Any]:
-    """Without pinned memory on a machine without a GPU: it only speeds up copies to one."""
-    return changes if means.cuda else {name: value for name, value in changes.items() if name != "pin"}

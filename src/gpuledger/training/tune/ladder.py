@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from gpuledger.errors import InputError
 from gpuledger.training.tune.choices import Axis, Plan, candidates
@@ -19,8 +20,6 @@ from gpuledger.training.tune.settings import Settings
 from gpuledger.training.tune.trials import (
     Alone,
     Climb,
-    Held,
-    Machine,
     Outcome,
     Reading,
     Step,
@@ -28,6 +27,10 @@ from gpuledger.training.tune.trials import (
     Tried,
     too_large,
 )
+
+if TYPE_CHECKING:
+    from gpuledger.training.tune.machine import TorchMachine
+    from gpuledger.training.tune.torch_trial import TorchTrial
 
 Say = Callable[[str], None]
 
@@ -39,7 +42,7 @@ class Ladder:
     `watch` gets the climb so far after each step, as it may be stopped before the end.
     """
 
-    machine: Machine
+    machine: TorchMachine
     plan: Plan
     clock: Callable[[], float]
     budget_s: float = float("inf")
@@ -113,7 +116,7 @@ class Ladder:
         rest = f"the rest of the budget of {self.budget_s:g} s is for comparing start and winner"
         return rest if self._late() else f"it may take {coming_s:.0f} s, and {rest}"
 
-    def _open_start(self, start: Settings) -> tuple[Settings, Held]:
+    def _open_start(self, start: Settings) -> tuple[Settings, TorchTrial | Alone]:
         """The job as it is; where it does not fit, with half the batch and twice the passes, and so on."""
         settings = start
         while True:
@@ -191,7 +194,7 @@ class Ladder:
             why = f"the budget ended before it was clear: {in_words(found.gain)}"
         return self._note(replace(step, outcome="no gain", why=why))
 
-    def _open(self, settings: Settings) -> Held:
+    def _open(self, settings: Settings) -> TorchTrial | Alone:
         """Next to the current best; where there is room for either but not for both, alternating from then on."""
         if isinstance(self._trial, Alone):
             return Alone(self.machine, settings)
@@ -210,7 +213,7 @@ class Ladder:
         self._notes.append("no room for two settings at once: each was built again for its windows")
         return alone
 
-    def _duel(self, trial: Held) -> Duel:
+    def _duel(self, trial: TorchTrial | Alone) -> Duel:
         plan, old = self.plan, self._trial
         demand, begun = Demand(plan.min_gain_ratio, plan.looks, plan.p), self.clock()
         found = duel(lambda: old.window(plan.window_s), lambda: trial.window(plan.window_s), demand, self._late)
@@ -274,5 +277,5 @@ def _cannot_run(failed: TrialFailed) -> InputError:
     return InputError(f"the job cannot be run as it is: {failed.why}", hint=hint)
 
 
-def _reading(trial: Held, rate: float) -> Reading:
+def _reading(trial: TorchTrial | Alone, rate: float) -> Reading:
     return Reading(rate, trial.utilization_pct(), trial.peak_bytes)

@@ -1,4 +1,4 @@
-"""In which ways can a training loop be run, and what does each of them keep?
+"""In which ways can a training loop be run, what does each of them keep, and how is it written as Python?
 
 The *effective batch* is the number of samples between two optimizer steps: `batch` (samples in one forward and
 backward pass) x `accumulate` (passes before a step). Tuning never changes it, because that would be another training:
@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from gpuledger.catalog.files import data_dir
 from gpuledger.errors import InputError
 
 Precision = Literal["fp32", "tf32", "bf16", "fp16"]
@@ -79,3 +80,13 @@ def in_words(settings: Settings) -> str:
         "loss read every step": settings.logging == "every-step",
     }
     return ", ".join([settings.precision, loader, batch, *(name for name, on in flags.items() if on)])
+
+
+def write(found: str, settings: Settings) -> str:
+    """Python that sets up a loop with these settings: `make_loader`, `prepare`, `make_optimizer`, `train_update`."""
+    from jinja2 import Template
+
+    text = data_dir("gpuledger.training", "data", "snippet.py.jinja").read_text(encoding="utf-8")
+    half = {"bf16": "bfloat16", "fp16": "float16"}.get(settings.precision)
+    made = Template(text, trim_blocks=True, keep_trailing_newline=True)
+    return made.render(found=found, words=in_words(settings), s=settings, half=half)

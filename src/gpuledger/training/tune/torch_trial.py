@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpuledger.training.job import TrainingJob
 from gpuledger.training.runtime import in_words
 from gpuledger.training.tune.settings import Settings
 from gpuledger.training.tune.trials import TrialFailed
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    from gpuledger.training.tune.machine import TorchMachine
 
 LOOK_EVERY_S = 0.05
 # A window holds at least this many batches of each loader worker, as they come in bursts,
@@ -28,12 +30,9 @@ MANY_COMPILATIONS = 1024
 class TorchTrial:
     """One setting, built and warm. The first updates from the seed are its loss curve."""
 
-    def __init__(
-        self, torch: Any, job: TrainingJob, device: Any, dataset: Any, fresh_model: Callable[[], Any],
-        settings: Settings, updates: int,
-    ) -> None:  # fmt: skip
-        self._torch, self._job, self._dataset, self._device = torch, job, dataset, device
-        self.settings, self._on_gpu = settings, device.type == "cuda"
+    def __init__(self, machine: TorchMachine, settings: Settings) -> None:
+        self._torch, self._job, self._device = machine.torch, machine.job, machine.device
+        self._dataset, self.settings, self._on_gpu = machine.dataset(), settings, machine.device.type == "cuda"
         self._at, self._looks = 0, list[float]()
         self._no_looks = "utilization is known on a GPU only"
         self._model: Any = None
@@ -41,14 +40,14 @@ class TorchTrial:
         self._optimizer: Any = None
         try:
             before = self._allocated()
-            self._build(fresh_model())
-            self.curve: Sequence[float] = self._first(updates)
+            self._build(machine.fresh_model())
+            self.curve: Sequence[float] = self._first(machine.updates)
             self.peak_bytes: int | Unknown = Unknown("memory is measured on a GPU only")
             if self._on_gpu:
-                self.peak_bytes = int(torch.cuda.max_memory_allocated(device)) - before
+                self.peak_bytes = int(self._torch.cuda.max_memory_allocated(self._device)) - before
         except Exception as error:
             self.close()
-            raise _failed(torch, error) from error
+            raise _failed(self._torch, error) from error
 
     def _allocated(self) -> int:
         if not self._on_gpu:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from gpuledger.training.tune.choices import Means, Plan
+from gpuledger.training.tune.choices import Plan
 from gpuledger.training.tune.duel import Gain, Parity
 from gpuledger.training.tune.settings import Settings
 from gpuledger.units import GIB, Unknown
+
+if TYPE_CHECKING:
+    from gpuledger.training.tune.machine import TorchMachine
+    from gpuledger.training.tune.torch_trial import TorchTrial
 
 Outcome = Literal["start", "kept", "no gain", "refused", "left out", "not tried"]
 
@@ -22,39 +26,13 @@ class TrialFailed(Exception):
         self.why, self.memory = why, memory
 
 
-class Held(Protocol):
-    """A setting that is built and holds its memory."""
-
-    curve: Sequence[float]
-    peak_bytes: int | Unknown
-
-    def window(self, seconds: float) -> float:
-        """Samples per second."""
-
-    def utilization_pct(self) -> float | Unknown:
-        """As the driver reports it."""
-
-    def close(self) -> None:
-        """Free the memory."""
-
-
-class Machine(Protocol):
-    """Where trials run."""
-
-    means: Means
-    memory_bytes: int | Unknown
-
-    def open(self, settings: Settings) -> Held:
-        """Build it and take its first updates; TrialFailed where that cannot be done."""
-
-
 class Alone:
     """A setting that holds no memory between its windows, where the device has no room for two at once.
 
     It is built for each window. That costs time, not accuracy: a window starts warm.
     """
 
-    def __init__(self, machine: Machine, settings: Settings) -> None:
+    def __init__(self, machine: TorchMachine, settings: Settings) -> None:
         self._machine, self._settings = machine, settings
         first = machine.open(settings)
         self.curve: Sequence[float] = first.curve
@@ -80,7 +58,7 @@ class Alone:
         """Nothing is held."""
 
 
-def too_large(held: Held, room: int | Unknown, margin_ratio: float) -> str:
+def too_large(held: TorchTrial | Alone, room: int | Unknown, margin_ratio: float) -> str:
     """Why the peak leaves too little room; a step that barely fits now runs out later."""
     peak = held.peak_bytes
     if isinstance(peak, Unknown) or isinstance(room, Unknown) or peak * (1 + margin_ratio) <= room:

@@ -19,34 +19,13 @@ from gpuledger.training.tune.choices import Plan, load_plan
 from gpuledger.training.tune.duel import Gain, in_words
 from gpuledger.training.tune.ladder import Ladder
 from gpuledger.training.tune.machine import TorchMachine
-from gpuledger.training.tune.snippet import write
-from gpuledger.training.tune.trials import Climb, Reading, Step
+from gpuledger.training.tune.settings import write
+from gpuledger.training.tune.trials import Climb, Step
 from gpuledger.units import Unknown
 
 SECONDS_PER_HOUR = 3600
 Figure = float | Unknown
 NOTHING_SAVED = Unknown("nothing is saved, so the tuning is not paid back")
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One step that stayed. MFU over the bf16 dense peak, and over that of the precision in use.
-
-    `speedup` is the product of the gains so far: gains are measured side by side, speeds at different times.
-    """
-
-    step: Step
-    reading: Reading
-    tokens_per_s: Figure
-    speedup: float
-    mfu_pct: Figure
-    mfu_in_use_pct: Figure
-    epoch_s: float
-
-    def as_json(self) -> dict[str, Any]:
-        """The rung, with the step's name, gain, parity and settings."""
-        step = {name: getattr(self.step, name) for name in ("name", "axis", "gain", "parity", "settings")}
-        return step | vars(self.reading) | {k: v for k, v in vars(self).items() if k not in ("step", "reading")}
 
 
 @dataclass(frozen=True)
@@ -62,69 +41,84 @@ class Payback:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The whole outcome."""
+    """The whole outcome: the climb, and what its figures rest on."""
 
     job: TrainingJob
-    device: str
     climb: Climb
-    rungs: tuple[Rung, ...]
-    total: Gain | Unknown
+    device: str
     flop_per_sample: Figure
-    peak_tflops: Figure
-    denominator: str
     samples_per_epoch: int
     price: Price | Unknown
-    cost_usd: Decimal | Unknown
-    payback: Payback | Unknown
 
-    def mfu_side_by_side(self) -> tuple[Figure, Figure] | Unknown:
-        """MFU of start and winner, from the speeds measured alternating at the end."""
-        rates = self.climb.side_by_side
-        if rates is None:
-            return Unknown("start and winner were not measured side by side")
-        first, last = (_shares(rate, self.flop_per_sample, self.device, REFERENCE)[0] for rate in rates)
-        return first, last
+    @property
+    def total(self) -> Gain | Unknown:
+        """Winner over start, measured alternating at the end."""
+        why = "the start was not measured again" if self.climb.gained else "nothing was changed"
+        return self.climb.total or Unknown(why)
 
     def snippet(self) -> str:
         """The winning settings as Python."""
-        climb, missing = self.climb, "not measured end to end" if self.climb.gained else "nothing faster was found"
+        missing = "not measured end to end" if self.climb.gained else "nothing faster was found"
         found = missing if isinstance(self.total, Unknown) else in_words(self.total)
-        return write(f"{self.job.name} on {self.device}: {found}", climb.winner)
+        return write(f"{self.job.name} on {self.device}: {found}", self.climb.winner)
 
 
 def figures(tuning: Tuning) -> dict[str, Any]:
     """The outcome as JSON."""
-    climb, price = tuning.climb, tuning.price
+    climb, price, gpu, samples = tuning.climb, tuning.price, find_gpu(tuning.device), tuning.samples_per_epoch
+    over = Denominator(gpu, str(gpu)) if isinstance(gpu, Unknown) else reference_peak(gpu)
+    gains = accumulate((s.gain.ratio if s.gain else 1.0 for s in climb.kept), mul)
     return encode(
         "train_tune",
         {
             "job": tuning.job.name,
             "device": tuning.device,
             "total": tuning.total,
-            "side_by_side": _both(tuning),
-            "ladder": tuning.rungs,
-            **{
-                name: getattr(climb, name) for name in ("gained", "min_gain_ratio", "steps", "start", "winner", "notes")
-            },
+            "side_by_side": _side_by_side(tuning),
+            "ladder": [_rung(tuning, *kept) for kept in zip(climb.kept, gains, strict=True)],
+            "gained": climb.gained,
+            **{name: getattr(climb, name) for name in ("min_gain_ratio", "steps", "start", "winner", "notes")},
             "effective_batch": climb.start.effective_batch,
-            **{name: getattr(tuning, name) for name in ("samples_per_epoch", "flop_per_sample")},
-            **{name: getattr(tuning, name) for name in ("peak_tflops", "denominator", "payback")},
+            "samples_per_epoch": samples,
+            "flop_per_sample": tuning.flop_per_sample,
+            "peak_tflops": over.tflops,
+            "denominator": over.words,
+            "payback": payback(climb.spent_s, *climb.side_by_side, samples) if climb.side_by_side else NOTHING_SAVED,
             "tuning_s": climb.spent_s,
             "usd_per_h": price if isinstance(price, Unknown) else price.usd_per_h,
             "price_words": "" if isinstance(price, Unknown) else price.words,
-            "tuning_usd": tuning.cost_usd,
+            "tuning_usd": price if isinstance(price, Unknown) else usd(climb.spent_s, price.usd_per_h),
             "snippet": tuning.snippet(),
         },
     )
 
 
-def _both(tuning: Tuning) -> dict[str, Any] | None:
-    """Start and winner as measured alternating at the end."""
-    rates, shares = tuning.climb.side_by_side, tuning.mfu_side_by_side()
-    if rates is None or isinstance(shares, Unknown):
+def _rung(tuning: Tuning, step: Step, speedup: float) -> dict[str, Any]:
+    """One step that stayed. MFU over the bf16 dense peak, and over that of the precision in use.
+
+    `speedup` is the product of the gains so far: gains are measured side by side, speeds at different times.
+    """
+    assert step.reading is not None
+    rate, tokens = step.reading.samples_per_s, tuning.job.tokens_per_sample
+    mfu, in_use = _shares(rate, tuning, step.settings.precision)
+    return {
+        **{name: getattr(step, name) for name in ("name", "axis", "gain", "parity", "settings")},
+        **vars(step.reading),
+        "tokens_per_s": rate * tokens if tokens else Unknown("the job does not give tokens_per_sample"),
+        "speedup": speedup,
+        "mfu_pct": mfu,
+        "mfu_in_use_pct": in_use,
+        "epoch_s": tuning.samples_per_epoch / rate,
+    }
+
+
+def _side_by_side(tuning: Tuning) -> dict[str, Any] | None:
+    """Start and winner as measured alternating at the end: speeds and MFU."""
+    if (rates := tuning.climb.side_by_side) is None:
         return None
+    (start, _), (winner, _) = (_shares(rate, tuning, REFERENCE) for rate in rates)
     speeds = {"start_samples_per_s": rates[0], "winner_samples_per_s": rates[1]}
-    return speeds | {"start_mfu_pct": shares[0], "winner_mfu_pct": shares[1]}
+    return speeds | {"start_mfu_pct": start, "winner_mfu_pct": winner}
 
 
 def tune(
@@ -135,7 +129,6 @@ def tune(
     price: Callable[[str], Price | Unknown] = lambda _: Unknown("no price was given"),
     device: str | None = None,
     say: Callable[[str], None] = lambda _: None,
-    clock: Callable[[], float] = time.perf_counter,
     watch: Callable[[Tuning], None] | None = None,
 ) -> Tuning:
     """Climb with this job on this machine. `watch` gets the outcome so far after each step."""
@@ -146,48 +139,18 @@ def tune(
     def outcome(climb: Climb) -> Tuning:
         if not counted or isinstance(counted[-1], Unknown):  # again: there may have been no room next to a trial
             counted.append(machine.flop_per_sample(climb.start))
-        return state(job, climb, machine.name, counted[-1], machine.samples_per_epoch(), asked)
+        return Tuning(job, climb, machine.name, counted[-1], machine.samples_per_epoch(), asked)
 
     def seen(climb: Climb) -> None:
         if watch is not None:
             watch(outcome(climb))
 
-    return outcome(Ladder(machine, plan, clock, budget_s, say, seen).climb(job.settings))
+    return outcome(Ladder(machine, plan, time.perf_counter, budget_s, say, seen).climb(job.settings))
 
 
-def state(
-    job: TrainingJob, climb: Climb, device: str, flop: Figure, samples_per_epoch: int, price: Price | Unknown
-) -> Tuning:
-    """The outcome of a climb in figures."""
-    gpu = find_gpu(device)
-    gains = accumulate((s.gain.ratio if s.gain else 1.0 for s in climb.kept), mul)
-    rungs = tuple(
-        _rung(step, speedup, job, flop, device, samples_per_epoch)
-        for step, speedup in zip(climb.kept, gains, strict=True)
-    )
-    back = payback(climb.spent_s, *climb.side_by_side, samples_per_epoch) if climb.side_by_side else NOTHING_SAVED
-    over = Denominator(gpu, str(gpu)) if isinstance(gpu, Unknown) else reference_peak(gpu)
-    return Tuning(
-        job=job, device=device, climb=climb, rungs=rungs,
-        total=climb.total or Unknown("the start was not measured again" if climb.gained else "nothing was changed"),
-        flop_per_sample=flop, peak_tflops=over.tflops, denominator=over.words, samples_per_epoch=samples_per_epoch,
-        price=price, cost_usd=price if isinstance(price, Unknown) else usd(climb.spent_s, price.usd_per_h),
-        payback=back,
-    )  # fmt: skip
-
-
-def _rung(step: Step, speedup: float, job: TrainingJob, flop: Figure, device: str, samples_per_epoch: int) -> Rung:
-    assert step.reading is not None
-    rate, tokens = step.reading.samples_per_s, job.tokens_per_sample
-    mfu, in_use = _shares(rate, flop, device, step.settings.precision)
-    no_tokens = Unknown("the job does not give tokens_per_sample")
-    per_s = rate * tokens if tokens else no_tokens
-    return Rung(step, step.reading, per_s, speedup, mfu, in_use, samples_per_epoch / rate)
-
-
-def _shares(rate: float, flop: Figure, device: str, precision: str) -> tuple[Figure, Figure]:
+def _shares(rate: float, tuning: Tuning, precision: str) -> tuple[Figure, Figure]:
     """Counted FLOP per second over the bf16 peak and over that of the precision in use."""
-    gpu = find_gpu(device)
+    flop, gpu = tuning.flop_per_sample, find_gpu(tuning.device)
     if isinstance(flop, Unknown):
         return flop, flop
     if isinstance(gpu, Unknown):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuledger.cli.app import CommandFolder
-from gpuledger.errors import UnknownName
 
 if TYPE_CHECKING:
     from gpuledger.plan.planners import Planner
@@ -36,16 +35,6 @@ class PlanCommandFolder(CommandFolder):
     def sentence(self, ctx: click.Context, name: str) -> str:
         """What a command does, in one line."""
         return super().sentence(ctx, name) if name in self._modules() else self._planners()[name].summary
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """An unknown command is answered with the nearest names."""
-        if args[0] in self._modules() or args[0].startswith("-"):
-            return super().resolve_command(ctx, args)
-        if args[0] not in self._planners():
-            raise UnknownName("command", args[0], self.list_commands(ctx))
-        return click.Group.resolve_command(self, ctx, args)
 
 
 def _command(one: Planner) -> click.Command:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gpuledger.cli.failures import BAD_INPUT, tell
 from gpuledger.cli.options import PATH, full_option, screen_options
-from gpuledger.cli.planning import Asked, run_options
+from gpuledger.cli.planning import run_options
 from gpuledger.cli.screen import Screen
 
 
@@ -17,7 +18,7 @@ from gpuledger.cli.screen import Screen
 @click.option("--out", type=PATH, metavar="DIR", help="Folder for fit.html, fit.md and fit.json.")
 @full_option
 @screen_options
-def command(screen: Screen, asked: Asked, out: Path | None, full: bool) -> int:
+def command(screen: Screen, asked: Any, out: Path | None, full: bool) -> int:
     """Check whether a model fits, and what would make it fit.
 
     Counts weights, gradients, optimizer state, activations, cache and overhead on the fullest GPU; --full adds every
@@ -27,7 +28,7 @@ def command(screen: Screen, asked: Asked, out: Path | None, full: bool) -> int:
     from gpuledger.plan.fitting.build import fit
     from gpuledger.report.documents.fit import fit_document
 
-    answer = fit(asked.model, asked.gpu, asked.setup)
+    answer = fit(*asked)
     document = fit_document(answer)
     with screen.stages() as stages:
         files = write_files(document, out, screen, stages)

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from gpuledger.cli.migrating_lake import lake_mode
-from gpuledger.cli.options import PATH, full_option, screen_options
+from gpuledger.cli.options import PATH, full_option, screen_options, statement_options
 from gpuledger.cli.screen import Screen
+from gpuledger.errors import InputError
 
 
 @click.command("migrate")
@@ -21,7 +21,7 @@ from gpuledger.cli.screen import Screen
 @click.option(
     "--model-size", "size", metavar="SIZE", help="Size class: small, medium, large, massive, or one from --config."
 )
-@click.option("--hours", type=float, metavar="H", help="Hours per month; default: 720.")
+@click.option("--hours", "monthly_h", type=float, metavar="H", help="Hours per month; default: 720.")
 @click.option("--spot/--on-demand", default=None, help="Whether the job runs on spot now and may stay on it.")
 @click.option("--precision", metavar="NAME", help="fp32, fp16, bf16, fp8, int8, ...; default: fp16.")
 @click.option("--priority", metavar="NAME", help="What matters most: cost, performance, balanced or reliability.")
@@ -41,23 +41,39 @@ from gpuledger.cli.screen import Screen
 @click.option("--out", type=PATH, metavar="DIR", help="Folder for migrate.html, migrate.md and migrate.json.")
 @full_option
 @screen_options
-@lake_mode
-def command(screen: Screen, out: Path | None, full: bool, **given: Any) -> int:
+@click.option("--lake", "lake_dir", type=PATH, metavar="DIR", help="Plan from the recorded fleet in this lake.")
+@click.option(
+    "--inventory", type=PATH, multiple=True, metavar="FILE", help="With --lake: what you pay for, as for audit."
+)
+@click.option(
+    "--price", "prices", multiple=True, metavar="[GPU=]USD", help="With --lake: dollars per GPU-hour paid now."
+)
+@statement_options
+def command(
+    screen: Screen, out: Path | None, full: bool, lake_dir: Path | None, inventory: tuple[Path, ...],
+    prices: tuple[str, ...], chosen: Any, **given: Any,
+) -> int:  # fmt: skip
     """Propose a better place for a job: cost, speed, risk, effort.
 
     Uses dated market prices unless --config names others. Every rejected option is listed with what would change that.
     --workload-id and --set read their setups from the configuration; other options override them.
     """
-    import datetime as dt
-
-    from gpuledger.cli.migrating import Asked, answer, report_what_fits_nowhere
+    if lake_dir is None and (inventory or prices or chosen):
+        problem = "--inventory, --price, the window and the filters need a lake"
+        raise InputError(problem, hint="add --lake DIR, or leave them out")
+    from gpuledger.cli.migrating import answer, answer_of_lake, report_what_fits_nowhere
     from gpuledger.cli.showing import give, write_files
     from gpuledger.report.documents.migrate import migrate_document
+    from gpuledger.report.documents.move import move_document
+    from gpuledger.times import today
 
     with screen.stages() as stages:
-        stages.start("planning")
-        found = answer(Asked(**given), dt.datetime.now(tz=dt.UTC).date())
-        document = migrate_document(found)
+        if lake_dir is not None:
+            document = move_document(answer_of_lake(lake_dir, inventory, prices, chosen, given, stages))
+        else:
+            stages.start("planning")
+            found = answer(given, today())
+            document = migrate_document(found)
         files = write_files(document, out, screen, stages)
     give(document, screen, files, full=full)
-    return report_what_fits_nowhere(found)
+    return 0 if lake_dir is not None else report_what_fits_nowhere(found)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from gpuledger.cli.options import screen_options
-from gpuledger.cli.planning import Asked, run_options
+from gpuledger.cli.planning import run_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 
@@ -15,7 +17,7 @@ from gpuledger.errors import InputError
 @click.option("--micro-batches", type=int, help="Micro-batches per step and model copy.  [default: 8, or 4 per stage]")
 @click.option("--node-gbps", type=float, help="Network between nodes, in Gb/s per GPU and direction.  [default: 400]")
 @screen_options
-def command(screen: Screen, asked: Asked, micro_batches: int | None, node_gbps: float | None) -> None:
+def command(screen: Screen, asked: Any, micro_batches: int | None, node_gbps: float | None) -> None:
     """Estimate tokens per second, as a range.
 
     A roofline model from the catalog's peaks and bandwidths, with measured losses. The range comes from models that
@@ -29,5 +31,5 @@ def command(screen: Screen, asked: Asked, micro_batches: int | None, node_gbps: 
         raise InputError(f"--micro-batches {micro_batches} is below 1", hint="give a whole number from 1 up")
     if node_gbps is not None and not node_gbps > 0:
         raise InputError(f"--node-gbps {node_gbps:g} is not above 0", hint="give the speed of the network, such as 400")
-    answer = throughput(asked.model, asked.gpu, asked.setup, micro_batches=micro_batches, node_gbps=node_gbps)
+    answer = throughput(*asked, micro_batches=micro_batches, node_gbps=node_gbps)
     give(throughput_document(answer), screen)

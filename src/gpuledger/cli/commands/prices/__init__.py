@@ -46,7 +46,7 @@ def _look_up(screen: Screen, filters: dict[str, Any], order: Any, by: Any, limit
     from gpuledger.report.documents.prices import prices_document
     from gpuledger.times import today
 
-    found = price_rows(wanted_of(filters), today(), own=load_own(lake_dir), order=order, by=by)
+    found = price_rows(wanted_of(**filters), today(), own=load_own(lake_dir), order=order, by=by)
     give(prices_document(found, order, limit or None), screen)
     if not found.rows:
         screen.say(f"next: leave {'--purchase' if found.none_why else 'a filter'} out")

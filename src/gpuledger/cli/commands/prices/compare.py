@@ -28,7 +28,7 @@ def command(screen: Screen, filters: dict[str, Any], lake_dir: Path) -> None:
     from gpuledger.report.documents.prices import comparison_document
     from gpuledger.times import today
 
-    found = compare_prices(wanted_of(filters), today(), own=load_own(lake_dir))
+    found = compare_prices(wanted_of(**filters), today(), own=load_own(lake_dir))
     give(comparison_document(found), screen)
     if not found.gpus:
         screen.say("next: leave a filter out")

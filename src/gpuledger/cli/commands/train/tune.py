@@ -14,7 +14,6 @@ from gpuledger.errors import InputError, map_os_error
 
 if TYPE_CHECKING:
     from gpuledger.cost.pricing import PriceChoice
-    from gpuledger.training.tune.choices import Plan
     from gpuledger.training.tune.tuner import Tuning
 
 _INTERRUPTED = 130
@@ -48,11 +47,12 @@ def command(
     from gpuledger.cost.pricing import price_for
     from gpuledger.report.documents.tuning import tuning_document
     from gpuledger.training.job import load_job
+    from gpuledger.training.tune.choices import load_plan
     from gpuledger.training.tune.tuner import figures, tune
 
     if budget_s is not None and budget_s <= 0:
         raise InputError(f"--budget {budget_s:g} leaves no time", hint="give a number of seconds above 0; 300 is usual")
-    choice, plan = _choice(price), _plan(axes, plan_file)
+    choice, plan = _choice(price), load_plan(plan_file).only(axes)
     wanted, stopped = load_job(job), False
     with screen.stages() as stages:
         tick = stages.start("settings tried")
@@ -96,13 +96,6 @@ def _choice(price: str | None) -> PriceChoice:
         raise InputError(
             f"--price {price!r} is not a number", hint="give dollars per GPU-hour, for example 2.50"
         ) from error
-
-
-def _plan(axes: tuple[str, ...], file: Path | None) -> Plan:
-    from gpuledger.training.tune.choices import load_plan
-
-    plan = load_plan(file)
-    return plan.only(axes) if axes else plan
 
 
 def _write(out: Path, snippet: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.scaling.analysis.baseline import same_run
+from gpuledger.scaling.analysis.curve import same_run
 from gpuledger.scaling.claims.rule import Case, Claim, Finding, cannot_tell, judges, looks_for
 from gpuledger.scaling.figures import Figure
 from gpuledger.scaling.statistics import number

@@ -1,0 +1,107 @@
+"""What do the fields of one row of a bill hold: dollars, times, hours? An error names file, row, field and value."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from gpuledger.cost.inventories.content import Content, Row
+from gpuledger.errors import FactError, FileFault
+from gpuledger.units import MS_PER_DAY, MS_PER_S
+
+USD = "USD"
+_SPELLINGS = ("%m/%d/%Y", "%Y%m%d", "%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M:%S.%f UTC")
+MOST_USD = Decimal("1e12")
+
+
+@dataclass(frozen=True)
+class Fields:
+    """One row."""
+
+    path: str
+    number: int
+    values: Row
+
+    def text(self, *names: str) -> str:
+        """The first of these columns that has a value."""
+        get = self.values.get
+        for name in names:
+            if value := get(name):
+                return value
+        return ""
+
+    def fault(self, field: str, hint: str) -> FactError:
+        """An error about one field."""
+        return FactError(self.path, f"row {self.number}, {field}", f"found {self.values.get(field, '')!r}", hint=hint)
+
+    def number_of(self, *names: str) -> Decimal | None:
+        """An amount; None where every one of the columns is empty."""
+        name = next((name for name in names if self.values.get(name)), None)
+        if name is None:
+            return None
+        try:
+            found = Decimal(self.values[name].replace(",", ""))
+        except InvalidOperation:
+            found = Decimal("NaN")
+        if not found.is_finite() or abs(found) > MOST_USD:
+            raise self.fault(name, "export the bill again: an amount is a plain number such as 55.04")
+        return found
+
+    def instant(self, *names: str) -> int | None:
+        """A time in milliseconds; without a zone it is UTC. None where every one of the columns is empty."""
+        name = next((name for name in names if self.values.get(name)), None)
+        if name is None:
+            return None
+        at = _time(self.values[name])
+        if at is None:
+            raise self.fault(name, "write the time as 2026-01-20 or 2026-01-20T08:00:00Z")
+        return at
+
+    def period(self, starts: Collection[str], ends: Collection[str], length_ms: int = MS_PER_DAY) -> tuple[int, int]:
+        """From when to when the row counts; without an end it is this long."""
+        start, end = self.instant(*starts), self.instant(*ends)
+        if start is None:
+            raise self.fault(next(iter(starts)), "export the bill with the start of each charge")
+        end = start + length_ms if end is None or end == start else end
+        if end < start:
+            raise self.fault(next(iter(ends)), "make it later than the start")
+        return start, end
+
+    def dollars(self, amount: Decimal, currency: str) -> Decimal:
+        """The amount, which must be in US dollars."""
+        if currency and currency.upper() != USD:
+            hint = "export the bill in USD (or a column with dollars); amounts are not converted by a guessed rate"
+            raise FactError(self.path, f"row {self.number}", f"the bill is in {currency}, not in USD", hint=hint)
+        return amount
+
+
+def _time(text: str) -> int | None:
+    at: dt.datetime | None = None
+    try:
+        at = dt.datetime.fromisoformat(text)
+    except ValueError:
+        for spelling in _SPELLINGS:
+            try:
+                at = dt.datetime.strptime(text, spelling)
+                break
+            except ValueError:
+                continue
+    if at is None:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=dt.UTC)
+    return round(at.timestamp() * MS_PER_S) if 1970 < at.year < 2200 else None
+
+
+def rows_of(content: Content, needed: Collection[str] = ()) -> Iterator[Fields]:
+    """The rows of a table; a fault where a column is missing or there are none."""
+    missing = sorted(set(needed) - content.columns)
+    if missing:
+        raise FileFault(content.path, f"no column {missing[0]}", hint=f"export it with: {', '.join(sorted(needed))}")
+    found = False
+    for number, values in content.table:
+        found = True
+        yield Fields(content.path, number, values)
+    if not found:
+        raise FileFault(content.path, "no rows", hint="is the export complete? write it again")

@@ -1,0 +1,169 @@
+"""How does work of a lake run in several processes at once?
+
+A worker is `python -m gpuledger.lake.processes MODULE:FUNCTION`: tasks on its input, answers on its output, each with
+its length before it. Plain pipes, because threads would take turns at Python's lock and a forked process may inherit a
+lock of a native library. Whoever works so is a function of a task and a progress call; both the task and what it
+returns are structs.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from queue import Queue
+from threading import Thread
+from typing import IO, TypeVar, get_type_hints
+
+import msgspec
+
+from gpuledger import errors
+from gpuledger.errors import GpuledgerError, LakeError
+from gpuledger.quick_start import without_pandas
+
+Progress = Callable[[str, int], None]
+T = TypeVar("T", bound=msgspec.Struct)
+D = TypeVar("D", bound=msgspec.Struct)
+_ALONE = {
+    # One process a core: threads of a maths library inside each would only get in each other's way.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # Every block asks for arrays of the same sizes. Given back to the system in between, their pages are zeroed and
+    # mapped anew each time: a quarter of a worker's CPU time.
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
+    "MIMALLOC_PURGE_DELAY": "-1",
+}
+
+
+_DIED = "a worker process died"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a worker says: rows done so far in some stage, a task done, or what went wrong."""
+
+    stage: str = ""
+    rows: int = 0
+    done: bytes = b""
+    kind: str = ""
+    error: str = ""
+    hint: str = ""
+    task: int = -1
+
+
+def cores() -> int:
+    """How many processes are worth starting here."""
+    return os.cpu_count() or 1
+
+
+def in_processes(
+    work: Callable[[T, Progress], D], tasks: Sequence[T], processes: int, progress: Progress
+) -> Iterator[tuple[int, D]]:
+    """Do the tasks with a number of workers; what is done comes with its task's number, in any order."""
+    waiting: Queue[tuple[int, T]] = Queue()
+    for numbered in enumerate(tasks):
+        waiting.put(numbered)
+    answers: Queue[Answer] = Queue()
+    name, made = f"{work.__module__}:{work.__name__}", get_type_hints(work)["return"]
+    workers: list[subprocess.Popen[bytes]] = []
+    threads = [Thread(target=_serve, args=(name, waiting, answers, workers), daemon=True) for _ in range(processes)]
+    for thread in threads:
+        thread.start()
+    missing = len(tasks)
+    try:
+        while missing:
+            answer = answers.get()
+            if answer.error:
+                raise _raised(answer)
+            if answer.task >= 0:
+                missing -= 1
+                yield answer.task, msgspec.msgpack.decode(answer.done, type=made)
+            else:
+                progress(answer.stage, answer.rows)
+    finally:
+        if missing:  # given up: what still runs is of no use
+            while not waiting.empty():
+                waiting.get()
+            for worker in workers:
+                worker.kill()
+        for thread in threads:
+            thread.join()
+
+
+def _raised(answer: Answer) -> GpuledgerError:
+    """The error of a worker as it was raised there."""
+    kind = getattr(errors, answer.kind, LakeError)
+    error: GpuledgerError = kind.__new__(kind)
+    GpuledgerError.__init__(error, answer.error, hint=answer.hint or "run the command again; what was done is kept")
+    return error
+
+
+def _serve(
+    name: str, waiting: Queue[tuple[int, T]], answers: Queue[Answer], workers: list[subprocess.Popen[bytes]]
+) -> None:
+    """Keep one worker busy until no task is left."""
+    command = [sys.executable, "-m", "gpuledger.lake.processes", name]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | _ALONE) as worker:  # noqa: S603
+        workers.append(worker)
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        while not waiting.empty():
+            number, task = waiting.get()
+            try:
+                _send(worker.stdin, task)
+                answer = Answer()
+                while answer.task < 0 and not answer.error:
+                    said = _received(worker.stdout)
+                    answer = msgspec.msgpack.decode(said, type=Answer) if said else Answer(error=_DIED)
+                    if answer.done:
+                        answer = msgspec.structs.replace(answer, task=number)
+                    answers.put(answer)
+            except BrokenPipeError:
+                answer = Answer(error=_DIED)
+                answers.put(answer)
+            if answer.error:
+                return
+
+
+def _send(pipe: IO[bytes], what: msgspec.Struct) -> None:
+    said = msgspec.msgpack.encode(what)
+    pipe.write(len(said).to_bytes(8, "little") + said)
+    pipe.flush()
+
+
+def _received(pipe: IO[bytes]) -> bytes:
+    """What comes next; empty where nothing more comes."""
+    length = int.from_bytes(pipe.read(8), "little")
+    return pipe.read(length) if length else b""
+
+
+def main() -> None:
+    """Answer tasks until the input ends."""
+    with without_pandas():
+        _answer()
+
+
+def _answer() -> None:
+    out = sys.stdout.buffer
+    module, function = sys.argv[1].split(":")
+    work = getattr(import_module(module), function)
+    asked = get_type_hints(work)["task"]
+
+    def progress(stage: str, rows: int) -> None:
+        _send(out, Answer(stage=stage, rows=rows))
+
+    while said := _received(sys.stdin.buffer):
+        try:
+            done = work(msgspec.msgpack.decode(said, type=asked), progress)
+            _send(out, Answer(done=msgspec.msgpack.encode(done)))
+        except GpuledgerError as error:
+            _send(out, Answer(kind=type(error).__name__, error=error.message, hint=error.hint))
+        except OSError as error:
+            _send(out, Answer(error=f"a worker failed: {error}"))
+
+
+if __name__ == "__main__":
+    main()

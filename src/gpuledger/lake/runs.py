@@ -1,0 +1,73 @@
+"""What is known of rows that were put in order and spilled, without reading them?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from gpuledger.lake.batch import board_of
+from gpuledger.lake.narrow import SeriesNote
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """Consecutive rows of one day in a run: its devices in order of name, how many rows each has.
+
+    `constants`: readings that are the same in all rows of its run, which then lacks them.
+    """
+
+    day: int
+    devices: list[str]
+    counts: list[int]
+    index: int
+    constants: dict[str, float | int | None] = {}
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A spilled run: its file, its slices, and which note tells the labels of its rows."""
+
+    file: str
+    slices: list[Slice]
+    note: int = -1
+
+
+class Handed(msgspec.Struct, frozen=True):
+    """All that a sorter took in, spilled, for another to go on with.
+
+    `full`: columns that every row has filled; `spoken`: those that some row has.
+    """
+
+    runs: list[Run]
+    notes: list[SeriesNote]
+    full: list[str]
+    spoken: list[str]
+    repeats: int = 0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A slice at hand: in memory, or in a run."""
+
+    slice: Slice
+    table: pa.Table | None
+    run: int
+
+
+def shares_of(pieces: Sequence[Piece], rows: int, first: str = "", last: str = "\U0010ffff") -> Iterator[list[str]]:
+    """The devices from `first` to `last` in shares of about so many rows; a board is never in two."""
+    held: dict[str, int] = defaultdict(int)
+    for piece in pieces:
+        for device, count in zip(piece.slice.devices, piece.slice.counts, strict=True):
+            held[device] += count
+    share, total = list[str](), 0
+    for device in sorted(d for d in held if first <= d <= last):
+        if share and total + held[device] > rows and board_of(device) != board_of(share[-1]):
+            yield share
+            share, total = [], 0
+        share.append(device)
+        total += held[device]
+    if share:
+        yield share

@@ -1,0 +1,197 @@
+"""How are the rows of a file, or of a piece of one, read, checked and handed to the sorter?
+
+Pieces of files may be taken by several processes at once. What one finds is `Taken`: rows are numbered within their
+piece, and get their number in the file when all pieces are known.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.errors import nearest
+from gpuledger.lake import rejects as why
+from gpuledger.lake.batch import as_dictionary
+from gpuledger.lake.days import DaySorter
+from gpuledger.lake.processes import Progress
+from gpuledger.lake.rejects import RejectLog
+from gpuledger.lake.runs import Handed
+from gpuledger.telemetry import schema
+from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
+from gpuledger.telemetry.labels import Used
+from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
+from gpuledger.telemetry.mapping.shape import open_shaped
+from gpuledger.telemetry.passes import passes_of
+from gpuledger.telemetry.stamps import StampReader
+from gpuledger.telemetry.untimed import Untimed
+from gpuledger.units import Unknown, utc
+
+POWER_FACTOR = 2.0
+# A row's number of arrival: the number of its piece, then its number within.
+PIECE_BITS = 40
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """How files are read. `only`: the columns of the schema that are wanted (None: all)."""
+
+    zone: str = "UTC"
+    mapping: Mapping | None = None
+    given: Given = NOTHING_GIVEN
+    closed_ms: int = 0
+    only: tuple[str, ...] | None = None
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """Rows to take: the `part`th of `parts` pieces of a file, as the `number`th of all pieces."""
+
+    path: str
+    number: int
+    part: int = 0
+    parts: int = 1
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What taking a piece found. `rejects`: the log of its rejected rows, numbered within the piece.
+
+    `labels`: by label the source columns it may stand in; `label_rows`: how many rows have it from which.
+    """
+
+    rows: int
+    usable: int
+    notes: list[str]
+    unknown_models: list[str]
+    rejects: str
+    labels: dict[str, tuple[str, ...]]
+    label_rows: list[tuple[str, str, int]]
+    handed: Handed | None = None
+
+
+class TakeTask(msgspec.Struct, frozen=True):
+    """A piece to take, and a folder for what is left of it."""
+
+    piece: Piece
+    reading: Reading
+    folder: str
+
+
+def take_piece(task: TakeTask, progress: Progress) -> Taken:
+    """Take a piece in a process of its own."""
+    folder = Path(task.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    sorter = DaySorter(folder)
+    taken = Taker(sorter, task.reading, progress).take(task.piece, folder / "rejects.log")
+    return msgspec.structs.replace(taken, handed=sorter.hand_over())
+
+
+class Taker:
+    """Reads pieces of files into a sorter."""
+
+    def __init__(self, sorter: DaySorter, reading: Reading, progress: Progress) -> None:
+        self._sorter, self._reading, self._progress = sorter, reading, progress
+        self._limits: dict[str, float] = {}
+        self._unknown: list[str] = []
+
+    def take(self, piece: Piece, log: Path) -> Taken:
+        """Read one piece; rejected rows go to a log."""
+        path, reading = Path(piece.path), self._reading
+        opened = open_shaped(path, reading.mapping, piece.part, piece.parts)
+        bound = bind(path, opened.names, reading.mapping or opened.mapping, reading.given).only(reading.only)
+        rule, untimed = bound.mapping.time, Untimed(path, reading.given)
+        stamps = StampReader(rule.formats, reading.zone, unit=rule.unit, untimed=untimed)
+        stamps.resolve = (lambda: passes_of(path, bound, stamps)) if bound.time else None
+        rejected = RejectLog(log)
+        notes: list[str] = []
+        rows, usable, used = 0, 0, Used()
+        labels = (*bound.label_columns(), *(c for c in (bound.time, bound.clock) if c and opened.text))
+        for batch in opened.batches(bound.source_columns(), labels):
+            converted = convert(batch, bound, stamps)
+            numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)
+            notes += [note for note in dict.fromkeys(converted.notes) if note not in notes]
+            used.update(converted.label_rows)
+            for fault in converted.faults:
+                rejected.add((piece.path, int(numbers[fault.row]), fault.reason, fault.column, fault.value))
+            table, numbers = self._check(piece.path, numbers[converted.kept], converted.table, rejected)
+            if table.num_rows:
+                self._sorter.add(table, numbers + (piece.number << PIECE_BITS))
+            usable += table.num_rows
+            rows += batch.num_rows
+            self._progress("read", batch.num_rows)
+        for number, text in opened.wrong_rows:
+            rejected.add((piece.path, number, why.WRONG_CELLS, "", text[:80]))
+        rejected.flush()
+        notes += opened.notes
+        notes += _notes(bound, stamps, reading.zone) + _local_times(rejected.counts, reading.zone)
+        unknown, self._unknown = self._unknown, []
+        named = [f"{path.name}: {note}" for note in notes]
+        count = rows // opened.per_row + len(opened.wrong_rows)
+        return Taken(count, usable, named, unknown, str(log), bound.labels, [(*key, n) for key, n in used.items()])
+
+    def _check(
+        self, source: str, numbers: np.ndarray, table: pa.Table, rejected: RejectLog
+    ) -> tuple[pa.Table, np.ndarray]:
+        """Leave out rows of closed days and rows whose power no such board can draw."""
+        bad = np.zeros(table.num_rows, dtype=bool)
+        if self._reading.closed_ms:
+            at_ms = table[schema.TIME].to_numpy()
+            bad = at_ms < self._reading.closed_ms
+            for i in np.flatnonzero(bad).tolist():
+                when = f"{utc(int(at_ms[i])):%Y-%m-%dT%H:%MZ}"
+                rejected.add((source, int(numbers[i]), why.CLOSED_DAY, "time", when))
+        if "power_w" in table.column_names and "gpu_model" in table.column_names:
+            power = table["power_w"]
+            over = (power.to_numpy() > self._power_limits(table["gpu_model"])) & ~bad
+            for i in np.flatnonzero(over).tolist():
+                rejected.add((source, int(numbers[i]), why.OVER_POWER, "power_w", str(power[i].as_py())))
+            bad |= over
+        return (table.filter(pa.array(~bad)), numbers[~bad]) if bad.any() else (table, numbers)
+
+    def _power_limits(self, models: pa.ChunkedArray) -> np.ndarray:
+        coded = as_dictionary(models)
+        limits = [self._limit(m) for m in coded.dictionary.to_pylist()]
+        table = np.array([*limits, np.inf])
+        return table[coded.indices.fill_null(len(limits)).to_numpy(zero_copy_only=False)]
+
+    def _limit(self, model: str | None) -> float:
+        if model is None:
+            return np.inf
+        if model not in self._limits:
+            gpu = find_gpu(model)
+            self._limits[model] = np.inf if isinstance(gpu, Unknown) else POWER_FACTOR * gpu.board_power_w.value
+            if isinstance(gpu, Unknown):
+                self._unknown.append(model)
+        return self._limits[model]
+
+
+def _notes(bound: Bound, stamps: StampReader, zone: str) -> list[str]:
+    out = [f"times carry no zone; read as {zone} (change with --tz)"] if stamps.zoneless else []
+    for column, sources in bound.absent.items():
+        hits = [hit for source in sources for hit in nearest(source, bound.unused, 1)]
+        close = f"; nearest in the file: {hits[0]!r}" if hits else ""
+        out.append(f"the map reads {column} from {sources[0]!r}, which the file lacks{close}")
+    return out + [f"column {name!r} is not used; did you mean {close!r}?" for name, close in bound.suggestions.items()]
+
+
+def _local_times(found: Counter[str], zone: str) -> list[str]:
+    out = []
+    if rows := found[AMBIGUOUS_TIME]:
+        out.append(f"{rows} times occur twice in {zone} when clocks are set back; write times in UTC")
+    if rows := found[IMPOSSIBLE_TIME]:
+        out.append(f"{rows} times do not exist in {zone}: clocks are set forward over them; check --tz")
+    return out
+
+
+def row_numbers(first: int, count: int, wrong_rows: list[tuple[int, str]], per_row: int = 1) -> np.ndarray:
+    """The numbers in the file, from 1, of the good rows from the `first` on; wrong rows between them count too.
+
+    `per_row`: how many of these rows are made of one row of the file.
+    """
+    place = np.arange(first, first + count, dtype=np.int64) // per_row + 1
+    if not wrong_rows:
+        return place
+    wrong = np.sort(np.array([number for number, _ in wrong_rows], dtype=np.int64))
+    return place + np.searchsorted(wrong - np.arange(len(wrong)), place, side="right")

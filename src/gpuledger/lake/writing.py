@@ -1,0 +1,117 @@
+"""How is one day of an import compared with the lake and written?"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gpuledger.lake import rejects as why
+from gpuledger.lake.days import DaySorter
+from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.parts import PartWriter, read_devices
+from gpuledger.lake.processes import Progress
+from gpuledger.lake.rejects import RejectLog, explained_conflicts
+from gpuledger.lake.rows import Settled, settle
+from gpuledger.lake.runs import Handed
+from gpuledger.lake.sorting import device_codes, device_names
+from gpuledger.lake.taking import PIECE_BITS
+from gpuledger.telemetry import schema
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where the rows of a piece are from: its file, and how many rows of the file come before it."""
+
+    number: int
+    path: str
+    before: int
+
+
+class DayTask(msgspec.Struct, frozen=True):
+    """One day to write to a folder: the parts the lake has of it, and where rows are from."""
+
+    lake: str
+    folder: str
+    day: int
+    parts: tuple[Part, ...]
+    places: list[Place]
+    handed: Handed | None = None
+
+
+class DayWritten(msgspec.Struct, frozen=True):
+    """What became of the rows of a day. `rejects`: the log of rows that contradict others."""
+
+    file: str
+    part: Part
+    added: int
+    duplicates: int
+    spread: int
+    repeats: int
+    rejects: str
+
+
+def write_day(task: DayTask, progress: Progress) -> DayWritten:
+    """Write a day in a process of its own."""
+    sorter = DaySorter(Path(task.folder))
+    assert task.handed is not None
+    sorter.take_over(task.handed)
+    done = write_from(sorter, task, progress)
+    return msgspec.structs.replace(done, repeats=sorter.repeats)
+
+
+def write_from(sorter: DaySorter, task: DayTask, progress: Progress) -> DayWritten:
+    """Write a day that a sorter holds."""
+    lake, folder = Lake(task.lake), Path(task.folder)
+    writer = PartWriter(folder / f"{task.day}.parquet", task.day, sorter.never_null())
+    log = RejectLog(folder / f"{task.day}.log")
+    places = sorted(task.places, key=lambda p: p.number)
+    added = duplicates = spread = 0
+
+    def place_of(arrival: int) -> tuple[str, int]:
+        place = places[bisect_right(places, arrival >> PIECE_BITS, key=lambda p: p.number) - 1]
+        return place.path, (arrival & ((1 << PIECE_BITS) - 1)) + place.before
+
+    with ThreadPoolExecutor(1) as pool:  # one chunk is encoded while the next is put in order
+        writing: Future[None] | None = None
+        for chunk in sorter.chunks(task.day):
+            settled = _settled(lake, chunk, task.parts)
+            for (source, row), words in explained_conflicts(chunk, settled.conflicts, place_of):
+                log.add((source, row, why.CONFLICT, "device, time", words))
+            added, duplicates = added + settled.added, duplicates + settled.duplicates
+            spread += settled.spread
+            if writing is not None:
+                writing.result()
+            writing = pool.submit(writer.add, settled.table)
+            progress("write", chunk.num_rows)
+        if writing is not None:
+            writing.result()
+    log.flush()
+    return DayWritten(str(writer.file), writer.close(), added, duplicates, spread, 0, str(log.file))
+
+
+def _settled(lake: Lake, chunk: pa.Table, parts: Sequence[Part]) -> Settled:
+    """The rows that are new to the lake."""
+    _, names = device_codes(chunk)
+    span = pc.min_max(chunk[schema.TIME])
+    near = [p for p in parts if p.first_ms <= span["max"].as_py() and p.last_ms >= span["min"].as_py()]
+    settled = settle(chunk, _existing(lake, near, names))
+    if (settled.spread or settled.conflicts.num_rows) and len(near) < len(parts):
+        # Whether a clock is coarse is decided from all rows of the device's day.
+        settled = settle(chunk, _existing(lake, parts, names))
+    return settled
+
+
+def _existing(lake: Lake, parts: Sequence[Part], names: list[str]) -> pa.Table | None:
+    """The rows that parts of the lake hold of some devices, whose names are in order."""
+    found, wanted = [], set(names)
+    for part in parts:
+        for group in read_devices(lake.path(part), names[0], names[-1]):
+            coded = device_names(group)
+            inside = pa.array([t in wanted for t in coded.dictionary.to_pylist()])
+            found.append(group.filter(inside.take(coded.indices)))
+    return pa.concat_tables(found).unify_dictionaries().combine_chunks() if found else None

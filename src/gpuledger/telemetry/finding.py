@@ -1,0 +1,107 @@
+"""Which files does the user mean: a file, a folder, a pattern, or an address such as s3://bucket/logs?"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuledger.errors import FileFault, InputError, NotSaid, UnknownKind
+from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping, bind
+from gpuledger.telemetry.remote import fetched, is_address
+from gpuledger.telemetry.sources import Fit, best_fit, open_source
+
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file to read; `name`: what the user knows it by. `among_others`: it was found in a folder, not named."""
+
+    path: Path
+    name: str
+    among_others: bool = False
+
+
+def find_files(items: Iterable[str | Path], folder: Path) -> Iterator[Found]:
+    """The files that are meant; those from addresses are copied into `folder`."""
+    for place, item in enumerate(items):
+        if isinstance(item, str) and is_address(item):
+            for path, name, among in fetched(item, folder / str(place)):
+                yield Found(path, name, among)
+        else:
+            named = [] if os.path.lexists(item) else sorted(glob.glob(str(item), recursive=True))  # noqa: PTH207
+            for path in map(Path, named or [str(item)]):
+                is_folder = os.path.isdir(path)  # noqa: PTH112 - one that may not be looked at is read, and refused
+                yield from _within(path) if is_folder else [Found(path, str(path), among_others=len(named) > 1)]
+
+
+def _within(folder: Path) -> Iterator[Found]:
+    """The files of a folder and those below it, in order; hidden ones are left alone. Of a lake, its samples."""
+    if (folder / "manifest.json").is_file() and (folder / "samples").is_dir():
+        folder = folder / "samples"
+    files = sorted(f for f in folder.rglob("*") if f.is_file())
+    shown = [f for f in files if not any(part.startswith(".") for part in f.relative_to(folder).parts)]
+    if not shown:
+        hint = f"name one with files, or the files themselves, for example {folder}/*.parquet"
+        raise FileFault(folder, "it is a folder without files", hint=hint)
+    yield from (Found(file, str(file), among_others=True) for file in shown)
+
+
+@contextmanager
+def as_the_user_names_them(found: Sequence[Found]) -> Iterator[None]:
+    """Name files in faults as the user knows them, not by the copy that was read."""
+    try:
+        yield
+    except InputError as error:
+        for one in found:
+            error.message = error.message.replace(str(one.path), one.name)
+        raise
+
+
+class Strangers:
+    """Files of folders that are not telemetry: named in notes, and a fault only where nothing else was there."""
+
+    def __init__(self, mapping: Mapping | None = None, given: Given = NOTHING_GIVEN) -> None:
+        self._mapping, self._given = mapping, given
+        self._why: dict[str, str] = {}
+        self._known = 0
+
+    def is_one(self, found: Found) -> bool:
+        """Whether the file is passed over."""
+        why = self._fault(found) if found.among_others else None
+        if why is None:
+            self._known += 1
+            return False
+        self._why[found.name] = why
+        return True
+
+    def _fault(self, found: Found) -> str | None:
+        """Why nothing suggests that the file is telemetry; None where something does, whatever is wrong with it."""
+        sure = Fit.NO
+        try:
+            sure, _ = best_fit(found.path)
+            opened = open_source(found.path)
+            bind(found.path, opened.names, self._mapping or opened.mapping, self._given)
+        except UnknownKind as error:
+            return error.message.removeprefix(f"{found.path}: ")
+        except NotSaid:
+            return None
+        except FileFault as error:  # text that is a table at most, and does not open as one
+            return None if sure is Fit.SURE else error.message.removeprefix(f"{found.path}: ")
+        return None
+
+    def notes(self) -> list[str]:
+        """One note per file passed over; a fault where none was read."""
+        if self._why and not self._known:
+            name, why = next(iter(self._why.items()))
+            raise InputError(
+                f"none of {len(self._why)} files is telemetry; the first, {name}: {why}",
+                hint="gpuledger import FILE names one file and says what it lacks",
+            )
+        shown = [f"{name}: not imported: {why}" for name, why in list(self._why.items())[:_MOST_NAMED]]
+        more = len(self._why) - len(shown)
+        return [*shown, *([f"{more} more files were not imported"] if more else [])]

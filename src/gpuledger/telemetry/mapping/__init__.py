@@ -1,0 +1,259 @@
+"""Which column of a source fills which column of the schema?
+
+rules       what a mapping file may say
+files       the mapping files of the package, and a user's own
+checks      whether every name and number in a user's file means something
+faults      what is wrong with a file that a mapping does not fit
+wide        which columns of a row with several GPUs are one GPU's
+shape       a file with its wide rows made long and its date and time joined
+suggest     what an unknown column may be
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from gpuledger.errors import FileFault, UnknownKind, nearest
+from gpuledger.telemetry import schema
+from gpuledger.telemetry.mapping.checks import constant_reading
+from gpuledger.telemetry.mapping.faults import asking, missing, no_reading
+from gpuledger.telemetry.mapping.files import load_mapping, shipped
+from gpuledger.telemetry.mapping.rules import Mapping, TimeRule, ValueRule, WideRule
+from gpuledger.telemetry.mapping.wide import template
+from gpuledger.telemetry.measures import Factor, factor_of, header_unit
+from gpuledger.times import Instant, Length, instant_ms, length_ms
+
+__all__ = [
+    "NOTHING_GIVEN", "Bound", "Fitted", "Given", "Mapping", "TimeRule", "ValueRule", "WideRule", "bind", "factor",
+    "fitted", "given", "load_mapping", "recognized", "shipped",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user says about files that do not say it themselves; `every_ms`: how far rows of a GPU are apart."""
+
+    at_ms: int | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    every_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A mapping applied to the columns a file really has.
+
+    `time` is empty where the rows are of the instant `at_ms`, or of the time of day in `clock`. `constants`: labels of
+    all rows whose own cell is empty; `fixed`: readings likewise, in the schema's units. `absent`: what a user's map
+    names and the file lacks. `labels`: by column the source columns it may stand in, the first filled cell of a row
+    counting.
+    """
+
+    mapping: Mapping
+    time: str
+    labels: dict[str, tuple[str, ...]]
+    values: dict[str, tuple[str, ValueRule]]
+    unused: tuple[str, ...]
+    suggestions: dict[str, str]
+    constants: dict[str, str] = field(default_factory=dict)
+    at_ms: int | None = None
+    fixed: dict[str, float] = field(default_factory=dict)
+    absent: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    clock: str = ""
+
+    def only(self, wanted: Collection[str] | None) -> Bound:
+        """What fills some columns of the schema; None: all."""
+        if wanted is None:
+            return self
+        kept = (*wanted, "gpu_uuid", "host", "gpu_model")  # what names a device, and what its readings are checked by
+        labels = {c: sources for c, sources in self.labels.items() if c in kept}
+        fixed = {c: number for c, number in self.fixed.items() if c in kept}
+        return replace(self, labels=labels, values={c: v for c, v in self.values.items() if c in kept}, fixed=fixed)
+
+    def source_columns(self) -> list[str]:
+        """The columns worth reading."""
+        time = [name for name in (self.time, self.clock) if name]
+        return list(dict.fromkeys([*time, *self.label_columns(), *(source for source, _ in self.values.values())]))
+
+    def label_columns(self) -> list[str]:
+        """The source columns of the labels, each once."""
+        return list(dict.fromkeys(source for sources in self.labels.values() for source in sources))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A mapping applied to a file that may lack some of it: `missing` of what is required, `asked` of the user."""
+
+    bound: Bound
+    missing: tuple[str, ...]
+    asked: tuple[str, ...]
+
+
+def factor(rule: ValueRule) -> Factor:
+    """How bare numbers of a reading get to the schema's unit."""
+    by_unit = factor_of(rule.unit, rule.column) if rule.unit else None
+    return by_unit or Factor(rule.multiply, rule.divide)
+
+
+NOTHING_GIVEN = Given()
+
+
+def given(
+    *,
+    at: Instant | None = None,
+    every: Length | None = None,
+    host: str | None = None,
+    gpu_model: str | None = None,
+) -> Given:
+    """What a user said about files, in words."""
+    said = {"host": host, "gpu_model": gpu_model}
+    at_ms, every_ms = None if at is None else instant_ms(at), None if every is None else length_ms(every)
+    return Given(at_ms, {name: text for name, text in said.items() if text}, every_ms)
+
+
+def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, said: Given = NOTHING_GIVEN) -> Bound:
+    """The mapping that fits a file's columns, or a fault that names what is missing and the nearest names."""
+    chosen = mapping or _detect(path, names)
+    found = fitted(path, names, chosen, said)
+    if found.asked and set(found.missing) <= set(found.asked):
+        by_clock = found.bound.clock
+        raise asking(path, ["date" if by_clock and a == "time" else a for a in found.asked], chosen)
+    if found.missing:
+        raise missing(path, list(found.missing), names, chosen)
+    for column, (source, rule) in found.bound.values.items():
+        _check_header(path, column, source, rule)
+    if not found.bound.values:
+        raise no_reading(path, names, chosen)
+    return found.bound
+
+
+def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NOTHING_GIVEN) -> Fitted:
+    """The mapping applied to a file's columns as far as they go."""
+    present = set(names)
+    time = next((s for s in (chosen.time.joined, *chosen.time.sources) if s and s in present), "")
+    grouped = template(path, chosen.wide.pattern).labels if chosen.wide else ()
+    rules = chosen.labels | {g: (g,) for g in grouped}
+    labels = {c: hits for c, sources in rules.items() if (hits := tuple(s for s in sources if s in present))}
+    values = _values(chosen, names)
+    constants, fixed = _constants(chosen)
+    constants |= said.labels
+    if "gpu_uuid" not in labels and "gpu_index" in labels:  # a GPU known by its index only
+        labels["gpu_uuid"] = labels["gpu_index"]
+    elif "gpu_uuid" not in {*labels, *constants} and "gpu_index" in constants:
+        constants["gpu_uuid"] = constants["gpu_index"]
+    at_ms = None if time else said.at_ms
+    clock = "" if time else next((s for s in chosen.time.clock if s in present), "")
+    missing = _lacking(chosen, present, time if at_ms is None else "--at", {*labels, *constants, *values, *fixed})
+    said_here = {*labels, *constants, *(("time",) if time or at_ms is not None else ())}
+    said_here |= {"every"} if time or clock or said.every_ms else set()
+    asked = tuple(a for a in chosen.asks if a not in said_here)
+    named_here = (s for sources in labels.values() for s in sources)
+    used = {time, clock, *chosen.time.join, *named_here, *(s for s, _ in values.values()), *chosen.ignored}
+    unused = tuple(n for n in names if n not in used)
+    absent = _absent(chosen, labels, values)
+    named = {s for sources in absent.values() for s in sources}
+    close = {s: None for r in chosen.values if r.column not in values for s in r.sources if s not in named}
+    suggestions = {n: found[0] for n in unused if (found := nearest(n, close, 1))}
+    bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent, clock)
+    return Fitted(bound, tuple(missing), asked)
+
+
+def _lacking(chosen: Mapping, present: set[str], time: str, filled: set[str]) -> list[str]:
+    """What a row needs and the file does not give: what the mapping requires, a time, a GPU; each once."""
+    required = dict.fromkeys([*chosen.required, "time", "gpu_uuid"])
+    missing = [r for r in required if not _has(r, present, time, filled)]
+    called = {"time": chosen.time.sources, "gpu_uuid": chosen.labels.get("gpu_uuid", ())}
+    return [m for m in missing if not set(called.get(m, ())) & (set(missing) - {m})]
+
+
+def _values(chosen: Mapping, names: list[str]) -> dict[str, tuple[str, ValueRule]]:
+    """By reading the column of the file that fills it, also one whose name has a unit after it: `power.draw [W]`."""
+    present = set(names)
+    with_units = {h.name: (n, h.unit) for n in reversed(names) if (h := header_unit(n))}
+    found: dict[str, tuple[str, ValueRule]] = {}
+    for rule in chosen.values:
+        if rule.column in found:
+            continue
+        source = next((s for s in rule.sources if s in present or s in with_units), "")
+        if not source:
+            continue
+        own = header_unit(source)
+        hit, unit = (source, own.unit if own else "") if source in present else with_units[source]
+        plain = not (rule.unit or rule.parse) and rule.multiply == rule.divide == 1
+        found[rule.column] = (hit, msgspec.structs.replace(rule, unit=unit) if unit and plain else rule)
+    return found
+
+
+def _constants(chosen: Mapping) -> tuple[dict[str, str], dict[str, float]]:
+    """Labels of all rows as text, and readings of all rows in the schema's units."""
+    labels = {c: str(v) for c, v in chosen.constants.items() if c not in schema.readings()}
+    where = chosen.file or chosen.name
+    fixed = {c: constant_reading(where, c, v) for c, v in chosen.constants.items() if c in schema.readings()}
+    return labels, fixed
+
+
+def _absent(
+    chosen: Mapping, labels: dict[str, tuple[str, ...]], values: dict[str, tuple[str, ValueRule]]
+) -> dict[str, tuple[str, ...]]:
+    """What a user's own map names and the file lacks."""
+    if not chosen.file:
+        return {}
+    found = {c: sources for c, sources in chosen.labels.items() if c not in labels}
+    return found | {r.column: r.sources for r in chosen.values[: chosen.own_rules] if r.column not in values}
+
+
+def _check_header(path: str | Path, column: str, source: str, rule: ValueRule) -> None:
+    """Refuse a column whose name ends in another unit than the map gives it, or in one of something else."""
+    header = header_unit(source)
+    if header is None or rule.parse:
+        return
+    factor = factor_of(header.unit, column)
+    if factor is None:
+        unit = schema.columns()[column].unit
+        problem = f"column {source!r} is in {header.unit}, which {column} ({unit}) cannot be read in"
+        raise FileFault(path, problem, hint="map another column, or rename it in the file")
+    if rule.unit and factor != factor_of(rule.unit, column):
+        problem = f"column {source!r} is in {header.unit}, and the map reads it in {rule.unit}"
+        raise FileFault(path, problem, hint="remove unit from the map, or rename the column in the file")
+
+
+def _matches(pattern: str, names: list[str]) -> bool:
+    return any(fnmatch.fnmatchcase(n, pattern) for n in names)
+
+
+def recognized(names: list[str]) -> Mapping | None:
+    """The most specific mapping all of whose marks are there."""
+    return next((m for m in shipped().values() if all(_matches(mark, names) for mark in m.detect)), None)
+
+
+def _detect(path: str | Path, names: list[str]) -> Mapping:
+    """The mapping whose marks are all there; failing that, the one most of whose marks are."""
+    if found := recognized(names):
+        return found
+    close = {
+        m.name: sum(bool(_matches(d, names) or nearest(d, names, 1)) for d in m.detect) for m in shipped().values()
+    }
+    best = max(close, key=lambda name: close[name])
+    if close[best]:
+        return shipped()[best]
+    wanted = "; ".join(f"{m.title}: {', '.join(m.detect)}" for m in shipped().values())
+    raise UnknownKind(
+        path,
+        f"no known layout has these columns: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}",
+        hint="start a mapping file with gpuledger import --explain FILE --write-map map.toml, then pass --map map.toml"
+        f" (known layouts need {wanted})",
+    )
+
+
+def _has(required: str, present: set[str], time: str, filled: set[str]) -> bool:
+    if required in ("time", "gpu_uuid"):  # a column of that name may still be something else
+        return bool(time) if required == "time" else required in filled
+    if required == schema.TIME and time:
+        return True
+    if required == "a DCGM_FI_* column":
+        return _matches("DCGM_FI_*", sorted(present))
+    return required in present or required in filled

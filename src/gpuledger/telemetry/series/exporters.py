@@ -1,0 +1,133 @@
+"""Which metric of which exporter fills which column, and in what unit does it come?"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import msgspec
+
+from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.telemetry.mapping import load_mapping
+
+NAME = "__name__"
+
+
+class _Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    column: str
+    sources: tuple[str, ...]
+    multiply: float = 1.0
+    divide: float = 1.0
+    where: dict[str, tuple[str, ...]] = {}
+    lowest: str = ""
+
+
+class _Partition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: str
+    kind: str
+    whole: str
+
+
+class Exporter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One exporter as its data file describes it."""
+
+    name: str
+    device: str
+    includes: str = ""
+    prefixes: tuple[str, ...] = ("",)
+    uuid_prefix: str = ""
+    info: tuple[str, ...] = ()
+    partition: _Partition | None = None
+    labels: dict[str, tuple[str, ...]] = {}
+    metrics: tuple[_Metric, ...] = ()
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    exporters: tuple[Exporter, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a metric means: the column, the factor to its unit, and its rank among metrics of the same column.
+
+    Values from `blank_from` up are the exporter's way to write that it has no value.
+    """
+
+    exporter: Exporter
+    column: str
+    multiply: float
+    divide: float
+    rank: int
+    where: dict[str, tuple[str, ...]]
+    lowest: str
+    blank_from: float
+
+
+@cache
+def _file() -> _File:
+    return load_toml(data_dir(__package__, "exporters.toml"), _File)
+
+
+@cache
+def exporters() -> dict[str, Exporter]:
+    """All known exporters by name."""
+    return {e.name: e for e in _file().exporters}
+
+
+@cache
+def readings() -> dict[str, tuple[Reading, ...]]:
+    """What each metric means, by its name; several meanings differ by their labels."""
+    found: dict[str, tuple[Reading, ...]] = {}
+    for exporter in exporters().values():
+        rules, blank_from = exporter.metrics, float("inf")
+        if exporter.includes:
+            shared = load_mapping(exporter.includes)
+            rules = tuple(_Metric(v.column, v.sources, v.multiply, v.divide) for v in shared.values if not v.parse)
+            blank_from = shared.blank_from
+        for rule in rules:
+            for rank, source in enumerate(rule.sources):
+                for prefix in exporter.prefixes:
+                    reading = Reading(
+                        exporter, rule.column, rule.multiply, rule.divide, rank, rule.where, rule.lowest, blank_from
+                    )
+                    found[prefix + source] = (*found.get(prefix + source, ()), reading)
+    return found
+
+
+def reading_of(labels: Mapping[str, str]) -> Reading | None:
+    """What a series measures; None where it is not a reading of a GPU that is kept."""
+    for reading in readings().get(labels.get(NAME, ""), ()):
+        if all(labels.get(name, "").strip() in wanted for name, wanted in reading.where.items()):
+            return reading
+    return None
+
+
+@cache
+def infos() -> dict[str, Exporter]:
+    """The metrics whose labels describe a device, by name."""
+    return {prefix + name: e for e in exporters().values() for name in e.info for prefix in e.prefixes}
+
+
+@cache
+def label_names(exporter: str) -> dict[str, tuple[str, ...]]:
+    """The names a label may have in series of an exporter, by the schema's name, the surest first."""
+    own, shared = exporters()[exporter].labels, load_mapping("dcgm").labels
+    return {c: (*own.get(c, ()), *shared.get(c, ())) for c in dict.fromkeys([*shared, *own])}
+
+
+def is_own_pod(pod: str) -> bool:
+    """Whether a pod is that of an exporter, by its name."""
+    return any(fnmatch.fnmatchcase(pod, pattern) for pattern in load_mapping("dcgm").exporter_pods)
+
+
+def known_metrics(names: Iterable[str]) -> dict[str, list[str]]:
+    """Those of the names that are readings or describe devices, by exporter."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        owners = [r.exporter.name for r in readings().get(name, ())] or [e.name for e in (infos().get(name),) if e]
+        if owners:
+            found.setdefault(owners[0], []).append(name)
+    return {exporter: sorted(metrics) for exporter, metrics in found.items()}

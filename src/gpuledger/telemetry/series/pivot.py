@@ -1,0 +1,216 @@
+"""How do series become rows: one row per device, owner and instant, one column per reading?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.telemetry import schema
+from gpuledger.telemetry.mapping import Mapping, TimeRule, ValueRule
+from gpuledger.telemetry.series.exporters import NAME, Reading, reading_of
+from gpuledger.telemetry.series.labels import Naming
+from gpuledger.telemetry.series.points import Points
+
+PROFILE = "gpu_profile"
+# Points that are turned into rows at a time.
+SLICE_POINTS = 4_000_000
+_UNUSED = -1
+_PLACES = 10_000
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What is known of each series: the column and unit of its reading, and the number of its set of labels."""
+
+    column: np.ndarray
+    multiply: np.ndarray
+    divide: np.ndarray
+    blank_from: np.ndarray
+    rank: np.ndarray
+    set: np.ndarray
+
+
+@dataclass
+class Pivot:
+    """The series of a source, ready to be turned into rows. `notes`: what the user should hear about them.
+
+    `times`: how the source writes its instants; a point's instant is then its place in this list.
+    """
+
+    labels: list[str]
+    columns: list[str]
+    timed: bool
+    sets: list[dict[str, str]]
+    notes: list[str]
+    points: Points
+    kept: _Kept
+    times: list[str] | None = None
+    contradictions: int = 0
+    _wider: dict[int, list[int]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the rows."""
+        return [*([schema.TIME] if self.timed else []), *self.labels, *self.columns]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, some millions of points at a time."""
+        series, at_ms, values = self.points.arrays()
+        used = self.kept.set[series] != _UNUSED
+        series, at_ms, values = series[used], at_ms[used], values[used]
+        order = np.argsort(at_ms, kind="stable")
+        first = 0
+        while first < len(order):
+            end = first + SLICE_POINTS
+            if end < len(order):  # an instant stays whole
+                end += int(np.searchsorted(at_ms[order[end:]], at_ms[order[end - 1]], side="right"))
+            piece = order[first:end]
+            yield self._rows(series[piece], at_ms[piece], values[piece])
+            first = end
+
+    def _rows(self, series: np.ndarray, at_ms: np.ndarray, values: np.ndarray) -> pa.RecordBatch:
+        instants, when = np.unique(at_ms, return_inverse=True)
+        sets = self._joined(self.kept.set[series], when)
+        keys, row = np.unique(sets * len(instants) + when, return_inverse=True)
+        set_of_row = pa.array(keys // len(instants))
+        stamps = pa.array(instants[keys % len(instants)])
+        if self.times is not None:
+            stamps = pa.DictionaryArray.from_arrays(stamps.cast(pa.int32()), pa.array(self.times, pa.string()))
+        out: dict[str, pa.Array] = {schema.TIME: stamps} if self.timed else {}
+        for label in self.labels:
+            out[label] = pa.array([s.get(label) for s in self.sets], pa.string()).dictionary_encode().take(set_of_row)
+        column = self.kept.column[series]
+        for number, name in enumerate(self.columns):
+            mine = np.flatnonzero(column == number)
+            readings = self._reading(row[mine], series[mine], values[mine], len(keys))
+            out[name] = pa.array(readings, mask=np.isnan(readings))
+        return pa.RecordBatch.from_pydict(out)
+
+    def _joined(self, sets: np.ndarray, when: np.ndarray) -> np.ndarray:
+        """The sets with a narrow one replaced by a wider one of the same device at instants that have both.
+
+        Some metrics of a device lack labels that others have; together they are one row.
+        """
+        if not self._wider:
+            return sets.astype(np.int64)
+        out = sets.astype(np.int64)
+        order = np.argsort(sets, kind="stable")
+        edges = np.searchsorted(sets[order], np.arange(len(self.sets) + 1))
+        for narrow, wider in self._wider.items():
+            left = order[edges[narrow] : edges[narrow + 1]]
+            for wide in wider:
+                both = np.isin(when[left], when[order[edges[wide] : edges[wide + 1]]])
+                out[left[both]] = wide
+                left = left[~both]
+        return out
+
+    def _reading(self, row: np.ndarray, series: np.ndarray, values: np.ndarray, rows: int) -> np.ndarray:
+        """One reading by row, NaN where there is none; of several metrics for it the first in rank that has a value."""
+        out = np.full(rows, np.nan)
+        kept = self.kept
+        with np.errstate(over="ignore"):
+            known = ~np.isnan(values) & ~((values >= kept.blank_from[series]) & np.isfinite(values))
+            numbers = values * kept.multiply[series] / kept.divide[series]
+        ranks = kept.rank[series]
+        for rank in np.unique(ranks[known])[::-1]:
+            some = known & (ranks == rank)
+            at, now = row[some], numbers[some]
+            out[at] = now
+            clash = np.unique(at[out[at] != now])
+            if len(clash):  # one reading of one device at one instant with two values: neither can be trusted
+                self.contradictions += len(clash)
+                out[clash] = np.nan
+        return out
+
+    def mapping(self) -> Mapping:
+        """How the rows fill the schema, and what they do not say."""
+        known = {name for s in self.sets for name in s}
+        by_index = any(s["gpu_uuid"] == s.get("gpu_index") for s in self.sets)
+        asks = [name for name, silent in (
+            ("time", not self.timed),
+            ("host", by_index and "host" not in known),
+            ("gpu_model", "gpu_model" not in known),
+        ) if silent]  # fmt: skip
+        values = tuple(ValueRule(column=c, sources=(c,)) for c in self.columns)
+        return Mapping(
+            name="metrics",
+            title="metrics of a GPU exporter",
+            detect=(schema.TIME, "gpu_uuid"),
+            required=("time", "gpu_uuid"),
+            time=TimeRule(sources=(schema.TIME,)),
+            labels={label: (label,) for label in self.labels if label != PROFILE},
+            values=(*values, ValueRule(column="slice_ratio", sources=(PROFILE,), parse="mig_profile")),
+            asks=tuple(asks),
+        )
+
+
+def pivot(points: Points, *, timed: bool = True, times: list[str] | None = None, naming: Naming | None = None) -> Pivot:
+    """The series of known exporters, ready to be turned into rows; without any the pivot has no columns."""
+    naming = naming or Naming.of(points.labels)
+    readings = [reading_of(labels) for labels in points.labels]
+    sets: dict[frozenset[tuple[str, str]], int] = {}
+    known: dict[frozenset[tuple[str, str]], int] = {}  # the metrics of a device mostly have the same labels
+    set_of = []
+    for labels, reading in zip(points.labels, readings, strict=True):
+        if reading is None:
+            set_of.append(_UNUSED)
+            continue
+        key = frozenset((name, text) for name, text in labels.items() if name != NAME) | {(NAME, reading.exporter.name)}
+        if key not in known:
+            own = naming.canonical(labels, reading.exporter)
+            named = "gpu_uuid" in own
+            known[key] = sets.setdefault(frozenset(own.items()), len(sets)) if named else _UNUSED
+        set_of.append(known[key])
+    found = [dict(key) for key in sets]
+    columns = sorted({r.column for r, s in zip(readings, set_of, strict=True) if r and s != _UNUSED})
+    names = {name for s in found for name in s}
+    return Pivot(
+        labels=[c for c in (*schema.labels(), PROFILE) if c in names],
+        columns=columns,
+        timed=timed,
+        times=times,
+        sets=found,
+        notes=naming.notes(),
+        points=points,
+        kept=_kept(points, readings, set_of, columns),
+        _wider=_wider(found),
+    )
+
+
+def _kept(points: Points, readings: list[Reading | None], set_of: list[int], columns: list[str]) -> _Kept:
+    place = {column: number for number, column in enumerate(columns)}
+    ranks = [
+        r.rank * _PLACES + (_number(labels.get(r.lowest, "")) if r.lowest else 0) if r else 0
+        for r, labels in zip(readings, points.labels, strict=True)
+    ]
+    return _Kept(
+        column=np.array([place.get(r.column, _UNUSED) if r else _UNUSED for r in readings], np.int32),
+        multiply=np.array([r.multiply if r else 1.0 for r in readings], np.float64),
+        divide=np.array([r.divide if r else 1.0 for r in readings], np.float64),
+        blank_from=np.array([r.blank_from if r else np.inf for r in readings], np.float64),
+        rank=np.array(ranks, np.int64),
+        set=np.array(set_of, np.int64),
+    )
+
+
+def _number(text: str) -> int:
+    return min(int(text), _PLACES - 1) if text.isdecimal() else _PLACES - 1
+
+
+def _wider(sets: list[dict[str, str]]) -> dict[int, list[int]]:
+    """For each set of labels those of the same device that say the same and more."""
+    devices: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+    for number, labels in enumerate(sets):
+        devices[labels["gpu_uuid"], labels.get("gpu_instance_id")].append(number)
+    out: dict[int, list[int]] = {}
+    for numbers in devices.values():
+        if len(numbers) > 1:
+            for a in numbers:
+                wider = [b for b in numbers if a != b and sets[a].items() < sets[b].items()]
+                if wider:
+                    out[a] = wider
+    return out

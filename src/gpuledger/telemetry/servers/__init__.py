@@ -1,0 +1,5 @@
+"""Which servers can be asked for telemetry, and how?
+
+web           requests that wait, try again and say plainly what went wrong
+prometheus    the Prometheus API, also of Thanos, Mimir, VictoriaMetrics and Grafana Cloud
+"""

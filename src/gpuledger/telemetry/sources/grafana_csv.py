@@ -1,0 +1,180 @@
+"""How is the CSV of a Grafana panel read?
+
+"Time","{__name__=""DCGM_FI_DEV_GPU_UTIL"", UUID=""GPU-1""}",...     series joined by time: one column per series
+"Time","Metric","Value"                                              series to rows
+"Time","UUID","__name__","gpu","Value"                               format: table
+
+Inspect, Data, Download CSV writes these; "Download for Excel" puts a line sep=, first. Several frames stand below one
+another, each with its header, with an empty line between.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from gpuledger.errors import FileFault
+from gpuledger.telemetry.series.exporters import NAME
+from gpuledger.telemetry.series.opening import SHOWN_CHARS, opened, read_once, text_lines
+from gpuledger.telemetry.series.pivot import pivot
+from gpuledger.telemetry.series.points import Points
+from gpuledger.telemetry.series.text import series_labels
+from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+
+_SEPARATORS = ",;\t"
+_EXCEL = re.compile(r"\s*sep=(.)\s*", re.IGNORECASE)
+_EMPTY = frozenset(("", "null", "undefined", "nan", "-"))
+_WITH_UNIT = re.compile(r"[-+]?\d[\d.,]*\s*[A-Za-z%°µ/]+.*")
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+# Takes the cells of a row; gives the series and values in it.
+_Frame = Callable[[list[str]], Iterable[tuple[int, str]]]
+
+
+class GrafanaCsv:
+    """CSV as a Grafana panel exports it."""
+
+    def fits(self, head: Head) -> Fit:
+        """A time first, and columns that name series, or a metric and a value."""
+        if head.broken or b"\x00" in head.first:
+            return Fit.NO
+        lines = head.first.decode("utf-8-sig", "replace").splitlines()
+        separator, lines = _separator(lines)
+        header = next(iter(csv.reader(lines[:1], delimiter=separator)), [])
+        return Fit.SURE if _shape(header) else Fit.NO
+
+    def open(self, path: Path) -> Opened:
+        """The file is read whole: a row of telemetry needs the series of its device."""
+        return read_once(path, _read)
+
+
+def _separator(lines: list[str]) -> tuple[str, list[str]]:
+    """The separator of the cells, and the lines without the one that names it."""
+    if lines and (named := _EXCEL.fullmatch(lines[0])):
+        return named[1], lines[1:]
+    first = lines[0] if lines else ""
+    outside = re.sub(r'"(?:[^"]|"")*"', "", first)
+    return max(_SEPARATORS, key=outside.count), lines
+
+
+def _shape(header: list[str]) -> str:
+    """How the columns stand for series: joined, rows, table or matrix; empty where they do not."""
+    names = [h.strip() for h in header]
+    if len(names) > 1 and names[0].startswith("Time\\"):
+        return "matrix"
+    if len(names) < 2 or names[0].lower() != "time":
+        return ""
+    if [n.lower() for n in names[1:]] == ["metric", "value"]:
+        return "rows"
+    if NAME in names and any(n == "Value" or n.startswith("Value #") for n in names):
+        return "table"
+    return "joined" if any(_is_series(n) for n in names[1:]) else ""
+
+
+def _is_series(text: str) -> bool:
+    """Braces mark a series; columns of other tables have none."""
+    return "{" in text and bool(series_labels(text))
+
+
+def _read(path: Path) -> Opened:
+    reader = _Reader(path)
+    reader.read()
+    return opened(path, pivot(reader.points, times=list(reader.times)), reader.wrong)
+
+
+class _Reader:
+    """One file being read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.points = Points()
+        self.times: dict[str, int] = {}
+        self.wrong: list[tuple[int, str]] = []
+        self.numbers = 0
+        self.with_unit = ""
+
+    def read(self) -> None:
+        """All frames of the file."""
+        take: _Frame | None = None
+        for number, cells in self._rows():
+            if not any(c.strip() for c in cells):
+                take = None  # an empty line ends a frame
+            elif take is None:
+                take = self._frame(cells)
+            else:
+                self._row(number, cells, take)
+        if self.with_unit and not self.numbers:
+            raise FileFault(
+                self.path,
+                f"its values are rounded and have units ({self.with_unit!r})",
+                hint="in Grafana's panel inspector switch off 'Formatted data' and download the CSV again",
+            )
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        lines = text_lines(self.path)
+        first = next(lines, "").removeprefix("\ufeff")
+        separator, rest = _separator([first])
+        numbered = csv.reader([*rest, *lines] if rest else lines, delimiter=separator)
+        for cells in numbered:
+            yield numbered.line_num + (0 if rest else 1), cells
+
+    def _frame(self, header: list[str]) -> _Frame:
+        shape = _shape(header)
+        names = [h.strip() for h in header]
+        if shape == "rows":
+            return lambda cells: [(self._series(cells[1]), cells[2])]
+        if shape == "table":
+            return self._table(names)
+        if shape in ("", "matrix"):
+            raise FileFault(
+                self.path,
+                f"its columns do not say which metric and which GPU they are of: {', '.join(names[:4])}",
+                hint="in Grafana set the query's Legend to Verbose, or its Format to Table, leave out transformations"
+                " such as 'Grouping to matrix', and export again",
+            )
+        series = [(place, self._series(name)) for place, name in enumerate(names) if place]
+        return lambda cells: [(number, cells[place]) for place, number in series]
+
+    def _table(self, names: list[str]) -> _Frame:
+        values = [place for place, name in enumerate(names) if name == "Value" or name.startswith("Value #")]
+        labels = [(p, n) for p, n in enumerate(names) if p and p not in values and _LABEL.fullmatch(n)]
+
+        def take(cells: list[str]) -> list[tuple[int, str]]:
+            number = self.points.series({name: cells[place] for place, name in labels})
+            return [(number, cells[place]) for place in values]
+
+        return take
+
+    def _series(self, text: str) -> int:
+        labels = series_labels(text.strip())
+        if labels is not None and NAME not in labels:
+            raise FileFault(
+                self.path,
+                f"a series does not say which metric it is: {text.strip()[:SHOWN_CHARS]}",
+                hint="in Grafana set the query's Legend to Verbose, or its Format to Table, and export again",
+            )
+        return self.points.series(labels or {NAME: text.strip()})
+
+    def _row(self, number: int, cells: list[str], take: _Frame) -> None:
+        try:
+            found = list(take(cells))
+        except IndexError:
+            self.wrong.append((number, ",".join(cells)[:SHOWN_CHARS]))
+            return
+        at = self.times.setdefault(cells[0].strip(), len(self.times))
+        for series, text in found:
+            word = text.strip()
+            if word.lower() in _EMPTY:
+                continue
+            try:
+                self.points.add(series, at, float(word))
+                self.numbers += 1
+            except ValueError:
+                self.wrong.append((number, word[:SHOWN_CHARS]))
+                if _WITH_UNIT.fullmatch(word):
+                    self.with_unit = self.with_unit or word[:SHOWN_CHARS]
+
+
+SOURCES.register("grafana")(GrafanaCsv())

@@ -1,0 +1,115 @@
+"""What does `nvidia-smi dmon` print?
+
+Two header lines (`#Date Time gpu pwr ...` and the units), then a line per GPU and round; the header comes again after
+some lines. `-o DT` prints date and time, `-o T` the time of day, neither of them nothing. `--format csv` puts commas
+between the cells, and adding nounit leaves out the second header line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuledger.errors import FileFault
+from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log, without_asking
+from gpuledger.telemetry.unpacking import text_lines
+
+_PEEK_LINES = 200
+_FIRST = ("Date", "Time", "gpu")
+_KNOWN = frozenset({"pwr", "sm", "mem", "mclk", "pviol", "fb", "sbecc", "rxpci", "pid", "gract", "smutil"})
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the header says: names, units by name, and whether commas stand between the cells."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    commas: bool
+
+    def cells(self, line: str) -> list[str]:
+        """The cells of a line."""
+        return [c.strip() for c in line.split(",")] if self.commas else line.split()
+
+    def timed(self, cells: list[str]) -> list[str]:
+        """The cells with date and time as one."""
+        return [iso(cells[0], cells[1]), *cells[2:]] if self.dated else cells
+
+    @property
+    def dated(self) -> bool:
+        """Whether a row has date and time."""
+        return self.names[:2] == ("Date", "Time")
+
+    @property
+    def called(self) -> list[str]:
+        """The columns by name and unit, date and time as one."""
+        made = [n if n == "gpu" or not u else f"{n} [{u}]" for n, u in zip(self.names, self.units, strict=True)]
+        if self.dated:
+            return ["time", *made[2:]]
+        return ["clock", *made[1:]] if self.names[0] == "Time" else made
+
+
+def iso(date: str, time: str) -> str:
+    """Date and time of a row in ISO 8601."""
+    return f"{date[:4]}-{date[4:6]}-{date[6:]} {time}"
+
+
+def header(lines: Iterator[str] | list[str]) -> Columns | None:
+    """The header among the first lines of a log; None where there is none."""
+    names: tuple[str, ...] = ()
+    commas = False
+    for line in lines:
+        words = tuple(line.lstrip("#").replace(",", " ").split())
+        if not names and line.startswith("#") and "gpu" in words[:3] and words[0] in _FIRST and _KNOWN & set(words):
+            names, commas = words, "," in line
+        elif names:
+            is_units = line.startswith("#") and len(words) == len(names)
+            return Columns(names, words if is_units else ("",) * len(names), commas)
+    return None
+
+
+def peeked(path: Path) -> list[str]:
+    """The first lines of a log."""
+    return [line for _, line in zip(range(_PEEK_LINES), text_lines(path), strict=False)]
+
+
+def data_lines(path: Path, columns: Columns) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers, without headers; a fault where a header names other columns than the first."""
+    for number, line in enumerate(text_lines(path), 1):
+        if line.startswith("#"):
+            words = tuple(line.lstrip("#").replace(",", " ").split())
+            if "gpu" in words[:3] and words != columns.names:
+                raise FileFault(path, f"its columns change at line {number}", hint="split the file there")
+        elif line.strip():
+            yield number, line
+
+
+class NvidiaSmiDmon:
+    """Lines of dmon, one per GPU and round."""
+
+    def fits(self, head: Head) -> Fit:
+        """By the first header line."""
+        found = header(head.lines())
+        return Fit.SURE if found and "pid" not in found.names else Fit.NO
+
+    def open(self, path: Path) -> Opened:
+        """The header is looked for here; the lines are cut when asked."""
+        first = peeked(path)
+        columns = header(first)
+        if columns is None:
+            raise FileFault(path, "it has no line of column names", hint="let dmon print its header")
+        gpu, count = columns.names.index("gpu"), len(columns.names)
+
+        def rows(path: Path) -> Rows:
+            for number, line in data_lines(path, columns):
+                cells = columns.cells(line)
+                yield columns.timed(cells) if len(cells) == count else Wrong(number, line)
+
+        seen = [c[gpu] for line in first if not line.startswith("#") and len(c := columns.cells(line)) == count]
+        once = ["every"] if len(set(seen)) == len(seen) else []
+        return of_log(path, columns.called, rows, without_asking(layout("nvidia_smi_dmon"), *once))
+
+
+SOURCES.register("nvidia_smi_dmon")(NvidiaSmiDmon())

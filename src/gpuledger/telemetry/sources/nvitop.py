@@ -1,0 +1,88 @@
+"""How are the metrics that nvitop collects read?
+
+`ResourceMetricCollector.collect()` returns one row of all GPUs, in columns such as
+`train/gpu:0/gpu_utilization (%)/last`, which scripts write to CSV or Parquet. Versions without the last reading have
+the mean since the collector was started or cleared: rows that are means since the same start are refused, as they are
+not readings of their time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.errors import FileFault
+from gpuledger.telemetry.mapping import TimeRule
+from gpuledger.telemetry.melting import GPU, HOST, Wide, melted
+from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+from gpuledger.telemetry.sources.csv_file import CsvSource
+from gpuledger.telemetry.tool_logs import layout
+
+_COLUMN = re.compile(r"(.*?/?)(?:cuda:\d+ \()?gpu:(\d+)\)?/([a-z_]+ \([^)]+\))/(mean|last)")
+_CHECKED_ROWS = 1000
+
+
+class Nvitop:
+    """Rows of a collector of nvitop."""
+
+    def fits(self, head: Head) -> Fit:
+        """By a column of a GPU in the header."""
+        cells = next(iter(head.lines()), "").split(",")
+        return Fit.SURE if any(_COLUMN.fullmatch(cell.strip('"')) for cell in cells) else Fit.NO
+
+    def open(self, path: Path) -> Opened:
+        """CSV."""
+        opened = CsvSource().open(path)
+        reads = self.from_table(path, opened.names)
+        return reads(opened) if reads else opened
+
+    def from_table(self, path: Path, names: list[str]) -> Callable[[Opened], Opened] | None:
+        """Tables with nvitop's columns, whatever file they are in."""
+        found = [match for name in names if (match := _COLUMN.fullmatch(name)) and "pid:" not in match[1]]
+        last = [match for match in found if match[4] == "last"]
+        return partial(_read, path, last or found) if found else None
+
+
+def _read(path: Path, found: list[re.Match[str]], opened: Opened) -> Opened:
+    tag = found[0][1]
+    last = found[0][4] == "last"
+    time, length = f"{tag}{'last_timestamp' if last else 'timestamp'}", f"{tag}duration (s)"
+    taken = {name for name in opened.names if _COLUMN.fullmatch(name)}
+    wide = Wide([n for n in opened.names if n not in taken and n not in (GPU, HOST)])
+    for match in found:
+        if match[1] == tag:
+            wide.add(match[2], "", match[3], match[0])
+    if {match[1] for match in found} != {tag}:
+        opened.notes.append(f"metrics of the tag {tag.rstrip('/')!r} are read; those of other tags are passed over")
+    if not last and time in opened.names and length in opened.names:
+        _refuse_growing(path, opened, time, length)
+    mapping = msgspec.structs.replace(layout("nvitop"), time=TimeRule((time,)))
+    return melted(opened, wide, mapping)
+
+
+def _refuse_growing(path: Path, opened: Opened, time: str, length: str) -> None:
+    """A fault where the rows are means over ever longer stretches since one start."""
+    batch = next(iter(opened.batches([time, length], ())), None)
+    opened.wrong_rows.clear()  # they come again
+    if batch is None or batch.num_rows < 3:
+        return
+    rows = batch.slice(0, _CHECKED_ROWS)
+    try:
+        at, seconds = (rows.column(c).cast(pa.float64()).to_numpy(zero_copy_only=False) for c in (time, length))
+    except pa.ArrowInvalid:
+        return
+    if np.ptp(at - seconds) < 0.05 * np.ptp(at):
+        raise FileFault(
+            path,
+            "each row is the mean since the collector was started, not since the row before",
+            hint="take a newer nvitop, which has the last reading too, or call collector.clear() after collect()",
+        )
+
+
+SOURCES.register("nvitop")(Nvitop())

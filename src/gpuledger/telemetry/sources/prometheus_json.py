@@ -1,0 +1,68 @@
+"""How is an answer of the Prometheus API read, saved to a file by curl or a script?"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from pathlib import Path
+
+import msgspec
+
+from gpuledger.errors import FileFault, map_os_error
+from gpuledger.telemetry.series.answers import Answer, NotSeries, add_series, series_of
+from gpuledger.telemetry.series.opening import open_bytes, opened, read_once
+from gpuledger.telemetry.series.pivot import pivot
+from gpuledger.telemetry.series.points import Points
+from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+
+_START = re.compile(rb'\s*\{\s*"(status|data|resultType)"\s*:')
+
+
+class PrometheusJson:
+    """Answers of /api/v1/query_range or /api/v1/query: one, or one per line."""
+
+    def fits(self, head: Head) -> Fit:
+        """An object that starts as every answer of the API does."""
+        answer = _START.match(head.first) and (b'"status"' in head.first or b'"resultType"' in head.first)
+        return Fit.SURE if answer else Fit.NO
+
+    def open(self, path: Path) -> Opened:
+        """The answers are read whole."""
+        return read_once(path, _read)
+
+
+def _read(path: Path) -> Opened:
+    points = Points()
+    for number, raw in enumerate(_answers(path), start=1):
+        try:
+            answer = msgspec.json.decode(raw, type=Answer)
+            if answer.status != "success":
+                raise FileFault(
+                    path,
+                    f"answer {number} is an error of the server: {answer.error or answer.error_type}",
+                    hint="run the query again and save its answer",
+                )
+            add_series(points, series_of(answer.data))
+        except (msgspec.DecodeError, NotSeries) as error:
+            raise FileFault(
+                path,
+                f"answer {number} is not a whole answer of the Prometheus API: {error}",
+                hint="save the answer of /api/v1/query_range again; a range that is too long may have been cut off",
+            ) from error
+    return opened(path, pivot(points), [])
+
+
+def _answers(path: Path) -> list[bytes]:
+    """The answers of the file: all of it, or its lines where each of them is one."""
+    try:
+        with open_bytes(path) as file:
+            raw = file.read()
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise map_os_error(error, path, "read") from error
+        raise FileFault(path, f"cannot be unpacked: {error}", hint="copy or export the file again") from error
+    lines = [line for line in raw.splitlines() if line.strip()]
+    return lines if len(lines) > 1 and all(_START.match(line) for line in lines) else [raw]
+
+
+SOURCES.register("prometheus")(PrometheusJson())

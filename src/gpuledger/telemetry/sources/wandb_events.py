@@ -1,0 +1,115 @@
+"""How are the system metrics of Weights & Biases read?
+
+`run.history(stream="events")` saved as CSV or Parquet, or wandb-events.jsonl of a run: a row every few seconds with all
+GPUs, in columns such as `system.gpu.0.powerWatts`, or `system.gpu.0.powerWatts/l:node-1` where the run labels its
+hosts. Activity of SMs and pipes was a share in some versions of the SDK and is percent in others: a file whose values
+never exceed 1 does not tell which, and its activity is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gpuledger.telemetry.melting import GPU, HOST, Wide, melted
+from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+from gpuledger.telemetry.sources.csv_file import CsvSource
+from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log, without_asking
+from gpuledger.telemetry.unpacking import text_lines
+
+_COLUMN = re.compile(r"system[./]gpu\.(\d+)\.(\w+)(?:/l:(.+))?")
+_ACTIVITY = re.compile(r"(smActive|smOccupancy|dramActive|pipe\w+Active)")
+_PEEK_LINES = 200
+
+
+class WandbEvents:
+    """System metrics of a run, one row of all GPUs."""
+
+    def fits(self, head: Head) -> Fit:
+        """By a column of a GPU in the header, or in a line of JSON."""
+        first = next(iter(head.lines()), "")
+        return Fit.SURE if _COLUMN.search(first) and not first.startswith("[") else Fit.NO
+
+    def open(self, path: Path) -> Opened:
+        """JSON lines or CSV."""
+        as_json = next(text_lines(path), "").startswith("{")
+        opened = _json_lines(path) if as_json else CsvSource().open(path)
+        reads = self.from_table(path, opened.names)
+        return reads(opened) if reads else opened
+
+    def from_table(self, path: Path, names: list[str]) -> Callable[[Opened], Opened] | None:  # noqa: ARG002
+        """Tables with W&B's columns, whatever file they are in."""
+        return _read if any(_COLUMN.fullmatch(name) for name in names) else None
+
+
+def _read(opened: Opened) -> Opened:
+    found = {name: match for name in opened.names if (match := _COLUMN.fullmatch(name))}
+    activity = [name for name, match in found.items() if _ACTIVITY.fullmatch(match[2])]
+    unclear = 0 < _largest(opened, activity) <= 1
+    wide = Wide([n for n in opened.names if n not in found and n not in (GPU, HOST)])
+    for name, match in found.items():
+        index, reading, host = match.groups()
+        if name in activity or reading == "gpu":
+            reading = f"{reading} [%]"
+        if not (unclear and name in activity):
+            wide.add(index, host or "", reading, name)
+    if unclear:
+        opened.notes.append("activity of SMs and pipes is left out: values up to 1 may be shares or percent")
+    hosts = [] if any(not host for _, host in wide.gpus) else ["host"]
+    return melted(opened, wide, without_asking(layout("wandb_events"), *hosts))
+
+
+def _largest(opened: Opened, columns: list[str]) -> float:
+    """The largest number in these columns."""
+    largest = 0.0
+    for batch in opened.batches(columns, ()) if columns else ():
+        for column in batch.columns:
+            numbers = [_number(v) for v in pc.unique(column).to_pylist()] if column.type == pa.string() else None
+            largest = max(largest, *numbers) if numbers else max(largest, pc.max(column).as_py() or 0.0)
+    opened.wrong_rows.clear()  # they come again
+    return largest
+
+
+def _number(text: str | None) -> float:
+    try:
+        value = float(text or 0)
+    except ValueError:
+        return 0.0
+    return value if value == value else 0.0  # noqa: PLR0124 - not a number
+
+
+def _json_lines(path: Path) -> Opened:
+    first = (_event(line) for _, line in zip(range(_PEEK_LINES), text_lines(path), strict=False))
+    names = list(dict.fromkeys(name for event in first if event for name in event))
+    return of_log(path, names, partial(_json_rows, names), layout("wandb_events"))
+
+
+def _json_rows(names: list[str], path: Path) -> Rows:
+    for number, line in enumerate(_lines(path), 1):
+        event = _event(line)
+        yield Wrong(number, line) if event is None else [_text(event.get(name)) for name in names]
+
+
+def _lines(path: Path) -> Iterator[str]:
+    return (line for line in text_lines(path) if line.strip())
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(line, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return None
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+SOURCES.register("wandb_events")(WandbEvents())

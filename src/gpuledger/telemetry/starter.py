@@ -1,0 +1,131 @@
+"""What is in the mapping file that a user starts from?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpuledger.errors import FileFault, map_os_error
+from gpuledger.plain_text import json_text, visible
+from gpuledger.telemetry import schema
+from gpuledger.telemetry.explain import Explanation, Unused
+from gpuledger.telemetry.mapping import Bound, Mapping, ValueRule
+from gpuledger.telemetry.mapping.wide import template
+from gpuledger.telemetry.measures import units_of
+
+
+def write_starter(found: Explanation, path: Path) -> Path:
+    """Write the starter map; a file that is there already is not overwritten."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(starter_map(found))
+    except FileExistsError as error:
+        raise FileFault(path, "the file exists", hint="name another file, or remove this one") from error
+    except OSError as error:
+        raise map_os_error(error, path, "write the mapping file") from error
+    return path
+
+
+def starter_map(found: Explanation) -> str:
+    """A mapping file with every column of the file: those that are read, and the rest as comments to complete."""
+    bound = found.bound
+    parts = [_top(found), _time(found), _labels(found), _constants(bound)]
+    parts += [_value(rule, (source,)) for source, rule in bound.values.values()]
+    parts += [_unread(unused, bound) for unused in found.unused if not _is_label(unused)]
+    return "\n".join(part for part in parts if part)
+
+
+def _top(found: Explanation) -> str:
+    rules = found.bound.mapping
+    plain, file = Mapping(), visible(Path(found.file).name)
+    lines = [
+        f"# Mapping file for {file}, written by gpuledger import --write-map. Check it, then:",
+        f"#   gpuledger import {file} --map THIS_FILE",
+        "# A line that starts with # is not read. All columns and units: docs/mapping-files.md",
+        f"name = {_text(Path(found.file).stem)}",
+        f"title = {_text(rules.title)}",
+    ]
+    lines += [f"ignored = {_list(rules.ignored)}"] if rules.ignored else []
+    lines += [f"blank_from = {_number(rules.blank_from)}"] if math.isfinite(rules.blank_from) else []
+    lines += [f"blank_text = {_list(rules.blank_text)}"] if rules.blank_text != plain.blank_text else []
+    lines += [f"asks = {_list(rules.asks)}"] if rules.asks else []
+    if rules.wide:
+        lines += ["", "[wide]", f"pattern = {_text(rules.wide.pattern)}"]
+    return "\n".join([*lines, ""])
+
+
+def _time(found: Explanation) -> str:
+    rule, bound = found.bound.mapping.time, found.bound
+    lines = ["[time]"]
+    if rule.join and bound.time == rule.joined:
+        lines.append(f"join = {_list(rule.join)}")
+    elif bound.time:
+        lines.append(f"sources = {_list([bound.time])}")
+    else:
+        lines.append("sources = []  # name the column with the time here, or import with --at TIME")
+    lines += [f"formats = {_list(rule.formats)}"] if rule.formats else []
+    lines += [f"unit = {_text(rule.unit)}"] if rule.unit else []
+    return "\n".join([*lines, ""])
+
+
+def _labels(found: Explanation) -> str:
+    rules = found.bound.mapping
+    given = template(found.file, rules.wide.pattern).labels if rules.wide else ()
+    pairs = [(c.column, c.source) for c in found.columns if c.role == "label" and c.source not in given]
+    lines = ["[labels]", *(f"{column} = {_list([source])}" for column, source in pairs)]
+    if "gpu_uuid" in found.missing:
+        lines.append('# gpu_uuid = ["..."]  # needed: the column that names the GPU; or gpu_index and host')
+    labels = [(u.suggestion.column, u.source) for u in found.unused if u.suggestion and _is_label(u)]
+    lines += [f"# {column} = {_list([source])}" for column, source in labels]
+    return "\n".join([*lines, ""])
+
+
+def _constants(bound: Bound) -> str:
+    """Constants of the map, and what the user said about the file; an index that names the GPU is enough once."""
+    given: dict[str, str | float] = {**bound.constants, **bound.fixed}
+    if given.get("gpu_uuid") == given.get("gpu_index"):
+        given.pop("gpu_uuid", None)
+    lines = [f"{name} = {_text(value) if isinstance(value, str) else _number(value)}" for name, value in given.items()]
+    return "\n".join(["[constants]", *lines, ""]) if lines else ""
+
+
+def _value(rule: ValueRule, sources: Iterable[str]) -> str:
+    about = schema.columns()[rule.column]
+    lines = ["[[values]]", f"column = {_text(rule.column)}  # {about.meaning}, {about.unit}"]
+    lines.append(f"sources = {_list(sources)}")
+    lines += [f"{n} = {_number(v)}" for n, v in (("multiply", rule.multiply), ("divide", rule.divide)) if v != 1]
+    lines += [f"{n} = {_text(v)}" for n, v in (("unit", rule.unit), ("parse", rule.parse)) if v]
+    return "\n".join([*lines, ""])
+
+
+def _unread(unused: Unused, bound: Bound) -> str:
+    """A column that is not read, as comments that become a rule when they are completed."""
+    cell = f", first cell {_text(unused.cell[:40])}" if unused.cell else ", empty in the first rows"
+    head = f"# Not read: {visible(unused.source)}{cell}."
+    found = unused.suggestion
+    if found is None:
+        return f"{head}\n"
+    if found.column in bound.values:
+        return f"{head} It looks like {found.column}, which is read from another column.\n"
+    units = [u for u in units_of(found.column) if u.isascii()]
+    ask = f"\n# unit = {_text(units[0])}  # which one? {', '.join(units)}" if units and not found.rule else ""
+    body = _value(found.rule or ValueRule(found.column, (unused.source,)), [unused.source]).rstrip()
+    commented = "\n".join(f"# {line}" for line in body.splitlines())
+    return f"{head} It looks like {found.column}; to read it remove the # below.\n{commented}{ask}\n"
+
+
+def _is_label(unused: Unused) -> bool:
+    return unused.suggestion is not None and unused.suggestion.column in schema.labels()
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(value)
+
+
+def _text(text: str) -> str:
+    return json_text(text)
+
+
+def _list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(_text(t) for t in texts)}]"

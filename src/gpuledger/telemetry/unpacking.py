@@ -1,0 +1,63 @@
+"""How is a packed file read as if it were plain? gzip and Zstandard, recognized by their first bytes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from gpuledger.errors import FileFault, map_os_error
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def packing(path: Path) -> str | None:
+    """How the file is packed: gzip, zstd, or not at all (None)."""
+    with path.open("rb") as file:
+        return packing_of(file.read(4))
+
+
+def packing_of(first: bytes) -> str | None:
+    """How a file with these first bytes is packed."""
+    return next((name for magic, name in _MAGIC.items() if first.startswith(magic)), None)
+
+
+@contextmanager
+def open_plain(path: Path) -> Iterator[Any]:
+    """The file's bytes, unpacked."""
+    with pa.input_stream(str(path), compression=packing(path)) as stream:
+        yield stream
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """The first bytes of the unpacked file."""
+    with open_plain(path) as stream:
+        return stream.read(count)
+
+
+def open_text(stream: Any, newline: str | None = None) -> io.TextIOWrapper:
+    """A stream of bytes as text, without a mark of its byte order."""
+    return io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", newline=newline)
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a text file, unpacked, without line ends; a fault where it is not text or cannot be unpacked."""
+    try:
+        with open_plain(path) as stream, open_text(stream) as text:
+            for line in text:
+                yield line.rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise FileFault(path, "it is not UTF-8 text", hint="save it as UTF-8: iconv -f LATIN1 -t UTF-8") from error
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: Exception) -> Exception:
+    """What stands in the way of reading a file that may be packed."""
+    if packing(path):
+        return FileFault(path, f"cannot be unpacked: {error}", hint="copy or export the file again")
+    return map_os_error(error, path, "read") if isinstance(error, OSError) else error

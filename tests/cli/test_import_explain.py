@@ -1,0 +1,104 @@
+"""What do import --explain and --write-map show and write?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+OURS = "when,card,model,team,milliwatts,busy_percent,fan\n" + "".join(
+    f"20.01.2026 10:{m:02d},card-1,NVIDIA A10G,team-a,150000,50,30\n" for m in range(60)
+)
+
+
+@pytest.fixture
+def ours(cli, tmp_path):
+    (tmp_path / "ours.csv").write_text(OURS)
+    return "ours.csv"
+
+
+def test_nothing_is_imported(cli, fleet_csv, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "180")
+    ended = cli("import", "--explain", fleet_csv, "--lake", "lake")
+    assert (ended.code, ended.err) == (0, "")
+    assert not Path("lake").exists()
+    words = " ".join(ended.out.split())
+    assert "can be imported" in words
+    assert "36-column DCGM export" in words
+    assert "DCGM_FI_DEV_FB_USED fb_used_bytes MiB" in words
+    assert "read as UTC (change with --tz)" in words
+    assert "The first rows as they would be kept" in words
+
+
+def test_a_starter_map_is_written_and_works(cli, ours):
+    ended = cli("import", "--explain", ours, "--write-map", "m.toml")
+    assert ended.code == 0
+    assert "cannot be imported as it is" in ended.out
+    assert "gpuledger import ours.csv --map m.toml" in ended.out
+    said = cli("import", ours, "--map", "m.toml", "--lake", "lake", "--json").json()
+    assert (said["rows_added"], said["rejects"]) == (60, {})
+    fleet = cli("analyze", "--lake", "lake", "--json").json()
+    assert fleet["gpu_util_pct"] == pytest.approx(50)
+    assert fleet["pif"] == pytest.approx(150 / 300)
+    again = cli("import", ours, "--write-map", "m.toml")
+    assert again.code == 2
+    assert "the file exists" in again.err
+
+
+def test_the_json_has_everything(cli, ours):
+    said = cli("import", "--explain", ours, "--write-map", "m.toml", "--json").json()
+    assert (said["statement"], said["importable"], said["known_layout"]) == ("explain", False, False)
+    power = next(c for c in said["columns"] if c["column"] == "power_w")
+    assert power == {
+        "source": "milliwatts", "column": "power_w", "role": "reading", "unit": "milliwatts", "factor": "/ 1,000",
+        "cell": "150000", "read": 150.0,
+    }  # fmt: skip
+    assert said["unused"] == [{"source": "fan", "cell": "30", "suggestion": None}]
+    assert said["rows"][0]["power_w"] == 150.0
+    assert said["files"] == {"map": "m.toml"}
+
+
+def test_a_wrong_map_is_named(cli, ours, tmp_path):
+    (tmp_path / "m.toml").write_text('[time]\nsources = "wen"\n[labels]\ngpu_uuid = "card"\n')
+    ended = cli("import", "--explain", ours, "--map", "m.toml")
+    assert ended.code == 0
+    words = " ".join(ended.out.split())
+    assert "lacks the required column 'time' (also read under the name wen) (nearest in the file: 'when')" in words
+    assert "next: name the column in m.toml" in words
+
+
+def test_rows_out_of_range_show_the_range(cli, tmp_path):
+    (tmp_path / "f.csv").write_text("timestamp,gpu_uuid,busy\n1768867260,G,45\n1768867261,G,1\n")
+    (tmp_path / "m.toml").write_text(
+        '[time]\nsources = "timestamp"\n[labels]\ngpu_uuid = "gpu_uuid"\n'
+        '[[values]]\ncolumn = "gpu_util_ratio"\nsources = "busy"\n'
+    )
+    words = " ".join(cli("import", "--explain", "f.csv", "--map", "m.toml").out.split())
+    assert "1 of the first 2 rows would be rejected" in words
+    assert "out of range: gpu_util_ratio is 0 to 1, share of time busy 45" in words
+
+
+def test_control_characters_stay_visible(cli, tmp_path):
+    (tmp_path / "f.csv").write_text("timestamp,gpu_uuid,power [W],\x1b[31mred\n1768867260,G,5,\x1b[2J\n")
+    ended = cli("import", "--explain", "f.csv", "--write-map", "m.toml")
+    assert "\x1b" not in ended.out + (tmp_path / "m.toml").read_text()
+    assert cli("import", "f.csv", "--map", "m.toml", "--lake", "lake").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a.csv", "b.csv"], "one file at a time"),
+        (["none.csv"], "no such file"),
+    ],
+)
+def test_what_cannot_be_explained(cli, arguments, words):
+    ended = cli("import", "--explain", *arguments)
+    assert ended.code == 2
+    assert words in ended.err
+
+
+def test_a_map_cannot_be_written_where_there_is_no_folder(cli, ours):
+    ended = cli("import", "--explain", ours, "--write-map", "no/such/m.toml")
+    assert ended.code == 2
+    assert "cannot write the mapping file" in ended.err

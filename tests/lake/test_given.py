@@ -1,0 +1,42 @@
+"""What a file does not say and the user does: its time, its host, its GPU."""
+
+import pytest
+
+import gpuledger
+from gpuledger.errors import FileFault, InputError
+
+HEADER = "gpu,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE\n"
+
+
+def test_host_and_time_given_by_the_user_name_the_gpu_and_the_instant(tmp_path):
+    file = tmp_path / "page.csv"
+    file.write_text(HEADER + "0,50,300\n1,100,600\n")
+    lake = gpuledger.open(tmp_path / "lake")
+    lake.ingest(file, at="2026-01-20T08:30Z", host="node7", gpu_model="NVIDIA H100 80GB HBM3")
+    rows = lake.samples().arrow().to_pylist()
+    assert [r["gpu_uuid"] for r in rows] == ["node7:gpu0", "node7:gpu1"]
+    assert {r["at_ms"] for r in rows} == {1_768_897_800_000}
+    assert {r["gpu_model"] for r in rows} == {"NVIDIA H100 80GB HBM3"}
+    assert {r["host"] for r in rows} == {"node7"}
+
+
+def test_the_file_wins_over_what_was_given_cell_by_cell(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_text(
+        "timestamp,UUID,Hostname,DCGM_FI_DEV_GPU_UTIL\n"
+        "2026-01-20T00:00:00Z,GPU-1,a,50\n2026-01-20T00:00:00Z,GPU-2,,50\n"
+    )
+    lake = gpuledger.open(tmp_path / "lake")
+    lake.ingest(file, host="b", at="2020-01-01")
+    rows = {r["gpu_uuid"]: r for r in lake.samples().arrow().to_pylist()}
+    assert (rows["GPU-1"]["host"], rows["GPU-2"]["host"]) == ("a", "b")
+    assert rows["GPU-1"]["at_ms"] == 1_768_867_200_000
+
+
+def test_without_a_time_the_file_is_refused(tmp_path):
+    file = tmp_path / "page.csv"
+    file.write_text(HEADER + "0,50,300\n")
+    with pytest.raises(FileFault, match="time"):
+        gpuledger.open(tmp_path / "lake").ingest(file, host="node7")
+    with pytest.raises(InputError, match="not a time"):
+        gpuledger.open(tmp_path / "lake").ingest(file, host="node7", at="yesterday")

@@ -1,0 +1,53 @@
+"""Are the books of files made without a lake those that a lake of their samples makes?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.cost.build import cost_statement
+from gpuledger.efficiency.build import efficiency_statement
+from gpuledger.efficiency.statement import to_json
+from gpuledger.lake import importing
+from gpuledger.lake.importing import import_files
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.straight import post_files
+from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
+
+
+def assert_close(ours: Any, theirs: Any) -> None:
+    """Equal but for the rounding of sums over devices that come in another order."""
+    assert type(ours) is type(theirs)
+    if isinstance(ours, dict):
+        assert ours.keys() == theirs.keys()
+        for name in ours:
+            assert_close(ours[name], theirs[name])
+    elif isinstance(ours, list):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            assert_close(one, other)
+    elif isinstance(ours, float):
+        assert ours == pytest.approx(theirs, rel=1e-9)
+    else:
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_statements_are_those_of_a_lake(tmp_path: Path, processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "PIECE_ROWS", 2000)
+    file = tmp_path / "fleet.parquet"
+    write_fleet(FleetSpec(gpus=9, days=3, step_s=120), file)
+    limits = load_thresholds()
+    kept, straight = Lake(tmp_path / "kept"), Lake(tmp_path / "straight")
+    import_files(kept, [file])
+    post_lake(kept, limits)
+    done = post_files(straight, [file], limits, processes=processes)
+    assert done.rows_added == 9 * 3 * 720
+    ours, theirs = (to_json(efficiency_statement(lake, thresholds=limits)) for lake in (straight, kept))
+    assert_close(ours, theirs)
+    assert cost_statement(straight).dollars == cost_statement(kept).dollars
+    assert not list((tmp_path / "straight").rglob("part-*.parquet"))

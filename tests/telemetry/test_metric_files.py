@@ -1,0 +1,280 @@
+"""Files of metric series: an exporter's page, OpenMetrics, a TSDB dump, an answer of Prometheus, Grafana's CSV.
+
+The pages follow dcgm-exporter 4.4, nvidia_gpu_exporter 1.4 and AMD Device Metrics Exporter 1.4; dump.txt, raw.json and
+query_range.json were written by promtool and Prometheus 2.42 from samples.om; the CSVs follow Grafana 11's panel
+inspector. The expected figures are read from the files by the tests themselves.
+"""
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import gpuledger
+from gpuledger.errors import FileFault
+from gpuledger.telemetry.sources import SOURCES, Fit, Head
+
+FIXTURES = Path(__file__).parent / "fixtures"
+KINDS = {
+    "exporter_page": "metrics", "openmetrics": "metrics", "nvidia_gpu_exporter": "metrics", "amd_exporter": "metrics",
+    "tsdb_dump": "metrics", "prometheus_json": "prometheus", "grafana": "grafana",
+}  # fmt: skip
+OURS = [f for kind in KINDS for f in sorted((FIXTURES / kind).iterdir())]
+AT = "2026-01-20T09:00:00Z"
+
+
+def imported(tmp_path, file, **said):
+    lake = gpuledger.open(tmp_path / "lake")
+    result = lake.ingest(file, **said)
+    return lake.samples().df().sort_values(["gpu_uuid", "at_ms"]).reset_index(drop=True), result
+
+
+def points(file=FIXTURES / "openmetrics/samples.om"):
+    """The points of the OpenMetrics file as a table with one row per device and instant."""
+    line = re.compile(r"(\w+)\{(.*)\} (\S+) (\S+)")
+    rows = []
+    for found in map(line.fullmatch, file.read_text().splitlines()):
+        if found:
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', found[2]))
+            rows.append(
+                {**labels, "metric": found[1], "value": float(found[3]), "at_ms": round(float(found[4]) * 1000)}
+            )
+    table = pd.DataFrame(rows)
+    for label in ("namespace", "pod", "container"):
+        table[label] = table[label].fillna("")
+    wide = table.pivot(index=["UUID", "at_ms", "namespace", "pod", "container"], columns="metric", values="value")
+    return wide.reset_index().sort_values(["UUID", "at_ms"]).reset_index(drop=True)
+
+
+def page(file):
+    """The readings of a page by device and metric."""
+    found = {}
+    for name, labels, value in re.findall(r"^(\w+)\{(.*)\} (\S+)$", file.read_text(), re.MULTILINE):
+        found.setdefault(name, []).append((dict(re.findall(r'(\w+)="([^"]*)"', labels)), float(value)))
+    return found
+
+
+@pytest.mark.parametrize("file", OURS, ids=lambda f: f"{f.parent.name}/{f.name}")
+def test_one_kind_claims_each_file(file):
+    fits = {name: source.fits(Head(file, file.read_bytes()[:4096])) for name, source in SOURCES}
+    best = max(fits.values())
+    assert best is Fit.SURE
+    assert [name for name, fit in fits.items() if fit is best] == [KINDS[file.parent.name]]
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["openmetrics/samples.om", "tsdb_dump/dump.txt", "prometheus_json/raw.json", "grafana/joined.csv",
+     "grafana/series_to_rows.csv", "grafana/table.csv", "grafana/frames.csv"],
+)  # fmt: skip
+def test_the_same_points_give_the_same_rows(tmp_path, file):
+    rows, result = imported(tmp_path, FIXTURES / file)
+    wanted = points()
+    assert result.rows_rejected == 0
+    assert rows["at_ms"].tolist() == wanted["at_ms"].tolist()
+    assert rows["gpu_uuid"].tolist() == wanted["UUID"].tolist()
+    for label in ("namespace", "pod", "container"):
+        assert rows[label].astype(object).fillna("").tolist() == wanted[label].tolist()
+    assert rows["gpu_util_ratio"].tolist() == (wanted["DCGM_FI_DEV_GPU_UTIL"] / 100).tolist()
+    assert rows["power_w"].tolist() == wanted["DCGM_FI_DEV_POWER_USAGE"].tolist()
+    assert rows["fb_used_bytes"].tolist() == (wanted["DCGM_FI_DEV_FB_USED"] * 2**20).tolist()
+    tensor = wanted["DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"].astype("float32")
+    assert rows["tensor_ratio"].tolist() == tensor.tolist()
+    assert set(rows["gpu_model"]) == {"NVIDIA H100 80GB HBM3"}
+    assert set(rows["host"]) == {"gpu-node-7"}
+
+
+def test_a_statement_can_be_made_of_them(tmp_path):
+    lake = gpuledger.open(tmp_path / "lake")
+    lake.ingest(FIXTURES / "openmetrics/samples.om")
+    assert lake.analyze().to_dict()["statement"]
+
+
+def test_times_of_grafana_without_a_zone_are_read_in_the_zone_given(tmp_path):
+    rows, result = imported(tmp_path, FIXTURES / "grafana/series_to_rows.csv", tz="Europe/Berlin")
+    assert rows["at_ms"].tolist() == (points()["at_ms"] - 3_600_000).tolist()
+    assert any("no zone" in note for note in result.notes)
+
+
+def test_a_page_of_dcgm_exporter_needs_its_time_only(tmp_path):
+    file = FIXTURES / "exporter_page/page.prom"
+    with pytest.raises(FileFault, match=r"(?s)when its readings were taken.*--at TIME$"):
+        imported(tmp_path, file)
+    rows, _ = imported(tmp_path, file, at=AT)
+    said = page(file)
+    assert rows["power_w"].tolist() == [v for _, v in said["DCGM_FI_DEV_POWER_USAGE"]]
+    assert rows["energy_mj"].tolist() == [v for _, v in said["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"]]
+    assert rows["fb_free_bytes"].tolist() == [v * 2**20 for _, v in said["DCGM_FI_DEV_FB_FREE"]]
+    assert rows["pod"].astype(object).where(rows["pod"].notna(), None).tolist() == [
+        "llm-train-0",
+        None,
+        "chat-6c9d-x2x9p",
+    ]
+    assert pd.isna(rows["gpu_util_ratio"][2])
+    assert rows["gpu_instance_id"][2] == "2"
+    assert rows["slice_ratio"][2] == pytest.approx(3 / 7)
+    assert rows["gpu_index"].tolist() == ["0", "1", "2"]
+    assert set(rows["at_ms"]) == {1_768_899_600_000}
+
+
+def test_a_page_of_nvidia_gpu_exporter(tmp_path):
+    file = FIXTURES / "nvidia_gpu_exporter/page.prom"
+    rows, _ = imported(tmp_path, file, at=AT, host="node-3")
+    said = {name: [v for _, v in found] for name, found in page(file).items()}
+    assert rows["gpu_uuid"].tolist() == ["GPU-" + labels["uuid"] for labels, _ in page(file)["nvidia_smi_gpu_info"]]
+    assert set(rows["gpu_model"]) == {"NVIDIA H100 80GB HBM3"}
+    assert rows["gpu_index"].tolist() == ["0", "1"]
+    assert rows["gpu_util_ratio"].tolist() == said["nvidia_smi_utilization_gpu_ratio"]
+    assert rows["power_w"].tolist() == said["nvidia_smi_power_draw_watts"]
+    assert rows["fb_used_bytes"].tolist() == said["nvidia_smi_memory_used_bytes"]
+    assert rows["sm_clock_mhz"].tolist() == [v / 1e6 for v in said["nvidia_smi_clocks_current_sm_clock_hz"]]
+    assert rows["energy_mj"].tolist() == [v * 1000 for v in said["nvidia_smi_energy_joules_total"]]
+    assert rows["throttle_bits"].tolist() == said["nvidia_smi_clocks_event_reasons_active"]
+
+
+def test_a_page_of_amds_exporter(tmp_path):
+    file = FIXTURES / "amd_exporter/page.prom"
+    rows, _ = imported(tmp_path, file, at=AT)
+    said = {name: [v for _, v in found] for name, found in page(file).items()}
+    assert rows["gpu_uuid"].tolist() == [labels["gpu_uuid"] for labels, _ in page(file)["gpu_gfx_activity"]]
+    assert set(rows["gpu_model"]) == {"AMD Instinct MI300X OAM"}
+    assert set(rows["host"]) == {"amd-node-2"}
+    assert rows["gpu_util_ratio"].tolist() == [v / 100 for v in said["gpu_gfx_activity"]]
+    assert rows["power_w"].tolist() == said["gpu_package_power"]
+    assert rows["fb_used_bytes"].tolist() == [v * 2**20 for v in said["gpu_used_vram"]]
+    assert rows["energy_mj"].tolist() == [v / 1000 for v in said["gpu_energy_consumed"]]
+    assert rows["sm_clock_mhz"].tolist() == [2100, 132]  # the first of its system clocks
+    assert rows["mem_clock_mhz"].tolist() == [900, 900]
+    assert rows["run_id"].astype(object).where(rows["run_id"].notna(), None).tolist() == ["4711", None]
+    assert rows["gpu_instance_id"].isna().all()
+
+
+def test_gzipped_text_is_read_the_same(tmp_path):
+    plain, _ = imported(tmp_path / "a", FIXTURES / "tsdb_dump/dump.txt")
+    packed = tmp_path / "dump.gz"
+    packed.write_bytes(gzip.compress((FIXTURES / "tsdb_dump/dump.txt").read_bytes()))
+    again, _ = imported(tmp_path / "b", packed)
+    pd.testing.assert_frame_equal(plain, again)
+
+
+def test_a_wrong_line_costs_itself_only_and_has_its_number(tmp_path):
+    lines = (FIXTURES / "openmetrics/samples.om").read_text().splitlines()
+    lines.insert(5, 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} fast 1768899600.25')
+    lines.insert(9, "<html>")
+    file = tmp_path / "page"
+    file.write_text("\n".join(lines))
+    rows, result = imported(tmp_path, file)
+    assert len(rows) == len(points())
+    assert result.rows_rejected == 2
+    rejects = pd.read_csv(result.rejects_file)
+    assert sorted(rejects["row"]) == [6, 10]
+
+
+def test_metrics_of_other_exporters_are_passed_over(tmp_path):
+    text = (FIXTURES / "openmetrics/samples.om").read_text()
+    file = tmp_path / "page"
+    file.write_text(
+        '# TYPE node_load1 gauge\nnode_load1 0.5 1768899600\nrpc_total{a="b c"} 5 1768899600 # {x="y"} 1\n' + text
+    )
+    rows, result = imported(tmp_path, file)
+    assert len(rows) == len(points())
+    assert result.rows_rejected == 0
+
+
+def test_a_page_without_gpus_is_refused_with_the_exporters_that_are_known(tmp_path):
+    file = tmp_path / "page"
+    file.write_text("# TYPE node_load1 gauge\nnode_load1 0.5\n")
+    with pytest.raises(FileFault, match=r"(?s)node_load1.*dcgm-exporter"):
+        imported(tmp_path, file, at=AT)
+
+
+def test_two_pages_without_times_in_one_file_are_refused(tmp_path):
+    file = tmp_path / "page"
+    file.write_text((FIXTURES / "exporter_page/page.prom").read_text() * 2)
+    with pytest.raises(FileFault, match=r"(?s)several pages.*--at"):
+        imported(tmp_path, file, at=AT)
+
+
+def test_one_reading_with_two_values_is_left_out_and_noted(tmp_path):
+    text = (FIXTURES / "openmetrics/samples.om").read_text()
+    line = next(x for x in text.splitlines() if x.startswith("DCGM_FI_DEV_POWER_USAGE"))
+    file = tmp_path / "page"
+    head, _, at = line.rpartition(" ")
+    file.write_text(text + f"{head.rpartition(' ')[0]} 1 {at}\n")
+    rows, result = imported(tmp_path, file)
+    assert rows["power_w"].isna().sum() == 1
+    assert any("twice with different values" in note for note in result.notes)
+
+
+def test_a_time_that_has_not_come_is_noted(tmp_path):
+    text = (FIXTURES / "openmetrics/samples.om").read_text().replace(" 17688", " 27688")
+    file = tmp_path / "page"
+    file.write_text(text)
+    _, result = imported(tmp_path, file)
+    assert any("later than now" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"status": "error", "errorType": "timeout", "error": "query timed out"}, "query timed out"),
+        ({"status": "success", "data": {"resultType": "scalar", "result": [1, "2"]}}, "scalar"),
+        ({"status": "success", "data": {"resultType": "matrix", "result": []}}, "no metric"),
+        (
+            {"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}, "values": [[1, "x"]]}]}},
+            "pairs",
+        ),
+    ],
+)
+def test_an_answer_that_is_no_use_is_refused_with_a_next_step(tmp_path, content, words):
+    file = tmp_path / "answer.json"
+    file.write_text(json.dumps(content))
+    with pytest.raises(FileFault, match=words) as caught:
+        imported(tmp_path, file)
+    assert caught.value.hint
+
+
+def test_a_truncated_answer_is_refused(tmp_path):
+    file = tmp_path / "answer.json"
+    file.write_bytes((FIXTURES / "prometheus_json/raw.json").read_bytes()[:-200])
+    with pytest.raises(FileFault, match=r"(?s)not a whole answer.*cut off"):
+        imported(tmp_path, file)
+
+
+def test_answers_one_per_line_are_read_together(tmp_path):
+    answer = json.loads((FIXTURES / "prometheus_json/raw.json").read_text())
+    lines = [{**answer, "data": {**answer["data"], "result": [one]}} for one in answer["data"]["result"]]
+    file = tmp_path / "answers.jsonl"
+    file.write_text("\n".join(json.dumps(line) for line in lines))
+    rows, _ = imported(tmp_path, file)
+    assert len(rows) == len(points())
+
+
+def test_formatted_values_of_grafana_are_refused_with_the_switch_to_flip(tmp_path):
+    file = tmp_path / "panel.csv"
+    file.write_text('"Time","DCGM_FI_DEV_POWER_USAGE{UUID=""GPU-1""}"\r\n2026-01-20 09:00:00,642 W\r\n')
+    with pytest.raises(FileFault, match=r"(?s)642 W.*Formatted data"):
+        imported(tmp_path, file)
+
+
+def test_series_of_grafana_that_do_not_name_their_metric_are_refused(tmp_path):
+    file = tmp_path / "panel.csv"
+    file.write_text('"Time","{UUID=""GPU-1"", gpu=""0""}"\r\n1768899600000,642\r\n')
+    with pytest.raises(FileFault, match=r"(?s)which metric.*Verbose"):
+        imported(tmp_path, file)
+
+
+def test_a_matrix_of_grafana_is_refused(tmp_path):
+    file = tmp_path / "panel.csv"
+    file.write_text('"Time\\UUID","GPU-1","GPU-2"\r\n1768899600000,642,1\r\n')
+    with pytest.raises(FileFault, match=r"(?s)which metric and which GPU.*matrix"):
+        imported(tmp_path, file)
+
+
+def test_a_table_of_dcgm_columns_stays_plain_csv(tmp_path):
+    first = b"Time,UUID,DCGM_FI_DEV_GPU_UTIL\n2026-01-20T09:00:00Z,GPU-1,5\n"
+    fits = {name: source.fits(Head(tmp_path / "x.csv", first)) for name, source in SOURCES}
+    assert [name for name, fit in fits.items() if fit is not Fit.NO] == ["csv"]

@@ -1,0 +1,433 @@
+"""Do the logs of tools come in as they were printed, with figures equal to those read by other means?"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpuledger
+from gpuledger.cli.app import run
+from gpuledger.errors import FileFault, NotSaid
+from gpuledger.telemetry.sources import SOURCES, Fit, best_fit, kind_of
+from gpuledger.telemetry.sources import _head as head_of
+
+FIXTURES = Path(__file__).parent / "fixtures"
+MIB = 1 << 20
+# Folders of fixtures that are not called like the kind of file.
+KINDS = {
+    **dict.fromkeys(("amd_exporter", "exporter_page", "nvidia_gpu_exporter", "openmetrics", "tsdb_dump"), "metrics"),
+    "prometheus_json": "prometheus",
+}
+SAID = {"host": "n1", "gpu_model": "NVIDIA H200"}
+
+
+def samples(folder: Path, kind: str, name: str, **said: str) -> pd.DataFrame:
+    """What the command imports, in the order of GPU and time."""
+    return imported(folder, FIXTURES / kind / name, **said)
+
+
+def imported(folder: Path, file: Path, **said: str) -> pd.DataFrame:
+    lake = folder / "lake"
+    options = [word for key, text in said.items() for word in (f"--{key.replace('_', '-')}", text)]
+    assert run(["import", str(file), "--lake", str(lake), *options]) == 0
+    frame = (
+        gpuledger.open(lake)
+        .samples()
+        .df()
+        .astype({"gpu_uuid": str})
+        .sort_values(["gpu_uuid", "at_ms"], ignore_index=True)
+    )
+    assert run(["analyze", "--lake", str(lake)]) == 0
+    return frame
+
+
+def ms(times: pd.Series) -> list[int]:
+    return [round(t.timestamp() * 1000) for t in pd.to_datetime(times, utc=True)]
+
+
+def same(found: pd.Series, wanted: list | np.ndarray | pd.Series) -> None:
+    np.testing.assert_allclose(found.to_numpy(float), np.asarray(wanted, float), rtol=1e-6)
+
+
+@pytest.mark.parametrize("file", sorted(FIXTURES.glob("*/*")), ids=lambda f: f"{f.parent.name}/{f.name}")
+def test_exactly_one_kind_claims_a_file(file):
+    sure = [name for name, source in SOURCES if source.fits(head_of(file)) is Fit.SURE]
+    assert sure == [KINDS.get(file.parent.name, file.parent.name)]
+    assert kind_of(file) == sure[0]
+    assert best_fit(file)[0] is Fit.SURE
+
+
+@pytest.mark.parametrize("share", [0.07, 0.45, 0.93])
+@pytest.mark.parametrize("end", ["head", "tail"])
+def test_a_file_cut_anywhere_gives_rows_or_a_fault_with_a_next_step(tmp_path, share, end):
+    for place, file in enumerate(sorted(FIXTURES.glob("*/*"))):
+        whole = file.read_bytes()
+        cut = round(len(whole) * share)
+        (tmp_path / "cut").write_bytes(whole[:cut] if end == "head" else whole[cut:])
+        lake = gpuledger.open(tmp_path / f"lake-{place}")
+        hint = ""
+        try:
+            lake.ingest(tmp_path / "cut", at="2026-11-15", every="1s", **SAID)
+        except FileFault as error:
+            hint = error.hint
+        assert hint or len(lake.samples().df()), file
+
+
+# nvidia-smi 580.159.04, --query-gpu=... --format=csv -l 1, on an H200
+def test_query_with_units(tmp_path):
+    found = samples(tmp_path, "nvidia_smi_query", "units.csv")
+    wanted = pd.read_csv(FIXTURES / "nvidia_smi_query" / "units.csv", sep=", ", engine="python")
+    number = {c: wanted[c].astype(str).str.extract(r"^([0-9.]+)")[0].astype(float) for c in wanted.columns[5:-1]}
+    assert found["at_ms"].tolist() == ms(wanted["timestamp"])
+    assert set(found["gpu_uuid"]) == set(wanted["uuid"])
+    assert set(found["gpu_model"]) == {"NVIDIA H200"}
+    assert set(found["gpu_index"]) == {"0"}
+    same(found["gpu_util_ratio"], number["utilization.gpu [%]"] / 100)
+    same(found["mem_copy_util_ratio"], number["utilization.memory [%]"] / 100)
+    same(found["fb_used_bytes"], number["memory.used [MiB]"] * MIB)
+    same(found["fb_free_bytes"], number["memory.free [MiB]"] * MIB)
+    same(found["power_w"], number["power.draw [W]"])
+    same(found["power_limit_w"], number["enforced.power.limit [W]"])
+    same(found["gpu_temp_c"], number["temperature.gpu"])
+    same(found["mem_temp_c"], number["temperature.memory"])
+    same(found["sm_clock_mhz"], number["clocks.current.sm [MHz]"])
+    same(found["mem_clock_mhz"], number["clocks.current.memory [MHz]"])
+    same(found["throttle_bits"], [int(text, 16) for text in wanted["clocks_event_reasons.active"]])
+
+
+def test_local_times_of_a_query_take_the_zone(tmp_path):
+    utc = samples(tmp_path, "nvidia_smi_query", "units.csv")
+    berlin = samples(tmp_path / "b", "nvidia_smi_query", "units.csv", tz="Europe/Berlin")
+    assert set(utc["at_ms"] - berlin["at_ms"]) == {3_600_000}
+
+
+# the same, --format=csv,nounits -lms 500
+def test_query_without_units_asks_for_the_model_only(tmp_path):
+    with pytest.raises(NotSaid, match="which GPU it is of") as caught:
+        gpuledger.open(tmp_path / "none").ingest(FIXTURES / "nvidia_smi_query" / "nounits.csv")
+    assert caught.value.hint == "add --gpu-model NAME"
+    assert not (tmp_path / "none").exists()
+    found = samples(tmp_path, "nvidia_smi_query", "nounits.csv", gpu_model="NVIDIA H200")
+    wanted = pd.read_csv(FIXTURES / "nvidia_smi_query" / "nounits.csv", skipinitialspace=True)
+    assert found["at_ms"].tolist() == ms(wanted["timestamp"])
+    same(found["gpu_util_ratio"], wanted["utilization.gpu [%]"] / 100)
+    same(found["power_w"], wanted["power.draw [W]"])
+
+
+# the same in a shell loop: a header with each round, two GPUs, the last line cut off
+def test_query_rounds_with_repeated_headers_and_unknown_cells(tmp_path):
+    found = samples(tmp_path, "nvidia_smi_query", "rounds.csv")
+    lines = (FIXTURES / "nvidia_smi_query" / "rounds.csv").read_text().splitlines()
+    rows = [line.split(", ") for line in lines if not line.startswith("timestamp") and line.count(",") == 17]
+    first, second = (found[found["gpu_index"] == index] for index in ("0", "1"))
+    assert len(first) == len(second) == len(rows) // 2
+    same(first["power_w"], [float(r[10].removesuffix(" W")) for r in rows[::2]])
+    assert second["power_w"].isna().all()
+    assert second["mem_temp_c"].isna().all()
+    same(second["gpu_util_ratio"], [float(r[5].removesuffix(" %")) / 100 for r in rows[1::2]])
+    (rejects,) = (tmp_path / "lake" / "rejects").iterdir()
+    assert "rounds.csv,17,wrong_number_of_cells" in rejects.read_text()
+
+
+# the same with all 220 fields that driver knows
+def test_query_of_every_field(tmp_path):
+    (row,) = samples(tmp_path, "nvidia_smi_query", "all_fields.csv").to_dict("records")
+    names, cells = (
+        line.split(", ") for line in (FIXTURES / "nvidia_smi_query" / "all_fields.csv").read_text().splitlines()
+    )
+    cell = dict(zip(names, cells, strict=True))
+    assert row["power_w"] == float(cell["power.draw [W]"].removesuffix(" W"))
+    assert row["remapped_correctable_rows"] == int(cell["remapped_rows.correctable"])
+    assert row["fb_used_bytes"] == 0
+    assert pd.isna(row["host"])  # hostname: [N/A]
+
+
+def test_a_board_known_by_its_bus_is_named_by_its_host(tmp_path):
+    with pytest.raises(NotSaid) as caught:
+        gpuledger.open(tmp_path / "none").ingest(FIXTURES / "nvidia_smi_query" / "bus_id.csv")
+    assert caught.value.hint == "add --host NAME"
+    found = samples(tmp_path, "nvidia_smi_query", "bus_id.csv", host="n1")
+    assert set(found["gpu_uuid"]) == {"n1:00000000:00:06.0"}
+
+
+def test_a_query_without_a_header_or_a_gpu_says_what_to_print(tmp_path):
+    with pytest.raises(FileFault, match="without a header"):
+        gpuledger.open(tmp_path).ingest(FIXTURES / "nvidia_smi_query" / "no_header.csv")
+    (tmp_path / "no_row.csv").write_text("timestamp, uuid, power.draw [W]\n")
+    with pytest.raises(FileFault, match="not one row"):
+        gpuledger.open(tmp_path).ingest(tmp_path / "no_row.csv")
+    (tmp_path / "no_gpu.csv").write_text("timestamp, power.draw [W]\n2026/11/15 23:52:20.596, 80.00 W\n")
+    with pytest.raises(FileFault, match="which GPU") as caught:
+        gpuledger.open(tmp_path).ingest(tmp_path / "no_gpu.csv")
+    assert "--query-gpu=uuid" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# of gpu power\n# gpu, by hand\nnode-1 3\n",
+        "timestamp,gpu,power_usage\n2026-01-20T00:00:00Z,0,300\n",
+        "when,card,driver_version\n2026-01-20T00:00:00Z,0,580\n",
+        "device,model,price\ncard0,MI300X,3\n",
+    ],
+)
+def test_other_text_is_not_claimed(tmp_path, text):
+    (tmp_path / "file").write_text(text)
+    assert not [name for name, source in SOURCES if source.fits(head_of(tmp_path / "file")) is Fit.SURE]
+
+
+def dmon(name: str) -> pd.DataFrame:
+    text = (FIXTURES / "nvidia_smi_dmon" / name).read_text().replace(",", " ")
+    header, _, *lines = text.splitlines()
+    lines = [line for line in lines if not line.startswith("#")]
+    return pd.read_csv(io.StringIO("\n".join(lines)), sep=r"\s+", names=header.lstrip("#").split(), na_values="-")
+
+
+# nvidia-smi 580.159.04 dmon -o DT, and with --format csv, -s pucvmet, -s mt, --gpm-metrics
+@pytest.mark.parametrize("name", ["DT.txt", "csv.txt", "all.txt", "memory.txt", "gpm.txt"])
+def test_dmon(tmp_path, name):
+    found, wanted = samples(tmp_path, "nvidia_smi_dmon", name, **SAID), dmon(name)
+    assert found["at_ms"].tolist() == ms(wanted["Date"].astype(str) + "T" + wanted["Time"])
+    assert set(found["gpu_uuid"]) == {"n1:gpu0"}
+    factors = {
+        "power_w": ("pwr", 1), "gpu_temp_c": ("gtemp", 1), "mem_temp_c": ("mtemp", 1), "sm_clock_mhz": ("pclk", 1),
+        "mem_clock_mhz": ("mclk", 1), "gpu_util_ratio": ("sm", 0.01), "mem_copy_util_ratio": ("mem", 0.01),
+        "fb_used_bytes": ("fb", MIB), "engine_ratio": ("gract", 0.01), "sm_ratio": ("smutil", 0.01),
+        "occupancy_ratio": ("smocc", 0.01), "tensor_ratio": ("mmaact", 0.01), "hmma_ratio": ("hmmat", 0.01),
+        "dram_ratio": ("dram", 0.01), "fp32_ratio": ("fp32", 0.01), "pcie_rx_bytes_per_s": ("pcirx", MIB),
+    }  # fmt: skip
+    for column, (short, factor) in factors.items():
+        if short in wanted:
+            same(found[column], wanted[short] * factor)
+        else:
+            assert found[column].isna().all()
+
+
+# dmon -o T: the time of day; dmon alone: no time
+def test_dmon_asks_for_the_day_or_for_start_and_interval(tmp_path):
+    lake = gpuledger.open(tmp_path / "none")
+    with pytest.raises(NotSaid, match="on which day it starts") as caught:
+        lake.ingest(FIXTURES / "nvidia_smi_dmon" / "T.txt")
+    assert caught.value.hint == "add --at DATE --host NAME --gpu-model NAME"
+    with pytest.raises(NotSaid) as caught:
+        lake.ingest(FIXTURES / "nvidia_smi_dmon" / "no_time.txt")
+    assert caught.value.hint == "add --at TIME --every LENGTH --host NAME --gpu-model NAME"
+    found = samples(tmp_path, "nvidia_smi_dmon", "T.txt", at="2026-11-15", **SAID)
+    assert found["at_ms"].tolist() == ms("2026-11-15T" + dmon("T.txt")["Time"])
+    found = samples(tmp_path / "b", "nvidia_smi_dmon", "no_time.txt", at="2026-11-15T08:00Z", every="2s", **SAID)
+    assert found["at_ms"].tolist() == [1_794_729_600_000 + 2000 * n for n in range(6)]
+
+
+def test_a_log_with_the_time_of_day_is_explained(capsys):
+    file, said = FIXTURES / "nvidia_smi_dmon" / "T.txt", ["--at", "2026-11-15", "--host", "n1", "--gpu-model", "H200"]
+    assert run(["import", "--explain", str(file), *said, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["importable"]
+    assert said["rejected"] == []
+
+
+def test_a_dmon_log_across_midnight_and_of_two_gpus(tmp_path):
+    header = "#Time         gpu    pwr \n#HH:MM:SS     Idx      W \n"
+    rows = [(f"23:59:{s}", 0) for s in (58, 58, 59, 59)] + [("00:00:00", 1), ("00:00:00", 2)]
+    lines = [f" {time}       {n % 2}     {80 + n} \n" for n, (time, _) in enumerate(rows)]
+    (tmp_path / "log").write_text(header + "".join(lines[:3]) + header + "".join(lines[3:]) + " 00:00:0")
+    found = imported(tmp_path, tmp_path / "log", at="2026-11-15", **SAID)
+    days = ["2026-11-15T23:59:58Z", "2026-11-15T23:59:59Z", "2026-11-16T00:00:00Z"]
+    assert found["at_ms"].tolist() == ms(pd.Series(days * 2))
+    assert found["power_w"].tolist() == [80, 82, 84, 81, 83, 85]
+    (rejects,) = (tmp_path / "lake" / "rejects").iterdir()
+    assert "line 11:  00:00:0" in rejects.read_text()
+
+
+def test_dmon_columns_that_change_are_refused_with_their_line(tmp_path):
+    one, other = (FIXTURES / "nvidia_smi_dmon" / name for name in ("DT.txt", "all.txt"))
+    (tmp_path / "log").write_text(one.read_text() + other.read_text())
+    with pytest.raises(FileFault, match="change at line 27"):
+        gpuledger.open(tmp_path / "lake").ingest(tmp_path / "log", **SAID)
+
+
+# nvidia-smi 580.159.04 pmon -o DT, one process; shared.txt: two processes on GPU 0, none on GPU 1
+def test_pmon_adds_up_the_processes_of_a_gpu(tmp_path):
+    found = samples(tmp_path, "nvidia_smi_pmon", "DT.txt", **SAID)
+    text = (FIXTURES / "nvidia_smi_pmon" / "DT.txt").read_text()
+    shares = [re.split(r"\s+", line.strip())[5:7] for line in text.splitlines()[2:]]
+    same(found["gpu_util_ratio"], [np.nan if sm == "-" else int(sm) / 100 for sm, _ in shares])
+    same(found["mem_copy_util_ratio"], [np.nan if mem == "-" else int(mem) / 100 for _, mem in shares])
+    assert found["fb_used_bytes"].isna().all()
+    found = samples(tmp_path / "b", "nvidia_smi_pmon", "shared.txt", **SAID)
+    busy, free = (found[found["gpu_index"] == index] for index in ("0", "1"))
+    assert busy["gpu_util_ratio"].tolist() == [1.0] * 4  # 60 % and 55 %
+    same(busy["mem_copy_util_ratio"], [0.25] * 4)
+    assert busy["fb_used_bytes"].tolist() == [41_000 * MIB] * 4
+    assert free[["gpu_util_ratio", "fb_used_bytes"]].isna().all().all()
+
+
+# dcgmi dmon -e 203,155,156,150,252,1001,1002,1004,1005 in the layout of DCGM 3.3
+def test_dcgmi_dmon(tmp_path):
+    with pytest.raises(NotSaid) as caught:
+        gpuledger.open(tmp_path / "none").ingest(FIXTURES / "dcgmi_dmon" / "fields.txt")
+    assert caught.value.hint == "add --at TIME --every LENGTH --host NAME --gpu-model NAME"
+    found = samples(tmp_path, "dcgmi_dmon", "fields.txt", at="2026-11-15", every="0.5s", **SAID)
+    rows = [line.split() for line in (FIXTURES / "dcgmi_dmon" / "fields.txt").read_text().splitlines()]
+    wanted = pd.DataFrame([r[1:] for r in rows if r[0] == "GPU"], columns=["gpu", *rows[0][1:]])
+    wanted = wanted.replace("N/A", np.nan).astype(float).sort_values("gpu", kind="stable", ignore_index=True)
+    start = pd.Timestamp("2026-11-15", tz="UTC").timestamp() * 1000
+    assert found["at_ms"].tolist() == [start + 500 * n for n in range(8)] * 2
+    for column, (short, factor) in {
+        "gpu_util_ratio": ("GPUTL", 0.01), "power_w": ("POWER", 1), "energy_mj": ("TOTEC", 1),
+        "gpu_temp_c": ("TMPTR", 1), "fb_used_bytes": ("FBUSD", MIB), "engine_ratio": ("GRACT", 1),
+        "sm_ratio": ("SMACT", 1), "tensor_ratio": ("TENSO", 1), "dram_ratio": ("DRAMA", 1),
+    }.items():  # fmt: skip
+        same(found[column], wanted[short] * factor)
+
+
+def test_dcgmi_names_with_blanks_cut_cells_and_other_entities(tmp_path):
+    text = (
+        "#Entity   DVNAM                 POWER       TOTEC   \n"
+        "ID                               W           mJ     \n"
+        "GPU 0     NVIDIA H200           80.000      12345...\n"
+        "GPU-I 0   NVIDIA H200           N/A         N/A     \n"
+    )
+    (tmp_path / "log").write_text(text)
+    result = gpuledger.open(tmp_path / "lake").ingest(tmp_path / "log", at="2026-11-15", host="n1")
+    assert any("GPU-I" in note for note in result.notes)
+    (row,) = gpuledger.open(tmp_path / "lake").samples().df().to_dict("records")
+    assert (row["gpu_model"], row["power_w"]) == ("NVIDIA H200", 80.0)
+    assert np.isnan(row["energy_mj"])
+
+
+# amd-smi of ROCm 6 and 7: metric -u -p -c -t -m -w 1 --csv, monitor -p -t -u -m -v -w 2 --csv
+def test_amd_smi_in_watch_mode(tmp_path):
+    said = {"host": "n1", "gpu_model": "AMD Instinct MI300X"}
+    found = samples(tmp_path, "amd_smi", "metric_watch.csv", **said)
+    wanted = pd.read_csv(FIXTURES / "amd_smi" / "metric_watch.csv").sort_values(["gpu", "timestamp"])
+    assert found["at_ms"].tolist() == (wanted["timestamp"] * 1000).tolist()
+    for column, (name, factor) in {
+        "gpu_util_ratio": ("gfx_activity", 0.01), "mem_copy_util_ratio": ("umc_activity", 0.01),
+        "power_w": ("socket_power", 1), "sm_clock_mhz": ("gfx_0_clk", 1), "mem_clock_mhz": ("mem_0_clk", 1),
+        "gpu_temp_c": ("hotspot", 1), "mem_temp_c": ("mem", 1), "fb_used_bytes": ("used_vram", MIB),
+    }.items():  # fmt: skip
+        same(found[column], wanted[name] * factor)
+    found = samples(tmp_path / "b", "amd_smi", "monitor_watch.csv", **said)
+    wanted = pd.read_csv(FIXTURES / "amd_smi" / "monitor_watch.csv").sort_values(["gpu", "timestamp"])
+    for column, (name, factor) in {
+        "gpu_util_ratio": ("gfx", 0.01), "mem_copy_util_ratio": ("mem", 0.01), "power_w": ("power_usage", 1),
+        "gpu_temp_c": ("hotspot_temperature", 1), "mem_temp_c": ("memory_temperature", 1),
+        "fb_used_bytes": ("vram_used", MIB), "fb_free_bytes": ("vram_free", MIB),
+    }.items():  # fmt: skip
+        same(found[column], wanted[name] * factor)
+
+
+# amd-smi monitor --csv of ROCm 7 alone: memory in GiB, no times, one round
+def test_amd_smi_once(tmp_path):
+    with pytest.raises(NotSaid) as caught:
+        gpuledger.open(tmp_path / "none").ingest(FIXTURES / "amd_smi" / "monitor_once.csv")
+    assert caught.value.hint == "add --at TIME --host NAME --gpu-model NAME"
+    found = samples(tmp_path, "amd_smi", "monitor_once.csv", at="2026-11-15", **SAID)
+    same(found["fb_used_bytes"], [round(146.5 * 2**30), round(0.3 * 2**30)])
+
+
+# rocm-smi --showtemp --showuse --showpower --showclocks --showmeminfo vram --showproductname --csv in a shell loop
+def test_rocm_smi(tmp_path):
+    found = samples(tmp_path, "rocm_smi", "loop.csv", at="2026-11-15", every="10s", host="n1")
+    text = (FIXTURES / "rocm_smi" / "loop.csv").read_text()
+    rows = sorted(line.split(",") for line in text.splitlines() if line.startswith("card"))
+    rows.sort(key=lambda r: (r[0], float(r[7]), float(r[6])))
+    assert set(found["gpu_model"]) == {"AMD Instinct MI250X"}
+    same(found["gpu_util_ratio"], [float(r[7]) / 100 for r in rows])
+    same(found["power_w"], [float(r[6]) for r in rows])
+    same(found["gpu_temp_c"], [float(r[2]) for r in rows])
+    same(found["fb_used_bytes"], [float(r[9]) for r in rows])
+    same(found["sm_clock_mhz"], [float(re.search(r"\d+", r[5])[0]) for r in rows])
+
+
+# python -m zeus.monitor power, zeus 0.16, into a file; ZeusMonitor(log_file=...) of the same version
+def test_zeus(tmp_path):
+    found = samples(tmp_path, "zeus", "power.txt", **SAID)
+    text = (FIXTURES / "zeus" / "power.txt").read_text().partition("Total")[0]
+    blocks = re.findall(r"(\d{4}-\d\d-\d\d [\d:.]+)\s*(\{[^}]*\})", text)
+    watts = [json.loads(block.replace("'", '"')) for _, block in blocks]
+    assert len(found) == 8 * len(blocks)
+    for index in range(8):
+        mine = found[found["gpu_index"] == str(index)]
+        same(mine["power_w"], [w[f"GPU{index}"] for w in watts])
+        assert mine["at_ms"].tolist() == [int(pd.Timestamp(t, tz="UTC").timestamp() * 1000) for t, _ in blocks]
+    found = samples(tmp_path / "b", "zeus", "windows.csv", **SAID)
+    wanted = pd.read_csv(FIXTURES / "zeus" / "windows.csv")
+    steps = wanted[wanted["window_name"] == "step"]
+    for index in range(2):
+        mine = found[found["gpu_index"] == str(index)]
+        same(mine["power_w"], steps[f"gpu{index}_energy"] / steps["elapsed_time"])
+        assert mine["at_ms"].tolist() == (steps["start_time"] * 1000).round().astype(int).tolist()
+
+
+# run.history(stream="events").to_csv(), wandb-events.jsonl, names of wandb 0.31; Parquet of the same frame
+@pytest.mark.parametrize("name", ["events.csv", "events.jsonl", "events.parquet"])
+def test_wandb_events(tmp_path, name):
+    wanted = pd.DataFrame(map(json.loads, (FIXTURES / "wandb_events" / "events.jsonl").read_text().splitlines()))
+    file = FIXTURES / "wandb_events" / name
+    if name.endswith(".parquet"):
+        file = tmp_path / name
+        wanted.to_parquet(file)
+    found = imported(tmp_path, file, **SAID)
+    for index in range(2):
+        mine = found[found["gpu_index"] == str(index)]
+        rows = wanted[wanted[f"system.gpu.{index}.gpu"].notna()]
+        assert mine["at_ms"].tolist() == (rows["_timestamp"] * 1000).tolist()
+        for column, (key, factor) in {
+            "gpu_util_ratio": ("gpu", 0.01), "mem_copy_util_ratio": ("memory", 0.01), "power_w": ("powerWatts", 1),
+            "fb_used_bytes": ("memoryAllocatedBytes", 1), "power_limit_w": ("enforcedPowerLimitWatts", 1),
+            "gpu_temp_c": ("temp", 1), "sm_clock_mhz": ("smClock", 1), "mem_clock_mhz": ("memoryClock", 1),
+            "sm_ratio": ("smActive", 0.01), "tensor_ratio": ("pipeTensorActive", 0.01),
+            "dram_ratio": ("dramActive", 0.01),
+        }.items():  # fmt: skip
+            same(mine[column], rows[f"system.gpu.{index}.{key}"] * factor)
+
+
+def test_wandb_labels_are_hosts_and_unclear_activity_is_left_out(tmp_path):
+    lake = gpuledger.open(tmp_path / "lake")
+    result = lake.ingest(FIXTURES / "wandb_events" / "labelled.jsonl", gpu_model="NVIDIA H200")
+    assert any("may be shares or percent" in note for note in result.notes)
+    found = lake.samples().df()
+    assert set(found["gpu_uuid"]) == {f"node-{n}:gpu{g}" for n in (0, 1) for g in (0, 1)}
+    assert found["sm_ratio"].isna().all()
+    assert found["power_w"].notna().all()
+
+
+# ResourceMetricCollector of nvitop 1.7, five seconds a row, DataFrame.to_csv()
+def test_nvitop(tmp_path):
+    found = samples(tmp_path, "nvitop", "collector.csv", **SAID)
+    wanted = pd.read_csv(FIXTURES / "nvitop" / "collector.csv")
+    for index in range(2):
+        mine, prefix = found[found["gpu_index"] == str(index)], f"train/cuda:{1 - index} (gpu:{index})"
+        assert mine["at_ms"].tolist() == (wanted["train/last_timestamp"] * 1000).tolist()
+        same(mine["gpu_util_ratio"], wanted[f"{prefix}/gpu_utilization (%)/last"] / 100)
+        same(mine["power_w"], wanted[f"{prefix}/power_usage (W)/last"])
+        same(mine["power_limit_w"], wanted[f"{prefix}/power_limit (W)/last"])
+        same(mine["gpu_temp_c"], wanted[f"{prefix}/temperature (C)/last"])
+        same(mine["fb_used_bytes"], wanted[f"{prefix}/memory_used (MiB)/last"] * MIB)
+
+
+def test_nvitop_means_are_read_where_there_is_no_last_reading(tmp_path):
+    frame = pd.read_csv(FIXTURES / "nvitop" / "collector.csv", index_col=0)
+    frame = frame.drop(columns=[c for c in frame if "/last" in c])
+    frame.to_parquet(tmp_path / "rows.parquet")
+    found = imported(tmp_path, tmp_path / "rows.parquet", **SAID)
+    assert found["at_ms"].tolist() == (frame["train/timestamp"] * 1000).tolist() * 2
+    same(found["power_w"][:6], frame["train/cuda:1 (gpu:0)/power_usage (W)/mean"])
+
+
+def test_nvitop_means_since_one_start_are_refused(tmp_path):
+    frame = pd.read_csv(FIXTURES / "nvitop" / "collector.csv", index_col=0)
+    frame = frame.drop(columns=[c for c in frame if "/last" in c])
+    frame["train/duration (s)"] = frame["train/timestamp"] - frame["train/timestamp"].iloc[0] + 5
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(FileFault, match="since the collector was started") as caught:
+        gpuledger.open(tmp_path / "lake").ingest(tmp_path / "rows.parquet", **SAID)
+    assert "clear()" in caught.value.hint
