@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import mmap
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Set
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -78,12 +78,22 @@ def _opened(path: Path, names: list[str], separator: str, span: Span) -> Opened:
 def _spans(path: Path, parts: int) -> list[Span]:
     """Bytes of whole lines, in so many parts; in one where a cell may hold a line end."""
     size = path.stat().st_size
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        if text.find(b'"') >= 0:
-            return [Span(0, size), *[Span(size, size)] * (parts - 1)]
-        ends = [text.find(b"\n", size * part // parts) + 1 or size for part in range(1, parts)]
-    edges = [0, *sorted(ends), size]
-    return [Span(start, end) for start, end in pairwise(edges)]
+    if _quoted(path, size, path.stat().st_mtime_ns):
+        return [Span(0, size), *[Span(size, size)] * (parts - 1)]
+    ends = []
+    with path.open("rb") as file:
+        for part in range(1, parts):
+            file.seek(size * part // parts)
+            file.readline()
+            ends.append(file.tell())
+    return [Span(start, end) for start, end in pairwise([0, *ends, size])]
+
+
+@lru_cache(maxsize=64)
+def _quoted(path: Path, size: int, _changed_ns: int) -> bool:
+    """Whether there is a quotation mark in a file: within two of them a line end does not end a row."""
+    with path.open("rb") as file:
+        return any(b'"' in file.read(BLOCK_BYTES) for _ in range(0, size, BLOCK_BYTES))
 
 
 class _Reader:
