@@ -61,7 +61,8 @@ class Faults:
         if len(rows):
             self.bad[rows] = True
             shown = values.take(pa.array(rows)).to_pylist()
-            self.found += [Fault(n, reason, column, str(v)[:80]) for n, v in zip(rows.tolist(), shown, strict=True)]
+            words = [f"{v:.15g}" if isinstance(v, float) else str(v)[:80] for v in shown]
+            self.found += [Fault(n, reason, column, v) for n, v in zip(rows.tolist(), words, strict=True)]
 
 
 @dataclass(frozen=True)
