@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from gpuledger.answers import Answer, Rows
 from gpuledger.errors import InputError
 from gpuledger.lake.importing import ImportResult, import_files
+from gpuledger.lake.jobs.adding import JobsResult, add_jobs
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
@@ -106,17 +107,28 @@ class OpenLake:
             given=given(host=host, gpu_model=gpu_model),
         )
 
+    def jobs(self, *files: File, tz: str | None = None) -> JobsResult:
+        """Add job tables: sacct's output, pods as kubectl writes them, or any CSV of who held which GPU when.
+
+        `tz`: the zone of times without one. Owners apply from the next statement on.
+        """
+        return add_jobs(self.lake, [path for item in files for path in _files(item, Path())], zone=tz)
+
     def analyze(
         self,
         *,
         achievable: str = "published",
         thresholds: File | None = None,
+        by: str | None = None,
         **window: Unpack[Window],
     ) -> Answer[EfficiencyStatement]:
         """The efficiency statement: what the hardware did, and what improving it is worth.
 
-        The window: `since`, `until`, `last`; the owners: `cluster`, `namespace`, `owner`.
+        The window: `since`, `until`, `last`; the owners: `cluster`, `namespace`, `owner`. `by`: break the means down by
+        cluster, namespace, team, user, account, job or pod too.
         """
+        from gpuledger.cost.showback import Config
+        from gpuledger.cost.user_settings import set_teams
         from gpuledger.efficiency.build import efficiency_statement
         from gpuledger.efficiency.calibration_files import load_calibration
 
@@ -127,6 +139,8 @@ class OpenLake:
             thresholds=limits,
             achievable=achievable,
             calibration=load_calibration(self.lake),
+            by=by,
+            team_of=(set_teams() or Config()).set_team,
         )
         return Answer(made, limits=limits)
 
@@ -141,20 +155,22 @@ class OpenLake:
         limits: File | None = None,
         usd_per_kwh: float | str | Decimal | None = None,
         previous: bool = False,
+        by: str | None = None,
         **window: Unpack[Window],
     ) -> Answer[AuditStatement]:
         """The cost audit: what it cost, what of it was wasted, what to change first.
 
         `prices`: dollars per GPU-hour, for all GPUs or by name; without it those of the inventory, of the
         settings, else market prices. `inventory`: one file or several, of any kind the command takes. Teams and
-        budgets of the settings apply too.
+        budgets of the settings apply too. `by`: break the bill down by cluster, namespace, team, user, account, job
+        or pod; the rows are `.statement.cost.by_asked`.
         """
         from gpuledger.advice.asking import asked
         from gpuledger.advice.asking import audit as audit_of
 
         terms = asked(
             self.lake.root, price=prices, inventory=inventory, instance=instance, region=region, teams=teams,
-            limits=limits, usd_per_kwh=usd_per_kwh, previous=previous,
+            limits=limits, usd_per_kwh=usd_per_kwh, previous=previous, by=by,
         )  # fmt: skip
         self._posted(None)
         return Answer(audit_of(self.lake, scope_of(self.lake, **window), terms))

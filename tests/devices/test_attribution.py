@@ -45,13 +45,13 @@ def test_slurm() -> None:
     found = attribute(
         {
             "SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "llm", "SLURM_CLUSTER_NAME": "ares", "SLURM_JOB_ACCOUNT": "nlp",
-            "SLURMD_NODENAME": "gpu-07", "SLURM_JOB_PARTITION": "h200",
+            "SLURMD_NODENAME": "gpu-07", "SLURM_JOB_PARTITION": "h200", "SLURM_JOB_USER": "ann",
         },
         host="login", command="train.py", process=Path("/nowhere"),
     )  # fmt: skip
     assert found.labels == {
         "cluster": "ares", "namespace": "nlp", "workload": "llm", "run_id": "4711",
-        "host": "gpu-07", "node_group": "h200",
+        "host": "gpu-07", "node_group": "h200", "user": "ann", "account": "nlp",
     }  # fmt: skip
     assert found.found_in["run_id"] == "Slurm: SLURM_JOB_ID"
 

@@ -17,7 +17,8 @@ from gpuledger.efficiency.statement import to_json
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import fleet_hours, lines, spells
 from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.scope import Scope
+from gpuledger.ledger.read.owners import By
+from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, Scope
 from gpuledger.ledger.store import HOURS, DayWriter, Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms, utc_day
 
@@ -60,6 +61,38 @@ def test_days_and_hours_give_the_same_statement(lake: Lake, window: dict[str, An
     by_day = to_json(efficiency_statement(lake, Scope(**window)))
     forget_days(lake)
     assert to_json(efficiency_statement(lake, Scope(**window))) == by_day
+
+
+@pytest.mark.parametrize("by", list(By))
+@pytest.mark.parametrize(
+    "scope",
+    [
+        {},
+        {"namespaces": ("n1",)},
+        {"namespaces": (NO_NAMESPACE,)},
+        {"namespaces": (UNALLOCATED, "n1")},
+        {"owners": ("7",)},
+    ],
+    ids=str,
+)
+def test_owners_are_the_same_read_from_days_or_from_hours(
+    books: Callable[..., Lake], line: Callable[..., Any], by: By, scope: dict[str, Any]
+) -> None:
+    """The hours of the fleet do not have every label, so a scope that asks for more is read from lines."""
+    owners = [
+        {"namespace": "n1", "team": "red", "pod": "p1"},
+        {"namespace": "n1", "user": "ann"},
+        {"user": "ann", "account": "bio", "run_id": "7"},
+        {},
+    ]
+    lake = books(*(line(h, g, util=0.1 * h, pif=0.5, **owners[h % 4]) for h in range(9) for g in ("GPU-a", "GPU-b")))
+    by_day = efficiency_statement(lake, Scope(**scope), by=by)
+    samples = {"n1": 5, NO_NAMESPACE: 2, UNALLOCATED: 2}
+    wanted = 2 if "owners" in scope else sum(samples[n] for n in scope.get("namespaces", samples))
+    assert sum(h.samples for h in by_day.hours) == by_day.samples == 2 * 60 * wanted
+    assert sum(row.means.observed_h for row in by_day.by_owner) == pytest.approx(2 * wanted)
+    forget_days(lake)
+    assert to_json(efficiency_statement(lake, Scope(**scope), by=by)) == to_json(by_day)
 
 
 def test_the_hours_of_the_fleet_are_read_from_their_own_table(lake: Lake) -> None:

@@ -33,7 +33,7 @@ def test_the_headline_is_at_the_top(small_fleet: tuple[Lake, Path]) -> None:
     assert made["start_utc"] == "2026-01-20T00:00:00Z"
     assert made["hours"][1]["start_utc"] == "2026-01-20T01:00:00Z"
     assert (made["v"], made["statement"]) == (1, "efficiency")
-    assert {f.name for f in fields(statement)} - {"counted"} <= set(made)
+    assert {f.name for f in fields(statement)} - {"counted", "by", "by_owner"} <= set(made)
     slow = statement.bottlenecked_gpus[0]
     row = next(r for r in made["per_gpu"] if r["gpu_uuid"] == slow.gpu_uuid)
     assert (row["likely_cause"], row["cause_evidence"]) == (slow.likely_cause, slow.cause_evidence)

@@ -17,7 +17,7 @@ from gpuledger.physics.evidence import PipeRates, pipe_rates
 from gpuledger.units import Unknown
 
 HOUR = 3_600_000
-OWNER = ("cluster", "namespace", "workload", "run_id")
+OWNER = ("cluster", "namespace", "team", "user", "account", "workload", "run_id")
 SERIES = (*OWNER, "pod", "container")
 FIRST = ("host", "gpu_index")  # labels a line has of its first sample
 TENSOR_KINDS = ("hmma", "imma", "dfma")
@@ -312,7 +312,7 @@ def _add_row(lines, device, one: Instant, place: int, row: Row, limits: Threshol
     while first or hour * HOUR < one.at + one.span:
         low, high = max(one.at, hour * HOUR) - one.at, min(one.at + one.span, (hour + 1) * HOUR) - one.at
         ms = part(own, low, high, one.span)
-        key = (*device, hour * HOUR, *(row.get(o) for o in OWNER), row.get("tensor_precision"))
+        key = (*device, hour * HOUR, *(row.get(o) for o in (*OWNER, "pod")), row.get("tensor_precision"))
         line = lines[*key, state, slice_ppm, limit_mw]
         for label in FIRST:
             line.setdefault(label, row.get(label))

@@ -119,7 +119,11 @@ def device(draw, uuid: str, instance: str | None, max_samples: int, shared: bool
             first |= draw(st.sampled_from([{}, _still(first), _MISSED if "engine_ratio" in first else {}]))
         out.append(first)
         if shared and draw(st.booleans()):
-            other = draw(st.sampled_from([{"namespace": "other", "workload": "w"}, {"pod": "p2"}]))
+            other = draw(
+                st.sampled_from(
+                    [{"namespace": "other", "workload": "w"}, {"pod": "p2"}, {"user": "u2", "account": "a"}]
+                )
+            )
             out.append(first | other)
             if draw(st.booleans()):
                 out.append(first | other | {"pod": "p3", "container": "c"})

@@ -20,7 +20,7 @@ from gpuledger.ledger.spans import Clip, Edge
 from gpuledger.telemetry import schema
 
 BY_SAMPLE = ("state", "slice_ppm", "limit_mw")
-KEYS = ("gpu_uuid", "gpu_instance_id", "hour_ms", *schema.OWNER, "tensor_precision", *BY_SAMPLE)
+KEYS = ("gpu_uuid", "gpu_instance_id", "hour_ms", *schema.OWNER, "pod", "tensor_precision", *BY_SAMPLE)
 
 
 def as_dict(table: pa.Table) -> dict[tuple, dict]:
@@ -283,7 +283,7 @@ def test_pods_are_kept_apart(limits):
         for t, p in enumerate(["p1", "p1", "p2", "p1"])
     ]
     posted = post(make.table(rows), limits)
-    assert posted.lines.num_rows == 1
+    assert {r["pod"]: r["observed_ms"] for r in posted.lines.to_pylist()} == {"p1": 3000, "p2": 1000}
     held = {
         r["pod"]: (r["first_ms"] - make.DAY, r["last_ms"] - make.DAY, r["observed_ms"]) for r in posted.pods.to_pylist()
     }
@@ -385,15 +385,17 @@ def test_pipes_without_a_clock_count_at_the_rated_one(limits):
 
 
 def test_pods_of_one_owner_share_an_instant_but_not_with_others(limits):
-    """Two pods of one namespace at one instant: one line of all of the time, nothing of it shared with other owners."""
+    """Two pods of one namespace at one instant: each has its part of the time, none of it shared with other owners."""
     rows = [
         r | {"namespace": n, "pod": p}
         for r, others in zip(loop(BUSY, BUSY), ([("n", "p1"), ("n", "p2")], [("n", "p1"), ("m", "p3")]), strict=True)
         for n, p in others
     ]
     posted = post(make.table(rows), limits)
-    made = {r["namespace"]: (r["samples"], r["observed_ms"], r["shared_ms"]) for r in posted.lines.to_pylist()}
-    assert made == {"n": (3, 1_500, 500), "m": (1, 500, 500)}
+    made = {
+        r["pod"]: (r["namespace"], r["samples"], r["observed_ms"], r["shared_ms"]) for r in posted.lines.to_pylist()
+    }
+    assert made == {"p1": ("n", 2, 1_000, 500), "p2": ("n", 1, 500, 0), "p3": ("m", 1, 500, 500)}
     assert {r["pod"]: r["observed_ms"] for r in posted.pods.to_pylist()} == {"p1": 1_000, "p2": 500, "p3": 500}
 
 

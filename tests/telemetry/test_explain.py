@@ -35,7 +35,7 @@ def test_a_strange_file_gets_a_proposal_whose_starter_map_works(tmp_path):
         "when": ("at_ms", "", "20.01.2026 10:00"),
         "card": ("gpu_uuid", "", "card-1"),
         "model": ("gpu_model", "", "NVIDIA A10G"),
-        "team": ("namespace", "", "a"),
+        "team": ("team", "", "a"),
         "milliwatts": ("power_w", "/ 1,000", "100000"),
         "busy_percent": ("gpu_util_ratio", "/ 100", "50"),
     }

@@ -19,6 +19,7 @@ from gpuledger.cost.user_settings import budgets_of, set_teams, with_set_prices
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.owners import dimension
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.settings import changed, in_force
 from gpuledger.units import count
@@ -64,6 +65,7 @@ def asked(
     limits: File | None = None,
     usd_per_kwh: Money | None = None,
     previous: bool = False,
+    by: str | None = None,
     dash: str = "",
 ) -> Asked:
     """The arguments, checked, with the settings for what is not given. `dash`: what precedes their names in words."""
@@ -74,6 +76,7 @@ def asked(
     terms["teams"] = load_config(Path(teams)) if teams else set_teams()
     terms["usd_per_kwh"] = None if usd_per_kwh is None else money_of(usd_per_kwh)
     terms["previous"] = previous
+    terms["by"] = None if by is None else dimension(by)
     named = f"{dash}instance" if instance else "[prices]" if price is None else f"{dash}price"
     return Asked(terms, load_limits(Path(limits) if limits else None), named)
 

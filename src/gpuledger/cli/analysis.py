@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpuledger.cli.options import PATH
 from gpuledger.cli.screen import Screen, Stages, Tick
+from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
     from gpuledger.catalog.thresholds import Thresholds
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from gpuledger.lake.taking import Reading
     from gpuledger.ledger.read.window import Window
 
+jobs_option = click.option(
+    "--jobs", "tables", multiple=True, type=PATH, help="With FILEs: job table that shows who held the GPUs; repeatable."
+)
 _STAGES = {"read": "reading", "write": "sorting, writing", "post": "posting"}
 
 
@@ -41,6 +46,13 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(reading=lambda: _reading(**asked), **given)
 
     return inner
+
+
+def zone_named() -> str | None:
+    """The time zone the user named for this command; None where its default holds."""
+    context = click.get_current_context()
+    given = context.get_parameter_source("zone") not in (None, click.core.ParameterSource.DEFAULT)
+    return context.params["zone"] if given else None
 
 
 def _reading(zone: str, map_name: str | None, **said: str | None) -> Reading:
@@ -74,19 +86,29 @@ def books(
     limits: Thresholds,
     screen: Screen,
     stages: Stages,
+    tables: Sequence[Path],
 ) -> Iterator[Lake]:
-    """The lake, its ledger brought up to date; or, where files are named, the books of these files alone."""
+    """The lake, its ledger brought up to date; or, where files are named, the books of these files alone.
+
+    `tables`: job tables that say who held the GPUs of the files.
+    """
     from gpuledger.lake.layout import Lake
 
+    if tables and not files:
+        hint = f"gpuledger jobs {tables[0]} --lake {lake_dir} adds it to a lake"
+        raise InputError("--jobs goes with files that are read without a lake", hint=hint)
     if not files:
         lake = Lake(lake_dir)
         stages.post(lake, limits)
         yield lake
         return
-    from gpuledger.ledger.straight import books_of
+    from gpuledger.ledger.straight import Jobs, books_of
 
     cut = any(name in chosen for name in ("since", "until", "last"))
-    with books_of(files, limits, reading(), Bars(stages), cut=cut) as (lake, found):
+    with books_of(files, limits, reading(), Bars(stages), cut=cut, jobs=Jobs(tuple(tables), zone_named())) as (
+        lake,
+        found,
+    ):
         for note in found.notes:
             screen.say(f"note: {note}", err=True)
         if found.rows_rejected:

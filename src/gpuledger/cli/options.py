@@ -42,6 +42,14 @@ device_option = click.option(
 )
 
 
+by_option = click.option(
+    "--by",
+    metavar="OWNER",
+    type=click.Choice(["team", "user", "account", "job", "pod", "namespace", "cluster"]),
+    help="Break it down by team, user, account, job, pod, namespace or cluster too.",
+)
+
+
 full_option = click.option("--full", is_flag=True, help="Show everything, not only the short answer.")
 
 

@@ -19,7 +19,9 @@ from gpuledger.cost.pieces import Device, Segment, read_devices, read_pieces
 from gpuledger.cost.pricing import Price, PriceChoice, price_for
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.calibration import Calibration
 from gpuledger.telemetry import schema
@@ -151,6 +153,7 @@ class Asked:
     inventory: Inventory | None = None
     choice: PriceChoice = PriceChoice()  # noqa: RUF009  (frozen, so one for all is safe)
     calibration: Calibration | None = None
+    by: By | None = None
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,7 @@ class Charged:
     worked: tuple[tuple[str | None, str | None], ...] = ()
     samples: int = 0
     cut_by_share: bool = False
+    joined: JoinCounts = JoinCounts()  # noqa: RUF009  (frozen, so one for all is safe)
 
 
 def charge_window(lake: Lake, asked: Asked) -> Charged:
@@ -178,12 +182,15 @@ def charge_window(lake: Lake, asked: Asked) -> Charged:
     window = _window(asked, devices)
     seen = [d for d in devices if window.clip(d.first_ms, max(d.last_ms, d.first_ms + 1))]
     stays = Plan(window, asked.inventory, asked.choice).make(seen)
-    pieces, worked = read_pieces(books, [s.segment for s in stays if s.seen], asked.calibration)
+    pieces, worked = read_pieces(books, [s.segment for s in stays if s.seen], asked.calibration, asked.by)
     if not any(p.wanted for p in pieces):
         raise _nothing_paid(books, devices)
     charges, unpaid_ms = make_charges(stays, pieces, asked.scope)
     samples = sum(p.sums["samples"] for p in pieces if p.wanted)
-    return Charged(window, tuple(seen), tuple(stays), tuple(charges), unpaid_ms, worked, samples, books.cut_by_share)
+    return Charged(
+        window, tuple(seen), tuple(stays), tuple(charges), unpaid_ms, worked, samples, books.cut_by_share,
+        added(d.joined for d in books.days),
+    )  # fmt: skip
 
 
 def _nothing_paid(books: Books, devices: Sequence[Device]) -> InputError:

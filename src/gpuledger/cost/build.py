@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -13,17 +13,19 @@ from gpuledger.catalog.prices import source
 from gpuledger.catalog.prices.offers import Offer
 from gpuledger.cost import figures
 from gpuledger.cost.billing import Asked, Charged, charge_window
-from gpuledger.cost.charges import group, row_of
+from gpuledger.cost.charges import Charge, group, row_of
 from gpuledger.cost.inventories.settling import Given, inventory_of
 from gpuledger.cost.inventory_use import priced_use, use_notes
 from gpuledger.cost.money import ZERO, rounded
 from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.projections import Quarter, project
 from gpuledger.cost.showback import Config
-from gpuledger.cost.statement import NOT_ASKED, WASTE, Bucket, Comparison, CostStatement
+from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, Comparison, CostRow, CostStatement
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.scope import Scope, namespace_name, owner_name
+from gpuledger.ledger.jobs.counts import words_of
+from gpuledger.ledger.read.owners import By, dimension, named_by, space_name
+from gpuledger.ledger.read.scope import Scope, owner_name
 from gpuledger.physics.calibration import Calibration
 from gpuledger.physics.evidence import ModelFacts, PipeRates
 from gpuledger.units import MS_PER_HOUR, Unknown, utc
@@ -74,7 +76,8 @@ class Paying(TypedDict, total=False):
 class Terms(Paying, total=False):
     """How a window is billed: what is paid for, at which prices, and who it is shown to.
 
-    `as_of_ms`: today, else the end of the window. `previous`: compare with the period before.
+    `as_of_ms`: today, else the end of the window. `previous`: compare with the period before. `by`: the dimension of
+    ownership to break the bill down by, besides those it always has.
     """
 
     teams: Config | None
@@ -82,6 +85,7 @@ class Terms(Paying, total=False):
     previous: bool
     usd_per_kwh: Money | None
     calibration: Calibration | None
+    by: By | str | None
 
 
 def cost_statement(lake: Lake | str | Path, scope: Scope | None = None, **terms: Unpack[Terms]) -> CostStatement:
@@ -103,6 +107,7 @@ def statement_and_bill(
     previous: bool = False,
     usd_per_kwh: Money | None = None,
     calibration: Calibration | None = None,
+    by: By | str | None = None,
     **paying: Unpack[Paying],
 ) -> tuple[CostStatement, Charged]:
     """The cost statement with the charges it is made of: who owes what, device by device."""
@@ -110,7 +115,7 @@ def statement_and_bill(
     stock = inventory_of(books, paying.get("inventory"))
     own, price = tuple(paying.get("own", ())), prices_of(paying.get("price"))
     choice = PriceChoice(price, paying.get("instance"), paying.get("region"), own)
-    asked = Asked(scope or Scope(), stock, choice, calibration)
+    asked = Asked(scope or Scope(), stock, choice, calibration, None if by is None else dimension(by))
     bill = charge_window(books, asked)
     today_ms = bill.window.end_ms if as_of_ms is None else as_of_ms
     per_kwh = None if usd_per_kwh is None else money_of(usd_per_kwh)
@@ -147,16 +152,31 @@ def _statement(
         by_gpu=figures.by_gpu(charges),
         by_model=group(charges, lambda c: c.device.gpu_model or "no model name"),
         by_cluster=group(charges, lambda c: c.cluster or "no cluster"),
-        by_namespace=group(charges, lambda c: namespace_name(c.namespace)),
-        by_owner=group(charges, lambda c: owner_name(c.namespace, c.workload)),
-        by_team=group(charges, lambda c: config.team(c.cluster, c.namespace)),
+        by_namespace=group(charges, lambda c: space_name(c.namespace, owned=c.owned)),
+        by_owner=group(charges, _owner),
+        by_team=group(charges, lambda c: config.team(c.cluster, c.namespace, c.more.get("team"), owned=c.owned)),
         prices=figures.prices_used(charges, today_ms),
         unpriced=figures.unpriced(charges),
         previous=before,
         assumptions=tuple(_assumptions(bill, asked)),
         samples=bill.samples,
+        by=asked.by,
+        showback=_showback(charges, asked.by, config),
         inventory=priced_use(bill, asked),
     )
+
+
+def _showback(charges: Iterable[Charge], by: By | None, config: Config) -> tuple[CostRow, ...]:
+    """The bill by one dimension of ownership; a part without that label has a row that says so."""
+    if by is None or by in ALWAYS:
+        return ()
+    return group(charges, lambda c: named_by(by, c.labels, owned=c.owned, team_of=config.set_team))
+
+
+def _owner(charge: Charge) -> str:
+    if not charge.workload:
+        return space_name(charge.namespace, owned=charge.owned)
+    return owner_name(charge.namespace, charge.workload)
 
 
 def _previous(lake: Lake, asked: Asked, now: Charged) -> Comparison | Unknown:
@@ -218,6 +238,7 @@ def _assumptions(bill: Charged, asked: Asked) -> Iterator[str]:
     if (since is not None and since < start) or (until is not None and until > end):
         reach = f"{utc(start):%Y-%m-%d %H:%M} to {utc(end):%Y-%m-%d %H:%M} UTC"
         yield f"samples reach from {reach}, less than was asked for: hourly figures are over that time"
+    yield from (f"on the days of this window, {words}" for words in words_of(bill.joined))
     yield from _price_notes(bill)
     yield from _bucket_notes(bill)
 

@@ -7,7 +7,7 @@ every group of them. Time whose state is unknown (unstated) and time without any
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
@@ -18,6 +18,7 @@ from gpuledger.cost.money import ZERO, cost_usd, split, split_whole, usd
 from gpuledger.cost.pieces import Device, Piece, Segment
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.statement import BUCKETS, Bucket, CostRow, Dollars, Times
+from gpuledger.ledger.read.owners import Labels
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.ledger.read.slices import exact_share, slice_scale
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
@@ -54,7 +55,8 @@ class Stay:
 class Charge:
     """One owner's part of one stay. `dollars` is None where the price is unknown; `price` has the reason.
 
-    `share_ppm`: the share of the board the device holds.
+    `share_ppm`: the share of the board the device holds. `owned`: whether some label but a namespace names the owner;
+    `more`: the team, and further labels that were asked for.
     """
 
     stay: Stay
@@ -69,6 +71,14 @@ class Charge:
     sums: Mapping[str, int]
     price: Price | Unknown
     share_ppm: int = PPM
+    owned: bool = False
+    more: Labels = field(default_factory=dict)
+
+    @property
+    def labels(self) -> dict[str, str | None]:
+        """The labels of its owner, as far as they were asked for."""
+        own = {"cluster": self.cluster, "namespace": self.namespace, "workload": self.workload}
+        return {**self.more, **own}
 
 
 def make_charges(stays: Sequence[Stay], pieces: Sequence[Piece], scope: Scope) -> tuple[list[Charge], int]:
@@ -124,6 +134,8 @@ def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope, scale: Mapping[s
             _of_board(owner, share, board, scale),
             NOTHING_PAID if stay.price is None else stay.price,
             PPM if share == board else round(Fraction(share, _SEVENTHS)),
+            owner is not None and owner.owned,
+            {} if owner is None else owner.labels,
         )  # fmt: skip
 
 
@@ -150,7 +162,10 @@ def _unpriced(stay: Stay, piece: Piece) -> Charge:
     mine["unobserved"] = piece.sums["unstated_ms"]
     why = Unknown(f"the share of the board that slice {piece.device[1]} holds is not recorded")
     sums = _without_energy(piece.sums)
-    return Charge(stay, _device(stay, piece), *_owner(stay, piece), Times.of(mine), None, ZERO, ZERO, sums, why)
+    return Charge(
+        stay, _device(stay, piece), *_owner(stay, piece), Times.of(mine), None, ZERO, ZERO, sums, why,
+        owned=piece.owned, more=piece.labels,
+    )  # fmt: skip
 
 
 def _without_energy(sums: Mapping[str, int]) -> Mapping[str, int]:

@@ -12,6 +12,7 @@ from gpuledger.lake.names import Names
 from gpuledger.ledger.read.adding import Accumulator
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.columns import Rows
+from gpuledger.ledger.read.owners import OWNED, By, Labels, labelled
 from gpuledger.ledger.read.rollup import state_codes
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.activity import pipe_sums
@@ -59,7 +60,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Piece:
-    """The sums of one owner's lines on one device within one segment; `slice_ppm`: its share of the board."""
+    """The sums of one owner's lines on one device within one segment; `slice_ppm`: its share of the board.
+
+    `owned`: whether some label but a namespace names the owner; `labels`: further ones that were asked for.
+    """
 
     segment: int
     device: tuple[str, str | None]
@@ -69,6 +73,8 @@ class Piece:
     workload: str | None
     wanted: bool
     sums: Mapping[str, int] = field(default_factory=dict)
+    owned: bool = False
+    labels: Labels = field(default_factory=dict)
 
 
 _FACTS = ("gpu_model", "cluster", "region", "host", "gpu_index")
@@ -105,14 +111,16 @@ def read_devices(books: Books) -> list[Device]:
 
 
 def read_pieces(
-    books: Books, segments: Sequence[Segment], calibration: Calibration | None = None
+    books: Books, segments: Sequence[Segment], calibration: Calibration | None = None, by: By | None = None
 ) -> tuple[list[Piece], tuple[tuple[str | None, str | None], ...]]:
     """The sums of every owner within every segment, and the models whose tensor pipe worked, with each precision."""
     cuts = _Cuts(segments)
     sums = Accumulator()
     worked: set[tuple[str | None, str | None]] = set()
     models: dict[str | None, ModelFacts] = {}
-    labels = (*OWNER, "gpu_model", "tensor_precision", "state")
+    asked = tuple(name for name in ("team", *(by.labels if by else ())) if name not in OWNER)
+    more = tuple(dict.fromkeys(asked))
+    labels = (*OWNER, *OWNED, "gpu_model", "tensor_precision", "state")
     names = books.names
     for _, found in books.blocks(labels, NUMBERS, ("limit_mw", "slice_ppm"), hourly=cuts.days, owners=False):
         rows = found | pipe_sums(found) | {"state": state_codes(names["state"], found["state"])}
@@ -127,9 +135,9 @@ def read_pieces(
         # An unknown share of the board is -1, a whole board one million.
         share = np.where(np.isnan(rows["slice_ppm"]), -1, np.nan_to_num(rows["slice_ppm"])).astype(np.int64)
         share[rows["gpu_instance_id"] < 0] = PPM
-        keys = [segment, *(rows[c][row] for c in (*schema.DEVICE, *OWNER)), share[row], rows["wanted"][row] + 0]
-        sums.add(keys, made)
-    return _made(sums, names), tuple(sorted(worked, key=str))
+        owners = [rows[c][row] for c in (*schema.DEVICE, *OWNER, *more)]
+        sums.add([segment, *owners, labelled(rows)[row] + 0, share[row], rows["wanted"][row] + 0], made)
+    return _made(sums, names, more), tuple(sorted(worked, key=str))
 
 
 def kinds_of_rows(rows: Rows, names: Mapping[str, Names]) -> Kinds:
@@ -141,19 +149,20 @@ def kinds_of_rows(rows: Rows, names: Mapping[str, Names]) -> Kinds:
     return Kinds(of_row.reshape(-1), list(zip(*texts, strict=True)))
 
 
-def _made(sums: Accumulator, names: Mapping[str, Names]) -> list[Piece]:
+def _made(sums: Accumulator, names: Mapping[str, Names], more: tuple[str, ...]) -> list[Piece]:
     keys, columns = sums.total()
     if not keys:
         return []
-    segment, *labels, share, wanted = keys
-    text = [names[c].text(k) for c, k in zip((*schema.DEVICE, *OWNER), labels, strict=True)]
+    segment, *labels, owned, share, wanted = keys
+    text = [names[c].text(k) for c, k in zip((*schema.DEVICE, *OWNER, *more), labels, strict=True)]
     order = sorted(range(len(segment)), key=lambda i: (segment[i], *(t[i] or "" for t in text), share[i], wanted[i]))
     whole = {c: v.astype(np.int64).tolist() for c, v in columns.items()}
-    uuid, instance, cluster, namespace, workload = text
+    uuid, instance, cluster, namespace, workload, *others = text
     return [
         Piece(
             int(segment[i]), (uuid[i] or "", instance[i]), None if share[i] < 0 else int(share[i]), cluster[i],
-            namespace[i], workload[i], bool(wanted[i]), {c: v[i] for c, v in whole.items()},
+            namespace[i], workload[i], bool(wanted[i]), {c: v[i] for c, v in whole.items()}, bool(owned[i]),
+            {name: texts[i] for name, texts in zip(more, others, strict=True)},
         )
         for i in order
     ]  # fmt: skip

@@ -48,11 +48,17 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         narrow = self.namespaces.get(f"{cluster}/{namespace}")
         return narrow or self.namespaces.get(namespace) or NamespaceConfig()
 
-    def team(self, cluster: str | None, namespace: str | None) -> str:
-        """The team that is shown the cost; time without an owner has none."""
+    def set_team(self, cluster: str | None, namespace: str | None) -> str | None:
+        """The team a namespace was given; None where it was given none."""
+        return self.of(cluster, namespace).team
+
+    def team(self, cluster: str | None, namespace: str | None, label: str | None = None, *, owned: bool = False) -> str:
+        """The team that is shown the cost: by its label, else as set; time without an owner has none."""
+        if label is not None:
+            return label
         if namespace is None:
-            return UNALLOCATED
-        return self.of(cluster, namespace).team or NO_TEAM
+            return NO_TEAM if owned else UNALLOCATED
+        return self.set_team(cluster, namespace) or NO_TEAM
 
 
 def load_config(path: Path) -> Config:

@@ -15,6 +15,7 @@ from gpuledger.cost.inventories.findings import InventoryUse
 from gpuledger.cost.money import ZERO
 from gpuledger.cost.projections import Projection
 from gpuledger.encode import Json, encode, iso
+from gpuledger.ledger.read.owners import By
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 Bucket = Literal["productive", "stalled", "unrated", "underused", "idle", "idle_held", "unobserved"]
@@ -23,6 +24,8 @@ BUCKETS: tuple[Bucket, ...] = ("productive", "stalled", "unrated", "underused", 
 WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
 PHASES = ("idle", "underutilized", "productive", "compute_bound")
 EVIDENCE = ("counters", "power", "none")
+# Dimensions of ownership that every bill has a table of.
+ALWAYS = (By.CLUSTER, By.NAMESPACE, By.TEAM)
 NOT_ASKED = "not asked for"
 _PROJECTED = ("hourly_usd", "monthly_usd", "yearly_usd", "quarter", "projection_basis")
 N = TypeVar("N", int, Decimal)
@@ -225,7 +228,8 @@ class Comparison:
 class CostStatement:
     """What was paid in one window, for what, for which owners, and what it comes to.
 
-    `samples` are those of the owners in scope, within the window.
+    `samples` are those of the owners in scope, within the window. `showback`: the bill by the dimension asked for,
+    where it is not among the others.
     """
 
     start_ms: int
@@ -252,12 +256,20 @@ class CostStatement:
     previous: Comparison | Unknown
     assumptions: tuple[str, ...]
     samples: int = 0
+    by: By | None = None
+    showback: tuple[CostRow, ...] = ()
     inventory: InventoryUse | None = None
 
     @property
     def paid_usd(self) -> Decimal | Unknown:
         """All that was paid, for the devices with a price."""
         return self.dollars if isinstance(self.dollars, Unknown) else self.dollars.paid_usd
+
+    @property
+    def by_asked(self) -> tuple[CostRow, ...]:
+        """The bill by the dimension asked for, by namespace where none was."""
+        found: tuple[CostRow, ...] = getattr(self, f"by_{self.by or By.NAMESPACE}", self.showback)
+        return found
 
     @property
     def wall_h(self) -> float:
@@ -271,8 +283,9 @@ class CostStatement:
         head: Json = {"start_ms": self.start_ms, "start_utc": iso(self.start_ms), "end_ms": self.end_ms}
         head |= {"end_utc": iso(self.end_ms), "wall_h": self.wall_h, "gpus": self.gpus, "samples": self.samples}
         spent = {"paid_low_usd": self.paid_low_usd, "paid_high_usd": self.paid_high_usd}
-        written = {*head, *spent, "times", "dollars", "projection", "phases_pct"}
+        written = {*head, *spent, "times", "dollars", "projection", "phases_pct", "by", "showback"}
         rest = {name: value for name, value in vars(self).items() if name not in written}
+        rest |= {f"by_{self.by}": self.showback} if self.by and self.by not in ALWAYS else {}
         return head | _money(self.dollars, self.times) | spent | projected | {"phases": self.phases_pct} | rest
 
 

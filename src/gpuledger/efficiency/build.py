@@ -18,7 +18,7 @@ from gpuledger.efficiency.capacity import (
 )
 from gpuledger.efficiency.counted import with_counted
 from gpuledger.efficiency.findings import findings
-from gpuledger.efficiency.groups import active_analysis, gpu_rows, model_rows, namespace_rows
+from gpuledger.efficiency.groups import active_analysis, gpu_rows, model_rows, namespace_rows, owner_rows
 from gpuledger.efficiency.health import health_analysis
 from gpuledger.efficiency.hours import gather, hour_rows, util_power_cells
 from gpuledger.efficiency.means import NO_SHARE, Accounts, Groups, fleet, make_accounts
@@ -29,6 +29,7 @@ from gpuledger.ledger import lines
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.idle import longest_idle_ms
+from gpuledger.ledger.read.owners import By, TeamOf, dimension
 from gpuledger.ledger.read.rollup import fleet_hours, hour_lines, quiet_spells, read_accounts
 from gpuledger.ledger.read.scope import ACHIEVABLE_SOURCES, Scope, check_source
 from gpuledger.ledger.store import PostedDay
@@ -44,22 +45,28 @@ def efficiency_statement(
     thresholds: Thresholds | None = None,
     achievable: str = ACHIEVABLE_SOURCES[0],
     calibration: Calibration | None = None,
+    by: By | str | None = None,
+    team_of: TeamOf = lambda _cluster, _namespace: None,
 ) -> EfficiencyStatement:
     """The eight analyses over the posted lines of a lake.
 
     Owners in scope are workloads, run ids or "namespace/workload"; "unallocated" as a namespace is time without an
     owner (a namespace really called so is "unallocated (namespace)").
     `achievable` names the source of achievable TFLOPS, one of `ledger.read.scope.ACHIEVABLE_SOURCES`: as published (the
-    default), the vendor's dense peak, or measured.
+    default), the vendor's dense peak, or measured. `by`: a dimension of ownership to break the means down by, besides
+    namespaces; `team_of`: the team of a namespace, where no label names it.
     """
     wanted, source, limits = scope or Scope(), check_source(achievable), thresholds or load_thresholds()
-    statement = _stated(Books(lake, wanted, limits), limits, source, calibration)
+    asked = None if by is None else dimension(by)
+    statement = _stated(Books(lake, wanted, limits), limits, source, calibration, asked, team_of)
     return with_counted(replace(statement, findings=findings(statement, limits)), lake, wanted)
 
 
-def _stated(books: Books, limits: Thresholds, source: str, calibration: Calibration | None) -> EfficiencyStatement:
+def _stated(
+    books: Books, limits: Thresholds, source: str, calibration: Calibration | None, by: By | None, team_of: TeamOf
+) -> EfficiencyStatement:
     """The analyses, without findings."""
-    scope, found = books.scope, read_accounts(books)
+    scope, found = books.scope, read_accounts(books, () if by is None else by.labels)
     accounts = make_accounts(found, calibration)
     main = main_rows(accounts)
     devices = Groups(accounts, accounts.device, accounts.devices)
@@ -91,6 +98,8 @@ def _stated(books: Books, limits: Thresholds, source: str, calibration: Calibrat
         by_model=model_rows(accounts),
         per_gpu=per_gpu,
         by_namespace=namespace_rows(accounts, sums.groups, limits.targets),
+        by=by,
+        by_owner=() if by is None else owner_rows(accounts, by, team_of),
         roi=roi(_gpus_with_pif(capacities, devices), means.rfu_power_pct, limits.targets.roi_rfu_ratios),
         findings=(),
         assumptions=assumptions(

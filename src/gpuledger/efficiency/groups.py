@@ -11,11 +11,12 @@ import numpy as np
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.thresholds import Targets, Thresholds
 from gpuledger.efficiency.hours import HourGroups
-from gpuledger.efficiency.means import NO_BOARD, Accounts, Groups, by_label, difference
+from gpuledger.efficiency.means import NO_BOARD, Accounts, Groups, by_label, by_name, difference
 from gpuledger.efficiency.statement import ActiveAnalysis, Figure, GpuRow, GroupRow, Means
 from gpuledger.ledger.cells import CLASSES, classify
+from gpuledger.ledger.read.owners import By, TeamOf, named_by, space_name
 from gpuledger.ledger.read.rollup import DeviceDays
-from gpuledger.ledger.read.scope import UNALLOCATED, namespace_name
+from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, namespace_name
 from gpuledger.physics.causes import cause_figures, known_figures, likely_cause
 from gpuledger.physics.purpose import USE, purpose
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown, ratio
@@ -130,11 +131,17 @@ def _rules() -> _File:
 
 def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) -> tuple[GroupRow, ...]:
     """Analysis 8: means, classes, target and pattern of each namespace."""
-    names, groups = by_label(accounts, "namespace", namespace_name)
+    pairs = zip(accounts.labels["namespace"], accounts.owned.tolist(), strict=True)
+    names, groups = by_name(accounts, [space_name(text, owned=owned) for text, owned in pairs])
     series = _series(by_hour)
+    # Hours do not tell time without a namespace apart by whether something else names its owner.
+    if UNALLOCATED not in names and UNALLOCATED in series:
+        series[NO_NAMESPACE] = series.pop(UNALLOCATED)
     rows = []
     for i, name in enumerate(names):
-        kind, _, how = purpose(name, {n: groups.sum(n, i) for n in USE}, nameless=UNALLOCATED)
+        kind, _, how = purpose(
+            name, {n: groups.sum(n, i) for n in USE}, nameless=name if name == NO_NAMESPACE else UNALLOCATED
+        )
         goals = {"training": targets.rfu_training_ratio, "inference": targets.rfu_inference_ratio}
         target = 100 * goals[kind] if kind else None
         words = pattern_of(*series.get(name, (np.zeros(0), np.zeros(0))))
@@ -142,6 +149,20 @@ def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) ->
         shares = groups.bottlenecked_pct[i], groups.classes_pct(i)
         rows.append(GroupRow(name, groups.means[i], *shares, target, words))
     return tuple(rows)
+
+
+def owner_rows(accounts: Accounts, by: By, team_of: TeamOf) -> tuple[GroupRow, ...]:
+    """Means and classes by any dimension of ownership; time without that label has a row that says so."""
+    columns = [accounts.labels[name] for name in by.labels]
+    texts = [
+        named_by(by, dict(zip(by.labels, row, strict=True)), owned=owned, team_of=team_of)
+        for *row, owned in zip(*columns, accounts.owned.tolist(), strict=True)
+    ]
+    names, groups = by_name(accounts, texts)
+    return tuple(
+        GroupRow(name, groups.means[i], groups.bottlenecked_pct[i], groups.classes_pct(i))
+        for i, name in enumerate(names)
+    )
 
 
 def _series(by_hour: HourGroups) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -34,7 +34,8 @@ LEVELS = ("low", "middle", "high")
 class Accounts:
     """Rows in order of device. `sums` hold the ledger's sums and what follows from them row by row; all add up.
 
-    ratio_ms sums are a share x ms; next to each is the time it covers.
+    ratio_ms sums are a share x ms; next to each is the time it covers. `owned`: whether some label but a namespace
+    names the owner.
     """
 
     labels: dict[str, list[str | None]]
@@ -46,6 +47,7 @@ class Accounts:
     notes: tuple[frozenset[str], ...] = field(repr=False)
     first_ms: np.ndarray
     last_ms: np.ndarray
+    owned: np.ndarray
 
     def __len__(self) -> int:
         return len(self.device)
@@ -80,7 +82,8 @@ def make_accounts(found: AccountSums, calibration: Calibration | None = None) ->
         sums[f"measured_{level}_ratio_ms"] = getattr(done, level) * over_measured
     sums["measured_ms"] = np.where(over_measured > 0, done.ms, 0.0)
     sums["memory_ratio_ms"] = sums["dram_ppm_ms"] / 1e6 * bandwidth
-    return Accounts(labels, sums, slices, found.device, found.board, models, done.notes, found.first_ms, found.last_ms)
+    ends = found.first_ms, found.last_ms
+    return Accounts(labels, sums, slices, found.device, found.board, models, done.notes, *ends, found.owned)
 
 
 def _calibrated(
@@ -254,7 +257,12 @@ def fleet(accounts: Accounts) -> Groups:
 
 def by_label(accounts: Accounts, label: str, called: Callable[[str | None], str]) -> tuple[list[str], Groups]:
     """Accounts by one label, as it is called in statements; names in order."""
-    names, code = in_order([called(text) for text in accounts.labels[label]])
+    return by_name(accounts, [called(text) for text in accounts.labels[label]])
+
+
+def by_name(accounts: Accounts, texts: Sequence[str]) -> tuple[list[str], Groups]:
+    """Accounts by the name each has; names in order."""
+    names, code = in_order(texts)
     return names, Groups(accounts, code, len(names))
 
 

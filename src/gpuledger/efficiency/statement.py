@@ -12,6 +12,7 @@ from typing import Literal
 from gpuledger.efficiency.health import HealthAnalysis
 from gpuledger.encode import Json, encode, iso
 from gpuledger.lake.batch import device_name
+from gpuledger.ledger.read.owners import By
 from gpuledger.physics.causes import LikelyCause
 from gpuledger.units import Range, Unknown
 
@@ -244,7 +245,7 @@ class CountedAnalysis:
 
 @dataclass(frozen=True)
 class EfficiencyStatement:
-    """The eight analyses and the headline, over one window; `counted` where jobs counted their own FLOPs."""
+    """The eight analyses over one window; `counted`: by jobs themselves; `by_owner`: by the dimension asked for."""
 
     start_ms: int
     end_ms: int
@@ -268,6 +269,8 @@ class EfficiencyStatement:
     not_known: tuple[NotKnown, ...]
     counted: CountedAnalysis | None = None
     health: HealthAnalysis = HealthAnalysis()  # noqa: RUF009  (frozen, so one for all is safe)
+    by: By | None = None
+    by_owner: tuple[GroupRow, ...] = ()
 
     @property
     def bottlenecked_gpus(self) -> tuple[GpuRow, ...]:
@@ -285,7 +288,8 @@ class EfficiencyStatement:
         head["bottlenecked_gpus"] = [device_name(g.gpu_uuid, g.gpu_instance_id) for g in self.bottlenecked_gpus]
         head |= {"roi": self.roi, "start_ms": self.start_ms, "start_utc": iso(self.start_ms)}
         head |= {"end_ms": self.end_ms, "end_utc": iso(self.end_ms)}
-        left_out = {"not_known"} if self.counted else {"not_known", "counted"}
+        left_out = {"not_known", "by", "by_owner"} | (set() if self.counted else {"counted"})
+        head |= {f"by_{self.by}": self.by_owner} if self.by_owner else {}
         return head | {name: value for name, value in found.items() if name not in left_out}
 
 

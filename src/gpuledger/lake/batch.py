@@ -16,7 +16,10 @@ import pyarrow as pa
 from gpuledger.telemetry import schema
 
 CODED = pa.dictionary(pa.int32(), pa.string())
-OWNERSHIP = (*schema.OWNER, "tensor_precision")
+# Columns of rows that got owners from jobs: the run they were recorded in, and which rows repeat one for another job.
+RECORDED_RUN = "_recorded_run"
+COPY = "_copy"
+OWNERSHIP = (*schema.OWNER, "pod", "tensor_precision")
 
 
 class Batch:
@@ -70,6 +73,17 @@ class Batch:
             column = self.column(name)
             self._codes[name] = None if column is None else _numbers(as_dictionary(column).indices)
         return self._codes[name]
+
+    @property
+    def recorded_runs(self) -> np.ndarray | None:
+        """The recording each row is of, as `codes`: what a job table says changes nothing about how it was sampled."""
+        return self.codes(RECORDED_RUN if RECORDED_RUN in self._names else "run_id")
+
+    @property
+    def copies(self) -> np.ndarray | None:
+        """Which rows repeat the one before them for another job; None where none does."""
+        column = self.column(COPY)
+        return None if column is None else column.to_numpy(zero_copy_only=False)
 
     def label(self, name: str, rows: np.ndarray) -> pa.DictionaryArray:
         """A label at some rows, coded by a dictionary."""
@@ -132,12 +146,16 @@ class Batch:
 
     def owners_at(self, rows: np.ndarray) -> np.ndarray:
         """A number per owner and tensor precision at some rows, equal where they are."""
-        total = np.zeros(len(rows), dtype=np.int64)
+        total, size = np.zeros(len(rows), dtype=np.int64), 1
         for name in OWNERSHIP:
             codes = self.codes(name)
             if codes is not None:
                 wide = codes[rows].astype(np.int64) + 1
-                total = total * (int(wide.max()) + 1) + wide
+                most = int(wide.max()) + 1
+                if size * most >= 1 << 62:  # too wide for one number: count up those there are
+                    total = np.unique(total, return_inverse=True)[1].reshape(-1)
+                    size = int(total.max()) + 1
+                total, size = total * most + wide, size * most
         return np.unique(total, return_inverse=True)[1]
 
     @cached_property

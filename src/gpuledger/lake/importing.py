@@ -23,6 +23,7 @@ from gpuledger.lake.rejects import Rejects, logged
 from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
 from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
 from gpuledger.telemetry.finding import Strangers, as_the_user_names_them, find_files
+from gpuledger.telemetry.labels import Used, label_notes
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
 from gpuledger.telemetry.sources import open_source
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
@@ -155,10 +156,18 @@ class Import:
                 self.result.notes.append(
                     f"GPU model {model!r} is not in the catalog: what needs its figures is not known"
                 )
+        used = Used()
+        for label, source, count in (found for _, taken in pieces for found in taken.label_rows):
+            used[label, source] += count
+        self._note(name, label_notes(pieces[0][1].labels, used))
         if not any(taken.usable for _, taken in pieces):
             raise _no_usable_row(path, self.rejects, before)
         self.result.files += 1
         self.result.rows_read += rows
+
+    def _note(self, name: str, notes: Iterable[str]) -> None:
+        fresh = (f"{Path(name).name}: {note}" for note in notes)
+        self.result.notes += [note for note in fresh if note not in self.result.notes]
 
     def finish(self) -> ImportResult:
         """Sort, compare with the lake, write, commit."""

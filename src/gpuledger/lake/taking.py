@@ -23,6 +23,7 @@ from gpuledger.lake.rejects import RejectLog
 from gpuledger.lake.runs import Handed
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
+from gpuledger.telemetry.labels import Used
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
 from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.passes import passes_of
@@ -55,13 +56,18 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What taking a piece found. `rejects`: the log of its rejected rows, numbered within the piece."""
+    """What taking a piece found. `rejects`: the log of its rejected rows, numbered within the piece.
+
+    `labels`: by label the source columns it may stand in; `label_rows`: how many rows have it from which.
+    """
 
     rows: int
     usable: int
     notes: list[str]
     unknown_models: list[str]
     rejects: str
+    labels: dict[str, tuple[str, ...]]
+    label_rows: list[tuple[str, str, int]]
     handed: Handed | None = None
 
 
@@ -100,13 +106,14 @@ class Taker:
         stamps.resolve = (lambda: passes_of(path, bound, stamps)) if bound.time else None
         rejected = RejectLog(log)
         notes: list[str] = []
-        rows, usable = 0, 0
+        rows, usable, used = 0, 0, Used()
         labels = (*bound.label_columns(), *(c for c in (bound.time, bound.clock) if c and opened.text))
         opened.numbers = frozenset(source for source, rule in bound.values.values() if not rule.parse)
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)
             notes += [note for note in dict.fromkeys(converted.notes) if note not in notes]
+            used.update(converted.label_rows)
             for fault in converted.faults:
                 rejected.add((piece.path, int(numbers[fault.row]), fault.reason, fault.column, fault.value))
             table, numbers = self._check(piece.path, numbers[converted.kept], converted.table, rejected)
@@ -122,7 +129,8 @@ class Taker:
         notes += _notes(bound, stamps, reading.zone) + _local_times(rejected.counts, reading.zone)
         unknown, self._unknown = self._unknown, []
         named = [f"{path.name}: {note}" for note in notes]
-        return Taken(rows // opened.per_row + len(opened.wrong_rows), usable, named, unknown, str(log))
+        count = rows // opened.per_row + len(opened.wrong_rows)
+        return Taken(count, usable, named, unknown, str(log), bound.labels, [(*key, n) for key, n in used.items()])
 
     def _check(
         self, source: str, numbers: np.ndarray, table: pa.Table, rejected: RejectLog

@@ -12,12 +12,17 @@ import pyarrow.parquet as pq
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.errors import LakeError
 from gpuledger.lake.batch import board_of
+from gpuledger.lake.jobs.store import read_claims, read_manifest
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import FIRST, Firsts, SteadyGroup, first_of, open_part, read_group, steady_groups
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting import device_names
 from gpuledger.ledger.changes import ERRORS
+from gpuledger.ledger.jobs.counts import JoinCounts, added
+from gpuledger.ledger.jobs.holding import Holdings, find_holdings
+from gpuledger.ledger.jobs.joining import join_jobs
+from gpuledger.ledger.jobs.places import places_of
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post
 from gpuledger.ledger.spans import Clip, Edge
@@ -27,7 +32,10 @@ from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 
 class DayTask(msgspec.Struct, frozen=True):
-    """One day to post, or a piece of it: its samples, the next day's, what to write, the stale devices (None: all)."""
+    """One day to post, or a piece of it: its samples, the next day's, what to write, the stale devices (None: all).
+
+    `jobs`: whether job tables say who held its GPUs.
+    """
 
     lake: str
     day: str
@@ -38,14 +46,16 @@ class DayTask(msgspec.Struct, frozen=True):
     limits: Thresholds
     piece: int = 0
     pieces: int = 1
+    jobs: bool = False
 
 
 class DayDone(msgspec.Struct, frozen=True):
-    """How many samples were posted, and how many the day's lines now stand for."""
+    """How many samples were posted, how many the day's lines now stand for, and how jobs were joined."""
 
     day: str
     posted: int
     samples: int
+    joined: JoinCounts | None = None
 
 
 def post_day(task: DayTask, progress: Progress) -> DayDone:
@@ -57,13 +67,17 @@ def post_day(task: DayTask, progress: Progress) -> DayDone:
         groups, noted = list(_groups_with(file, stale)), steady_groups(file)
         size = -(-len(groups) // task.pieces)
         groups = groups[task.piece * size : (task.piece + 1) * size]
-        posted, some = 0, []
+        posted, some, joined = 0, list[Posted](), list[JoinCounts]()
+        holdings = _holdings(ledger.lake, task.day, file) if task.jobs else None
         without = unrecorded(_said(file)) if stale is None else frozenset[str]()
         with DayWriter(ledger, task.day, task.generation, task.piece, without) as writer:
             for name, empty in empty_tables().items():
                 writer.add(name, empty)
             for group in groups:
-                made = _post_group(file, group, noted[group] if noted else None, task.limits, stale, edges)
+                made, counts = _post_group(
+                    file, group, noted[group] if noted else None, task.limits, stale, edges, holdings
+                )
+                joined += [] if counts is None else [counts]
                 posted += made.samples
                 progress("post", made.samples)
                 if stale is not None:
@@ -74,7 +88,13 @@ def post_day(task: DayTask, progress: Progress) -> DayDone:
             if stale is not None:
                 for name in TABLES:
                     writer.add(name, _replaced(ledger, task.day, name, stale, [getattr(p, name) for p in some]))
-    return DayDone(task.day, posted, writer.samples)
+    unclear = JoinCounts(hosts_unclear=holdings.unclear) if holdings else None
+    return DayDone(task.day, posted, writer.samples, added([*joined, unclear]) if task.jobs else None)
+
+
+def _holdings(lake: Lake, day: str, file: pq.ParquetFile) -> Holdings:
+    """Who held the boards of a day's part, by the job tables of the lake."""
+    return find_holdings(places_of(file), read_claims(lake, day), day_start_ms(day))
 
 
 def post_clipped(lake: Lake, posted: PostedDay, limits: Thresholds, clips: Sequence[Clip]) -> pa.Table | None:
@@ -83,14 +103,18 @@ def post_clipped(lake: Lake, posted: PostedDay, limits: Thresholds, clips: Seque
     parts, after = manifest.of_day(posted.day), manifest.of_day(_day_after(posted.day))
     if len(parts) != 1 or len(after) > 1 or part_ids(manifest, posted.day) != posted.parts:
         return None
+    if read_manifest(lake).of_day(posted.day) != posted.jobs:
+        return None
     try:
         edges = first_samples(lake.path(after[0])) if after else {}
         found = []
         with open_part(lake.path(parts[0])) as file:
             noted = steady_groups(file)
+            holdings = _holdings(lake, posted.day, file) if posted.jobs else None
             for group in range(file.num_row_groups):
                 for clip in clips:
-                    made = _post_group(file, group, noted[group] if noted else None, limits, None, edges, clip)
+                    steady = noted[group] if noted else None
+                    made, _ = _post_group(file, group, steady, limits, None, edges, holdings, clip)
                     found.append(made.lines)
     except (LakeError, OSError):
         return None  # swept by an import meanwhile
@@ -104,13 +128,17 @@ def _post_group(
     limits: Thresholds,
     stale: set[str] | None,
     edges: dict[str, Edge],
+    holdings: Holdings | None,
     clip: Clip | None = None,
-) -> Posted:
+) -> tuple[Posted, JoinCounts | None]:
     spoken, steady = _spoken(file, group)
     table, fixed = read_group(file, group, spoken, noted)
     if stale is not None:
         table = _only(table, stale)
-    return post(without_conflicts(table)[0], limits, edges, steady=steady, fixed=fixed, clip=clip)
+    table, counts = without_conflicts(table)[0], None
+    if holdings is not None and table.num_rows:
+        table, fixed, counts = join_jobs(table, fixed, holdings)
+    return post(table, limits, edges, steady=steady, fixed=fixed, clip=clip), counts
 
 
 def _replaced(ledger: Ledger, day: str, name: str, stale: set[str], fresh: list[pa.Table]) -> pa.Table:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.lake.jobs.store import read_manifest
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import merge_day
 from gpuledger.lake.processes import cores, in_processes
 from gpuledger.ledger.day import DayDone, DayTask, post_day
 from gpuledger.ledger.facts import rules_fingerprint
+from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.store import Ledger, PostedDay, part_ids, stale_devices
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
@@ -29,6 +31,7 @@ class PostingResult:
     days_clean: int = 0
     samples: int = 0
     conflicts: int = 0
+    joined: list[JoinCounts] = field(default_factory=list)
 
 
 def post_lake(
@@ -54,7 +57,8 @@ def post_lake(
             pieces = left[done.day]
             made = {"pieces": len(pieces), "daily": True, "hourly": True}
             whole = replace(posted, samples=done.samples, conflicts=rows - done.samples, **made)
-            ledger.commit(whole)
+            ledger.commit(replace(whole, joined=done.joined))
+            result.joined += [] if done.joined is None else [done.joined]
             result.days_posted.append(done.day)
             result.samples += done.posted
             result.conflicts += rows - done.samples
@@ -64,30 +68,32 @@ def post_lake(
 
 def _stale_days(lake: Lake, ledger: Ledger, rules: str) -> dict[str, set[str] | None]:
     """The days to post, with the devices to post again (None: all)."""
-    manifest, out = lake.manifest(), {}
+    manifest, jobs, out = lake.manifest(), read_manifest(lake), dict[str, set[str] | None]()
     for day in manifest.days():
-        devices = stale_devices(lake, manifest, _valid(ledger, day, rules), day, _next(day))
+        held = jobs.of_day(day)
+        devices = stale_devices(lake, manifest, _valid(ledger, day, rules, held), day, _next(day))
         if devices is None or devices:
-            out[day] = devices
+            # Who held a GPU may depend on the others of its host, so with jobs a day is posted whole.
+            out[day] = None if held else devices
     return out
 
 
 def _all_clean(lake: Lake, ledger: Ledger, rules: str) -> bool:
     """Whether every day is posted under these rules from all parts there are; reads the manifests alone."""
-    manifest = lake.manifest()
+    manifest, jobs = lake.manifest(), read_manifest(lake)
     return all(
         posted is not None
         and not set(part_ids(manifest, day)) - set(posted.parts)
         and not set(part_ids(manifest, _next(day))) - set(posted.next_parts)
         for day in manifest.days()
-        for posted in [_valid(ledger, day, rules)]
+        for posted in [_valid(ledger, day, rules, jobs.of_day(day))]
     )
 
 
-def _valid(ledger: Ledger, day: str, rules: str) -> PostedDay | None:
-    """A day as posted, where its rules still hold or its samples are gone."""
+def _valid(ledger: Ledger, day: str, rules: str, jobs: str) -> PostedDay | None:
+    """A day as posted, where its rules and job tables still hold or its samples are gone."""
     before = ledger.manifest().get(day)
-    return before if before and (before.rules == rules or not before.samples_kept) else None
+    return before if before and ((before.rules, before.jobs) == (rules, jobs) or not before.samples_kept) else None
 
 
 def _prepare(
@@ -97,11 +103,13 @@ def _prepare(
     manifest = lake.manifest()
     before = ledger.manifest().get(day)
     generation = before.generation + 1 if before else 1
-    posted = PostedDay(day, generation, part_ids(manifest, day), part_ids(manifest, _next(day)), 0, 0, rules)
+    held = read_manifest(lake).of_day(day)
+    posted = PostedDay(day, generation, part_ids(manifest, day), part_ids(manifest, _next(day)), 0, 0, rules, jobs=held)
     part = merge_day(lake, day)
     after = str(lake.path(merge_day(lake, _next(day)))) if manifest.of_day(_next(day)) else None
     wanted = None if devices is None else tuple(sorted(devices))
-    return DayTask(str(lake.root), day, str(lake.path(part)), after, generation, wanted, limits), posted, part.rows
+    task = DayTask(str(lake.root), day, str(lake.path(part)), after, generation, wanted, limits, jobs=bool(held))
+    return task, posted, part.rows
 
 
 def _run(
@@ -123,7 +131,8 @@ def _run(
         parts[parts.index(None)] = done
         if None not in parts:
             whole = [p for p in parts if p is not None]
-            yield DayDone(done.day, sum(p.posted for p in whole), sum(p.samples for p in whole))
+            joined = added(p.joined for p in whole) if any(p.joined for p in whole) else None
+            yield DayDone(done.day, sum(p.posted for p in whole), sum(p.samples for p in whole), joined)
 
 
 def _next(day: str) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.lake.batch import Batch
+from gpuledger.lake.batch import OWNERSHIP, Batch
 from gpuledger.ledger import lines, measures, spells
 from gpuledger.ledger.changes import add_energy, add_errors
 from gpuledger.ledger.facts import row_facts
@@ -37,12 +37,12 @@ _LEVELS = (
     *(f"{p}_ratio" for p in PIPES),
 )  # fmt: skip
 COUNTERS = (*schema.counters(), "xid")
-_LABELS = (*schema.DEVICE, *schema.OWNER, "tensor_precision", "gpu_model", "host", "gpu_index", "region", "node_group")
-COLUMNS = (schema.TIME, *_LABELS, "pod", "container", *_LEVELS, *COUNTERS)
+_LABELS = (*schema.DEVICE, *OWNERSHIP, "gpu_model", "host", "gpu_index", "region", "node_group")
+COLUMNS = (schema.TIME, *_LABELS, "container", *_LEVELS, *COUNTERS)
 _POD_LABELS = (*schema.DEVICE, *schema.OWNER, "pod", "container")
 PODS = pa.schema(
     [(n, pa.string()) for n in _POD_LABELS] + [(n, pa.int64()) for n in ("first_ms", "last_ms", "observed_ms")],
-    metadata={"gpuledger.pods.version": "1"},
+    metadata={"gpuledger.pods.version": "2"},
 )
 
 
@@ -87,14 +87,15 @@ def post(
     blocks = [b for b in made if b is not None]
     if not blocks:
         return Posted(**empty_tables(), samples=0)
+    samples = batch.n if batch.copies is None else int((~batch.copies).sum())
     if clip is not None:
-        return Posted(**(empty_tables() | {"lines": _lines(blocks, batch)}), samples=batch.n)
+        return Posted(**(empty_tables() | {"lines": _lines(blocks, batch)}), samples=samples)
     devices = np.cumsum([0, *(len(b.devices) for b in blocks)])
     quiet = [(b.spells[0] + d, *b.spells[1:]) for b, d in zip(blocks, devices, strict=False)]
     found = spells.Found(*(np.concatenate(parts) for parts in zip(*quiet, strict=True)))
     uuid, instance = (batch.text(c, batch.device_starts) for c in schema.DEVICE)
     own = np.concatenate([b.own_ms for b in blocks])
-    return Posted(_lines(blocks, batch), spells.table(found, uuid, instance), _pods(batch, own), batch.n)
+    return Posted(_lines(blocks, batch), spells.table(found, uuid, instance), _pods(batch, own), samples)
 
 
 def empty_tables() -> dict[str, pa.Table]:
@@ -172,7 +173,9 @@ def _with_others(batch: Batch, stamps: Stamps) -> np.ndarray:
 def _add_keys(sums: Sums, batch: Batch, grouped: Grouped, stamps: Stamps) -> None:
     """Add what is neither a level nor a counter."""
     rows, out, starts, pieces = sums.rows, sums.out, grouped.starts, grouped.pieces
-    if pieces.opens is None:
+    if batch.copies is not None:
+        sums.put("samples", grouped.opening(~batch.copies).astype(np.float64))
+    elif pieces.opens is None:
         out["samples"] = np.diff(starts, append=len(rows.ms))
     else:
         sums.put("samples", grouped.ordered(pieces.opens).astype(np.float64))

@@ -98,7 +98,7 @@ def _even_step(gap: np.ndarray, starts: np.ndarray, last: np.ndarray) -> int | N
 
 def usual_steps(batch: Batch, at_ms: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The median step of each instant's series: one device, one recorded run (or all of what is not one)."""
-    runs = batch.codes("run_id")
+    runs = batch.recorded_runs
     out = np.zeros(len(at_ms), dtype=np.int64)
     ends = np.append(starts[1:], len(at_ms))
     for first, last in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -123,7 +123,7 @@ def stamps_of(batch: Batch, edges: Mapping[str, Edge]) -> Stamps:
     next_ms[last] = [edges[d].at_ms if d in edges else -1 for d in batch.devices]
     gap = next_ms - at
     open_end = last[next_ms[last] < 0]
-    even = _even_step(gap, starts, last) if batch.codes("run_id") is None else None
+    even = _even_step(gap, starts, last) if batch.recorded_runs is None else None
     if even is not None:
         span = np.minimum(gap, even * CAP_HALVES // 2)
         span[open_end] = even

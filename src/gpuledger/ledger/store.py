@@ -24,6 +24,7 @@ from gpuledger.lake.layout import Lake, Manifest, sync, write_atomically
 from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import fleet_hours, lines
 from gpuledger.ledger.daily import fold_days
+from gpuledger.ledger.jobs.counts import JoinCounts
 
 # 3: lines have NULL for times known that are the time observed (`lines.KNOWN`); older ledgers read the same.
 LEDGER_VERSION = 3
@@ -36,7 +37,10 @@ HOURS = "hours"
 
 
 class PostedDay(msgspec.Struct, frozen=True):
-    """One day of the books: the parts it rests on (its own and the next day's), its counts, its rules."""
+    """One day of the books: the parts it rests on (its own and the next day's), its counts, its rules.
+
+    `jobs`: the fingerprint of the job tables it was posted with; `joined`: what they said of its samples.
+    """
 
     day: str
     generation: int
@@ -50,6 +54,8 @@ class PostedDay(msgspec.Struct, frozen=True):
     pieces: int = 1
     daily: bool = False
     hourly: bool = False
+    jobs: str = ""
+    joined: JoinCounts | None = None
 
 
 class LedgerManifest(msgspec.Struct, frozen=True):

@@ -16,6 +16,8 @@ import msgspec
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.days import DaySorter
 from gpuledger.lake.importing import ROWS_WORTH_PROCESSES, Import, ImportResult, import_files
+from gpuledger.lake.jobs.adding import add_jobs
+from gpuledger.lake.jobs.reading import read_jobs
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
 from gpuledger.lake.processes import Progress, cores
@@ -24,6 +26,8 @@ from gpuledger.lake.runs import Handed
 from gpuledger.lake.taking import Reading
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.facts import rules_fingerprint
+from gpuledger.ledger.jobs.counts import words_of
+from gpuledger.ledger.jobs.owners import owners_of
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, empty_tables, post
 from gpuledger.ledger.spans import Edge
@@ -55,6 +59,16 @@ class SharePosted(msgspec.Struct, frozen=True):
     duplicates: int
 
 
+class Jobs(msgspec.Struct, frozen=True):
+    """Job tables that say who held the GPUs. `zone`: of their times that carry none; None: such a table is refused."""
+
+    tables: tuple[Path, ...] = ()
+    zone: str | None = None
+
+
+NO_JOBS = Jobs()
+
+
 @contextmanager
 def books_of(
     files: Sequence[str | Path],
@@ -63,18 +77,24 @@ def books_of(
     progress: Progress = lambda _stage, _rows: None,
     *,
     cut: bool = False,
+    jobs: Jobs = NO_JOBS,
 ) -> Iterator[tuple[Lake, ImportResult]]:
     """The books of some files for as long as they are needed, and what reading the files found.
 
-    `cut`: a window will cut hours, which are then posted again from samples, so samples are kept meanwhile.
+    `cut`: a window will cut hours, which are then posted again from samples, so samples are kept meanwhile. So they are
+    with `jobs`: who held a GPU may depend on the others of its host.
     """
     with tempfile.TemporaryDirectory(prefix="gpuledger-") as folder:
         lake = Lake(folder)
-        if cut:
+        if cut or jobs.tables:
+            for table in jobs.tables:  # before the samples, which may take long
+                read_jobs(table, jobs.zone)
             found = import_files(
                 lake, files, zone=reading.zone, mapping=reading.mapping, given=reading.given, progress=progress
             )
+            added = add_jobs(lake, jobs.tables, zone=jobs.zone) if jobs.tables else None
             post_lake(lake, limits, lambda rows: progress("post", rows))
+            found.notes += [] if added is None else [*added.notes, *words_of(owners_of(lake).joined)]
         else:
             found = post_files(lake, files, limits, reading, progress)
         yield lake, found

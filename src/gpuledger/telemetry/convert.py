@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from gpuledger.catalog.gpus.mig import compute_slices
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.cells import numbers
+from gpuledger.telemetry.labels import Used, label, read_labels
 from gpuledger.telemetry.mapping import Bound
 from gpuledger.telemetry.stamps import Fault as StampFault
 from gpuledger.telemetry.stamps import StampReader
@@ -67,21 +68,23 @@ class Faults:
 
 @dataclass(frozen=True)
 class Converted:
-    """A batch in the schema's columns with the faulty rows left out, those rows' faults, and what is not known."""
+    """A batch in the schema's columns with the faulty rows left out, those rows' faults, and what is not known.
+
+    `label_rows`: where a label may stand in several source columns, how many rows have it from which.
+    """
 
     table: pa.Table
     faults: list[Fault]
     kept: np.ndarray
     notes: tuple[str, ...] = ()
+    label_rows: Used = field(default_factory=Used)
 
 
 def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Converted:
     """The batch in schema columns; labels as dictionaries, readings in the schema's units, NULL where silent."""
     faults = Faults(batch.num_rows)
-    out: dict[str, pa.Array] = {}
-    blank_text = pa.array(bound.mapping.blank_text, pa.string())
-    for column, source in bound.labels.items():
-        out[column] = _label(batch.column(source), blank_text)
+    labels, used = read_labels(batch, bound)
+    out: dict[str, pa.Array] = dict(labels)
     for column, word in bound.constants.items():
         out[column] = _filled(out.get(column), word, batch.num_rows)
     notes: list[str] = []
@@ -90,7 +93,7 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
         out["gpu_index"] = indices
     out["gpu_uuid"] = _device(out["gpu_uuid"], out.get("host"), notes)
     out = {schema.TIME: _instants(batch, bound, stamps, faults, out), **out}
-    named = bound.labels.get("gpu_uuid", "")
+    named = next(iter(bound.labels.get("gpu_uuid", ())), "")
     device = batch.column(named) if named else out["gpu_uuid"]
     faults.add(out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False), NO_DEVICE, named or "gpu_uuid", device)
     for column in bound.values:
@@ -100,7 +103,7 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     table = pa.table(out)
     left_out = faults.bad | _silent(out, bound) if bound.mapping.wide else faults.bad
     kept = np.flatnonzero(~left_out)
-    return Converted(table.take(pa.array(kept)) if left_out.any() else table, faults.found, kept, tuple(notes))
+    return Converted(table.take(pa.array(kept)) if left_out.any() else table, faults.found, kept, tuple(notes), used)
 
 
 def _reading(
@@ -115,7 +118,7 @@ def _reading(
     source, rule = bound.values[column]
     raw, blank_text = batch.column(source), pa.array(bound.mapping.blank_text, pa.string())
     if rule.parse:
-        values, text = _PARSERS[rule.parse](_label(raw, blank_text), models, notes)
+        values, text = _PARSERS[rule.parse](label(raw, blank_text), models, notes)
         unit = None
     else:
         values, text, unit = numbers(raw, rule, bound.mapping.blank_from, blank_text)
@@ -163,18 +166,6 @@ def _filled(labels: pa.DictionaryArray | None, text: str, rows: int) -> pa.Dicti
     if not labels.null_count:
         return labels
     return labels.dictionary_decode().fill_null(text).dictionary_encode()
-
-
-def _label(column: pa.Array, blank_text: pa.Array) -> pa.Array:
-    """A label as a dictionary array; blank spellings become NULL."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string()).dictionary_encode()
-    words = pc.utf8_trim_whitespace(column.dictionary.cast(pa.string()))
-    blank = pc.is_in(words, value_set=blank_text).to_numpy(zero_copy_only=False)
-    if not blank.any() and len(words) == len(words.unique()):
-        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), words)
-    words = pc.if_else(pa.array(blank), pa.scalar(None, pa.string()), words)
-    return words.take(column.indices).dictionary_encode()
 
 
 def _fit(values: pa.Array, column: schema.Column) -> tuple[pa.Array, np.ndarray | None]:

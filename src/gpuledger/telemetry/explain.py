@@ -190,7 +190,7 @@ def _columns(
 ) -> list[ColumnRead]:
     """Every column that is read, each with the first cell that holds something."""
     roles: list[tuple[str, str, Role]] = [(bound.time, schema.TIME, "time")] if bound.time else []
-    roles += [(source, column, "label") for column, source in bound.labels.items()]
+    roles += [(source, column, "label") for column, sources in bound.labels.items() for source in sources]
     roles += [(source, column, "reading") for column, (source, _) in bound.values.items()]
     return [_column(bound, cells, sample, made, *one) for one in roles]
 
@@ -206,10 +206,12 @@ def _column(
     cell, read = cells.get(source, ""), None
     if sample is not None and made is not None and column in made.table.column_names:
         values = made.table[column].slice(0, LOOKED_AT).to_pylist()
-        place = next((n for n, v in enumerate(values) if v is not None), None)
-        if place is not None:
-            read = values[place]
-            cell = str(sample.column(source)[int(made.kept[place])].as_py())
+        given = [sample.column(source)[int(row)].as_py() for row in made.kept[: len(values)]]
+        # A label of several columns comes from one of them in each row.
+        alone = role != "label" or len(bound.labels[column]) == 1
+        fits = ((v, g) for v, g in zip(values, given, strict=True) if v is not None and (alone or str(g).strip() == v))
+        read, found = next(fits, (None, None))
+        cell = cell if read is None else str(found)
     return ColumnRead(source, about.name, role, unit, scale, cell.strip(), read)
 
 

@@ -51,10 +51,9 @@ def passes_of(path: Path, bound: Bound, stamps: StampReader) -> np.ndarray:
 
 
 def _scan(path: Path, bound: Bound, stamps: StampReader) -> _Seen:
-    device = [bound.labels[c] for c in schema.DEVICE if c in bound.labels]
     # A device known by its index needs its host to be one device.
-    device += [bound.labels["host"]] if "host" in bound.labels else []
-    series = [*device, *(bound.labels[c] for c in schema.SERIES if c in bound.labels)]
+    device = [source for c in (*schema.DEVICE, "host") for source in bound.labels.get(c, ())]
+    series = [*device, *(source for c in schema.SERIES for source in bound.labels.get(c, ()))]
     seen = _Seen()
     columns = list(dict.fromkeys([bound.time, *series]))
     for batch in open_shaped(path, bound.mapping).batches(columns, tuple(dict.fromkeys(series))):

@@ -14,7 +14,7 @@ Kind = Literal["time", "label", "level", "counter"]
 
 TIME = "at_ms"
 DEVICE = ("gpu_uuid", "gpu_instance_id")
-OWNER = ("cluster", "namespace", "workload", "run_id")
+OWNER = ("cluster", "namespace", "team", "user", "account", "workload", "run_id")
 # Rows of one device at one instant that differ in these belong to different series and share the instant.
 SERIES = (*OWNER, "pod", "container")
 

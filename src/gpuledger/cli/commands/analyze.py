@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.analysis import books, reading_options
-from gpuledger.cli.options import PATH, full_option, lake_option, screen_options, statement_options
+from gpuledger.cli.analysis import books, jobs_option, reading_options
+from gpuledger.cli.options import PATH, by_option, full_option, lake_option, screen_options, statement_options
 from gpuledger.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @lake_option
 @click.option("--out", type=PATH, help="Folder for report.html, its Markdown and JSON versions, charts and CSVs.")
 @statement_options
+@by_option
 @click.option(
     "--achievable", metavar="SOURCE", default="published", show_default=True,
     help="Baseline for achievable TFLOPS: published (GPU Efficiency Analytics, 2026-01), peak (the dense peak) "
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--thresholds", "thresholds_file", type=PATH, help="TOML file that replaces the built-in limits.")
 @reading_options
+@jobs_option
 @full_option
 @screen_options
 def command(
     screen: Screen, chosen: Window, files: tuple[str, ...], lake_dir: Path, out: Path | None, achievable: str,
-    thresholds_file: Path | None, reading: Callable[[], Reading], full: bool,
+    thresholds_file: Path | None, reading: Callable[[], Reading], full: bool, by: str | None, tables: tuple[Path, ...],
 ) -> None:  # fmt: skip
     """Report what the GPUs did and what improving it is worth.
 
@@ -42,19 +44,23 @@ def command(
     """
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.showing import give, write_files
+    from gpuledger.cost.showback import Config
+    from gpuledger.cost.user_settings import set_teams
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.efficiency.calibration_files import load_calibration
     from gpuledger.ledger.read.window import scope_of
     from gpuledger.report.documents.efficiency import efficiency_document
 
     limits = load_thresholds(thresholds_file)
-    with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages) as lake:
+    with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages, tables) as lake:
         statement = efficiency_statement(
             lake,
             scope_of(lake, **chosen),
             thresholds=limits,
             achievable=achievable,
             calibration=load_calibration(lake),
+            by=by,
+            team_of=(set_teams() or Config()).set_team,
         )
         document = efficiency_document(statement, limits)
         written = write_files(document, out, screen, stages)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.analysis import books, reading_options
+from gpuledger.cli.analysis import books, jobs_option, reading_options
 from gpuledger.cli.options import (
     PATH,
+    by_option,
     device_option,
     full_option,
     hz_option,
@@ -69,6 +70,7 @@ class AuditCommand(click.Command):
 @click.option("--region", metavar="NAME", help="Region of --instance, such as us-east-1.")
 @click.option("--teams", type=PATH, help="TOML file that assigns namespaces to teams.")
 @statement_options
+@by_option
 @click.option("--previous", is_flag=True, help="Compare with the preceding period of the same length.")
 @click.option("--usd-per-kwh", metavar="USD", help="Energy price; shown next to the bill, never added to it.")
 @click.option("--limits", "limits_file", type=PATH, help="TOML file with the limits at which advice applies.")
@@ -78,11 +80,13 @@ class AuditCommand(click.Command):
 @label_option
 @device_option
 @reading_options
+@jobs_option
 @full_option
 @screen_options
 def command(
     screen: Screen, chosen: Window, files: tuple[str, ...], lake_dir: Path, out: Path | None, fail_on: str | None,
-    hz: float, labels: tuple[str, ...], device: str, reading: Callable[[], Reading], full: bool, **given: Any,
+    hz: float, labels: tuple[str, ...], device: str, reading: Callable[[], Reading], full: bool,
+    tables: tuple[Path, ...], **given: Any,
 ) -> int:  # fmt: skip
     """Price the waste and recommend what to change first.
 
@@ -92,6 +96,10 @@ def command(
     argv: tuple[str, ...] = click.get_current_context().meta["argv"]
     if argv and files:
         raise InputError("files and a command to record were both named", hint="audit one of them at a time")
+    if argv and tables:
+        raise InputError(
+            "--jobs goes with files", hint=f"gpuledger jobs {tables[0]} --lake {lake_dir} adds it to a lake"
+        )
     if argv:
         around = Around(argv, hz, labels, device)
         return _around(screen, around, lake_dir, out, chosen, fail_on, full, given)
@@ -102,7 +110,7 @@ def command(
 
     asked, judge = wanted(lake_dir, **given), FailOn.parse(fail_on) if fail_on else None
     limits = load_thresholds()
-    with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages) as lake:
+    with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages, tables) as lake:
         audit = audit_lake(lake, chosen, asked, stages)
         document = audit_document(audit)
         written = write_files(document, out, screen, stages)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.analysis import Bars, reading_options
+from gpuledger.cli.analysis import Bars, reading_options, zone_named
 from gpuledger.cli.options import PATH, lake_option, screen_options
 from gpuledger.cli.pulling import ServerWishes, pull_from, server_options
 from gpuledger.cli.screen import Screen, Stages
@@ -28,6 +28,7 @@ FOUND_PROBLEMS = 1
 @reading_options
 @click.option("--explain", is_flag=True, help="Show how a file would be read, with its first rows; import nothing.")
 @click.option("--write-map", type=PATH, metavar="PATH", help="With --explain: write a mapping file to start from.")
+@click.option("--jobs", "tables", multiple=True, type=PATH, help="Job table to add (see gpuledger jobs); repeatable.")
 @server_options
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
@@ -39,6 +40,7 @@ def command(
     explain: bool,
     write_map: Path | None,
     wishes: ServerWishes,
+    tables: tuple[Path, ...],
     fail_on: str | None,
 ) -> int:
     """Import telemetry from files or a Prometheus server.
@@ -54,16 +56,26 @@ def command(
     invalid row is rejected, counted and kept in a rejects file. An invalid file stops the import and leaves the lake
     unchanged.
     """
+    from gpuledger.cli.job_tables import add_tables
     from gpuledger.cli.showing import give
+    from gpuledger.lake.jobs.reading import read_jobs
     from gpuledger.lake.layout import Lake
-    from gpuledger.report.documents.imported import import_document
+    from gpuledger.report.documents.imported import import_document, with_jobs
+    from gpuledger.report.documents.jobs import jobs_document
 
     how = reading()
     if explain or write_map:
         _explain(screen, files, how, write_map)
         return 0
+    zone = zone_named()
+    for table in tables:  # so that nothing is imported where a table cannot be read
+        read_jobs(table, zone)
     result = _imported(screen, Lake(lake_dir), files, how, wishes)
-    give(import_document(result, lake_dir), screen)
+    document = import_document(result, lake_dir)
+    if tables:
+        with screen.stages() as stages:
+            document = with_jobs(document, jobs_document(*add_tables(lake_dir, tables, zone, stages), lake_dir))
+    give(document, screen)
     if result.rows_rejected:
         screen.say(f"every rejected row, with its file, row, column and value: {result.rejects_file}")
     where = "" if str(lake_dir) == "gpuledger-data" else f" --lake {lake_dir}"

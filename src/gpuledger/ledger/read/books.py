@@ -23,18 +23,20 @@ from gpuledger.lake.layout import Lake
 from gpuledger.lake.names import Names
 from gpuledger.ledger import lines
 from gpuledger.ledger.read.columns import Rows, Wanted, joined, kept, read_files, read_groups, table_rows
-from gpuledger.ledger.read.scope import Scope, namespace_name, nothing_found, nothing_posted
+from gpuledger.ledger.read.owners import labelled
+from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, Scope, namespace_name, nothing_found, nothing_posted
 from gpuledger.ledger.spans import Clip
 from gpuledger.ledger.spells import GAP
 from gpuledger.ledger.store import DAYS, HOURS, Ledger, PostedDay
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
 
-OWNER = ("cluster", "namespace", "workload", "run_id")
 # With more columns than this, hours are read in pieces: there may be many of them.
 _WIDE = 24
 _EDGES = ("hour_ms", "grain_ms", "first_ms", "last_ms")
 _SPELL = ("start_ms", "end_ms")
+# Which of these time without a namespace is, its other labels decide.
+_NAMELESS = {NO_NAMESPACE, UNALLOCATED}
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Books:
         added up by day where no edge of the window falls within it. `owners`: leave out lines of owners not in scope;
         without it they stay, and "wanted" tells them apart. `days`: only lines posted on these.
         """
-        texts = dict.fromkeys((*labels, *schema.DEVICE, *(OWNER if self.scope.names_owners else ())))
+        texts = dict.fromkeys((*labels, *schema.DEVICE, *((*schema.OWNER, "pod") if self.scope.names_owners else ())))
         wanted = Wanted(
             {name: self.names[name] for name in texts}, tuple(dict.fromkeys((*self._edges(), *numbers))), tuple(maybe)
         )
@@ -109,7 +111,8 @@ class Books:
         """
         since, until = self.scope.since_ms, self.scope.until_ms
         # What a day's last samples stand for may reach into the next day.
-        rests = [d for d in self._posted if d.hourly and not self.scope.owners and not self._cuts(d, days=2)]
+        apart = self.scope.owners or _NAMELESS & set(self.scope.namespaces)
+        rests = [d for d in self._posted if d.hourly and not apart and not self._cuts(d, days=2)]
         wanted = Wanted(
             {name: self.names[name] for name in (*labels, "cluster", "namespace")}, ("hour_ms", "grain_ms", *numbers)
         )
@@ -217,7 +220,11 @@ class Books:
         if scope.namespaces:
             called = self.names["namespace"].texts
             fit = [namespace_name(text) in scope.namespaces for text in (*called, None)]
-            wanted &= np.array(fit, dtype=bool)[rows["namespace"]]
+            named = np.array(fit, dtype=bool)[rows["namespace"]]
+            if _NAMELESS & set(scope.namespaces):
+                nameless = (rows["namespace"] < 0) & labelled(rows)
+                named = np.where(nameless, NO_NAMESPACE in scope.namespaces, named)
+            wanted &= named
         if scope.owners:
             own = among("workload", scope.owners) | among("run_id", scope.owners)
             for owner in scope.owners:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from gpuledger.ledger.fleet_hours import SUMS
 from gpuledger.ledger.read.adding import Accumulator, runs
 from gpuledger.ledger.read.books import Books, Rated
 from gpuledger.ledger.read.columns import Rows, kept
+from gpuledger.ledger.read.owners import OWNED, labelled
 from gpuledger.ledger.read.slices import exact_share, slice_scale
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
 from gpuledger.physics.activity import CONDITIONS, pipe_sums, recorded
@@ -59,7 +60,8 @@ class AccountSums:
 
     `unobserved_ms`: by device the time between its first and last sample no sample stands for, whoever owned it.
     `recorded`: the columns of pipe activity that hold anything. `slice_scale`: by board the factor that makes readings
-    of the board, repeated for its slices, count once, whoever owned them.
+    of the board, repeated for its slices, count once, whoever owned them. `owned`: whether some label but a namespace
+    names the owner.
     """
 
     labels: dict[str, list[str | None]]
@@ -75,6 +77,7 @@ class AccountSums:
     recorded: frozenset[str]
     numbers: np.ndarray
     slice_scale: np.ndarray
+    owned: np.ndarray
 
 
 def state_codes(names: Names, codes: np.ndarray) -> np.ndarray:
@@ -83,14 +86,15 @@ def state_codes(names: Names, codes: np.ndarray) -> np.ndarray:
     return np.array([*(known.get(t or "", -1) for t in names.texts), -1], dtype=np.int64)[codes]
 
 
-def read_accounts(books: Books) -> AccountSums:
-    """The accounts of everyone in scope; an error where there is not one line."""
+def read_accounts(books: Books, more: Sequence[str] = ()) -> AccountSums:
+    """The accounts of everyone in scope; an error where there is not one line. `more`: labels to keep apart too."""
+    kept_apart = (*LABELS, *(name for name in more if name not in LABELS))
     numbers = tuple(dict.fromkeys(("first_ms", "last_ms", *_SUMS, *ACTIVITY, *CONDITIONS)))
     accounts = Accumulator(most=("last_ms", *HOTTEST), least=("first_ms",))
     seen, days = Accumulator(most=("last_ms",), least=("first_ms",)), Accumulator(most=("last_ms",))
     held = Accumulator()
     full: frozenset[str] = frozenset()
-    labels = (*LABELS, *_PLACE)
+    labels = (*kept_apart, *_PLACE, *OWNED)
     for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
         device = [rows[c] for c in schema.DEVICE]
         seen.add(device, {c: rows[c] for c in ("first_ms", "last_ms", "observed_ms")})
@@ -105,14 +109,14 @@ def read_accounts(books: Books) -> AccountSums:
         device = [mine[c] for c in schema.DEVICE]
         day = mine["hour_ms"] // MS_PER_DAY
         days.add([day, *device, *(mine[c] for c in _PLACE)], {c: mine[c] for c in (*_DAY, "last_ms")})
-        keys = [*(mine[c] for c in LABELS), *(_coded(mine[c]) for c in OWN)]
+        keys = [*(mine[c] for c in kept_apart), labelled(mine) + 0, *(_coded(mine[c]) for c in OWN)]
         used = (*_SUMS, *CONDITIONS, "first_ms", "last_ms")
         hottest = {c: np.nan_to_num(mine[c], nan=-1.0) for c in HOTTEST}
         accounts.add(keys, {c: mine[c] for c in used} | hottest | pipe_sums(mine))
     keys, sums = accounts.total()
     if not keys:
         raise books.nothing_found()
-    return _made(books, keys, sums, seen, days, full, held)
+    return _made(books, kept_apart, keys, sums, seen, days, full, held)
 
 
 def _coded(values: np.ndarray) -> np.ndarray:
@@ -122,6 +126,7 @@ def _coded(values: np.ndarray) -> np.ndarray:
 
 def _made(
     books: Books,
+    labels: tuple[str, ...],
     keys: list[np.ndarray],
     sums: dict[str, np.ndarray],
     seen: Accumulator,
@@ -130,19 +135,20 @@ def _made(
     held: Accumulator,
 ) -> AccountSums:
     names = books.names
-    places = [names[c].places()[codes] for c, codes in zip(LABELS, keys, strict=False)]
-    order = np.lexsort([*(k for k in reversed(keys[len(LABELS) :])), *reversed(places)])
+    places = [names[c].places()[codes] for c, codes in zip(labels, keys, strict=False)]
+    order = np.lexsort([*(k for k in reversed(keys[len(labels) :])), *reversed(places)])
     keys, sums = [k[order] for k in keys], {c: v[order] for c, v in sums.items()}
     board, instance = (_changes(k) for k in keys[:2])
     device, boards = np.cumsum(board | instance), np.cumsum(board)
     first = np.flatnonzero(np.diff(device, prepend=-1))
     pairs = [k[first] for k in keys[:2]]
     number = device_numbers(names, pairs)
-    limit, share = (np.where(k < 0, np.nan, k).astype(np.float64) for k in keys[len(LABELS) :])
+    owned, *rest = keys[len(labels) :]
+    limit, share = (np.where(k < 0, np.nan, k).astype(np.float64) for k in rest)
     sums["state"] = state_codes(names["state"], keys[LABELS.index("state")])
     first_ms, last_ms = sums.pop("first_ms"), sums.pop("last_ms")
     return AccountSums(
-        {c: names[c].text(codes) for c, codes in zip(LABELS, keys, strict=False)},
+        {c: names[c].text(codes) for c, codes in zip(labels, keys, strict=False)},
         sums,
         limit,
         share,
@@ -155,6 +161,7 @@ def _made(
         full,
         number,
         _slice_scale(held, keys[0], boards),
+        owned > 0,
     )
 
 

@@ -13,8 +13,11 @@ from gpuledger.units import MS_PER_DAY, utc, utc_day
 
 # Time without an owner; the word also works as a filter.
 UNALLOCATED = "unallocated"
+# Time without a namespace that other labels name the owner of: a job, a user, an account.
+NO_NAMESPACE = "no namespace"
 # A namespace that is really called so, in statements and as a filter.
 CALLED_UNALLOCATED = "unallocated (namespace)"
+CALLED_NO_NAMESPACE = "no namespace (namespace)"
 ACHIEVABLE_SOURCES = ("published", "peak", "measured")
 _FORMER_NAMES = {"s0": "published"}  # as documented for version 0.1
 
@@ -23,7 +26,7 @@ def namespace_name(namespace: str | None) -> str:
     """A namespace as statements and filters name it, so that no name can be mistaken for time without an owner."""
     if namespace is None:
         return UNALLOCATED
-    return CALLED_UNALLOCATED if namespace == UNALLOCATED else namespace
+    return {UNALLOCATED: CALLED_UNALLOCATED, NO_NAMESPACE: CALLED_NO_NAMESPACE}.get(namespace, namespace)
 
 
 def owner_name(namespace: str | None, workload: str | None) -> str:

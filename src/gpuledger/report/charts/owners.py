@@ -1,9 +1,10 @@
-"""Who pays for what: which namespace's dollars did work, and which did not?"""
+"""Who pays for what: which owner's dollars did work, and which did not?"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuledger.ledger.read.owners import By
 from gpuledger.quick_start import Later
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
@@ -26,7 +27,7 @@ ROOM = 1.22
 
 
 def _priced(audit: AuditStatement) -> list[tuple[CostRow, Dollars]]:
-    rows = [(row, row.dollars) for row in audit.cost.by_namespace]
+    rows = [(row, row.dollars) for row in audit.cost.by_asked]
     return [(row, d) for row, d in rows if not isinstance(d, Unknown) and d.paid_usd]
 
 
@@ -52,12 +53,12 @@ def _rows(found: list[tuple[CostRow, Dollars]]) -> list[Row]:
 
 @chart_of("owners", document="audit", section="who", order=3)
 def draw(audit: AuditStatement, theme: Theme) -> Drawing:
-    """Paid dollars of each namespace by bucket."""
-    found = _priced(audit)
-    subtitle = "Dollars paid in the window by namespace and bucket, the most expensive first."
+    """Paid dollars of each owner, by namespace if nothing else was asked for, and by bucket."""
+    found, by = _priced(audit), (audit.cost.by or By.NAMESPACE).value
+    subtitle = f"Dollars paid in the window by {by} and bucket, the most expensive first."
     if not found:
-        title = "What each namespace paid is not known"
-        return Drawing(title, subtitle, f"{title}.", empty(theme, "not known: no namespace has a price"))
+        title = f"What each {by} paid is not known"
+        return Drawing(title, subtitle, f"{title}.", empty(theme, f"not known: no {by} has a price"))
     more = f" The {MOST} most expensive of {len(found)}." if len(found) > MOST else ""
     title, shown = _title(found), found[:MOST]
     kinds = {kind.title: theme.colour(kind.role) for kind in bucket_kinds()}
@@ -73,4 +74,4 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     listed = "; ".join(
         f"{row.name}: {money(d.paid_usd)}, {percent(d.pct(d.waste_usd))} not put to use" for row, d in shown
     )
-    return Drawing(title, subtitle + more, f"Stacked bars by namespace. {listed}.", body)
+    return Drawing(title, subtitle + more, f"Stacked bars by {by}. {listed}.", body)

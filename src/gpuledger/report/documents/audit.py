@@ -9,13 +9,25 @@ from gpuledger.advice.statement import AuditStatement, Recommendation, to_json
 from gpuledger.cost.build import FEW_SAMPLES
 from gpuledger.cost.showback import NO_TEAM
 from gpuledger.cost.statement import NOT_ASKED, CostStatement
+from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.document import Article, Block, Bullets, Code, Document, Fold, Heading, Prose, Section, Terms
 from gpuledger.report.documents import document_for
-from gpuledger.report.documents.audit_rows import Row, audit_view, devices_named, files, mark, rests_on, where, worth
+from gpuledger.report.documents.audit_rows import (
+    Row,
+    audit_view,
+    devices_named,
+    energy_saved,
+    files,
+    mark,
+    rests_on,
+    where,
+    worth,
+)
 from gpuledger.report.documents.efficiency import unknown_section
 from gpuledger.report.documents.inventory import inventory_sections, inventory_warnings
+from gpuledger.report.documents.owner_tables import TABLE, owner_blocks, owner_table
 from gpuledger.report.outline import charts_of, load_outline
 from gpuledger.report.tables import Table
 from gpuledger.report.written import amount, gpus, loose, number, period
@@ -25,6 +37,8 @@ NAME = "audit"
 FIRST = 3
 # From this bill on, columns of dollars side by side show whole dollars; the JSON has every digit.
 WHOLE_FROM_USD = 1000
+# Dimensions of ownership that the section of owners shows anyway.
+IN_WHO = frozenset({By.NAMESPACE})
 IN_COLUMNS = ("who", "before", "devices")
 # Always named on the first page: a failing GPU cannot wait, and what is unrated may hide the largest saving.
 ALWAYS = ("health", "record-pipes")
@@ -33,7 +47,7 @@ ALWAYS = ("health", "record-pipes")
 def repeated(cost: CostStatement) -> frozenset[str]:
     """Tables that would show the same again, or nothing."""
     again = {row.name for row in cost.by_owner} == {row.name for row in cost.by_namespace}
-    no_teams = {row.name for row in cost.by_team} <= {NO_TEAM, UNALLOCATED}
+    no_teams = cost.by is By.TEAM or {row.name for row in cost.by_team} <= {NO_TEAM, UNALLOCATED}
     return frozenset(name for name, left_out in (("owners", again), ("teams", no_teams)) if left_out)
 
 
@@ -90,7 +104,8 @@ def _screen(audit: AuditStatement, view: Row) -> list[Block]:
     """One screen: the bill without empty buckets, the first three things to do, what cannot wait."""
     bill = _small_bill(view)
     used = tuple(row for row in bill.rows if row[1].key)
-    out: list[Block] = [*inventory_warnings(audit.cost.inventory), replace(bill, rows=used), *first_steps(audit, ())]
+    out: list[Block] = [*inventory_warnings(audit.cost.inventory), replace(bill, rows=used)]
+    out += [*owner_table(NAME, view, audit.cost.by), *first_steps(audit, ())]
     urgent = [r for i, r in enumerate(audit.recommendations) if r.id in ALWAYS and i not in _order(audit)[:FIRST]]
     lines = [f"{r.title}: {gpus(r.gpus)}." for r in urgent]
     lines += [note.text for note in _warnings(audit) if note.text != audit.unrated_note]
@@ -124,13 +139,14 @@ def _sections(audit: AuditStatement, view: Row) -> list[Section]:
         "savings": [Prose(str(audit.savings))]
         if isinstance(audit.savings, Unknown)
         else [Bullets(audit.savings.words, "Which overlap, which add up, which compound")],
+        "who": owner_blocks(NAME, view, audit.cost.by, IN_WHO),
         "before": [Prose(str(before))] if isinstance(before, Unknown) else [Bullets(before.words)],
     }
     paid = audit.cost.paid_usd
     whole = None if isinstance(paid, Unknown) or paid < WHOLE_FROM_USD else 0
     out = [
         outline.section(
-            kind, view, charts_of(NAME, kind.id, audit), after.get(kind.id, ()), repeated(audit.cost),
+            kind, view, charts_of(NAME, kind.id, audit), after.get(kind.id, ()), repeated(audit.cost) | {TABLE},
             whole if kind.id in IN_COLUMNS else None,
         )
         for kind in outline.sections
@@ -164,14 +180,5 @@ def _recommendation(rank: int, r: Recommendation, marked: str, audit: AuditState
             for t in r.targets
         ]
         blocks.append(Fold(f"By group of GPUs ({len(items)}): what was found, and whether it counts", [Bullets(items)]))
-    blocks.append(Prose(f"{rests_on(r)}{_energy(r)}", "note"))
+    blocks.append(Prose(f"{rests_on(r)}{energy_saved(r)}", "note"))
     return Article(f"advice-{r.id}", blocks)
-
-
-def _energy(r: Recommendation) -> str:
-    if r.energy is None:
-        return ""
-    low, middle, high = (number(v) for v in (r.energy.low_kwh, r.energy.middle_kwh, r.energy.high_kwh))
-    usd = r.energy.middle_usd
-    cost = "" if isinstance(usd, Unknown) else f", likely ${number(usd, 2)}"
-    return f" Energy saved per month: {middle} kWh ({low} to {high}){cost}; not part of the bill."

@@ -18,7 +18,7 @@ from gpuledger.plain_text import csv_text
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.tables import csv_table
-from gpuledger.report.written import device, percent, shares, usd
+from gpuledger.report.written import device, number, percent, shares, usd
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 NAMED = 3
@@ -178,6 +178,16 @@ _OF_ADVICE = {name: name for name in ("rank", "id", "title", "lever", "namespace
 _OF_ADVICE |= {f"saving_{end}_pct": f"saving.{end}_pct" for end in CASES}
 _OF_ADVICE |= {f"{end}_usd_per_month": f"month.{end}_usd" for end in CASES}
 _OF_ADVICE |= {"effort_hours": "effort.hours", "why": "why", "basis": "basis", "source": "source"}
+
+
+def energy_saved(r: Recommendation) -> str:
+    """The energy a recommendation saves, in words; empty where that is unknown."""
+    if r.energy is None:
+        return ""
+    low, middle, high = (number(v) for v in (r.energy.low_kwh, r.energy.middle_kwh, r.energy.high_kwh))
+    usd = r.energy.middle_usd
+    cost = "" if isinstance(usd, Unknown) else f", likely ${number(usd, 2)}"
+    return f" Energy saved per month: {middle} kWh ({low} to {high}){cost}; not part of the bill."
 
 
 def files(audit: AuditStatement) -> dict[str, Callable[[], str]]:

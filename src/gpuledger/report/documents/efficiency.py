@@ -9,9 +9,11 @@ from typing import Any
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.efficiency.health import HealthRow, health_words
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, RoiRow, to_json
+from gpuledger.ledger.read.owners import By
 from gpuledger.plain_text import csv_text
 from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Prose, Section, Terms
 from gpuledger.report.documents import document_for
+from gpuledger.report.documents.owner_tables import TABLE, owner_blocks, owner_table
 from gpuledger.report.outline import charts_of, load_outline
 from gpuledger.report.tables import Table, csv_table, make_table
 from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
@@ -41,9 +43,13 @@ def efficiency_document(
     """The document; `comparison` holds (name, published, ours), shown only where given."""
     s, outline = statement, load_outline(NAME)
     view = EfficiencyView(s, limits or load_thresholds())
-    after: dict[str, list[Block]] = {"health": [Prose(health_words(s.health))]}
+    shown = frozenset({By.NAMESPACE})
+    after: dict[str, list[Block]] = {
+        "health": [Prose(health_words(s.health))],
+        "namespaces": owner_blocks(NAME, s, s.by, shown),
+    }
     sections = [
-        outline.section(kind, s, charts_of(NAME, kind.id, view), after.get(kind.id, ()))
+        outline.section(kind, s, charts_of(NAME, kind.id, view), after.get(kind.id, ()), (TABLE,))
         for kind in outline.sections
         if kind.id != "counted" or s.counted
     ]
@@ -73,6 +79,7 @@ def _screen(s: EfficiencyStatement) -> list[Block]:
     worst = outline.table("bottlenecked", s)
     out: list[Block] = [Figures(key_figures(s))]
     out += [Bullets(s.findings[1 : 1 + SCREEN_FINDINGS])] if s.findings[1:] else []
+    out += owner_table(NAME, s, s.by)
     out += [replace(worst, screen_rows=5, note="")] if worst.rows else []
     if s.health.rows:
         out.append(Prose(health_words(s.health), "warning"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from gpuledger.encode import encode
 from gpuledger.lake.importing import ImportResult
-from gpuledger.report.document import Block, Document, Prose
+from gpuledger.report.document import Block, Document, Heading, Prose
 from gpuledger.report.tables import Row, cell, make_table
 from gpuledger.report.written import amount, number
 
@@ -39,6 +39,12 @@ def import_document(result: ImportResult, lake_dir: Path) -> Document:
         summary=[*blocks, *(Prose(f"note: {note}", "warning") for note in notes)],
         data=lambda: encode("import", {**asdict(result), "lake": lake_dir}),
     )
+
+
+def with_jobs(imported: Document, jobs: Document) -> Document:
+    """The document of an import that added job tables too."""
+    both = [*imported.summary, Heading(jobs.headline), *jobs.summary]
+    return replace(imported, summary=both, data=lambda: {**imported.data(), "jobs": jobs.data()})
 
 
 def _rows(count: int) -> str:

@@ -49,12 +49,13 @@ class Bound:
 
     `time` is empty where the rows are of the instant `at_ms`, or of the time of day in `clock`. `constants`: labels of
     all rows whose own cell is empty; `fixed`: readings likewise, in the schema's units. `absent`: what a user's map
-    names and the file lacks.
+    names and the file lacks. `labels`: by column the source columns it may stand in, the first filled cell of a row
+    counting.
     """
 
     mapping: Mapping
     time: str
-    labels: dict[str, str]
+    labels: dict[str, tuple[str, ...]]
     values: dict[str, tuple[str, ValueRule]]
     unused: tuple[str, ...]
     suggestions: dict[str, str]
@@ -69,7 +70,7 @@ class Bound:
         if wanted is None:
             return self
         kept = (*wanted, "gpu_uuid", "host", "gpu_model")  # what names a device, and what its readings are checked by
-        labels = {c: source for c, source in self.labels.items() if c in kept}
+        labels = {c: sources for c, sources in self.labels.items() if c in kept}
         fixed = {c: number for c, number in self.fixed.items() if c in kept}
         return replace(self, labels=labels, values={c: v for c, v in self.values.items() if c in kept}, fixed=fixed)
 
@@ -80,7 +81,7 @@ class Bound:
 
     def label_columns(self) -> list[str]:
         """The source columns of the labels, each once."""
-        return list(dict.fromkeys(self.labels.values()))
+        return list(dict.fromkeys(source for sources in self.labels.values() for source in sources))
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     time = next((s for s in (chosen.time.joined, *chosen.time.sources) if s and s in present), "")
     grouped = template(path, chosen.wide.pattern).labels if chosen.wide else ()
     rules = chosen.labels | {g: (g,) for g in grouped}
-    labels = {c: hit for c, sources in rules.items() if (hit := next((s for s in sources if s in present), ""))}
+    labels = {c: hits for c, sources in rules.items() if (hits := tuple(s for s in sources if s in present))}
     values = _values(chosen, names)
     constants, fixed = _constants(chosen)
     constants |= said.labels
@@ -150,12 +151,13 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     said_here = {*labels, *constants, *(("time",) if time or at_ms is not None else ())}
     said_here |= {"every"} if time or clock or said.every_ms else set()
     asked = tuple(a for a in chosen.asks if a not in said_here)
-    used = {time, clock, *chosen.time.join, *labels.values(), *(s for s, _ in values.values()), *chosen.ignored}
+    named_here = (s for sources in labels.values() for s in sources)
+    used = {time, clock, *chosen.time.join, *named_here, *(s for s, _ in values.values()), *chosen.ignored}
     unused = tuple(n for n in names if n not in used)
     absent = _absent(chosen, labels, values)
     named = {s for sources in absent.values() for s in sources}
-    close = {s: None for rule in chosen.values if rule.column not in values for s in rule.sources if s not in named}
-    suggestions = {n: hits[0] for n in unused if (hits := nearest(n, close, 1))}
+    close = {s: None for r in chosen.values if r.column not in values for s in r.sources if s not in named}
+    suggestions = {n: found[0] for n in unused if (found := nearest(n, close, 1))}
     bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent, clock)
     return Fitted(bound, tuple(missing), asked)
 
@@ -195,7 +197,7 @@ def _constants(chosen: Mapping) -> tuple[dict[str, str], dict[str, float]]:
 
 
 def _absent(
-    chosen: Mapping, labels: dict[str, str], values: dict[str, tuple[str, ValueRule]]
+    chosen: Mapping, labels: dict[str, tuple[str, ...]], values: dict[str, tuple[str, ValueRule]]
 ) -> dict[str, tuple[str, ...]]:
     """What a user's own map names and the file lacks."""
     if not chosen.file:

@@ -65,6 +65,8 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mapping file: how one layout of telemetry is read.
 
     `file`: where a user's own one is from. `own_rules`: how many of its values it has itself, before those it includes.
+    `labels`: by schema column the source columns it may stand in, the first filled cell of a row counting.
+    `exporter_pods`: names of the exporter's own pods, which hold no GPU.
     """
 
     name: str = ""
@@ -80,6 +82,7 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asks: tuple[str, ...] = ()
     blank_from: float = float("inf")
     blank_text: tuple[str, ...] = ("",)
+    exporter_pods: tuple[str, ...] = ()
     wide: WideRule | None = None
     file: str = ""
     own_rules: int = 0

@@ -46,7 +46,6 @@ class Exporter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
-    own_pods: tuple[str, ...]
     exporters: tuple[Exporter, ...]
 
 
@@ -121,7 +120,7 @@ def label_names(exporter: str) -> dict[str, tuple[str, ...]]:
 
 def is_own_pod(pod: str) -> bool:
     """Whether a pod is that of an exporter, by its name."""
-    return any(fnmatch.fnmatchcase(pod, pattern) for pattern in _file().own_pods)
+    return any(fnmatch.fnmatchcase(pod, pattern) for pattern in load_mapping("dcgm").exporter_pods)
 
 
 def known_metrics(names: Iterable[str]) -> dict[str, list[str]]:

@@ -1,0 +1,128 @@
+"""How do tables of jobs get into the lake, all of a file or nothing, and what is reported about them?"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpuledger.errors import InputError
+from gpuledger.lake.jobs.claims import settled
+from gpuledger.lake.jobs.reading import read_jobs
+from gpuledger.lake.jobs.store import JobsManifest, read_claims, read_manifest, write_claims
+from gpuledger.lake.jobs.tables import Found, Skipped, Why
+from gpuledger.lake.layout import Lake
+from gpuledger.lake.rejects import Rejects
+
+_SKIPPED = {
+    Skipped.never_started: "never started",
+    Skipped.no_gpus: "held no GPU",
+    Skipped.no_time: "ended as they started",
+    Skipped.mig_slices: "hold MIG slices, and the file does not show which: their time keeps its own labels",
+}
+_MOST_NAMED = 4
+
+
+@dataclass
+class JobsResult:
+    """What adding job tables did. `claims`: one for each job and GPU, or host where the GPU is not named."""
+
+    files: int = 0
+    rows_read: int = 0
+    jobs: int = 0
+    jobs_running: int = 0
+    claims_new: int = 0
+    claims: int = 0
+    rows_rejected: int = 0
+    rejects: dict[str, int] = field(default_factory=dict)
+    rejects_file: str | None = None
+    examples: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    days: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def add_jobs(lake: Lake, paths: Iterable[str | Path], *, zone: str | None = None) -> JobsResult:
+    """Add job tables to a lake; days whose owners change are posted again when a statement is next made.
+
+    Adding a table twice changes nothing. A file that cannot be read stops it and leaves the lake as it was.
+    """
+    files = [Path(p) for p in paths]
+    if not files:
+        raise InputError("no job table was given", hint="name the output of sacct or kubectl, or a CSV file of jobs")
+    result, found = JobsResult(), [(f, read_jobs(f, zone)) for f in files]
+    for path, one in found:
+        _note(result, path, one)
+    fresh = [claim for _, one in found for claim in one.claims]
+    with lake.locked():
+        before = read_claims(lake)
+        merged, torn = settled([*before, *fresh])
+        was = read_manifest(lake)
+        now = write_claims(lake, merged) if merged != before else was
+        _keep_rejects(lake, found, result)
+    result.claims = len(merged)
+    result.claims_new = len(set(merged) - set(before))
+    result.days = _changed(was, now, lake.manifest().days() if lake.exists() else [])
+    if torn:
+        names = _named(dict.fromkeys(claim.name for claim in torn))
+        result.notes.append(
+            f"jobs that two rows give different owners for: {names}; of two names the later in the alphabet is used."
+            " Check the tables"
+        )
+    return result
+
+
+def _note(result: JobsResult, path: Path, found: Found) -> None:
+    result.files += 1
+    result.rows_read += found.rows
+    result.jobs += len({c.identity for c in found.claims})
+    running = {c.identity: c for c in found.claims if c.end_ms is None}
+    result.jobs_running += len(running)
+    result.notes.append(f"{path.name}: read as {found.kind.value}")
+    for why, count in found.skipped.items():
+        result.skipped[why.value] = result.skipped.get(why.value, 0) + count
+        result.notes.append(f"{path.name}: {count} job{'s' * (count != 1)} left out: {_SKIPPED[why]}")
+    if running:
+        result.notes.append(
+            f"{path.name}: {len(running)} job{'s have' if len(running) != 1 else ' has'} no end and count"
+            f"{'s' * (len(running) == 1)} as still running ({_named(dict.fromkeys(c.name for c in running.values()))});"
+            " add a newer table once they have ended"
+        )
+    if times := sum(why in (Why.ambiguous_local_time, Why.impossible_local_time) for _, why, _, _ in found.rejected):
+        result.notes.append(
+            f"{path.name}: {times} time{'s fall' if times != 1 else ' falls'} into an hour that clocks repeat or skip;"
+            " write times in UTC"
+        )
+
+
+def _named(names: Iterable[str]) -> str:
+    found = [n for n in names if n]
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    return ", ".join(found[:_MOST_NAMED]) + more
+
+
+def _changed(was: JobsManifest, now: JobsManifest, days: Sequence[str]) -> list[str]:
+    """The days with samples whose claims are not what they were."""
+    return [day for day in days if was.of_day(day) != now.of_day(day)]
+
+
+def _keep_rejects(lake: Lake, found: Sequence[tuple[Path, Found]], result: JobsResult) -> None:
+    """Write the rows that cannot be used to a file of rejects, and count them by reason."""
+    counts = Counter(why.value for _, one in found for _, why, _, _ in one.rejected)
+    if not counts:
+        return
+    with lake.staging() as aside:
+        rejects = Rejects(aside / "jobs.csv")
+        for path, one in found:
+            for row, why, column, value in one.rejected:
+                rejects.add(str(path), row, why.value, column, value)
+        rejects.flush()
+        number = 1
+        while (target := lake.root / "rejects" / f"jobs-{number:08d}.csv").exists():
+            number += 1
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(rejects.file, target)
+    result.rows_rejected, result.rejects = rejects.total, dict(sorted(counts.items()))
+    result.rejects_file, result.examples = str(target), rejects.examples

@@ -1,0 +1,101 @@
+"""What does a scheduler claim about a GPU, and when do two claims say the same?
+
+The claims of a lake are a set: the order in which tables come, and how often, changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from gpuledger.telemetry import schema
+
+LABELS = (*schema.OWNER, "pod")
+Identity = tuple[str | None, ...]
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """One job on one host from `start_ms` up to `end_ms` (None: still running when the table was written).
+
+    `gpu`: the index on the host or the UUID; None where the table does not say which. `gpus`: how many of the host's
+    GPUs the job holds; None where unknown. Without a host the GPU is a UUID.
+    """
+
+    host: str | None
+    gpu: str | None
+    gpus: int | None
+    start_ms: int
+    end_ms: int | None
+    cluster: str | None = None
+    namespace: str | None = None
+    team: str | None = None
+    user: str | None = None
+    account: str | None = None
+    workload: str | None = None
+    run_id: str | None = None
+    pod: str | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """The job: its pod where it has one, as a job may have several; else its id, else all known of its owner."""
+        if self.pod is not None:
+            return ("pod", self.namespace, self.pod)
+        if self.run_id is not None:
+            return ("job", self.run_id)
+        return ("owner", self.namespace, self.team, self.user, self.account, self.workload)
+
+    @property
+    def labels(self) -> dict[str, str | None]:
+        """The labels of the owner, in their order."""
+        return {name: getattr(self, name) for name in LABELS}
+
+    @property
+    def name(self) -> str:
+        """The job as notes and joint owners name it."""
+        return (
+            self.run_id or self.pod or self.workload or self.user or self.account or self.team or self.namespace or ""
+        )
+
+
+def is_index(gpu: str) -> bool:
+    """Whether a GPU is named by its number on its host."""
+    return gpu.isdecimal()
+
+
+def settled(claims: Iterable[Claim]) -> tuple[list[Claim], list[Claim]]:
+    """The claims with those of one job, place and start made one, in order; and those whose owners contradicted.
+
+    What one table leaves open another may fill in: an end, a label, the very GPUs. Of two ends the later holds; of two
+    different labels the later in the alphabet, so that no order of files matters.
+    """
+    found: dict[tuple[object, ...], Claim] = {}
+    torn: dict[tuple[object, ...], Claim] = {}
+    for claim in claims:
+        key = (claim.identity, claim.host, claim.gpu, claim.start_ms)
+        other = found.get(key)
+        if other is not None and any(a and b and a != b for a, b in zip(_texts(claim), _texts(other), strict=True)):
+            torn[key] = claim
+        found[key] = claim if other is None else _joined(claim, other)
+    # Where one table names the GPUs of a job on a host, another that does not is about the same GPUs.
+    exact = {(c.identity, c.host, c.start_ms) for c in found.values() if c.gpu is not None}
+    kept = [c for c in found.values() if c.gpu is not None or (c.identity, c.host, c.start_ms) not in exact]
+    return sorted(kept, key=order_of), [found[key] for key in torn]
+
+
+def order_of(claim: Claim) -> tuple[str, ...]:
+    """A sort key that no two claims of a settled set share."""
+    start = f"{claim.start_ms:015d}"
+    return (claim.host or "", start, *(t or "" for t in claim.identity), claim.gpu or "")
+
+
+def _texts(claim: Claim) -> list[str | None]:
+    return list(claim.labels.values())
+
+
+def _joined(a: Claim, b: Claim) -> Claim:
+    ends = [c.end_ms for c in (a, b) if c.end_ms is not None]
+    counts = [c.gpus for c in (a, b) if c.gpus is not None]
+    known = {n: [t for t in (getattr(a, n), getattr(b, n)) if t is not None] for n in LABELS}
+    labels = {name: max(texts, default=None) for name, texts in known.items()}
+    return msgspec.structs.replace(a, end_ms=max(ends, default=None), gpus=max(counts, default=None), **labels)

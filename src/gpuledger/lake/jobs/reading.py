@@ -1,0 +1,146 @@
+"""Which jobs does a file list, and on which hosts and GPUs did they run from when to when?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.errors import FileFault, map_os_error
+from gpuledger.lake.jobs.cells import WrongCell, gpu_count, gpus_by_host, gpus_of, hosts_of
+from gpuledger.lake.jobs.claims import LABELS, Claim, is_index
+from gpuledger.lake.jobs.tables import Found, Kind, Row, Skipped, Why, read_rows
+from gpuledger.telemetry import schema
+from gpuledger.telemetry.stamps import Fault, StampReader
+
+_FAULTS = {
+    Fault.WRONG: Why.wrong_time,
+    Fault.AMBIGUOUS: Why.ambiguous_local_time,
+    Fault.IMPOSSIBLE: Why.impossible_local_time,
+}
+
+
+def read_jobs(path: Path, zone: str | None = None) -> Found:
+    """The claims of a file. `zone`: of times without one; a fault asks for it where it is needed and not given."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise map_os_error(error, path, "read") from error
+    except UnicodeDecodeError as error:
+        raise FileFault(path, "not UTF-8 text", hint="save the table as UTF-8") from error
+    stamps = StampReader((), zone or "UTC")
+    found, rows = read_rows(path, text)
+    _take(found, rows, stamps)
+    if stamps.zoneless and zone is None:
+        hint = (
+            "name their zone: --tz Europe/Berlin, or --tz UTC (sacct writes the local time of the machine it runs on;"
+            " TZ=UTC sacct ... writes UTC)"
+        )
+        raise FileFault(path, "its times have no time zone, and none was named", hint=hint)
+    if not found.claims and not found.rejected:
+        raise FileFault(path, f"no job in this {found.kind.value} held a GPU ({_reasons(found)})", hint=_no_gpus(found))
+    return found
+
+
+def _reasons(found: Found) -> str:
+    return ", ".join(f"{n} x {why.value.replace('_', ' ')}" for why, n in found.skipped.items()) or "no rows"
+
+
+def _no_gpus(found: Found) -> str:
+    if found.kind is Kind.SACCT and Skipped.no_gpus in found.skipped:
+        return "let Slurm account GPUs: AccountingStorageTRES=gres/gpu in slurm.conf; export AllocTRES"
+    return "check which jobs the table was made for"
+
+
+def _take(found: Found, rows: Sequence[tuple[int, Row]], stamps: StampReader) -> None:
+    """Turn rows into claims, or into a reason why not."""
+    found.jobs = len(rows)
+    starts, ends = (_instants([row.get(name, "") for _, row in rows], stamps) for name in ("start", "end"))
+    for (number, row), start, end in zip(rows, starts, ends, strict=True):
+        try:
+            _take_row(found, row, start, end)
+        except _Refused as error:
+            found.rejected.append((number, error.why, error.column, error.value))
+        except WrongCell as error:
+            found.rejected.append((number, Why.wrong_cell, "", str(error)))
+
+
+class _Refused(Exception):
+    def __init__(self, why: Why, column: str, value: str) -> None:
+        self.why, self.column, self.value = why, column, value[:80]
+
+
+Instant = int | Why | None
+
+
+def _instants(texts: list[str], stamps: StampReader) -> list[Instant]:
+    at, fault = stamps.read(pa.array(texts, pa.string()))
+    limits = schema.columns()[schema.TIME]
+    fault = np.where((fault == 0) & ((at < limits.min) | (at > limits.max)), Fault.WRONG, fault)
+    return [
+        None if not text else _FAULTS[Fault(f)] if f else ms
+        for text, ms, f in zip(texts, at.tolist(), fault.tolist(), strict=True)
+    ]
+
+
+def _take_row(found: Found, row: Row, start: Instant, end: Instant) -> None:
+    for name, instant in (("start", start), ("end", end)):
+        if isinstance(instant, Why):
+            raise _Refused(instant, name, row.get(name, ""))
+    count = _count(row)
+    if start is None:
+        if found.kind is Kind.TABLE:
+            raise _Refused(Why.wrong_time, "start", "")
+        return found.skip(Skipped.never_started)
+    if count == 0:
+        return found.skip(Skipped.no_gpus)
+    assert not isinstance(start, Why)
+    assert not isinstance(end, Why)
+    if end is not None and end <= start:
+        if end < start:
+            raise _Refused(Why.ends_before_it_starts, "end", row.get("end", ""))
+        return found.skip(Skipped.no_time)
+    labels = {name: row.get(name) or None for name in LABELS}
+    if not any(v for k, v in labels.items() if k != "cluster"):
+        raise _Refused(Why.no_owner, "job", "")
+    found.claims += [
+        Claim(host=host, gpu=gpu, gpus=gpus, start_ms=start, end_ms=end, **labels)
+        for host, gpu, gpus in _places(row, count)
+    ]
+    return None
+
+
+def _count(row: Row) -> int | None:
+    text = row.get("gpus", "")
+    if text.removesuffix(".0").isdecimal():
+        return int(text.removesuffix(".0"))
+    if _is_list(text):
+        return None
+    return gpu_count(text or (row.get("gpu", "") if "gpu:" in row.get("gpu", "") else ""))
+
+
+def _is_list(text: str) -> bool:
+    """Whether a cell under the name of a number lists GPUs instead."""
+    return bool(text) and "=" not in text and "gpu:" not in text and not text.removesuffix(".0").isdecimal()
+
+
+def _places(row: Row, count: int | None) -> list[tuple[str | None, str | None, int | None]]:
+    """Host, GPU and number of GPUs of a job; several where it has several."""
+    cell = row.get("gpu", "") or (row.get("gpus", "") if _is_list(row.get("gpus", "")) else "")
+    named = gpus_by_host(cell)
+    hosts: list[str] = [*named] if named else hosts_of(row.get("host", ""))
+    gpus = [] if named else gpus_of(cell)
+    uuids = [g for g in gpus if not is_index(g)]
+    if uuids:
+        host = hosts[0] if len(hosts) == 1 else None
+        return [(host, gpu, None) for gpu in uuids]
+    if not hosts:
+        raise _Refused(Why.no_host, "host", row.get("host", ""))
+    each = None if count is None or count % len(hosts) else count // len(hosts)
+    out: list[tuple[str | None, str | None, int | None]] = []
+    for host in hosts:
+        mine = named.get(host, []) if named else gpus
+        out += [(host, gpu, None) for gpu in mine] or [(host, None, each)]
+    return out

@@ -1,0 +1,129 @@
+"""Where do the claims of jobs rest, and for which days do they change?
+
+    LAKE/jobs/manifest.json       which file holds the claims, and a fingerprint of those of each day
+    LAKE/jobs/claims-N.parquet    all claims, in order; replaced as a whole under the next number
+
+The manifest is replaced last, so a lake has either the old claims or the new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gpuledger.errors import LakeError, map_os_error
+from gpuledger.lake.jobs.claims import LABELS, Claim
+from gpuledger.lake.json_files import read_json, write_json
+from gpuledger.lake.layout import Lake, sync
+from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
+
+VERSION = 1
+# Changes when claims are joined by other rules, so that days are posted again.
+JOIN_RULES = 1
+_TEXTS = ("host", "gpu", *LABELS)
+SCHEMA = pa.schema(
+    [(n, pa.string()) for n in _TEXTS] + [("gpus", pa.int64()), ("start_ms", pa.int64()), ("end_ms", pa.int64())],
+    metadata={"gpuledger.jobs.version": str(VERSION)},
+)
+_HINT = "delete the jobs folder of the lake and add the job tables again"
+
+
+class JobsManifest(msgspec.Struct, frozen=True):
+    """Which claims there are. `days`: a fingerprint of the claims of each day; `after`: of every later day."""
+
+    version: int = VERSION
+    number: int = 0
+    claims: int = 0
+    days: dict[str, str] = {}
+    after: str = ""
+
+    def of_day(self, day: str) -> str:
+        """The fingerprint of a day's claims; empty where no job ran."""
+        if not self.days or day < min(self.days):
+            return ""
+        return self.after if day > max(self.days) else self.days.get(day, "")
+
+
+def folder(lake: Lake) -> Path:
+    """Where the claims of a lake rest."""
+    return lake.root / "jobs"
+
+
+def read_manifest(lake: Lake) -> JobsManifest:
+    """What there is; nothing where no jobs were ever added."""
+    file = folder(lake) / "manifest.json"
+    return read_json(file, JobsManifest, VERSION, "the list of jobs", _HINT) if file.exists() else JobsManifest()
+
+
+def read_claims(lake: Lake, day: str | None = None) -> list[Claim]:
+    """All claims, or those of jobs that ran on a day, in order."""
+    number = read_manifest(lake).number
+    if not number:
+        return []
+    file = _file(lake, number)
+    try:
+        table = pq.read_table(file, partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        raise LakeError(f"{file}: the jobs of this lake cannot be read: {error}", hint=_HINT) from error
+    if day is not None:
+        first = day_start_ms(day)
+        ended = pc.fill_null(pc.less_equal(table["end_ms"], first), False)
+        table = table.filter(pc.and_(pc.less(table["start_ms"], first + MS_PER_DAY), pc.invert(ended)))
+    return [Claim(**row) for row in table.to_pylist()]
+
+
+def write_claims(lake: Lake, claims: Sequence[Claim]) -> JobsManifest:
+    """Replace all claims. Call inside the lake's lock."""
+    before = read_manifest(lake)
+    number = before.number + 1
+    rows = [msgspec.structs.asdict(c) for c in claims]
+    try:
+        folder(lake).mkdir(parents=True, exist_ok=True)
+        file = _file(lake, number)
+        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file, compression="zstd")
+        sync(file)
+    except OSError as error:
+        raise map_os_error(error, folder(lake), "write") from error
+    days, after = _fingerprints(claims)
+    made = JobsManifest(VERSION, number, len(claims), days, after)
+    write_json(folder(lake) / "manifest.json", made, "the list of jobs")
+    if before.number > 1:  # the one just replaced stays for whoever reads it now
+        with contextlib.suppress(OSError):
+            _file(lake, before.number - 1).unlink(missing_ok=True)
+    return made
+
+
+def _file(lake: Lake, number: int) -> Path:
+    return folder(lake) / f"claims-{number:06d}.parquet"
+
+
+def _fingerprints(claims: Sequence[Claim]) -> tuple[dict[str, str], str]:
+    """By day the sum of the hashes of its claims: the same in any order."""
+    if not claims:
+        return {}, ""
+    hashes = np.array([_hash(c) for c in claims], dtype=np.uint64)
+    start = np.array([c.start_ms for c in claims]) // MS_PER_DAY
+    last = np.array([-1 if c.end_ms is None else (c.end_ms - 1) // MS_PER_DAY for c in claims])
+    first, final = int(start.min()), int(max(start.max(), last.max()))
+    size = final - first + 2
+    total, count = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.int64)
+    np.add.at(total, start - first, hashes)
+    np.add.at(count, start - first, 1)
+    ended = last >= 0
+    np.subtract.at(total, last[ended] - first + 1, hashes[ended])
+    np.subtract.at(count, last[ended] - first + 1, 1)
+    sums, counts = np.cumsum(total, dtype=np.uint64).tolist(), np.cumsum(count).tolist()
+    text = [f"{JOIN_RULES}-{n}-{s:016x}" if n else "" for s, n in zip(sums, counts, strict=True)]
+    return {utc_day((first + i) * MS_PER_DAY): words for i, words in enumerate(text[:-1])}, text[-1]
+
+
+def _hash(claim: Claim) -> int:
+    return int.from_bytes(hashlib.blake2b(msgspec.json.encode(claim), digest_size=8).digest(), "little")

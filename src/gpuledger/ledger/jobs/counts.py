@@ -1,0 +1,85 @@
+"""How many samples of a day got an owner from a job, and how sure is that?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class JoinCounts(msgspec.Struct, frozen=True):
+    """Samples by what the job tables said of them; each is in one of the first four, or no job held its GPU.
+
+    `placed`: the jobs that held the GPU are known. `assumed`: it was the only job on the host, and the table does not
+    say how many GPUs it held. `unplaced`: several jobs, or a job and free GPUs, shared the host and the table does not
+    say which of them held this one. `disagreed`: the sample names another owner than every job that held the GPU.
+    `overlapping`: of those placed, the ones that several jobs held at once. `hosts_unclear`: hosts of jobs that fit
+    several hosts of the samples.
+    """
+
+    placed: int = 0
+    assumed: int = 0
+    unplaced: int = 0
+    disagreed: int = 0
+    overlapping: int = 0
+    hosts_unclear: tuple[str, ...] = ()
+    unplaced_hosts: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The samples whose GPU was held by a job."""
+        return self.placed + self.assumed + self.unplaced + self.disagreed
+
+
+def added(parts: Iterable[JoinCounts | None]) -> JoinCounts:
+    """The counts of several days or pieces of a day."""
+    found = [p for p in parts if p is not None]
+    return JoinCounts(
+        placed=sum(p.placed for p in found),
+        assumed=sum(p.assumed for p in found),
+        unplaced=sum(p.unplaced for p in found),
+        disagreed=sum(p.disagreed for p in found),
+        overlapping=sum(p.overlapping for p in found),
+        hosts_unclear=tuple(sorted({host for p in found for host in p.hosts_unclear})),
+        unplaced_hosts=tuple(sorted({host for p in found for host in p.unplaced_hosts})),
+    )
+
+
+def words_of(counts: JoinCounts) -> list[str]:
+    """What a statement says about owners that come from jobs."""
+    out = []
+    if counts.placed:
+        out.append(f"job tables gave {_samples(counts.placed)} an owner, or confirmed the one their labels name")
+    if counts.overlapping:
+        out.append(
+            f"{_samples(counts.overlapping)} of GPUs that several jobs held at once: their time is split equally"
+        )
+    if counts.assumed:
+        out.append(
+            f"{_samples(counts.assumed)} of hosts with one job whose number of GPUs is not recorded: counted as"
+            " holding the whole host"
+        )
+    if counts.unplaced:
+        out.append(
+            f"{_samples(counts.unplaced)} of hosts shared by jobs without GPU indices ({_some(counts.unplaced_hosts)}):"
+            " booked as shared; add a column with the index (gpu, or GRES with IDX) to place them"
+        )
+    if counts.disagreed:
+        out.append(
+            f"{_samples(counts.disagreed)} with labels that name another owner than the job tables: the labels were"
+            " kept; check host names, GPU indices and the time zone of the tables"
+        )
+    if counts.hosts_unclear:
+        out.append(
+            f"hosts of jobs that fit several hosts of the samples ({_some(counts.hosts_unclear)}): not joined; write"
+            " full host names"
+        )
+    return out
+
+
+def _samples(count: int) -> str:
+    return f"{count:,} sample{'s' * (count != 1)}"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,203 @@
+"""Who held a board from when to when, and how sure is that?
+
+A job that names its GPUs held those. One that does not held all GPUs of its host that no other job names, if it has at
+least as many; the time of a host that such jobs share is theirs together. Nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+import numpy as np
+
+from gpuledger.lake.jobs.claims import Claim, Identity, is_index, order_of
+from gpuledger.ledger.jobs.places import Hosts, Place
+from gpuledger.units import MS_PER_DAY
+
+_FOREVER = 1 << 62
+
+
+class Sure(StrEnum):
+    """How it is known who held a board."""
+
+    PLACED = "placed"
+    ASSUMED = "assumed"
+    UNPLACED = "unplaced"
+
+
+@dataclass(frozen=True)
+class Held:
+    """The jobs that held a board for some time, or, where unplaced, may have. `free`: perhaps none of them did."""
+
+    claims: tuple[Claim, ...]
+    sure: Sure
+    free: bool = False
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """By board the instants at which its holders change and the number of the holders from there on (-1: none)."""
+
+    held: tuple[Held, ...]
+    of_board: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    hosts: Mapping[str, str]
+    unclear: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Span:
+    """A claim within the day."""
+
+    start: int
+    end: int
+    claim: Claim
+
+
+@dataclass(frozen=True)
+class _Loose:
+    """A job on a host and how many of its boards it holds, where that is known but not which."""
+
+    claim: Claim
+    gpus: int | None
+
+
+def find_holdings(places: Sequence[Place], claims: Iterable[Claim], day_ms: int) -> Holdings:
+    """Who held the boards of a day. `claims`: of jobs that ran on it."""
+    boards: dict[str, set[str]] = defaultdict(set)
+    sizes: dict[str, int] = defaultdict(int)
+    for place in places:
+        host = place.host or ""
+        boards[host].add(place.board)
+        # A board that is not sampled shows by the indices of those that are.
+        sizes[host] = max(sizes[host], len(boards[host]), int(place.gpu_index or -1) + 1)
+    ordered = sorted(claims, key=order_of)
+    hosts = Hosts([h for h in boards if h], [c.host for c in ordered if c.host])
+    direct, loose = _spread(places, ordered, hosts, (day_ms, day_ms + MS_PER_DAY))
+    numbers: dict[Held, int] = {}
+    out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for host, mine in boards.items():
+        shared = loose.get(host, [])
+        groups = [sorted(mine)] if shared else [[b] for b in sorted(mine)]
+        for group in groups:
+            found = {b: direct[b] for b in group if b in direct}
+            if found or shared:
+                _sweep(group, found, shared, sizes[host], numbers, out)
+    of_host = {b: host for host, mine in boards.items() for b in mine}
+    return Holdings(tuple(numbers), out, of_host, tuple(sorted(hosts.unclear)))
+
+
+def _spread(
+    places: Sequence[Place], claims: Sequence[Claim], hosts: Hosts, day: tuple[int, int]
+) -> tuple[dict[str, list[_Span]], dict[str, list[_Span]]]:
+    """The claims by the board they name; and by host those that name none."""
+    known = {p.board for p in places}
+    by_index: dict[tuple[str | None, str | None], str] = {
+        (p.host, p.gpu_index): p.board for p in places if p.host and p.gpu_index is not None
+    }
+    indexed = {p.host for p in places if p.gpu_index is not None}
+    ends = _ends(claims)
+    direct: dict[str, list[_Span]] = defaultdict(list)
+    loose: dict[str, list[_Span]] = defaultdict(list)
+    for claim in claims:
+        start, end = max(claim.start_ms, day[0]), min(ends[claim], day[1])
+        if start >= end:
+            continue
+        if claim.gpu is not None and not is_index(claim.gpu):
+            if claim.gpu in known:
+                direct[claim.gpu].append(_Span(start, end, claim))
+            continue
+        host = hosts.find(claim.host) if claim.host else None
+        if host is None:
+            continue
+        board = by_index.get((host, claim.gpu))
+        if claim.gpu is not None and board is not None:
+            direct[board].append(_Span(start, end, claim))
+        elif claim.gpu is None or host not in indexed:  # or the samples do not say which board has which index
+            loose[host].append(_Span(start, end, claim))
+    return direct, loose
+
+
+def _ends(claims: Sequence[Claim]) -> dict[Claim, int]:
+    """When each claim ends. A job without an end that started again on the same GPU had ended by then."""
+    out: dict[Claim, int] = {}
+    same: dict[tuple[object, ...], list[Claim]] = defaultdict(list)
+    for claim in claims:
+        same[claim.identity, claim.host, claim.gpu].append(claim)
+    for group in same.values():
+        times = sorted(group, key=lambda c: c.start_ms)
+        for claim, after in zip(times, [*times[1:], None], strict=True):
+            later = _FOREVER if after is None else after.start_ms
+            out[claim] = later if claim.end_ms is None else claim.end_ms
+    return out
+
+
+def _sweep(
+    boards: Sequence[str],
+    direct: Mapping[str, list[_Span]],
+    loose: Sequence[_Span],
+    size: int,
+    numbers: dict[Held, int],
+    out: dict[str, tuple[np.ndarray, np.ndarray]],
+) -> None:
+    """Go through the instants at which something changes on a host; note for each board who holds it from there on."""
+    spans = [(board, s) for board, found in direct.items() for s in found] + [("", s) for s in loose]
+    begins, ends = defaultdict(list), defaultdict(list)
+    for place, (_, span) in enumerate(spans):
+        begins[span.start].append(place)
+        ends[span.end].append(place)
+    instants = sorted({*begins, *ends})
+    active: set[int] = set()
+    found: dict[str, list[int]] = {board: [] for board in boards}
+    for at in instants:
+        active.difference_update(ends.get(at, ()))
+        active.update(begins.get(at, ()))
+        here: dict[str, dict[Identity, Claim]] = defaultdict(dict)
+        rest: dict[Identity, list[Claim]] = defaultdict(list)
+        for place in sorted(active):
+            board, span = spans[place]
+            if board:
+                here[board].setdefault(span.claim.identity, span.claim)
+            else:
+                rest[span.claim.identity].append(span.claim)
+        # A job that names GPUs of the host is taken at its word, whatever other tables leave open.
+        named = {job for found_here in here.values() for job in found_here}
+        others = {job: _loose(claims) for job, claims in rest.items() if job not in named}
+        for board in boards:
+            held = _held(here.get(board, {}), others, size - len(here), size)
+            found[board].append(-1 if held is None else numbers.setdefault(held, len(numbers)))
+    for board, codes in found.items():
+        turns = [0, *(i for i, (a, b) in enumerate(pairwise(codes), start=1) if a != b)]
+        out[board] = np.array([instants[i] for i in turns]), np.array([codes[i] for i in turns])
+
+
+def _loose(claims: Sequence[Claim]) -> _Loose:
+    """What the claims of one job on one host say together."""
+    counts = [c.gpus for c in claims if c.gpu is None and c.gpus is not None]
+    if named := {c.gpu for c in claims if c.gpu is not None}:
+        counts.append(len(named))
+    return _Loose(claims[0], max(counts, default=None))
+
+
+def _held(direct: Mapping[Identity, Claim], loose: Mapping[Identity, _Loose], free: int, size: int) -> Held | None:
+    """Who holds a board: `direct` name it, `loose` are on its host; `free` of its `size` boards are named by none."""
+    whole = {i: s.claim for i, s in loose.items() if s.gpus is not None and s.gpus >= size}
+    if direct or (loose and len(whole) == len(loose)):
+        return Held(_ordered({**whole, **direct}), Sure.PLACED)
+    if not loose:
+        return None
+    claims = _ordered({i: s.claim for i, s in loose.items()})
+    if len(loose) == 1:
+        (span,) = loose.values()
+        if span.gpus is None:
+            return Held(claims, Sure.ASSUMED)
+        return Held(claims, Sure.PLACED) if span.gpus >= free else Held(claims, Sure.UNPLACED, free=True)
+    wanted = [s.gpus for s in loose.values() if s.gpus is not None]
+    return Held(claims, Sure.UNPLACED, free=len(wanted) < len(loose) or sum(wanted) < free)
+
+
+def _ordered(claims: Mapping[Identity, Claim]) -> tuple[Claim, ...]:
+    return tuple(sorted(claims.values(), key=order_of))

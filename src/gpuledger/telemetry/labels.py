@@ -1,0 +1,131 @@
+"""Which of several source columns names the owner of a row, and which only names the exporter?
+
+Prometheus renames the workload's labels to `exported_*` where they clash with those of the scrape target
+(`honor_labels: false`); with `honor_labels: true` they stand in the plain columns. A mapping lists the columns a label
+may stand in; of each row the first filled cell counts. A pod that is the exporter's own never held the GPU.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import Counter
+from collections.abc import Mapping as Rows
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gpuledger.telemetry.mapping import Bound, Mapping
+
+EXPORTED = "exported_"
+# What a scrape names after the pod it reads: of the exporter where the pod is.
+_OF_POD = ("namespace", "pod", "container")
+# By label and source column the rows whose cell was used; under `EXPORTER` the rows that name the exporter's own pod.
+Used = Counter[tuple[str, str]]
+EXPORTER = ("pod", "")
+
+
+def read_labels(batch: pa.RecordBatch, bound: Bound) -> tuple[dict[str, pa.DictionaryArray], Used]:
+    """The labels of a batch as dictionaries, and which source columns gave them."""
+    blank, used, out = pa.array(bound.mapping.blank_text, pa.string()), Used(), {}
+    places: dict[str, np.ndarray] = {}
+    for column, sources in bound.labels.items():
+        cells = [label(batch.column(source), blank) for source in sources]
+        out[column] = cells[0]
+        if len(cells) > 1:
+            out[column], places[column] = _first_filled(cells)
+    own = _exporters(out.get("pod"), bound.mapping)
+    if own is not None:
+        there = [c for c in _OF_POD if c in out]
+        theirs = {c: _exported(bound.labels[c], places.get(c), batch.num_rows) for c in there}
+        used[EXPORTER] += int((own & ~np.logical_or.reduce(list(theirs.values()))).sum())
+        for column in there:
+            left = own if column == "pod" else own & ~theirs[column]
+            out[column] = _without(out[column], left)
+            if column in places:
+                places[column][left] = -1
+    for column, place in places.items():
+        counts = np.bincount(place + 1, minlength=len(bound.labels[column]) + 1).tolist()
+        used.update({(column, s): n for s, n in zip(bound.labels[column], counts[1:], strict=True) if n})
+    return out, used
+
+
+def label(column: pa.Array, blank_text: pa.Array) -> pa.DictionaryArray:
+    """A label as a dictionary array; blank spellings become NULL."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    words = pc.utf8_trim_whitespace(column.dictionary.cast(pa.string()))
+    blank = pc.is_in(words, value_set=blank_text).to_numpy(zero_copy_only=False)
+    if not blank.any() and len(words) == len(words.unique()):
+        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), words)
+    words = pc.if_else(pa.array(blank), pa.scalar(None, pa.string()), words)
+    return words.take(column.indices).dictionary_encode()
+
+
+def label_notes(labels: Rows[str, Sequence[str]], used: Rows[tuple[str, str], int]) -> list[str]:
+    """What to say of a file's labels: where several columns could name the owner, which one did.
+
+    `labels`: by label the columns of the file it may stand in.
+    """
+    notes = []
+    both = {c: s for c, s in labels.items() if c in _OF_POD and any(n.startswith(EXPORTED) for n in s[:-1])}
+    if both:
+        given = {c: [s for s in sources if used.get((c, s))] for c, sources in both.items()}
+        taken = [s for c in both for s in given[c] if s.startswith(EXPORTED)]
+        plain = [s for c in both for s in given[c] if not s.startswith(EXPORTED)]
+        if taken:
+            rest = f"; where they are empty, {', '.join(plain)}" if plain else ""
+            notes.append(f"owners come from {', '.join(taken)} (Prometheus with honor_labels: false){rest}")
+        elif plain:
+            empty = ", ".join(s for c in both for s in both[c] if s.startswith(EXPORTED))
+            notes.append(f"owners come from {', '.join(plain)}; {empty} hold nothing")
+    if rows := used.get(EXPORTER, 0):
+        notes.append(
+            f"{rows} row{'s name' if rows != 1 else ' names'} only the exporter's own pod: no workload held the GPU"
+            " then, so this time has no owner"
+        )
+    return notes
+
+
+def _first_filled(cells: list[pa.DictionaryArray]) -> tuple[pa.DictionaryArray, np.ndarray]:
+    """Of each row the first cell that is filled, and the column it stood in (-1: none)."""
+    codes = [np.asarray(c.indices.fill_null(-1)) for c in cells]
+    # A dictionary may hold NULL itself.
+    none = [np.array([w is None for w in [*c.dictionary.to_pylist(), None]]) for c in cells]
+    codes = [np.where(empty[code], -1, code) for code, empty in zip(codes, none, strict=True)]
+    place = np.full(len(codes[0]), -1, dtype=np.int64)
+    found = np.full(len(codes[0]), -1, dtype=np.int64)
+    starts = [0, *accumulate(len(c.dictionary) for c in cells)]
+    for i, code in enumerate(codes):
+        here = (place < 0) & (code >= 0)
+        place[here], found[here] = i, code[here] + starts[i]
+    if (place == 0).all():
+        return cells[0], place
+    words = pa.concat_arrays([c.dictionary for c in cells])
+    return words.take(pa.array(found, mask=found < 0)).dictionary_encode(), place
+
+
+def _exported(sources: tuple[str, ...], places: np.ndarray | None, rows: int) -> np.ndarray:
+    """The rows whose cell stood in an `exported_*` column."""
+    marked = np.array([*(s.startswith(EXPORTED) for s in sources), False])
+    return np.full(rows, marked[0]) if places is None else marked[places]
+
+
+def _exporters(pods: pa.DictionaryArray | None, mapping: Mapping) -> np.ndarray | None:
+    """The rows whose pod is the exporter's own."""
+    if pods is None or not mapping.exporter_pods:
+        return None
+    words = pods.dictionary.to_pylist()
+    own = [w is not None and any(fnmatch.fnmatchcase(w, p) for p in mapping.exporter_pods) for w in words]
+    if not any(own):
+        return None
+    return np.array([*own, False])[np.asarray(pods.indices.fill_null(-1))]
+
+
+def _without(labels: pa.DictionaryArray, rows: np.ndarray) -> pa.DictionaryArray:
+    """The labels with NULL in some rows."""
+    codes = np.asarray(labels.indices.fill_null(-1))
+    indices = pa.array(np.where(rows, -1, codes).astype(np.int32), mask=rows | (codes < 0))
+    return pa.DictionaryArray.from_arrays(indices, labels.dictionary)

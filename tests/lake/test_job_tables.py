@@ -1,0 +1,262 @@
+"""Are tables of jobs read whichever scheduler wrote them, and is what cannot be read reported?"""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from gpuledger.errors import FileFault
+from gpuledger.lake.jobs.adding import add_jobs
+from gpuledger.lake.jobs.cells import WrongCell, gpu_count, gpus_by_host, gpus_of, hosts_of
+from gpuledger.lake.jobs.reading import read_jobs
+from gpuledger.lake.jobs.store import read_claims
+from gpuledger.lake.jobs.tables import Kind, Skipped, Why
+from gpuledger.lake.layout import Lake
+
+SACCT = """\
+JobID|JobName|User|Account|Partition|State|Start|End|NodeList|AllocTRES
+101|train|ann|physics|gpu|COMPLETED|2026-01-20T01:00:00|2026-01-20T03:00:00|node[01-02]|billing=64,cpu=64,gres/gpu=16,gres/gpu:h100=16,node=2
+101.batch|batch||physics||COMPLETED|2026-01-20T01:00:00|2026-01-20T03:00:00|node01|cpu=32,gres/gpu=8
+101.0|python||physics||COMPLETED|2026-01-20T01:00:10|2026-01-20T03:00:00|node[01-02]|cpu=64
+102_4|sweep|bob|bio|gpu|RUNNING|2026-01-20T02:00:00|Unknown|node03|cpu=8,gres/gpu:h100=4
+103+0|het|bob|bio|gpu|COMPLETED|2026-01-20T02:00:00|2026-01-20T02:10:00|node04|gres/gpu=1
+104|cpu only|bob|bio|cpu|COMPLETED|2026-01-20T02:00:00|2026-01-20T02:10:00|node04|cpu=8,mem=1G
+105|waiting|bob|bio|gpu|PENDING|Unknown|Unknown|None assigned|
+"""
+
+
+def write(tmp_path, text: str, name: str = "jobs.csv"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def placed(found) -> list[tuple]:
+    return [(c.run_id, c.user, c.host, c.gpu, c.gpus, c.end_ms is None) for c in found.claims]
+
+
+@pytest.mark.parametrize("ends_with_a_bar", [False, True])
+def test_sacct_with_steps_arrays_and_lists_of_nodes(tmp_path, ends_with_a_bar):
+    text = SACCT.replace("\n", "|\n") if ends_with_a_bar else SACCT
+    found = read_jobs(write(tmp_path, text), "UTC")
+    assert found.kind is Kind.SACCT
+    assert placed(found) == [
+        ("101", "ann", "node01", None, 8, False),
+        ("101", "ann", "node02", None, 8, False),
+        ("102_4", "bob", "node03", None, 4, True),
+        ("103+0", "bob", "node04", None, 1, False),
+    ]
+    assert {c.account for c in found.claims} == {"physics", "bio"}
+    assert found.claims[0].workload == "train"
+    assert found.skipped == {Skipped.no_gpus: 1, Skipped.never_started: 1}
+    assert not found.rejected
+
+
+def test_local_times_ask_for_their_zone_by_name(tmp_path):
+    file = write(tmp_path, SACCT)
+    with pytest.raises(FileFault, match="no time zone") as caught:
+        read_jobs(file)
+    assert "--tz" in str(caught.value)
+    utc, berlin = (read_jobs(file, zone).claims[0].start_ms for zone in ("UTC", "Europe/Berlin"))
+    assert utc - berlin == 3_600_000
+    with_zone = SACCT.replace(":00|", ":00+02:00|").replace(":10|", ":10+02:00|")
+    assert read_jobs(write(tmp_path, with_zone, "z.csv")).claims[0].start_ms == utc - 2 * 3_600_000
+
+
+def test_the_indices_of_scontrol(tmp_path):
+    detail = "GRES_DETAIL\n"
+    rows = SACCT.splitlines()
+    gres = "Nodes=node01 CPU_IDs=0-15 GRES=gpu:h100:8(IDX:0-7) Nodes=node02 GRES=gpu:h100:2(IDX:0,2)"
+    text = "\n".join([rows[0] + "|" + detail.strip(), rows[1] + "|" + gres, rows[4] + "|gpu:h100:4(IDX:0-3)"])
+    found = read_jobs(write(tmp_path, text), "UTC")
+    assert [c.gpu for c in found.claims if c.host == "node01"] == [str(i) for i in range(8)]
+    assert [c.gpu for c in found.claims if c.host == "node02"] == ["0", "2"]
+    assert [c.gpu for c in found.claims if c.host == "node03"] == ["0", "1", "2", "3"]
+
+
+def test_a_cluster_that_does_not_account_gpus_is_told_how(tmp_path):
+    text = "\n".join([SACCT.splitlines()[0], SACCT.splitlines()[6]])
+    with pytest.raises(FileFault, match="held a GPU") as caught:
+        read_jobs(write(tmp_path, text), "UTC")
+    assert "AccountingStorageTRES" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "job"),
+    [("job", "j"), ("submission_id", "j"), ("execution_id", "j"), ("Run ID", "j")],
+)
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_any_table_of_jobs(tmp_path, header, job, delimiter):
+    rows = [
+        [header, "user", "team", "account", "namespace", "host", "gpu", "start", "end"],
+        [job, "ann", "t", "a", "n", "node1", "3", "2026-01-20T01:00:00Z", ""],
+        [job, "ann", "t", "a", "n", "", "GPU-8f-1", "1768870800", "1768874400"],
+    ]
+    found = read_jobs(write(tmp_path, "\n".join(delimiter.join(r) for r in rows)))
+    assert found.kind is Kind.TABLE
+    assert placed(found) == [("j", "ann", "node1", "3", None, True), ("j", "ann", None, "GPU-8f-1", None, False)]
+    assert (found.claims[0].team, found.claims[0].account, found.claims[0].namespace) == ("t", "a", "n")
+    assert found.claims[0].start_ms == found.claims[1].start_ms
+
+
+POD = {
+    "metadata": {"name": "trainer-0", "namespace": "ml", "labels": {"execution-id": "f1", "team": "nlp"}},
+    "spec": {"nodeName": "node1", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}, {}]},
+    "status": {
+        "phase": "Succeeded",
+        "startTime": "2026-01-20T01:00:00Z",
+        "containerStatuses": [{"state": {"terminated": {"finishedAt": "2026-01-20T02:00:00Z"}}}],
+    },
+}
+
+
+def test_pods_as_kubectl_writes_them(tmp_path):
+    running = json.loads(json.dumps(POD))
+    running["metadata"]["name"], running["status"] = (
+        "trainer-1",
+        {"phase": "Running", "startTime": "2026-01-20T01:00:00Z"},
+    )
+    plain, sliced = json.loads(json.dumps(POD)), json.loads(json.dumps(POD))
+    plain["spec"]["containers"] = [{}]
+    sliced["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/mig-1g.10gb": "1"}
+    text = json.dumps({"kind": "List", "items": [POD, running, plain, sliced]})
+    found = read_jobs(write(tmp_path, text))
+    assert found.kind is Kind.PODS
+    assert placed(found) == [("f1", None, "node1", None, 2, False), ("f1", None, "node1", None, 2, True)]
+    first = found.claims[0]
+    assert (first.pod, first.namespace, first.team) == ("trainer-0", "ml", "nlp")
+    assert found.skipped == {Skipped.no_gpus: 1, Skipped.mig_slices: 1}
+
+
+def test_pod_history_as_a_list_of_objects(tmp_path):
+    row = {"pod": "p", "namespace": "n", "node": "node1", "gpu_ids": ["GPU-1", "GPU-2"], "end": None}
+    found = read_jobs(write(tmp_path, json.dumps([row | {"start": "2026-01-20T01:00:00Z"}])))
+    assert [(c.pod, c.host, c.gpu, c.end_ms) for c in found.claims] == [
+        ("p", "node1", g, None) for g in ("GPU-1", "GPU-2")
+    ]
+
+
+BAD = """\
+job,user,host,gpu,start,end
+1,ann,n1,0,2026-01-20T01:00:00Z,2026-01-20T00:00:00Z
+2,ann,n1,0,yesterday,2026-01-20T00:00:00Z
+3,ann,,0,2026-01-20T01:00:00Z,2026-01-20T02:00:00Z
+4,ann,n[1-,0,2026-01-20T01:00:00Z,2026-01-20T02:00:00Z
+5,ann,n1
+6,ann,n1,0,2026-01-20T01:00:00Z,2026-01-20T02:00:00Z
+7,ann,n1,1,2026-01-20T01:00:00Z,2026-01-20T01:00:00Z
+"""
+
+
+def test_rows_that_cannot_be_used_are_kept_with_the_reason(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    result = add_jobs(lake, [write(tmp_path, BAD)])
+    wrong = (Why.ends_before_it_starts, Why.wrong_time, Why.no_host, Why.wrong_cell, Why.wrong_number_of_cells)
+    assert result.rejects == dict.fromkeys(wrong, 1)
+    assert (result.rows_read, result.rows_rejected, result.jobs, result.claims_new) == (7, 5, 1, 1)
+    assert result.skipped == {Skipped.no_time: 1}
+    with Path(result.rejects_file).open() as file:
+        assert ("5", Why.wrong_number_of_cells) in [(r["row"], r["reason"]) for r in csv.DictReader(file)]
+
+
+def test_hours_that_clocks_repeat_are_not_guessed(tmp_path):
+    rows = ("1,n1,2026-10-25T02:30:00,2026-10-25T05:00:00", "2,n1,2026-10-25T04:00:00,2026-10-25T05:00:00")
+    text = "\n".join(("job,host,start,end", *rows, ""))
+    result = add_jobs(Lake(tmp_path / "lake"), [write(tmp_path, text)], zone="Europe/Berlin")
+    assert result.rejects == {Why.ambiguous_local_time: 1}
+    assert any("UTC" in note for note in result.notes)
+
+
+def test_a_table_without_what_it_takes_names_the_columns(tmp_path):
+    with pytest.raises(FileFault, match=r"lacks the columns 'start' \(nearest in the file: 'strt'\), 'end'"):
+        read_jobs(write(tmp_path, "job,host,strt\n1,n,2\n"))
+    with pytest.raises(FileFault, match="lacks the column 'job'"):
+        read_jobs(write(tmp_path, "who,host,start,end\n1,n,2,3\n"))
+
+
+def test_a_newer_table_ends_a_job_and_fills_in_what_was_open(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    first = write(tmp_path, "job,host,start,end\n1,n1,2026-01-20T01:00:00Z,\n", "a.csv")
+    second = write(tmp_path, "job,host,user,start,end\n1,n1,ann,2026-01-20T01:00:00Z,2026-01-20T02:00:00Z\n", "b.csv")
+    assert add_jobs(lake, [first]).jobs_running == 1
+    add_jobs(lake, [second])
+    (claim,) = read_claims(lake)
+    assert (claim.user, claim.end_ms - claim.start_ms) == ("ann", 3_600_000)
+    third = write(tmp_path, "job,host,gpu,start,end\n1,n1,0-1,2026-01-20T01:00:00Z,2026-01-20T02:00:00Z\n", "c.csv")
+    add_jobs(lake, [third])
+    assert [c.gpu for c in read_claims(lake)] == ["0", "1"]  # which GPUs it held is known now
+    other = write(
+        tmp_path, "job,host,gpu,user,start,end\n1,n1,0,bob,2026-01-20T01:00:00Z,\n1,n1,0,eve,2026-01-20T01:00:00Z,\n"
+    )
+    assert any("different owners" in note for note in add_jobs(lake, [other]).notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("node[01-03,07]", ["node01", "node02", "node03", "node07"]),
+        ("a,b[1-2]c,d", ["a", "b1c", "b2c", "d"]),
+        ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
+        ("", []),
+    ],
+)
+def test_lists_of_nodes(text, hosts):
+    assert hosts_of(text) == hosts
+
+
+@pytest.mark.parametrize("text", ["n[1-", "n[3-1]", "n]", "n[1-9999999]", "n[a-b]"])
+def test_broken_lists_of_nodes_are_refused(text):
+    with pytest.raises(WrongCell):
+        hosts_of(text)
+
+
+def test_cells_of_gpus():
+    assert gpus_of("0-3") == gpus_of("0,1,2,3") == gpus_of("gpu0;gpu1 gpu2,gpu3") == gpus_of("(IDX:0-3)")
+    assert gpus_of("GPU-1f,GPU-2f") == ["GPU-1f", "GPU-2f"]
+    assert gpus_of("gpu:h100:4") == []
+    assert gpus_by_host("0-3") == {}
+    assert [gpu_count(t) for t in ("gres/gpu=4", "cpu=1,gres/gpu:h100=4", "gpu:h100:2", "gpu:2", "cpu=1", "")] == [
+        4, 4, 2, 2, 0, None,
+    ]  # fmt: skip
+    with pytest.raises(WrongCell):
+        gpus_of("3-1")
+
+
+@pytest.mark.parametrize(
+    ("header", "cell", "gpus", "count"),
+    [
+        ("gpus", "0-1", ["0", "1"], None),
+        ("gpus", "2", [None], 2),
+        ("gpus", "2.0", [None], 2),
+        ("GRES", "gpu:h100:2(IDX:0,3)", ["0", "3"], None),
+        ("GRES", "gpu:h100:2", [None], 2),
+        ("num_gpus", "4", [None], 4),
+    ],
+)
+def test_columns_that_number_or_list_gpus(tmp_path, header, cell, gpus, count):
+    text = f"job;host;{header};start;end\n1;n1;{cell};2026-01-20T01:00:00Z;\n"
+    found = read_jobs(write(tmp_path, text))
+    assert [(c.gpu, c.gpus) for c in found.claims] == [(g, count) for g in gpus]
+
+
+@pytest.mark.parametrize("when", ["0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z", "-1", "1e300"])
+def test_times_no_job_ran_at_are_refused(tmp_path, when):
+    text = f"job,host,start,end\n1,n1,{when},\n2,n1,2026-01-20T01:00:00Z,\n"
+    result = add_jobs(Lake(tmp_path / "lake"), [write(tmp_path, text)])
+    assert result.rejects == {Why.wrong_time: 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n", "job,host,start,end\n", "[]", "{", "[1]", '{"items": 3}', "\x00\x01",
+     '[{"metadata": 3, "spec": {"containers": "x"}}]', "job|host|start|end\n" + "x" * 200_000],
+)  # fmt: skip
+def test_what_is_not_a_table_of_jobs_is_refused_with_a_next_step(tmp_path, text):
+    lake = Lake(tmp_path / "lake")
+    with pytest.raises(FileFault) as caught:
+        add_jobs(lake, [write(tmp_path, text)])
+    assert caught.value.hint
+    assert not lake.root.exists()
