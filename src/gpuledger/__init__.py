@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gpuledger.advice.build import audit_statement
     from gpuledger.answers import Answer
     from gpuledger.api import OpenLake
+    from gpuledger.api import ReadFiles as read  # noqa: N813
     from gpuledger.api import open_lake as open  # noqa: A004
     from gpuledger.catalog.gpus import Gpu, find_gpu, get_gpu, load_gpus
     from gpuledger.catalog.thresholds import Thresholds, load_thresholds
@@ -98,17 +99,17 @@ __all__ = [
     "ImportResult", "Lake", "Lever", "Meter", "OpenLake", "PostingResult", "QuickClock", "Ramp", "Recording",
     "Scenario", "Segment", "Square", "Thresholds", "Unknown", "__version__", "audit_statement", "combine",
     "cost_report", "cost_statement", "efficiency_statement", "find_gpu", "get_gpu", "import_files", "load_gpus",
-    "load_mapping", "load_thresholds", "metered", "open", "post_lake", "record", "recorded", "run_command",
+    "load_mapping", "load_thresholds", "metered", "open", "post_lake", "read", "record", "recorded", "run_command",
     "simulated", "tidy_lake", "to_json", "write_fleet", "write_report",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     """Load the room a public name lives in."""
-    if name == "open":
-        from gpuledger.api import open_lake
+    if name in ("open", "read"):
+        from gpuledger.api import ReadFiles, open_lake
 
-        return open_lake
+        return open_lake if name == "open" else ReadFiles
     if name in ("plan", "scaling", "train"):  # rooms with functions of their own
         import importlib
 

@@ -6,11 +6,14 @@ lake = gpuledger.open("books")
 lake.ingest("export.parquet")
 lake.analyze(last="7d", namespace="ml").findings
 lake.audit(prices=2.5).save("report")
+gpuledger.read("export.parquet").audit()
 """
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -237,6 +240,19 @@ class OpenLake:
         return f"<gpuledger lake {str(self.lake.root)!r}: {sum(p.rows for p in parts):,} samples, {span}>"
 
 
+class ReadFiles(OpenLake):
+    """Files to ask without a lake of your own: everything an open lake answers, until this is let go."""
+
+    def __init__(self, *data: Any, **said: Any) -> None:
+        folder = tempfile.mkdtemp(prefix="gpuledger-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        super().__init__(folder)
+        self.found = self.ingest(*data, **said)
+
+    def __repr__(self) -> str:
+        return f"<gpuledger files: {self.found.rows_added:,} samples of {self.found.files} files; .analyze(), .audit()>"
+
+
 def open_lake(root: File = "gpuledger-data") -> OpenLake:
     """Open a lake; opening touches nothing, the first import makes it."""
     return OpenLake(root)
@@ -262,4 +278,4 @@ def _files(item: Any, folder: Path) -> Iterable[File]:
     return [file for inner in item for file in _files(inner, folder)]
 
 
-__all__ = ["Answer", "OpenLake", "Rows", "Scope", "open_lake"]
+__all__ = ["Answer", "OpenLake", "ReadFiles", "Rows", "Scope", "open_lake"]

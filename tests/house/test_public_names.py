@@ -16,7 +16,7 @@ def names_for_type_checkers() -> dict[str, tuple[str, ...]]:
     imports = (n for n in block.body if isinstance(n, ast.ImportFrom))
     found: dict[str, list[str]] = {}
     for n in imports:
-        names = [a.name for a in n.names if a.asname != "open"]
+        names = [a.name for a in n.names if a.asname not in ("open", "read")]
         found.setdefault(str(n.module).removeprefix("gpuledger."), []).extend(names)
     return {home: tuple(sorted(names)) for home, names in found.items()}
 
@@ -28,7 +28,7 @@ def test_type_checkers_see_what_is_loaded():
 
 def test_all_lists_every_name_once():
     names = [n for names in gpuledger._HOMES.values() for n in names]
-    assert sorted([*names, "__version__", "open"]) == sorted(gpuledger.__all__)
+    assert sorted([*names, "__version__", "open", "read"]) == sorted(gpuledger.__all__)
     assert set(gpuledger.__all__) <= set(dir(gpuledger))
 
 

@@ -63,3 +63,31 @@ def test_a_fault_in_a_worker_leaves_no_lake(tmp_path: Path, fleet: Path, small_p
     with pytest.raises(FileFault, match="broken inside"):
         import_files(Lake(tmp_path / "lake"), [broken, fleet], processes=2)
     assert not (tmp_path / "lake").exists()
+
+
+def test_a_csv_in_pieces_is_the_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells that are no number, rows with too many cells, and their numbers in the file, whatever the pieces."""
+    monkeypatch.setattr(importing, "PIECE_ROWS", 50)
+    spec = FleetSpec(gpus=4, days=1, step_s=600)
+    write_fleet(spec, tmp_path / "fleet.csv", "csv")
+    lines = (tmp_path / "fleet.csv").read_text(encoding="utf-8").splitlines()
+    lines[10] = lines[10] + ",one,more"
+    column = lines[0].split(",").index("DCGM_FI_DEV_POWER_USAGE")
+    for at, text in ((200, "many"), (201, "N/A"), (430, " 250 W ")):
+        cells = lines[at].split(",")
+        cells[column] = text
+        lines[at] = ",".join(cells)
+    (tmp_path / "fleet.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = []
+    for name, processes in (("here", 1), ("there", 2)):
+        done = import_files(Lake(tmp_path / name), [tmp_path / "fleet.csv"], processes=processes)
+        rejected = Path(done.rejects_file or "").read_text(encoding="utf-8").splitlines()[1:]
+        found.append((samples_table(Lake(tmp_path / name)).to_pylist(), sorted(r.split(",")[1:4] for r in rejected)))
+    assert found[0] == found[1]
+    assert found[0][1] == [["10", "wrong_number_of_cells", ""], ["200", "not_a_number", "DCGM_FI_DEV_POWER_USAGE"]]
+    assert sum(row["power_w"] is None for row in found[0][0]) == 1
+    assert any(row["power_w"] == 250 for row in found[0][0])
+    quoted = tmp_path / "quoted.csv"
+    quoted.write_text((tmp_path / "fleet.csv").read_text(encoding="utf-8").replace("trainer", '"trai\nner"', 1))
+    again = import_files(Lake(tmp_path / "quoted"), [quoted], processes=2)
+    assert again.rows_added == len(found[0][0])

@@ -174,9 +174,8 @@ def _showback(charges: Iterable[Charge], by: By | None, config: Config) -> tuple
 
 
 def _owner(charge: Charge) -> str:
-    if not charge.workload:
-        return space_name(charge.namespace, owned=charge.owned)
-    return owner_name(charge.namespace, charge.workload)
+    space, job = charge.namespace, charge.workload
+    return owner_name(space, job) if job else space_name(space, owned=charge.owned)
 
 
 def _previous(lake: Lake, asked: Asked, now: Charged) -> Comparison | Unknown:
@@ -187,8 +186,7 @@ def _previous(lake: Lake, asked: Asked, now: Charged) -> Comparison | Unknown:
     except InputError as error:
         return Unknown(f"the period before has nothing to compare with: {error.message}")
     found = figures.compare(now.charges, before.charges, (start - length, start))
-    seen_ms = before.window.end_ms - before.window.start_ms
-    if seen_ms >= length:
+    if (seen_ms := before.window.end_ms - before.window.start_ms) >= length:
         return found
     short = f"the period before was seen for {seen_ms / MS_PER_HOUR:,.1f} of {length / MS_PER_HOUR:,.1f} h only"
     return replace(found, words=(*found.words, short))
@@ -298,5 +296,5 @@ def _bucket_notes(bill: Charged) -> Iterator[str]:
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 2} more are" if len(names) > 2 else (" is" if len(names) == 1 else " are")
-    return ", ".join(names[:2]) + more
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return f"{', '.join(names[:2])}{more} {'is' if len(names) == 1 else 'are'}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake import rejects as why
 from gpuledger.lake.days import DaySorter
 from gpuledger.lake.layout import Lake, Manifest, Part
-from gpuledger.lake.processes import Progress, cores, in_processes
+from gpuledger.lake.processes import D, Progress, T, Workers, cores
 from gpuledger.lake.rejects import Rejects, logged
 from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
 from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
@@ -72,8 +72,7 @@ def import_files(
         raise InputError("no file was named", hint="gpuledger import FILE... --lake DIR")
     fresh = not lake.root.exists()
     try:
-        with lake.staging() as folder:
-            job = Import(lake, folder, Reading(zone, mapping, given), progress, processes)
+        with lake.staging() as folder, Import(lake, folder, Reading(zone, mapping, given), progress, processes) as job:
             job.take(wanted)
             with lake.locked():
                 return job.finish()
@@ -98,6 +97,20 @@ class Import:
         self.closed_before = lake.manifest().closed_before
         closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
         self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms)
+        self._workers: Workers | None = None
+
+    def __enter__(self) -> Import:
+        return self
+
+    def __exit__(self, *_why: object) -> None:
+        if self._workers is not None:
+            self._workers.__exit__()
+
+    def share_out(self, work: Callable[[T, Progress], D], tasks: Sequence[T]) -> list[D]:
+        """Do tasks in processes of their own, which stay for what comes next; what they return, in order."""
+        self._workers = self._workers or Workers(self.processes or cores())
+        done = dict(self._workers.run(work, tasks, self.progress))
+        return [done[number] for number in sorted(done)]
 
     def take(self, wanted: Iterable[str | Path]) -> None:
         """Read all files, folders, patterns and addresses into the sorter."""
@@ -113,7 +126,7 @@ class Import:
         pieces, rows = pieces_of(files, may_cut=may_cut)
         several = self.processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1)
         several = min(several, len(pieces))
-        taken = self._here(pieces) if several == 1 else self._in_processes(pieces, several)
+        taken = self._here(pieces) if several == 1 else self._in_processes(pieces)
         for path in dict.fromkeys(piece.path for piece in pieces):
             self._finish_file(path, [(p, taken[p.number]) for p in pieces if p.path == path])
 
@@ -121,13 +134,13 @@ class Import:
         taker = Taker(self.sorter, self.reading, self.progress)
         return {p.number: taker.take(p, self.folder / f"{p.number}.log") for p in pieces}
 
-    def _in_processes(self, pieces: Sequence[Piece], several: int) -> dict[int, Taken]:
+    def _in_processes(self, pieces: Sequence[Piece]) -> dict[int, Taken]:
         tasks = [TakeTask(p, self.reading, str(self.folder / f"piece-{p.number}")) for p in pieces]
-        done = dict(in_processes(take_piece, tasks, several, self.progress))
-        for number in sorted(done):
-            if handed := done[number].handed:
-                self.sorter.take_over(handed)
-        return done
+        done = self.share_out(take_piece, tasks)
+        for taken in done:
+            if taken.handed:
+                self.sorter.take_over(taken.handed)
+        return {piece.number: taken for piece, taken in zip(pieces, done, strict=True)}
 
     def _finish_file(self, path: str, pieces: Sequence[tuple[Piece, Taken]]) -> None:
         """Number the rows of a file through, and say what was found in it."""
@@ -198,9 +211,9 @@ class Import:
             return
         self.sorter.hand_over()
         tasks = [msgspec.structs.replace(t, handed=self.sorter.of_days([t.day])) for t in tasks]
-        done = dict(in_processes(write_day, tasks, several, self.progress))
-        self.result.rows_duplicate += sum(d.repeats for d in done.values())
-        yield from (done[number] for number in sorted(done))
+        done = self.share_out(write_day, tasks)
+        self.result.rows_duplicate += sum(d.repeats for d in done)
+        yield from done
 
     def _keep_rejects(self, number: int) -> None:
         if self.rejects.total:

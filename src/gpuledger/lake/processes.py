@@ -1,19 +1,20 @@
 """How does work of a lake run in several processes at once?
 
-A worker is `python -m gpuledger.lake.processes MODULE:FUNCTION`: tasks on its input, answers on its output, each with
-its length before it. Plain pipes, because threads would take turns at Python's lock and a forked process may inherit a
+A worker is `python -m gpuledger.lake.processes`: orders on its input, answers on its output, each with its length
+before it. Plain pipes, because threads would take turns at Python's lock and a forked process may inherit a
 lock of a native library. Whoever works so is a function of a task and a progress call; both the task and what it
 returns are structs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from queue import Queue
+from queue import Empty, Queue
 from threading import Thread
 from typing import IO, TypeVar, get_type_hints
 
@@ -54,43 +55,83 @@ class Answer(msgspec.Struct, frozen=True):
     task: int = -1
 
 
+class Order(msgspec.Struct, frozen=True):
+    """What a worker is to do: a function, by its module and name, and its task."""
+
+    work: str
+    task: bytes
+
+
 def cores() -> int:
     """How many processes are worth starting here."""
     return os.cpu_count() or 1
 
 
+class Workers:
+    """Processes that wait for work; they start at once, and load what they need while the first task is made up."""
+
+    def __init__(self, count: int) -> None:
+        command, alone = [sys.executable, "-m", "gpuledger.lake.processes"], os.environ | _ALONE
+        self._workers = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=alone)  # noqa: S603
+            for _ in range(count)
+        ]
+        self._given_up = False
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_why: object) -> None:
+        for worker in self._workers:
+            if self._given_up:
+                worker.kill()
+            for pipe in (worker.stdin, worker.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
+            worker.wait()
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def run(self, work: Callable[[T, Progress], D], tasks: Sequence[T], progress: Progress) -> Iterator[tuple[int, D]]:
+        """Do the tasks; what is done comes with its task's number, in any order."""
+        waiting: Queue[tuple[int, T]] = Queue()
+        for numbered in enumerate(tasks):
+            waiting.put(numbered)
+        answers: Queue[Answer] = Queue()
+        name, made = f"{work.__module__}:{work.__name__}", get_type_hints(work)["return"]
+        threads = [Thread(target=_serve, args=(name, waiting, answers, w), daemon=True) for w in self._workers]
+        for thread in threads:
+            thread.start()
+        missing = len(tasks)
+        try:
+            while missing:
+                answer = answers.get()
+                if answer.error:
+                    raise _raised(answer)
+                if answer.task >= 0:
+                    missing -= 1
+                    yield answer.task, msgspec.msgpack.decode(answer.done, type=made)
+                else:
+                    progress(answer.stage, answer.rows)
+        finally:
+            if missing:  # given up: what still runs is of no use
+                self._given_up = True
+                while not waiting.empty():
+                    waiting.get()
+                for worker in self._workers:
+                    worker.kill()
+            for thread in threads:
+                thread.join()
+
+
 def in_processes(
     work: Callable[[T, Progress], D], tasks: Sequence[T], processes: int, progress: Progress
 ) -> Iterator[tuple[int, D]]:
-    """Do the tasks with a number of workers; what is done comes with its task's number, in any order."""
-    waiting: Queue[tuple[int, T]] = Queue()
-    for numbered in enumerate(tasks):
-        waiting.put(numbered)
-    answers: Queue[Answer] = Queue()
-    name, made = f"{work.__module__}:{work.__name__}", get_type_hints(work)["return"]
-    workers: list[subprocess.Popen[bytes]] = []
-    threads = [Thread(target=_serve, args=(name, waiting, answers, workers), daemon=True) for _ in range(processes)]
-    for thread in threads:
-        thread.start()
-    missing = len(tasks)
-    try:
-        while missing:
-            answer = answers.get()
-            if answer.error:
-                raise _raised(answer)
-            if answer.task >= 0:
-                missing -= 1
-                yield answer.task, msgspec.msgpack.decode(answer.done, type=made)
-            else:
-                progress(answer.stage, answer.rows)
-    finally:
-        if missing:  # given up: what still runs is of no use
-            while not waiting.empty():
-                waiting.get()
-            for worker in workers:
-                worker.kill()
-        for thread in threads:
-            thread.join()
+    """Do the tasks with a number of workers of their own."""
+    with Workers(min(processes, len(tasks))) as workers:
+        yield from workers.run(work, tasks, progress)
 
 
 def _raised(answer: Answer) -> GpuledgerError:
@@ -101,31 +142,29 @@ def _raised(answer: Answer) -> GpuledgerError:
     return error
 
 
-def _serve(
-    name: str, waiting: Queue[tuple[int, T]], answers: Queue[Answer], workers: list[subprocess.Popen[bytes]]
-) -> None:
+def _serve(name: str, waiting: Queue[tuple[int, T]], answers: Queue[Answer], worker: subprocess.Popen[bytes]) -> None:
     """Keep one worker busy until no task is left."""
-    command = [sys.executable, "-m", "gpuledger.lake.processes", name]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | _ALONE) as worker:  # noqa: S603
-        workers.append(worker)
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        while not waiting.empty():
-            number, task = waiting.get()
-            try:
-                _send(worker.stdin, task)
-                answer = Answer()
-                while answer.task < 0 and not answer.error:
-                    said = _received(worker.stdout)
-                    answer = msgspec.msgpack.decode(said, type=Answer) if said else Answer(error=_DIED)
-                    if answer.done:
-                        answer = msgspec.structs.replace(answer, task=number)
-                    answers.put(answer)
-            except BrokenPipeError:
-                answer = Answer(error=_DIED)
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    while True:
+        try:
+            number, task = waiting.get_nowait()
+        except Empty:
+            return
+        try:
+            _send(worker.stdin, Order(name, msgspec.msgpack.encode(task)))
+            answer = Answer()
+            while answer.task < 0 and not answer.error:
+                said = _received(worker.stdout)
+                answer = msgspec.msgpack.decode(said, type=Answer) if said else Answer(error=_DIED)
+                if answer.done:
+                    answer = msgspec.structs.replace(answer, task=number)
                 answers.put(answer)
-            if answer.error:
-                return
+        except (BrokenPipeError, ValueError):
+            answer = Answer(error=_DIED)
+            answers.put(answer)
+        if answer.error:
+            return
 
 
 def _send(pipe: IO[bytes], what: msgspec.Struct) -> None:
@@ -147,17 +186,18 @@ def main() -> None:
 
 
 def _answer() -> None:
+    import_module("gpuledger.lake.taking")  # what most work begins with
     out = sys.stdout.buffer
-    module, function = sys.argv[1].split(":")
-    work = getattr(import_module(module), function)
-    asked = get_type_hints(work)["task"]
 
     def progress(stage: str, rows: int) -> None:
         _send(out, Answer(stage=stage, rows=rows))
 
     while said := _received(sys.stdin.buffer):
+        order = msgspec.msgpack.decode(said, type=Order)
+        module, function = order.work.split(":")
+        work = getattr(import_module(module), function)
         try:
-            done = work(msgspec.msgpack.decode(said, type=asked), progress)
+            done = work(msgspec.msgpack.decode(order.task, type=get_type_hints(work)["task"]), progress)
             _send(out, Answer(done=msgspec.msgpack.encode(done)))
         except GpuledgerError as error:
             _send(out, Answer(kind=type(error).__name__, error=error.message, hint=error.hint))

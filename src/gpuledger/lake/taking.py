@@ -108,6 +108,7 @@ class Taker:
         notes: list[str] = []
         rows, usable, used = 0, 0, Used()
         labels = (*bound.label_columns(), *(c for c in (bound.time, bound.clock) if c and opened.text))
+        opened.numbers = frozenset(source for source, rule in bound.values.values() if not rule.parse)
         for batch in opened.batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)

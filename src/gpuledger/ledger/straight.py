@@ -20,7 +20,7 @@ from gpuledger.lake.jobs.adding import add_jobs
 from gpuledger.lake.jobs.reading import read_jobs
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
-from gpuledger.lake.processes import Progress, cores, in_processes
+from gpuledger.lake.processes import Progress, cores
 from gpuledger.lake.rows import drop_repeats, without_conflicts
 from gpuledger.lake.runs import Handed
 from gpuledger.lake.taking import Reading
@@ -109,14 +109,13 @@ def post_files(
     processes: int | None = None,
 ) -> ImportResult:
     """Make the books of some files in a lake that has no samples."""
-    with lake.staging() as folder:
-        wanted = msgspec.structs.replace(reading or Reading(), only=COLUMNS)
-        job = Import(lake, folder, wanted, progress, processes)
+    wanted = msgspec.structs.replace(reading or Reading(), only=COLUMNS)
+    with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:
         job.take(files)
         days = job.sorter.days()
         rows = sum(job.sorter.rows_of_days().values())
         several = processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1)
-        done = _posted(job.sorter, lake, folder, limits, days, several, progress)
+        done = _posted(job, limits, days, several)
         with lake.locked():
             lake.commit([])
             _commit(lake, limits, days, done)
@@ -131,21 +130,16 @@ def post_files(
         return result
 
 
-def _posted(
-    sorter: DaySorter, lake: Lake, folder: Path, limits: Thresholds, days: list[int], several: int, progress: Progress
-) -> list[SharePosted]:
+def _posted(job: Import, limits: Thresholds, days: list[int], several: int) -> list[SharePosted]:
+    sorter, where = job.sorter, (str(job.lake.root), str(job.folder))
     said = sorted(sorter.spoken())
     shares = sorter.devices(several) if several > 1 else [("", "\U0010ffff")]
-    tasks = [
-        ShareTask(str(lake.root), str(folder), first, last, days, piece, limits, said)
-        for piece, (first, last) in enumerate(shares)
-    ]
+    tasks = [ShareTask(*where, first, last, days, n, limits, said) for n, (first, last) in enumerate(shares)]
     if several <= 1:
-        return [_post_share(sorter, task, progress) for task in tasks]
+        return [_post_share(sorter, task, job.progress) for task in tasks]
     sorter.hand_over()
     tasks = [msgspec.structs.replace(t, handed=sorter.of_devices(t.first, t.last)) for t in tasks]
-    done = dict(in_processes(post_share, tasks, several, progress))
-    return [done[number] for number in sorted(done)]
+    return job.share_out(post_share, tasks)
 
 
 def post_share(task: ShareTask, progress: Progress) -> SharePosted:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpuledger.efficiency.statement import GroupRow
 from gpuledger.quick_start import Later
-from gpuledger.report.theme import Theme
 from gpuledger.report.written import percent, sort_key, write
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     import altair as alt
+
+    from gpuledger.efficiency.statement import GroupRow
+    from gpuledger.report.theme import Theme
 else:
     alt = Later("altair")  # to know which charts there are, none need be drawn
 

@@ -62,7 +62,8 @@ class Faults:
         if len(rows):
             self.bad[rows] = True
             shown = values.take(pa.array(rows)).to_pylist()
-            self.found += [Fault(n, reason, column, str(v)[:80]) for n, v in zip(rows.tolist(), shown, strict=True)]
+            words = [f"{v:.15g}" if isinstance(v, float) else str(v)[:80] for v in shown]
+            self.found += [Fault(n, reason, column, v) for n, v in zip(rows.tolist(), words, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -187,18 +188,23 @@ def _index(word: str | None) -> str | None:
     return str(int(found[1])) if found else None
 
 
+def _any_like(words: pa.Array, pattern: re.Pattern[str]) -> bool:
+    """Whether some text is of this form; thousands of devices are looked through at once."""
+    ignoring = "(?i)" if pattern.flags & re.IGNORECASE else ""
+    return bool(pc.any(pc.match_substring_regex(words, f"{ignoring}^(?:{pattern.pattern})$")).as_py())
+
+
 def _indices(labels: pa.DictionaryArray) -> pa.DictionaryArray | None:
     """The indices these labels give, NULL where one gives none; None where none does."""
-    found = [_index(word) for word in labels.dictionary.to_pylist()]
-    if all(index is None for index in found):
+    if not _any_like(labels.dictionary, _INDEX):
         return None
-    words = pa.array(found, pa.string())
+    words = pa.array([_index(word) for word in labels.dictionary.to_pylist()], pa.string())
     return words.take(labels.indices).dictionary_encode()
 
 
 def _device(uuids: pa.DictionaryArray, hosts: pa.DictionaryArray | None, notes: list[str]) -> pa.DictionaryArray:
     """The devices; one known by its index or bus ID only is named by its host too, as every host has a GPU 0."""
-    if all(_index(word) is None and not _is_bus(word) for word in uuids.dictionary.to_pylist()):
+    if not _any_like(uuids.dictionary, _INDEX) and not _any_like(uuids.dictionary, _BUS):
         return uuids
     pairs, place = _pairs(uuids, hosts)
     names = [_device_name(uuid, host, notes) for uuid, host in pairs]

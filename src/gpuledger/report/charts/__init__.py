@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -55,7 +54,7 @@ def chart_of(name: str, *, document: str, section: str, order: int = 0) -> Calla
 
 def can_draw() -> bool:
     """Whether the extra `charts` is installed."""
-    return all(part in sys.modules or importlib.util.find_spec(part) for part in ("altair", "vl_convert"))
+    return all(importlib.util.find_spec(part) is not None for part in ("altair", "vl_convert"))
 
 
 def need_charts() -> None:

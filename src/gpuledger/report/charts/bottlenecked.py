@@ -6,18 +6,19 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.naming import gpu_name
-from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.marks import CORNERS, Row, clip, empty, layered, plottable, rows_of, says, spread
-from gpuledger.report.theme import Theme
 from gpuledger.report.written import gpus, plain, round_percent, whole, write
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from gpuledger.catalog.thresholds import Thresholds
+    from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
+    from gpuledger.report.documents.efficiency import EfficiencyView
+    from gpuledger.report.theme import Theme
 else:
     alt = Later("altair")  # to know which charts there are, none need be drawn
 
@@ -26,7 +27,7 @@ LABELS = 8
 # Beyond this many GPUs single marks hide each other: marks then stand for cells of GPUs.
 SINGLE_LIMIT = 600
 CELL_PCT = 2.5
-AXIS = alt.Axis(values=list(range(0, 101, 20)), labelFlush=False)
+AXIS: dict[str, Any] = {"values": list(range(0, 101, 20)), "labelFlush": False}
 
 
 def _title(s: EfficiencyStatement) -> str:
@@ -77,8 +78,8 @@ def _binned(rows: list[Row]) -> list[Row]:
 def _points(rows: list[Row], theme: Theme, many: bool) -> alt.LayerChart:
     p = theme.palette
     pct = alt.Scale(domain=[0, 100])
-    x = alt.X("util:Q", title="GPU utilization, mean %", scale=pct, axis=AXIS)
-    y = alt.Y("rfu:Q", title="RFU by power, mean %", scale=pct, axis=AXIS)
+    x = alt.X("util:Q", title="GPU utilization, mean %", scale=pct, axis=alt.Axis(**AXIS))
+    y = alt.Y("rfu:Q", title="RFU by power, mean %", scale=pct, axis=alt.Axis(**AXIS))
     size = alt.Size("count:Q", legend=None, scale=alt.Scale(range=[20, 500])) if many else alt.value(140)
     layers = []
     for stuck, colour, shape in ((False, p.idle, "circle"), (True, p.bottlenecked, "triangle-up")):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.marks import (
     Row,
     along,
@@ -23,12 +21,15 @@ from gpuledger.report.marks import (
     says,
     widest_gap,
 )
-from gpuledger.report.theme import Theme
 from gpuledger.report.written import points, write
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
     import altair as alt
+
+    from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
+    from gpuledger.report.documents.efficiency import EfficiencyView
+    from gpuledger.report.theme import Theme
 else:
     alt = Later("altair")  # to know which charts there are, none need be drawn
 

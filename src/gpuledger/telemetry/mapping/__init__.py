@@ -22,7 +22,7 @@ from gpuledger.errors import FileFault, UnknownKind, nearest
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping.checks import constant_reading
 from gpuledger.telemetry.mapping.faults import asking, missing, no_reading
-from gpuledger.telemetry.mapping.files import load_mapping, shipped
+from gpuledger.telemetry.mapping.files import OWN, load_mapping, shipped
 from gpuledger.telemetry.mapping.rules import Mapping, TimeRule, ValueRule, WideRule
 from gpuledger.telemetry.mapping.wide import template
 from gpuledger.telemetry.measures import Factor, factor_of, header_unit
@@ -126,7 +126,7 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, sai
         raise missing(path, list(found.missing), names, chosen)
     for column, (source, rule) in found.bound.values.items():
         _check_header(path, column, source, rule)
-    if not found.bound.values:
+    if not found.bound.values and chosen.name != OWN:  # own samples may hold none
         raise no_reading(path, names, chosen)
     return found.bound
 

@@ -15,6 +15,7 @@ from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping.checks import check_mapping
 from gpuledger.telemetry.mapping.rules import Mapping, TimeRule, ValueRule, WideRule
 
+OWN = "gpuledger"  # the lake's own columns
 _FORMER_NAMES = {"s0": "export36"}  # as documented for version 0.1
 _MOST_INCLUDES = 16
 # What load_mapping fills in itself.
@@ -50,7 +51,7 @@ def _own() -> Mapping:
     """The lake's own column names, so that exported samples can come back."""
     readings = tuple(ValueRule(column=c, sources=(c,)) for c in schema.readings())
     return Mapping(
-        name="gpuledger",
+        name=OWN,
         title="gpuledger's own columns",
         detect=(schema.TIME, "gpu_uuid"),
         required=(schema.TIME, "gpu_uuid"),

@@ -76,7 +76,8 @@ class Opened:
     `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `per_row`: how
     many rows come of one row of the file. `cut`: the file as so many pieces, one after the other, each opened by
     itself; for files that can be read from within. `notes`: what the user should hear about the file; complete once
-    all batches came.
+    all batches came. `numbers`: columns that may be read as numbers where all of their cells are; set by the reader of
+    the batches.
     """
 
     names: list[str]
@@ -88,6 +89,7 @@ class Opened:
     per_row: int = 1
     cut: Callable[[int], Sequence[Opened]] | None = None
     notes: list[str] = field(default_factory=list)
+    numbers: frozenset[str] = frozenset()
 
 
 class Source(Protocol):

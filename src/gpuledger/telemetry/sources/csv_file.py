@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -25,7 +28,7 @@ _IN_TEXT = bytes([*b"\t\r\n", *range(32, 256)])
 
 
 class CsvSource:
-    """Text with a header line, plain or packed. Every cell is read as text: a fault in a number costs its row only."""
+    """Text with a header line, plain or packed."""
 
     def fits(self, head: Head) -> Fit:
         """Text has no control characters but those between cells and lines; opening it judges its encoding."""
@@ -48,49 +51,120 @@ class CsvSource:
         repeated = sorted(n for n, times in Counter(names).items() if times > 1)
         if repeated:
             raise FileFault(path, f"two columns are called {repeated[0]!r}", hint="rename one of them")
-        wrong: list[tuple[int, str]] = []
-
-        def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-            label_type = pa.dictionary(pa.int32(), pa.string())
-            types = {c: label_type if c in labels else pa.string() for c in columns}
-            cells = pacsv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=False)
-            before, skip = 0, 1
-
-            def on_wrong_row(row: pacsv.InvalidRow) -> str:
-                wrong.append((before + row.number - skip, (row.text or "")[:SHOWN_CHARS]))
-                return "skip" if len(wrong) <= MOST_WRONG_ROWS else "error"
-
-            try:
-                for block in text_blocks(path):
-                    known_wrong = len(wrong)
-                    table = pacsv.read_csv(
-                        pa.BufferReader(block),
-                        # Read in one thread the parser knows the number of a wrong row; two threads were no faster.
-                        read_options=pacsv.ReadOptions(
-                            block_size=len(block) + 1, column_names=names, skip_rows=skip, use_threads=False
-                        ),
-                        parse_options=pacsv.ParseOptions(delimiter=separator, invalid_row_handler=on_wrong_row),
-                        convert_options=cells,
-                    )
-                    before += table.num_rows + len(wrong) - known_wrong
-                    skip = 0
-                    yield from (batch for batch in table.combine_chunks().to_batches() if batch.num_rows)
-            except (pa.ArrowException, UnicodeDecodeError) as error:
-                raise _unreadable(path, error, len(wrong)) from error
-            except OSError as error:
-                raise unreadable(path, error) from error
-
-        return Opened(names, batches, None, wrong, text=True)
+        return _opened(path, names, separator, Span(0, path.stat().st_size))
 
 
-def text_blocks(path: Path) -> Iterator[bytes]:
-    """The file's bytes, unpacked, in blocks of whole lines, as long as they are UTF-8.
+class Span(NamedTuple):
+    """Bytes of a file; the header is in the first."""
+
+    start: int
+    end: int
+
+
+def _opened(path: Path, names: list[str], separator: str, span: Span) -> Opened:
+    """A file, or a part of it that starts and ends with a line."""
+    reader = _Reader(path, names, separator, span)
+    opened = Opened(names, reader.batches, None, reader.wrong, text=True)
+    reader.opened = opened
+
+    def cut(parts: int) -> list[Opened]:
+        return [_opened(path, names, separator, piece) for piece in _spans(path, parts)]
+
+    if span.start == 0 and packing(path) is None:
+        opened.cut = cut
+    return opened
+
+
+def _spans(path: Path, parts: int) -> list[Span]:
+    """Bytes of whole lines, in so many parts; in one where a cell may hold a line end."""
+    size = path.stat().st_size
+    if _quoted(path, size, path.stat().st_mtime_ns):
+        return [Span(0, size), *[Span(size, size)] * (parts - 1)]
+    ends = []
+    with path.open("rb") as file:
+        for part in range(1, parts):
+            file.seek(size * part // parts)
+            file.readline()
+            ends.append(file.tell())
+    return [Span(start, end) for start, end in pairwise([0, *ends, size])]
+
+
+@lru_cache(maxsize=64)
+def _quoted(path: Path, size: int, _changed_ns: int) -> bool:
+    """Whether there is a quotation mark in a file: within two of them a line end does not end a row."""
+    with path.open("rb") as file:
+        return any(b'"' in file.read(BLOCK_BYTES) for _ in range(0, size, BLOCK_BYTES))
+
+
+class _Reader:
+    """Reads the rows of a span. Readings are read as numbers as long as all of them are, else as text: then a fault in
+    a number costs its row only.
+    """
+
+    def __init__(self, path: Path, names: list[str], separator: str, span: Span) -> None:
+        self.path, self.names, self.separator, self.span = path, names, separator, span
+        self.wrong: list[tuple[int, str]] = []
+        self.opened: Opened | None = None
+
+    def batches(self, columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        """The rows, a block at a time."""
+        numbers = self.opened.numbers.difference(labels) if self.opened is not None else frozenset[str]()
+        before, skip = 0, 1 if self.span.start == 0 else 0
+        try:
+            for block in text_blocks(self.path, self.span):
+                known_wrong = len(self.wrong)
+                try:
+                    table = self._table(block, columns, labels, numbers, before, skip)
+                except pa.ArrowInvalid:
+                    if not numbers:
+                        raise
+                    del self.wrong[known_wrong:]
+                    numbers = frozenset()
+                    table = self._table(block, columns, labels, numbers, before, skip)
+                before += table.num_rows + len(self.wrong) - known_wrong
+                skip = 0
+                yield from (batch for batch in table.combine_chunks().to_batches() if batch.num_rows)
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            raise _unreadable(self.path, error, len(self.wrong)) from error
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+
+    def _table(
+        self, block: bytes, columns: list[str], labels: tuple[str, ...], numbers: Set[str], before: int, skip: int
+    ) -> pa.Table:
+        label_type = pa.dictionary(pa.int32(), pa.string())
+        types = {c: label_type if c in labels else pa.float64() if c in numbers else pa.string() for c in columns}
+        cells = pacsv.ConvertOptions(
+            include_columns=columns, column_types=types, strings_can_be_null=False, null_values=[""]
+        )
+
+        def on_wrong_row(row: pacsv.InvalidRow) -> str:
+            self.wrong.append((before + row.number - skip, (row.text or "")[:SHOWN_CHARS]))
+            return "skip" if len(self.wrong) <= MOST_WRONG_ROWS else "error"
+
+        return pacsv.read_csv(
+            pa.BufferReader(block),
+            # Read in one thread the parser knows the number of a wrong row; two threads were no faster.
+            read_options=pacsv.ReadOptions(
+                block_size=len(block) + 1, column_names=self.names, skip_rows=skip, use_threads=False
+            ),
+            parse_options=pacsv.ParseOptions(delimiter=self.separator, invalid_row_handler=on_wrong_row),
+            convert_options=cells,
+        )
+
+
+def text_blocks(path: Path, span: Span | None = None) -> Iterator[bytes]:
+    """The file's bytes, unpacked, in blocks of whole lines, as long as they are UTF-8; or a span of a plain file.
 
     Arrow would look at the encoding of the cells it is asked for only, and cannot report a row it cannot decode.
     """
-    rest = b""
+    rest, left = b"", 1 << 62
     with open_plain(path) as stream:
-        while block := stream.read(BLOCK_BYTES):
+        if span is not None and packing(path) is None:
+            left = span.end - span.start
+            stream.seek(span.start)
+        while block := stream.read(min(BLOCK_BYTES, left)):
+            left -= len(block)
             block = rest + block
             end = block.rfind(b"\n") + 1 or block.rfind(b"\r") + 1
             if not end and len(block) > BLOCK_BYTES:
