@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from gpuledger.errors import FactError
+from gpuledger.lake import importing
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import samples_table
 from gpuledger.telemetry.convert import convert
+from gpuledger.telemetry.explain import explain
 from gpuledger.telemetry.labels import label_notes
 from gpuledger.telemetry.mapping import bind, load_mapping
 from gpuledger.telemetry.stamps import StampReader
@@ -102,3 +106,22 @@ def test_the_import_says_which_labels_were_used(tmp_path):
     result = import_files(lake, [file])
     assert [n for n in result.notes if "exported_namespace, exported_pod" in n]
     assert samples_table(lake)["namespace"].to_pylist() == ["ml"] * 3
+
+
+def test_pieces_of_a_file_give_one_note_with_the_rows_of_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(importing, "PIECE_ROWS", 20)
+    head = "timestamp,UUID,pod,exported_pod,DCGM_FI_DEV_GPU_UTIL\n"
+    rows = [f"2026-01-20T00:{m:02}:00Z,GPU-1,dcgm-exporter-x,{'p' if m % 3 else ''},50\n" for m in range(60)]
+    (tmp_path / "f.csv").write_text(head + "".join(rows))
+    pq.write_table(csv.read_csv(tmp_path / "f.csv"), tmp_path / "f.parquet", row_group_size=20)
+    done = import_files(Lake(tmp_path / "lake"), [tmp_path / "f.parquet"], processes=2)
+    assert [n for n in done.notes if "own pod" in n] == [n for n in done.notes if "20 rows name only" in n]
+    assert sum("20 rows name only" in n for n in done.notes) == 1
+
+
+def test_explaining_a_file_shows_what_each_column_of_a_label_gives(tmp_path):
+    head = "timestamp,UUID,namespace,exported_namespace,DCGM_FI_DEV_GPU_UTIL\n"
+    rows = "2026-01-20T00:00:00Z,GPU-1,gpu-operator,ml,50\n2026-01-20T00:01:00Z,GPU-1,web,,50\n"
+    (tmp_path / "f.csv").write_text(head + rows)
+    found = {c.source: (c.cell, c.read) for c in explain(tmp_path / "f.csv").columns if c.column == "namespace"}
+    assert found == {"exported_namespace": ("ml", "ml"), "namespace": ("web", "web")}
