@@ -80,13 +80,13 @@ class Change:
     assumptions: tuple[str, ...]
 
 
-def change(lake: Lake, scope: Scope, asked: Asked) -> Change | Unknown:
+def change(lake: Lake, scope: Scope, asked: Asked) -> Change:
     """The window against the period before it; the last seven days without a window. The ledger must be posted."""
     window = _window(lake, scope)
     terms = asked.terms | {"calibration": load_calibration(lake)}
     cost, bill = statement_and_bill(lake, window, **(terms | {"previous": True}))
     if isinstance(cost.previous, Unknown):
-        return cost.previous
+        raise InputError(cost.previous.why, hint="choose a shorter period, such as last=3d, or import older samples")
     earlier = replace(window, since_ms=cost.previous.start_ms, until_ms=cost.previous.end_ms)
     old_cost, old_bill = statement_and_bill(lake, earlier, **(terms | {"previous": False}))
     return Change(

@@ -252,7 +252,12 @@ def _most_first(row: IdleGpu) -> tuple[bool, Decimal, float, str]:
     """By dollars to the cent, then by idle hours; GPUs without a price last."""
     dollars = row.idle_usd_per_month
     known = not isinstance(dollars, Unknown)
-    return not known, -(dollars.quantize(CENT) if not isinstance(dollars, Unknown) else ZERO), -row.quiet_h, row.gpu_uuid
+    return (
+        not known,
+        -(dollars.quantize(CENT) if not isinstance(dollars, Unknown) else ZERO),
+        -row.quiet_h,
+        row.gpu_uuid,
+    )
 
 
 def _sum(amounts: Iterable[Decimal | Unknown]) -> Decimal | Unknown:

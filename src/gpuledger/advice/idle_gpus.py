@@ -109,4 +109,3 @@ class GiveBack:
     committed: Left
     not_judged: tuple[NotJudged, ...]
     assumptions: tuple[str, ...]
-

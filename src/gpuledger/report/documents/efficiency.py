@@ -60,6 +60,7 @@ def efficiency_document(
         screen=_screen(s),
         data=lambda: to_json(s),
         files=_files(s),
+        main_table="per_gpu",
     )
 
 
