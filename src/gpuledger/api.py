@@ -26,10 +26,15 @@ from gpuledger.ledger.read.window import Window, scope_of
 from gpuledger.times import Instant, Length, instant_ms, length_ms, today
 
 if TYPE_CHECKING:
+    from gpuledger.advice.asking import Asked
+    from gpuledger.advice.change import Change
+    from gpuledger.advice.idle_gpus import GiveBack
     from gpuledger.advice.statement import AuditStatement
     from gpuledger.catalog.thresholds import Thresholds
+    from gpuledger.cost.month_budget import MonthBudget
     from gpuledger.efficiency.statement import EfficiencyStatement
     from gpuledger.plan.move.statement import LakePlan
+    from gpuledger.plan.move.target import TargetPlan
 
 Prices = float | int | str | Decimal | Mapping[str, float | int | str | Decimal] | None
 File = str | Path
@@ -146,15 +151,57 @@ class OpenLake:
         settings, else market prices. `inventory`: one file or several, of any kind the command takes. Teams and
         budgets of the settings apply too.
         """
-        from gpuledger.advice.asking import asked
         from gpuledger.advice.asking import audit as audit_of
 
-        terms = asked(
-            self.lake.root, price=prices, inventory=inventory, instance=instance, region=region, teams=teams,
-            limits=limits, usd_per_kwh=usd_per_kwh, previous=previous,
+        terms = self._asked(
+            price=prices, inventory=inventory, instance=instance, region=region, teams=teams, limits=limits,
+            usd_per_kwh=usd_per_kwh, previous=previous,
         )  # fmt: skip
-        self._posted(None)
         return Answer(audit_of(self.lake, scope_of(self.lake, **window), terms))
+
+    def give_back(
+        self,
+        n: int = 10,
+        *,
+        prices: Prices = None,
+        inventory: File | Sequence[File] | None = None,
+        **window: Unpack[Window],
+    ) -> Answer[GiveBack]:
+        """The `n` GPUs to give back first, with dollars, since when and the evidence; arguments as for `audit`."""
+        from gpuledger.advice.give_back import give_back
+
+        terms = self._asked(price=prices, inventory=inventory)
+        return Answer(give_back(self.lake, scope_of(self.lake, **window), terms, n))
+
+    def budget(
+        self,
+        budget: float | str | Decimal | Mapping[str, float | int | str | Decimal] | None = None,
+        *,
+        month: str | None = None,
+        prices: Prices = None,
+        inventory: File | Sequence[File] | None = None,
+        teams: File | None = None,
+    ) -> Answer[MonthBudget]:
+        """A month's spending and its forecast against the budget: dollars for all GPUs, or by team or namespace.
+
+        Without a budget those of the settings; without a month ("2026-01") that of the newest sample.
+        """
+        from gpuledger.cost.build import prices_of
+        from gpuledger.cost.month_budget import ALL, month_budget
+        from gpuledger.cost.user_settings import set_budgets
+
+        given, terms = prices_of(budget), self._asked(price=prices, inventory=inventory, teams=teams)
+        budgets = set_budgets() if given is None else given if isinstance(given, Mapping) else {ALL: given}
+        return Answer(month_budget(self.lake, budgets, month, **terms.terms))
+
+    def change(
+        self, *, prices: Prices = None, inventory: File | Sequence[File] | None = None, **window: Unpack[Window]
+    ) -> Answer[Change]:
+        """The last seven days, or the window, against the period before it; arguments as for `audit`."""
+        from gpuledger.advice.change import change
+
+        terms = self._asked(price=prices, inventory=inventory)
+        return Answer(change(self.lake, scope_of(self.lake, **window), terms))
 
     def moves(
         self,
@@ -162,15 +209,22 @@ class OpenLake:
         prices: Prices = None,
         inventory: File | Sequence[File] | None = None,
         clouds: Sequence[str] = (),
+        to: str | None = None,
         **window: Unpack[Window],
-    ) -> Answer[LakePlan]:
-        """What each namespace should move to, by what its GPUs did; arguments as for `audit`."""
+    ) -> Answer[LakePlan | TargetPlan]:
+        """What each namespace should move to, by what its GPUs did; arguments as for `audit`.
+
+        `to`: the cost of the same work on that GPU instead, such as "h200-sxm".
+        """
         from gpuledger.advice.asking import paying
         from gpuledger.plan.move.build import migrate_from_lake
+        from gpuledger.plan.move.target import migrate_to
 
         terms = paying(self.lake.root, price=prices, inventory=inventory)
         self._posted(None)
         scope = scope_of(self.lake, **window)
+        if to is not None:
+            return Answer(migrate_to(self.lake, scope, to, today=today(), clouds=clouds, **terms))
         return Answer(migrate_from_lake(self.lake, scope, today=today(), clouds=clouds, **terms))
 
     def record(self, **given: Any) -> Any:
@@ -202,6 +256,14 @@ class OpenLake:
         limits = self._posted(None)
         scope = scope_of(self.lake, **window)
         return Rows("lines", lines_table(self.lake, scope, limits))
+
+    def _asked(self, **given: Any) -> Asked:
+        """What an audit is made with, checked before anything runs; new samples are posted."""
+        from gpuledger.advice.asking import asked
+
+        terms = asked(self.lake.root, **given)
+        self._posted(None)
+        return terms
 
     def _posted(self, thresholds: File | None) -> Thresholds:
         from gpuledger.catalog.thresholds import load_thresholds

@@ -102,8 +102,8 @@ def give_back(lake: Lake, scope: Scope, asked: Asked, n: int = 10) -> GiveBack:
 def _answer(
     lake: Lake, scope: Scope, cost: CostStatement, boards: Mapping[str, _Board], window: _Window, n: int
 ) -> GiveBack:
-    not_judged = [row for uuid in sorted(boards) if (row := _not_judged(uuid, boards[uuid], window)) is not None]
-    unknown = {row.gpu_uuid for row in not_judged}
+    not_judged = [gone for uuid in sorted(boards) if (gone := _not_judged(uuid, boards[uuid], window)) is not None]
+    unknown = {gone.gpu_uuid for gone in not_judged}
     cases: dict[str, tuple[Case, list[Finding]]] = {}
     for uuid in (u for u in boards if u not in unknown):
         case = case_of_board(boards[uuid].stretches, boards[uuid].charges, window.stock, window.limits)

@@ -15,6 +15,7 @@ from gpuledger.errors import InputError
 if TYPE_CHECKING:
     from gpuledger.ledger.read.window import Window
     from gpuledger.plan.move.statement import LakePlan
+    from gpuledger.plan.move.target import TargetPlan
 
 ANY = "any"
 # Options of the form that may be given along with --lake.
@@ -31,32 +32,32 @@ def lake_mode(command: Command) -> Command:
     @click.option(
         "--price", "prices", multiple=True, metavar="[GPU=]USD", help="With --lake: dollars per GPU-hour paid now."
     )
+    @click.option("--to", metavar="GPU", help="With --lake: the cost of the same work on this GPU, such as h200-sxm.")
     @statement_options
     @functools.wraps(command)
     def inner(
         *, screen: Screen, out: Path | None, full: bool, lake_dir: Path | None, inventory: tuple[Path, ...],
-        prices: tuple[str, ...], chosen: Window, **given: Any,
+        prices: tuple[str, ...], to: str | None, chosen: Window, **given: Any,
     ) -> Any:  # fmt: skip
         if lake_dir is None:
-            _needs_lake(inventory, prices, chosen)
+            _needs_lake(inventory, prices, to, chosen)
             return command(screen=screen, out=out, full=full, **given)
         _no_form(given)
         from gpuledger.cli.showing import give, write_files
-        from gpuledger.report.documents.move import move_document
+        from gpuledger.report.documents import document_of
 
         with screen.stages() as stages:
-            document = move_document(_plan(lake_dir, inventory, prices, chosen, given, stages))
+            document = document_of(_plan(lake_dir, inventory, prices, to, chosen, given, stages))
             files = write_files(document, out, screen, stages)
         return give(document, screen, files, full=full)
 
     return inner
 
 
-def _needs_lake(inventory: tuple[Path, ...], prices: tuple[str, ...], chosen: Window) -> None:
-    if inventory or prices or chosen:
-        raise InputError(
-            "--inventory, --price, the window and the filters need a lake", hint="add --lake DIR, or leave them out"
-        )
+def _needs_lake(inventory: tuple[Path, ...], prices: tuple[str, ...], to: str | None, chosen: Window) -> None:
+    if inventory or prices or to or chosen:
+        words = "--inventory, --price, --to, the window and the filters need a lake"
+        raise InputError(words, hint="add --lake DIR, or leave them out")
 
 
 def _no_form(given: dict[str, Any]) -> None:
@@ -75,30 +76,38 @@ def _plan(
     lake_dir: Path,
     inventory: tuple[Path, ...],
     prices: tuple[str, ...],
+    to: str | None,
     chosen: Window,
     given: dict[str, Any],
     stages: Any,
-) -> LakePlan:
+) -> LakePlan | TargetPlan:
     from gpuledger.advice.asking import paying
+    from gpuledger.catalog.gpus import get_gpu
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.analysis import post
     from gpuledger.cli.price_options import price_of
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.window import scope_of
     from gpuledger.plan.move.build import migrate_from_lake
+    from gpuledger.plan.move.target import migrate_to
     from gpuledger.times import today
 
+    if to is not None:
+        get_gpu(to)  # an unknown name fails before anything runs
     terms = paying(lake_dir, price=price_of(prices), instance=given["instance"], inventory=inventory)
     clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")
     lake = Lake(lake_dir)
     post(lake, load_thresholds(), stages)
     tick = stages.start("planning")
     scope, anywhere = scope_of(lake, **chosen), ANY in given["clouds"]
-    plan = migrate_from_lake(
-        lake, scope, today=today(), clouds=clouds, regions=regions, anywhere=anywhere, **terms
-    )  # fmt: skip
+    place: dict[str, Any] = {"today": today(), "clouds": clouds, "regions": regions, "anywhere": anywhere}
+    found: LakePlan | TargetPlan = (
+        migrate_from_lake(lake, scope, **place, **terms)
+        if to is None
+        else migrate_to(lake, scope, to, **place, **terms)
+    )
     tick(1)
-    return plan
+    return found
 
 
 def _places(names: tuple[str, ...], kind: str) -> tuple[str, ...]:

@@ -57,7 +57,8 @@ def forecast(seen: Mapping[dt.date, Decimal], ahead: Sequence[tuple[dt.date, Fra
     groups = _groups(seen)
     by_weekday = len(seen) >= BY_WEEKDAY_FROM and all(day.weekday() in groups for day, _ in ahead)
     if not by_weekday:
-        groups = dict.fromkeys(range(WEEKDAYS), [Fraction(amount) for amount in seen.values()])
+        together = [Fraction(amount) for amount in seen.values()]
+        groups = dict.fromkeys(range(WEEKDAYS), together)
     means = {weekday: sum(amounts, Fraction(0)) / len(amounts) for weekday, amounts in groups.items()}
     total = sum((part * means[day.weekday()] for day, part in ahead), Fraction(0))
     off = _off(seen, groups, means, ahead, by_weekday=by_weekday)

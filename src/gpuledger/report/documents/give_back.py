@@ -132,7 +132,8 @@ def _evidence(found: GiveBack) -> Block:
             [
                 Cell(r.gpu, r.gpu, full=r.gpu_uuid), cell(tenth(r.idle_h), r.idle_h),
                 cell(tenth(r.idle_held_h), r.idle_held_h), cell(tenth(r.worked_h), r.worked_h),
-                cell(tenth(r.unobserved_h), r.unobserved_h), longest, f"{r.why}{memory}", ", ".join(r.rules), r.gpu_uuid,
+                cell(tenth(r.unobserved_h), r.unobserved_h), longest, f"{r.why}{memory}", ", ".join(r.rules),
+                r.gpu_uuid,
             ]
         )  # fmt: skip
     heads = ("GPU", "Idle h", "Idle-held h", "Worked h", "Unobserved h", "Longest idle", "Why", "Rule", "UUID")
