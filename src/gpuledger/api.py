@@ -10,15 +10,14 @@ lake.audit(prices=2.5).save("report")
 
 from __future__ import annotations
 
-import glob
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpuledger.answers import Answer, Rows
-from gpuledger.errors import InputError
+from gpuledger.lake.given_files import files_of
 from gpuledger.lake.importing import ImportResult, import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
@@ -67,7 +66,7 @@ class OpenLake:
         if len(data) == 1 and is_server(data[0]):
             return self.pull(data[0], host=host, gpu_model=gpu_model)
         with tempfile.TemporaryDirectory() as folder:
-            files = [file for item in data for file in _files(item, Path(folder))]
+            files = [file for item in data for file in files_of(item, Path(folder))]
             return import_files(
                 self.lake, files, zone=tz, mapping=load_mapping(mapping) if mapping else None, given=said
             )
@@ -286,27 +285,6 @@ class OpenLake:
 def open_lake(root: File = "gpuledger-data") -> OpenLake:
     """Open a lake; opening touches nothing, the first import makes it."""
     return OpenLake(root)
-
-
-def _files(item: Any, folder: Path) -> Iterable[Path]:
-    """The files of one argument; tables in memory are written as Parquet first."""
-    if isinstance(item, str | Path):
-        named = sorted(glob.glob(str(item)))  # noqa: PTH207 - Path.glob takes no absolute pattern
-        return [Path(p) for p in named] or [Path(item)]
-    if hasattr(item, "to_parquet"):
-        target = folder / f"table-{id(item)}.parquet"
-        item.to_parquet(target)
-        return [target]
-    if hasattr(item, "schema") and hasattr(item, "num_rows"):
-        import pyarrow.parquet as pq
-
-        target = folder / f"table-{id(item)}.parquet"
-        pq.write_table(item, target)
-        return [target]
-    if not isinstance(item, Iterable):
-        hint = "give a path, a glob, a list of them, a pandas data frame or an Arrow table"
-        raise InputError(f"{item!r} is not telemetry", hint=hint)
-    return [file for inner in item for file in _files(inner, folder)]
 
 
 __all__ = ["Answer", "OpenLake", "Rows", "Scope", "open_lake"]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def write_files(document: Document, out: Path | None, screen: Screen, stages: Stages) -> dict[str, str]:
-    """The document's files in a folder, their paths by name; none without a folder. FILE.csv or FILE.xlsx is one file."""
+    """The document's files in a folder, or one file FILE.csv or FILE.xlsx; paths by name, none without a place."""
     if out is None:
         return {}
     from gpuledger.report.sheets import is_one_file, write_sheets

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command("budget")
 @click.option(
     "--budget", "budgets", multiple=True, metavar="[NAME=]USD",
-    help="Dollars per month, for all GPUs or for a team or namespace; repeatable. Default: [budgets] of gpuledger.toml.",
+    help="Dollars per month, for all GPUs, a team or a namespace; repeatable. Default: [budgets] of gpuledger.toml.",
 )  # fmt: skip
 @click.option("--month", metavar="YYYY-MM", help="The month; default: that of the newest sample.")
 @question_options
