@@ -137,6 +137,7 @@ def _answer(
         in_use=_left(in_use, cases, window),
         committed=_left(committed, cases, window),
         not_judged=tuple(not_judged),
+        unmatched=tuple(sorted({row.name for row in cost.inventory.unmatched})) if cost.inventory else (),
         assumptions=tuple(_assumptions(cost, window)),
     )
 

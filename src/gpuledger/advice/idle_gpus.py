@@ -93,7 +93,8 @@ class GiveBack:
     """The GPUs to give back first, the most dollars for idle time first.
 
     `found` is how many there are in all, `give_back` the first of them. `in_use`: idle for much of the time, but at
-    work in between. `committed`: idle too, but reserved or owned, so that giving them back saves nothing.
+    work in between. `committed`: idle too, but reserved or owned, so that giving them back saves nothing. `unmatched`:
+    what the inventory lists and no sample of the lake is of.
     """
 
     start_ms: int
@@ -108,4 +109,5 @@ class GiveBack:
     in_use: Left
     committed: Left
     not_judged: tuple[NotJudged, ...]
+    unmatched: tuple[str, ...]
     assumptions: tuple[str, ...]
