@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from idle_fleet import busy, gpu, idle, lake_of
+from idle_fleet import HOUR, START, busy, gpu, idle, lake_of
 
 from gpuledger.advice.asking import asked
 from gpuledger.advice.change import change
@@ -18,7 +18,8 @@ def test_a_new_owner_one_that_left_and_one_that_idles_more(tmp_path):
         gpu("b", (WEEK, 2 * WEEK), lambda _: busy(), namespace="comer"),
         gpu("c", (0, WEEK), lambda _: busy(), namespace="goer"),
     )
-    found = change(lake, Scope(), asked(lake.root, price=1))
+    window = Scope(START + WEEK * HOUR, START + 2 * WEEK * HOUR)
+    found = change(lake, window, asked(lake.root, price=1))
     owners = {row.owner: row for row in found.owners}
     assert {name: row.cause for name, row in owners.items()} == {
         "idler": "efficiency", "comer": "new", "goer": "gone",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -32,9 +32,9 @@ def test_tables_of_joined_statements_keep_their_part():
 def test_a_workbook_has_numbers_dates_and_text(tmp_path):
     pytest.importorskip("xlsxwriter")
     book = zipfile.ZipFile(io.BytesIO(as_xlsx(DOCUMENT)))
-    names = [e.get("name") for e in ElementTree.fromstring(book.read("xl/workbook.xml")).iter() if e.get("sheetId")]
+    names = [e.get("name") for e in ET.fromstring(book.read("xl/workbook.xml")).iter() if e.get("sheetId")]
     assert names == ["summary", "other", "by_owner"]
-    sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet3.xml"))
+    sheet = ET.fromstring(book.read("xl/worksheets/sheet3.xml"))
     space = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
     cells = {c.get("r"): (c.get("t"), c.findtext(f"{space}v")) for c in sheet.iter(f"{space}c")}
     assert not list(sheet.iter(f"{space}f"))

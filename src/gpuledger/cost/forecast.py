@@ -18,7 +18,7 @@ from fractions import Fraction
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.units import Unknown, count
 
-# From this many days on, weekdays are told apart.
+# From this many days on, each weekday has a mean of its own.
 BY_WEEKDAY_FROM = 14
 WEEKDAYS = 7
 NO_DAYS = "a forecast needs at least one whole day of samples"
