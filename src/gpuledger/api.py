@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpuledger.answers import Answer, Rows
-from gpuledger.lake.given_files import files_of
+from gpuledger.lake.given_files import given_files
 from gpuledger.lake.importing import ImportResult, import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
@@ -66,7 +66,7 @@ class OpenLake:
         if len(data) == 1 and is_server(data[0]):
             return self.pull(data[0], host=host, gpu_model=gpu_model)
         with tempfile.TemporaryDirectory() as folder:
-            files = [file for item in data for file in files_of(item, Path(folder))]
+            files = [file for item in data for file in given_files(item, Path(folder))]
             return import_files(
                 self.lake, files, zone=tz, mapping=load_mapping(mapping) if mapping else None, given=said
             )

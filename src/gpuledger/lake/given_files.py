@@ -10,7 +10,7 @@ from typing import Any
 from gpuledger.errors import InputError
 
 
-def files_of(item: Any, folder: Path) -> Iterable[Path]:
+def given_files(item: Any, folder: Path) -> Iterable[Path]:
     """The files of one argument; tables in memory are written as Parquet first."""
     if isinstance(item, str | Path):
         named = sorted(glob.glob(str(item)))  # noqa: PTH207 - Path.glob takes no absolute pattern
@@ -28,4 +28,4 @@ def files_of(item: Any, folder: Path) -> Iterable[Path]:
     if not isinstance(item, Iterable):
         hint = "give a path, a glob, a list of them, a pandas data frame or an Arrow table"
         raise InputError(f"{item!r} is not telemetry", hint=hint)
-    return [file for inner in item for file in files_of(inner, folder)]
+    return [file for inner in item for file in given_files(inner, folder)]

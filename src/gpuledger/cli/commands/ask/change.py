@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @statement_options
 @question_options
 def command(screen: Screen, chosen: Window, lake_dir: Path, paid: dict[str, Any], out: Path | None, full: bool) -> None:
-    """Compare this week with the last: dollars, waste, GPUs, efficiency, owners.
+    """Compare this week with the last: dollars, waste, owners.
 
     Without a window the last seven days are compared with the seven before; with one, the period of the same length
     before it.

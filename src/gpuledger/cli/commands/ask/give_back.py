@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def command(
     screen: Screen, chosen: Window, lake_dir: Path, paid: dict[str, Any], out: Path | None, full: bool, n: int
 ) -> None:
-    """List the GPUs to give back first, with dollars, since when, and evidence.
+    """List the GPUs to give back first, with dollars and evidence.
 
     A GPU is listed where the advice of the audit for idle GPUs applies to it and it hardly works, or has stopped
     working. It is judged over the time of all of its owners. One whose idleness is unknown is never listed.
