@@ -62,3 +62,17 @@ def test_a_budget_that_is_no_amount_is_refused(cli, lake, budget):
     ended = cli("ask", "budget", "--budget", budget)
     assert ended.code == 2
     assert "--budget 20000" in ended.err
+
+
+def test_python_gives_the_same_answers(cli, lake, tmp_path):
+    import gpuledger
+
+    books = gpuledger.open("gpuledger-data")
+    told = cli("ask", "give-back", "--price", "2", "--json").json()
+    assert books.give_back(prices=2).to_dict()["give_back"] == told["give_back"]
+    told = cli("ask", "budget", "--price", "2", "--budget", "100", "--json").json()
+    assert books.budget(100, prices=2).to_dict()["lines"] == told["lines"]
+    told = cli("ask", "change", "--price", "2", "--last", "12h", "--json").json()
+    answer = books.change(prices=2, last="12h")
+    assert answer.to_dict()["owners"] == told["owners"]
+    assert answer.save(tmp_path / "c.csv") == {"c.csv": tmp_path / "c.csv"}
