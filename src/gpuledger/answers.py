@@ -78,7 +78,13 @@ class Answer(Generic[S]):
         return str(_renderer("markdown").render_markdown(self._document()))
 
     def save(self, folder: str | Path, charts: bool = True) -> dict[str, Path]:
-        """Write the page, its Markdown, JSON and CSV versions and the charts into a folder; name to path."""
+        """Write the page, its Markdown, JSON and CSV versions and the charts into a folder; name to path.
+
+        A name that ends in .csv or .xlsx is one file: the main table, or a workbook with every table.
+        """
+        sheets, place = importlib.import_module("gpuledger.report.sheets"), Path(folder)
+        if sheets.is_one_file(place):
+            return {place.name: sheets.write_sheets(self._document(), place)}
         write = importlib.import_module("gpuledger.report.write").write_document
         made: dict[str, Path] = write(self._document(), folder, charts=charts and _can_draw())
         return made
@@ -95,7 +101,7 @@ class Answer(Generic[S]):
 
         if name not in self.tables:
             raise UnknownName("table", name, self.tables)
-        rows = [_flat(row) for row in self.to_dict()[name]]
+        rows = [flat(row) for row in self.to_dict()[name]]
         columns = list(dict.fromkeys(column for row in rows for column in row))
         return Rows(name, pa.table({c: _column([row.get(c) for row in rows]) for c in columns}))
 
@@ -147,11 +153,12 @@ def _can_draw() -> bool:
     return bool(importlib.import_module("gpuledger.report.charts").can_draw())
 
 
-def _flat(row: dict[str, Any], before: str = "") -> dict[str, Any]:
+def flat(row: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Nested figures as one level, named a.b."""
     out: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, dict):
-            out |= _flat(value, f"{before}{name}.")
+            out |= flat(value, f"{before}{name}.")
         else:
             out[f"{before}{name}"] = value
     return out

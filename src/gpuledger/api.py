@@ -14,105 +14,34 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpuledger.answers import Answer, Rows
-from gpuledger.errors import InputError
-from gpuledger.lake.importing import ImportResult, import_files
-from gpuledger.lake.jobs.adding import JobsResult, add_jobs
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.intake import Intake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
-from gpuledger.times import Instant, Length, instant_ms, length_ms, today
+from gpuledger.times import today
 
 if TYPE_CHECKING:
+    from gpuledger.advice.asking import Asked
+    from gpuledger.advice.change import Change
+    from gpuledger.advice.idle_gpus import GiveBack
     from gpuledger.advice.statement import AuditStatement
     from gpuledger.catalog.thresholds import Thresholds
+    from gpuledger.cost.month_budget import MonthBudget
     from gpuledger.efficiency.statement import EfficiencyStatement
     from gpuledger.plan.move.statement import LakePlan
+    from gpuledger.plan.move.target import TargetPlan
 
 Prices = float | int | str | Decimal | Mapping[str, float | int | str | Decimal] | None
 File = str | Path
 
 
-class OpenLake:
+class OpenLake(Intake):
     """A lake and its ledger; new samples are posted before a statement is made."""
-
-    def __init__(self, root: File) -> None:
-        self.lake = Lake(root)
-
-    def ingest(
-        self,
-        *data: Any,
-        tz: str = "UTC",
-        mapping: str | None = None,
-        at: Instant | None = None,
-        every: Length | None = None,
-        host: str | None = None,
-        gpu_model: str | None = None,
-    ) -> ImportResult:
-        """Import telemetry: files, folders, globs, addresses, lists of them, pandas data frames or Arrow tables; or
-        what a Prometheus holds (prometheus://HOST:PORT, by itself; `pull` takes its times and credentials).
-
-        `at`, `every`, `host`, `gpu_model`: what the files do not say themselves.
-        """
-        from gpuledger.telemetry.mapping import given, load_mapping
-        from gpuledger.telemetry.servers.prometheus import is_server
-
-        said = given(at=at, every=every, host=host, gpu_model=gpu_model)
-        if len(data) == 1 and is_server(data[0]):
-            return self.pull(data[0], host=host, gpu_model=gpu_model)
-        with tempfile.TemporaryDirectory() as folder:
-            files = [file for item in data for file in _files(item, Path(folder))]
-            return import_files(
-                self.lake, files, zone=tz, mapping=load_mapping(mapping) if mapping else None, given=said
-            )
-
-    def pull(
-        self,
-        address: str,
-        *,
-        since: Instant | None = None,
-        until: Instant | None = None,
-        step: Length | None = None,
-        delay: Length = "2m",
-        headers: Mapping[str, str] | None = None,
-        user: str = "",
-        password_file: File | None = None,
-        bearer_file: File | None = None,
-        ca: File | None = None,
-        host: str | None = None,
-        gpu_model: str | None = None,
-    ) -> ImportResult:
-        """Import what a Prometheus holds of GPUs: prometheus://HOST:PORT/PATH, or prometheus+https://.
-
-        It goes on where the last import of that server stopped; `since`: where the first one starts (7 days back).
-        """
-        from gpuledger.lake.pulling import pull
-        from gpuledger.telemetry.mapping import given
-        from gpuledger.telemetry.servers.prometheus import Prometheus, api_root
-        from gpuledger.telemetry.servers.web import Access, Web
-
-        files = [Path(f) if f else None for f in (password_file, bearer_file, ca)]
-        web = Web(api_root(address), Access(headers or {}, user, *files))
-        return pull(
-            self.lake,
-            Prometheus(web, None if step is None else length_ms(step)),
-            since_ms=None if since is None else instant_ms(since),
-            until_ms=None if until is None else instant_ms(until),
-            delay_ms=length_ms(delay),
-            given=given(host=host, gpu_model=gpu_model),
-        )
-
-    def jobs(self, *files: File, tz: str | None = None) -> JobsResult:
-        """Add job tables: sacct's output, pods as kubectl writes them, or any CSV of who held which GPU when.
-
-        `tz`: the zone of times without one. Owners apply from the next statement on.
-        """
-        return add_jobs(self.lake, [path for item in files for path in _files(item, Path())], zone=tz)
 
     def analyze(
         self,
@@ -165,15 +94,57 @@ class OpenLake:
         budgets of the settings apply too. `by`: break the bill down by cluster, namespace, team, user, account, job
         or pod; the rows are `.statement.cost.by_asked`.
         """
-        from gpuledger.advice.asking import asked
         from gpuledger.advice.asking import audit as audit_of
 
-        terms = asked(
-            self.lake.root, price=prices, inventory=inventory, instance=instance, region=region, teams=teams,
-            limits=limits, usd_per_kwh=usd_per_kwh, previous=previous, by=by,
+        terms = self._asked(
+            price=prices, inventory=inventory, instance=instance, region=region, teams=teams, limits=limits,
+            usd_per_kwh=usd_per_kwh, previous=previous, by=by,
         )  # fmt: skip
-        self._posted(None)
         return Answer(audit_of(self.lake, scope_of(self.lake, **window), terms))
+
+    def give_back(
+        self,
+        n: int = 10,
+        *,
+        prices: Prices = None,
+        inventory: File | Sequence[File] | None = None,
+        **window: Unpack[Window],
+    ) -> Answer[GiveBack]:
+        """The `n` GPUs to give back first, with dollars, since when and the evidence; arguments as for `audit`."""
+        from gpuledger.advice.give_back import give_back
+
+        terms = self._asked(price=prices, inventory=inventory)
+        return Answer(give_back(self.lake, scope_of(self.lake, **window), terms, n))
+
+    def budget(
+        self,
+        budget: float | str | Decimal | Mapping[str, float | int | str | Decimal] | None = None,
+        *,
+        month: str | None = None,
+        prices: Prices = None,
+        inventory: File | Sequence[File] | None = None,
+        teams: File | None = None,
+    ) -> Answer[MonthBudget]:
+        """A month's spending and its forecast against the budget: dollars for all GPUs, or by team or namespace.
+
+        Without a budget those of the settings; without a month ("2026-01") that of the newest sample.
+        """
+        from gpuledger.cost.build import prices_of
+        from gpuledger.cost.month_budget import ALL, month_budget
+        from gpuledger.cost.user_settings import set_budgets
+
+        given, terms = prices_of(budget), self._asked(price=prices, inventory=inventory, teams=teams)
+        budgets = set_budgets() if given is None else given if isinstance(given, Mapping) else {ALL: given}
+        return Answer(month_budget(self.lake, budgets, month, **terms.terms))
+
+    def change(
+        self, *, prices: Prices = None, inventory: File | Sequence[File] | None = None, **window: Unpack[Window]
+    ) -> Answer[Change]:
+        """The last seven days, or the window, against the period before it; arguments as for `audit`."""
+        from gpuledger.advice.change import change
+
+        terms = self._asked(price=prices, inventory=inventory)
+        return Answer(change(self.lake, scope_of(self.lake, **window), terms))
 
     def moves(
         self,
@@ -181,15 +152,22 @@ class OpenLake:
         prices: Prices = None,
         inventory: File | Sequence[File] | None = None,
         clouds: Sequence[str] = (),
+        to: str | None = None,
         **window: Unpack[Window],
-    ) -> Answer[LakePlan]:
-        """What each namespace should move to, by what its GPUs did; arguments as for `audit`."""
+    ) -> Answer[LakePlan | TargetPlan]:
+        """What each namespace should move to, by what its GPUs did; arguments as for `audit`.
+
+        `to`: the cost of the same work on that GPU instead, such as "h200-sxm".
+        """
         from gpuledger.advice.asking import paying
         from gpuledger.plan.move.build import migrate_from_lake
+        from gpuledger.plan.move.target import migrate_to
 
         terms = paying(self.lake.root, price=prices, inventory=inventory)
         self._posted(None)
         scope = scope_of(self.lake, **window)
+        if to is not None:
+            return Answer(migrate_to(self.lake, scope, to, today=today(), clouds=clouds, **terms))
         return Answer(migrate_from_lake(self.lake, scope, today=today(), clouds=clouds, **terms))
 
     def record(self, **given: Any) -> Any:
@@ -221,6 +199,14 @@ class OpenLake:
         limits = self._posted(None)
         scope = scope_of(self.lake, **window)
         return Rows("lines", lines_table(self.lake, scope, limits))
+
+    def _asked(self, **given: Any) -> Asked:
+        """What an audit is made with, checked before anything runs; new samples are posted."""
+        from gpuledger.advice.asking import asked
+
+        terms = asked(self.lake.root, **given)
+        self._posted(None)
+        return terms
 
     def _posted(self, thresholds: File | None) -> Thresholds:
         from gpuledger.catalog.thresholds import load_thresholds
@@ -256,26 +242,6 @@ class ReadFiles(OpenLake):
 def open_lake(root: File = "gpuledger-data") -> OpenLake:
     """Open a lake; opening touches nothing, the first import makes it."""
     return OpenLake(root)
-
-
-def _files(item: Any, folder: Path) -> Iterable[File]:
-    """The files, folders, patterns and addresses of one argument; tables in memory are written as Parquet first."""
-    if isinstance(item, str | Path):
-        return [item]
-    if hasattr(item, "to_parquet"):
-        target = folder / f"table-{id(item)}.parquet"
-        item.to_parquet(target)
-        return [target]
-    if hasattr(item, "schema") and hasattr(item, "num_rows"):
-        import pyarrow.parquet as pq
-
-        target = folder / f"table-{id(item)}.parquet"
-        pq.write_table(item, target)
-        return [target]
-    if not isinstance(item, Iterable):
-        hint = "give a path, a folder, a glob, an address, a list of them, a pandas data frame or an Arrow table"
-        raise InputError(f"{item!r} is not telemetry", hint=hint)
-    return [file for inner in item for file in _files(inner, folder)]
 
 
 __all__ = ["Answer", "OpenLake", "ReadFiles", "Rows", "Scope", "open_lake"]

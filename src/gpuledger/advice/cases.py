@@ -74,6 +74,21 @@ def make_cases(
     return Made(tuple(cases), case_of)
 
 
+def case_of_board(
+    members: Sequence[Stretch], charges: Sequence[Charge], inventory: Inventory | None, limits: Limits
+) -> Case:
+    """One GPU as a case of its own, whoever used it; it is named for the owner with the most time on it."""
+    times = Counter[tuple[str | None, str | None]]()
+    for stretch in members:
+        times[stretch.namespace, stretch.workload] += stretch.sums["all_ms"]
+    namespace, workload = max(times, key=lambda owner: (times[owner], str(owner)))
+    mine = [replace(s, namespace=namespace, workload=workload) for s in members]
+    klass = _main_class([(s.klass, s.sums["all_ms"]) for s in mine], limits)
+    case = with_money(_case((namespace, workload, mine[0].gpu_model, klass), mine, None), charges, inventory)
+    kind, by, how = _purposes(mine)[namespace, workload]
+    return replace(case, purpose=kind, purpose_by=by, purpose_how=how)
+
+
 def _main_class(judged: Iterable[tuple[str, int]], limits: Limits) -> str:
     """The class of most of the working time; of all time where a device hardly works."""
     time = Counter[str]()

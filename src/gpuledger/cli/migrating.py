@@ -26,6 +26,7 @@ from gpuledger.units import count
 if TYPE_CHECKING:
     from gpuledger.ledger.read.window import Window
     from gpuledger.plan.move.statement import LakePlan
+    from gpuledger.plan.move.target import TargetPlan
 
 Given = Mapping[str, Any]  # options by name; None: not given
 ANY = "any"
@@ -131,27 +132,42 @@ def report_what_fits_nowhere(found: MigrationSet) -> int:
 
 
 def answer_of_lake(
-    lake_dir: Path, inventory: tuple[Path, ...], prices: tuple[str, ...], chosen: Window, given: Given, stages: Stages
-) -> LakePlan:
+    lake_dir: Path,
+    inventory: tuple[Path, ...],
+    prices: tuple[str, ...],
+    to: str | None,
+    chosen: Window,
+    given: Given,
+    stages: Stages,
+) -> LakePlan | TargetPlan:
     """The plan of a recorded fleet."""
     from gpuledger.advice.asking import paying
+    from gpuledger.catalog.gpus import get_gpu
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.price_options import price_of
     from gpuledger.lake.layout import Lake
     from gpuledger.ledger.read.window import scope_of
     from gpuledger.plan.move.build import migrate_from_lake
+    from gpuledger.plan.move.target import migrate_to
     from gpuledger.times import today
 
     _no_form(given)
+    if to is not None:
+        get_gpu(to)  # an unknown name fails before anything runs
     terms = paying(lake_dir, price=price_of(prices), instance=given["instance"], inventory=inventory)
     clouds, regions = _places(given["clouds"], "cloud"), _places(given["regions"], "region")
     lake = Lake(lake_dir)
     stages.post(lake, load_thresholds())
     tick = stages.start("planning")
     scope, anywhere = scope_of(lake, **chosen), ANY in given["clouds"]
-    plan = migrate_from_lake(lake, scope, today=today(), clouds=clouds, regions=regions, anywhere=anywhere, **terms)
+    place: dict[str, Any] = {"today": today(), "clouds": clouds, "regions": regions, "anywhere": anywhere}
+    found: LakePlan | TargetPlan = (
+        migrate_from_lake(lake, scope, **place, **terms)
+        if to is None
+        else migrate_to(lake, scope, to, **place, **terms)
+    )
     tick(1)
-    return plan
+    return found
 
 
 def _no_form(given: Given) -> None:

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 
 
 def write_files(document: Document, out: Path | None, screen: Screen, stages: Stages) -> dict[str, str]:
-    """The document's files in a folder, their paths by name; none without a folder."""
+    """The document's files in a folder, or one file FILE.csv or FILE.xlsx; paths by name, none without a place."""
     if out is None:
         return {}
+    from gpuledger.report.sheets import is_one_file, write_sheets
+
+    if is_one_file(out):
+        return {out.name: str(write_sheets(document, out))}
     from gpuledger.report.charts import can_draw
     from gpuledger.report.write import write_document
 
@@ -48,7 +52,10 @@ def show(
     if full is None:
         return
     page = files.get(f"{document.name}.html")
+    sheet = next((path for name, path in files.items() if name.endswith((".csv", ".xlsx")) and len(files) == 1), None)
     more = ["everything: add --full"] if document.sections and not full else []
     where = [f"the report: {page}" if page else "as a page: add --out DIR"] if document.sections or page else []
+    if sheet is not None:
+        where = [f"the table: {sheet}" if sheet.endswith("csv") else f"the tables: {sheet}"]
     if more or where:
         screen.say("; ".join([*more, *where]), err=err)

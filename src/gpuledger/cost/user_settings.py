@@ -25,13 +25,14 @@ from gpuledger.catalog.prices.offers import PRICE_RANGE, plausible_usd_per_h
 from gpuledger.cost.money import usd
 from gpuledger.cost.projections import months_of
 from gpuledger.cost.showback import Config, NamespaceConfig, checked
-from gpuledger.cost.statement import CostStatement
+from gpuledger.cost.statement import CostRow, CostStatement
 from gpuledger.errors import FactError, UnknownName
 from gpuledger.settings import Settings, in_force
 from gpuledger.units import Unknown
 
 Amount = Annotated[float, msgspec.Meta(gt=0)] | Annotated[int, msgspec.Meta(gt=0)]
 Price = Decimal | Mapping[str, Decimal] | None
+Kind = Literal["team", "namespace"]
 NO_TIME = "no team and no namespace of that name has time in this window"
 
 
@@ -40,7 +41,7 @@ class Budget:
     """What a team or a namespace spends per month compared with what it may spend."""
 
     name: str
-    of: Literal["team", "namespace"] | None
+    of: Kind | None
     budget_usd: Decimal
     monthly_usd: Decimal | Unknown
 
@@ -105,10 +106,16 @@ def budgets_of(cost: CostStatement, settings: Settings | None = None) -> tuple[B
 
 
 def _compared(cost: CostStatement, name: str, budget: Decimal, month: Fraction) -> Budget:
-    teams = {row.name: row for row in cost.by_team}
-    row = teams.get(name) or next((r for r in cost.by_namespace if r.name == name), None)
+    row, of = row_named(cost, name)
     if row is None:
         return Budget(name, None, budget, Unknown(NO_TIME))
     spent = row.dollars
     monthly = spent if isinstance(spent, Unknown) else usd(Fraction(spent.paid_usd) * month)
-    return Budget(name, "team" if name in teams else "namespace", budget, monthly)
+    return Budget(name, of, budget, monthly)
+
+
+def row_named(cost: CostStatement, name: str, of: Kind | None = None) -> tuple[CostRow | None, Kind | None]:
+    """The row of a team of this name, else of a namespace, and which of them it is; `of`: only that kind."""
+    kinds: tuple[tuple[Kind, tuple[CostRow, ...]], ...] = (("team", cost.by_team), ("namespace", cost.by_namespace))
+    found = ((row, kind) for kind, rows in kinds if of in {None, kind} for row in rows if row.name == name)
+    return next(found, (None, None))

@@ -28,10 +28,15 @@ class Placed(Protocol):
 
 def gpu_name(gpu: Placed, instance: str | None = None) -> str:
     """Host and index; the host and the start of the UUID where the index is unknown, else the start of the UUID."""
-    name = short_uuid(gpu.gpu_uuid)
-    if gpu.host:
-        name = f"{gpu.host} ({name})" if gpu.gpu_index is None else f"{gpu.host}/{gpu.gpu_index}"
+    name = name_of(gpu.gpu_uuid, gpu.host, gpu.gpu_index)
     return f"{name} MIG {instance}" if instance else name
+
+
+def name_of(gpu_uuid: str, host: str | None, gpu_index: str | None) -> str:
+    """The same of a board by its labels."""
+    if not host:
+        return short_uuid(gpu_uuid)
+    return f"{host} ({short_uuid(gpu_uuid)})" if gpu_index is None else f"{host}/{gpu_index}"
 
 
 def name_with_uuid(gpu: Placed) -> str:

@@ -140,7 +140,8 @@ class Section:
 class Document:
     """A whole document. `data` is its JSON, `files` are further files it writes, by name.
 
-    `screen_notes`: whether the short answer on a terminal has the notes under its headline.
+    `screen_notes`: whether the short answer on a terminal has the notes under its headline. `main_table`: the table of
+    its JSON that a single CSV file holds; the first one where it names none.
     """
 
     name: str
@@ -156,6 +157,7 @@ class Document:
     screen_notes: bool = True
     data: Callable[[], Mapping[str, Any]] = field(default=dict)
     files: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    main_table: str = ""
 
     @property
     def json_name(self) -> str:

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 @click.command("analyze")
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @lake_option
-@click.option("--out", type=PATH, help="Folder for report.html, its Markdown and JSON versions, charts and CSVs.")
+@click.option(
+    "--out",
+    type=PATH,
+    help="Folder for report.html, its Markdown and JSON versions, charts and CSVs; or FILE.csv, FILE.xlsx.",
+)
 @statement_options
 @by_option
 @click.option(

@@ -74,7 +74,11 @@ class AuditCommand(click.Command):
 @click.option("--previous", is_flag=True, help="Compare with the preceding period of the same length.")
 @click.option("--usd-per-kwh", metavar="USD", help="Energy price; shown next to the bill, never added to it.")
 @click.option("--limits", "limits_file", type=PATH, help="TOML file with the limits at which advice applies.")
-@click.option("--out", type=PATH, help="Folder for audit.html, its Markdown and JSON versions, charts and CSVs.")
+@click.option(
+    "--out",
+    type=PATH,
+    help="Folder for audit.html, its Markdown and JSON versions, charts and CSVs; or FILE.csv, FILE.xlsx.",
+)
 @click.option("--fail-on", metavar="NAME>PCT", help="Exit 1 if waste or a bucket exceeds this percentage: 'waste>40'.")
 @hz_option
 @label_option

@@ -40,7 +40,11 @@ JUDGED = ("claims", "checks", "readiness")
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="Random seed for confidence intervals."
 )
-@click.option("--out", type=PATH, help="Folder for scaling.html, its Markdown and JSON versions and charts.")
+@click.option(
+    "--out",
+    type=PATH,
+    help="Folder for scaling.html, its Markdown and JSON versions and charts; or FILE.csv, FILE.xlsx.",
+)
 @click.option(
     "--fail-on",
     type=click.Choice(JUDGED),

@@ -238,6 +238,10 @@ class Books:
         for rows in self._spells(self._posted):
             yield kept(rows, ~self.names["kind"].among((GAP,))[rows["kind"]])
 
+    def spells(self) -> Iterator[Rows]:
+        """All spells, gaps too, a file at a time: device, kind, start and end."""
+        return self._spells(self._posted)
+
     def spells_of(self, day_ms: int) -> Rows:
         """All spells, gaps too, posted on the day that starts at this instant: device, kind, start and end."""
         found = list(self._spells([d for d in self._posted if day_start_ms(d.day) == day_ms]))

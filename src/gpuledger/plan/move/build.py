@@ -14,31 +14,20 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Unpack
 
-from gpuledger.advice.case import Case
-from gpuledger.advice.cases import make_cases
 from gpuledger.advice.limits import Limits, load_limits
-from gpuledger.advice.stretches import read_stretches
-from gpuledger.catalog.gpus import find_gpu
-from gpuledger.catalog.prices.offers import facts, load_offers
+from gpuledger.catalog.prices.offers import facts
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.build import Paying, statement_and_bill
-from gpuledger.cost.charges import Charge
-from gpuledger.cost.inventories.settling import inventory_of
+from gpuledger.cost.build import Paying
 from gpuledger.cost.money import ZERO, usd
-from gpuledger.cost.pricing import Price
-from gpuledger.cost.projections import months_of
-from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
+from gpuledger.cost.statement import CostStatement
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.scope import Scope, namespace_name
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.plan.market import Market
-from gpuledger.plan.move.demand import Holding, Load, read_loads
+from gpuledger.plan.move.holdings import NOTHING_PAID, clouds_of, read_fleet
 from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, LakePlan, NamespacePlan
 from gpuledger.plan.move.verdict import plan_holding, settings_file
 from gpuledger.settings import changed
-from gpuledger.units import MS_PER_HOUR, Unknown
-
-Key = tuple[str, str | None]
-NOTHING_PAID = Unknown("nothing was paid")
+from gpuledger.units import Unknown
 
 
 def migrate_from_lake(
@@ -59,74 +48,16 @@ def migrate_from_lake(
     `clouds`, `regions`: move only there. Without them a move stays in the cloud of the inventory's instances, so that
     prices of one cloud are compared; `anywhere` lifts that. `market`: other prices than the shipped ones.
     """
-    books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
-    given, own = paying.get("inventory"), paying.get("own", ())
-    paying["inventory"] = stock = inventory_of(books, given)
-    rules = limits or load_limits()
-    cost, bill = statement_and_bill(books, wanted, **paying)
-    made = make_cases(read_stretches(books, wanted, rules, load_thresholds()), bill, stock, rules, None)
+    rules, own = limits or load_limits(), paying.get("own", ())
     where = market or Market(
         today, own=own, clouds=clouds, regions=regions, clouds_from=rules.smaller.clouds_from
     )  # fmt: skip
-    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
-    holdings = _holdings(bill.charges, read_loads(books, wanted), made.cases)
-    plans = [plan_holding(h, rules, where if anywhere else where.within(_clouds(h)), month) for h in holdings]
+    fleet = read_fleet(lake, scope or Scope(), rules, **paying)
+    cost = fleet.cost
+    plans = [
+        plan_holding(h, rules, where if anywhere else where.within(clouds_of(h)), fleet.month) for h in fleet.holdings
+    ]
     return _whole(cost, plans, today, assumptions(cost, rules, where, anywhere=anywhere))
-
-
-def _holdings(charges: Sequence[Charge], loads: Sequence[Load], cases: Sequence[Case]) -> list[Holding]:
-    """Every charge in exactly one holding: by namespace and GPU model."""
-    grouped: dict[Key, list[Charge]] = {}
-    for charge in charges:
-        grouped.setdefault((namespace_name(charge.namespace), charge.device.gpu_model), []).append(charge)
-    seen: dict[Key, list[Load]] = {}
-    for load in loads:
-        seen.setdefault((namespace_name(load.namespace), load.gpu_model), []).append(load)
-    return [_holding(key, grouped[key], seen.get(key, []), cases) for key in sorted(grouped, key=str)]
-
-
-def _holding(key: Key, charges: Sequence[Charge], loads: Sequence[Load], cases: Sequence[Case]) -> Holding:
-    namespace, model = key
-    priced = [c for c in charges if c.dollars is not None]
-    paid: dict[str, dict[Bucket, Decimal]] = {}
-    hours: dict[str, float] = {}
-    for charge in priced or charges:
-        parts = charge.dollars.each() if charge.dollars is not None else charge.times.each()
-        own = paid.setdefault(charge.device.name, dict.fromkeys(BUCKETS, ZERO))
-        for bucket, amount in parts.items():
-            own[bucket] += Decimal(amount)
-        hours[charge.device.name] = hours.get(charge.device.name, 0.0) + charge.times.paid_ms / MS_PER_HOUR
-    unpriced = {c.device.name for c in charges if isinstance(c.price, Unknown)}  # but for devices with a price at times
-    mine = [c for c in cases if (namespace_name(c.namespace), c.gpu_model) == key]
-    return Holding(
-        namespace=namespace,
-        gpu_model=model,
-        gpu=find_gpu(model) if model else Unknown("the samples carry no model name"),
-        loads=tuple(load for load in loads if load.device in paid),
-        paid=paid,
-        paid_h=hours,
-        usd_per_gpu_h=_rate(priced, charges),
-        by_market=all(isinstance(c.price, Price) and c.price.basis == "market" for c in priced),
-        cases=tuple(mine),
-        purposes=frozenset(c.purpose for c in mine),
-        unpriced=len(unpriced - {c.device.name for c in priced}),
-    )
-
-
-def _clouds(holding: Holding) -> frozenset[str]:
-    """The clouds its instances are of, where the inventory names them."""
-    instances = {c.instance for c in holding.cases if c.instance}
-    return frozenset(o.cloud for o in load_offers() if o.instance in instances) if instances else frozenset()
-
-
-def _rate(priced: Sequence[Charge], charges: Sequence[Charge]) -> Decimal | Unknown:
-    """What one GPU-hour of the holding costs now."""
-    if not priced:
-        whys = (c.price.why for c in charges if isinstance(c.price, Unknown))
-        return next((Unknown(why) for why in whys), NOTHING_PAID)
-    ms = sum(c.times.paid_ms for c in priced)
-    paid = sum((c.dollars.paid_usd for c in priced if c.dollars is not None), ZERO)
-    return usd(Fraction(paid) * MS_PER_HOUR / ms) if ms else NOTHING_PAID
 
 
 def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, assumed: Iterable[str]) -> LakePlan:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.offers import Filled, is_smaller
@@ -160,7 +161,26 @@ def _slices(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | Misfit:
     return Claim("slices", gpu, devices, packed.gpus, Range.of(*gains), fits, reasons, slice_name=name)
 
 
-def _other(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Claim | Misfit:
+@dataclass(frozen=True)
+class Carried:
+    """The loads that another GPU can carry, how many of it they take, and what that saves of their bill.
+
+    `gains` (cautious, middle, bold) are below zero where it costs more.
+    """
+
+    moved: tuple[Load, ...]
+    gpus: tuple[int, int, int]
+    price: PriceBasis
+    now_usd_per_gpu_h: Decimal
+    gains: tuple[float, float, float]
+    misfits: tuple[Misfit, ...]
+    fits: str
+    reasons: tuple[str, ...]
+    strained: bool
+
+
+def carry_on(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Carried | Misfit:
+    """The holding's loads on another GPU, whatever that costs; refused where it cannot be known or done."""
     fulls = settings(limits)
     linked = sum(works_together(load, limits) for load in holding.loads)
 
@@ -176,24 +196,42 @@ def _other(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Clai
     now = holding.usd_per_gpu_h
     if isinstance(now, Unknown):
         return Misfit("price", f"what the present GPUs cost is unknown: {now.why}", "give a price or an inventory")
+    if not now:
+        return Misfit("price", "the present GPUs cost nothing", "give the price that is paid for them")
     n = len(packed.moved)
     usd = (price.high_usd, price.usd_per_gpu_h, price.low_usd)
-    gains = [
+    low, middle, high = (
         1 - (gpus * float(each) / float(now) + stay) / n
         for gpus, stay, each in zip(packed.gpus, packed.stay, usd, strict=True)
-    ]
-    if gains[1] < limits.smaller.cheaper_from_ratio:
+    )
+    fits, reasons, strained = _fits(holding, other, limits, packed.moved, price)
+    return Carried(
+        packed.moved, packed.gpus, price, now, (low, middle, high), packed.misfits, fits, reasons, strained
+    )  # fmt: skip
+
+
+def _other(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Claim | Misfit:
+    found = carry_on(holding, other, limits, market)
+    if isinstance(found, Misfit):
+        return found
+    middle = found.gains[1]
+    if middle < limits.smaller.cheaper_from_ratio:
         least = f"{100 * limits.smaller.cheaper_from_ratio:.0f} %"
-        cost = f"{packed.gpus[1]} of them at ${price.usd_per_gpu_h:.2f} cost {100 * abs(gains[1]):.0f} %"
-        why = f"{cost} {'less' if gains[1] > 0 else 'more'} than {n} at ${now:.2f} now; a move must save {least}"
-        return Misfit("price", why, "negotiate the price, or look for a cheaper region: gpuledger prices")
-    return _claim(holding, other, limits, packed, gains, price)
+        cost = f"{found.gpus[1]} of them at ${found.price.usd_per_gpu_h:.2f} cost {100 * abs(middle):.0f} %"
+        side, now = "less" if middle > 0 else "more", f"{len(found.moved)} at ${found.now_usd_per_gpu_h:.2f} now"
+        remedy = "negotiate the price, or look for a cheaper region: gpuledger prices"
+        return Misfit("price", f"{cost} {side} than {now}; a move must save {least}", remedy)
+    devices = tuple(load.device for load in found.moved)
+    return Claim(
+        "other", other, devices, found.gpus, Range.of(*found.gains), found.fits, found.reasons, found.strained,
+        price=found.price,
+    )  # fmt: skip
 
 
-def _claim(
-    holding: Holding, other: Gpu, limits: Limits, packed: _Packed, gains: list[float], price: PriceBasis
-) -> Claim:
-    moved = packed.moved
+def _fits(
+    holding: Holding, other: Gpu, limits: Limits, moved: Sequence[Load], price: PriceBasis
+) -> tuple[str, tuple[str, ...], bool]:
+    """How full the other GPU would be, what is risky about it, and whether it would be strained."""
     most = max(load.memory_max_bytes for load in moved if isinstance(load.memory_max_bytes, float))
     traffic = max(load.working_dram_bytes_per_s for load in moved if isinstance(load.working_dram_bytes_per_s, float))
     pipes = _fullest(moved, other)
@@ -215,10 +253,7 @@ def _claim(
         f"at most {most / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB; at work up to {compute} "
         f"and {traffic / 1e9:,.0f} of {wide / 1e9:,.0f} GB/s"
     )
-    devices = tuple(load.device for load in moved)
-    return Claim(
-        "other", other, devices, packed.gpus, Range.of(*gains), fits, tuple(reasons), strained, price=price
-    )  # fmt: skip
+    return fits, tuple(reasons), strained
 
 
 def _fullest(moved: Sequence[Load], other: Gpu) -> list[Filled]:

@@ -70,6 +70,7 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
         screen_notes=False,
         data=lambda: to_json(audit),
         files=files(audit),
+        main_table="by_owner",
     )
 
 

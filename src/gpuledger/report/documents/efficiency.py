@@ -65,6 +65,7 @@ def efficiency_document(
         screen=_screen(s),
         data=lambda: to_json(s),
         files={name: lambda name=name: csv_text(csv_rows(name, s)) for name in FILES},  # type: ignore[misc]
+        main_table="per_gpu",
     )
 
 

@@ -41,6 +41,7 @@ def paid_prices_document(found: PaidPrices) -> Document:
         screen=[table],
         data=lambda: encode("paid_prices", found),
         files={"paid_prices.csv": lambda: csv_text(_csv(found))},
+        main_table="prices",
     )
 
 

@@ -48,28 +48,29 @@ from gpuledger.errors import InputError
 @click.option(
     "--price", "prices", multiple=True, metavar="[GPU=]USD", help="With --lake: dollars per GPU-hour paid now."
 )
+@click.option("--to", metavar="GPU", help="With --lake: the cost of the same work on this GPU, such as h200-sxm.")
 @statement_options
 def command(
     screen: Screen, out: Path | None, full: bool, lake_dir: Path | None, inventory: tuple[Path, ...],
-    prices: tuple[str, ...], chosen: Any, **given: Any,
+    prices: tuple[str, ...], to: str | None, chosen: Any, **given: Any,
 ) -> int:  # fmt: skip
     """Propose a better place for a job: cost, speed, risk, effort.
 
     Uses dated market prices unless --config names others. Every rejected option is listed with what would change that.
     --workload-id and --set read their setups from the configuration; other options override them.
     """
-    if lake_dir is None and (inventory or prices or chosen):
-        problem = "--inventory, --price, the window and the filters need a lake"
+    if lake_dir is None and (inventory or prices or to or chosen):
+        problem = "--inventory, --price, --to, the window and the filters need a lake"
         raise InputError(problem, hint="add --lake DIR, or leave them out")
     from gpuledger.cli.migrating import answer, answer_of_lake, report_what_fits_nowhere
     from gpuledger.cli.showing import give, write_files
+    from gpuledger.report.documents import document_of
     from gpuledger.report.documents.migrate import migrate_document
-    from gpuledger.report.documents.move import move_document
     from gpuledger.times import today
 
     with screen.stages() as stages:
         if lake_dir is not None:
-            document = move_document(answer_of_lake(lake_dir, inventory, prices, chosen, given, stages))
+            document = document_of(answer_of_lake(lake_dir, inventory, prices, to, chosen, given, stages))
         else:
             stages.start("planning")
             found = answer(given, today())

@@ -18,7 +18,11 @@ from gpuledger.times import instant_ms
 @lake_option
 @click.option("--since", type=instant_ms, metavar="TIME", help="Start of the window; the first sample by default.")
 @click.option("--until", type=instant_ms, metavar="TIME", help="End of the window (exclusive).")
-@click.option("--out", type=PATH, help="Folder for paid_prices.html, its Markdown and JSON versions, and the CSV.")
+@click.option(
+    "--out",
+    type=PATH,
+    help="Folder for paid_prices.html, its Markdown and JSON versions, and the CSV; or FILE.csv, FILE.xlsx.",
+)
 @full_option
 @screen_options
 def command(
