@@ -45,8 +45,8 @@ def ours(source: Path, out: Path, _memory_mb: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from gpuledger.lake.days import DaySorter
     from gpuledger.lake.parts import PartWriter, with_all_columns
+    from gpuledger.lake.sorting.days import DaySorter
     from gpuledger.telemetry import schema
 
     sorter = DaySorter(out)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.rows import row_hashes, settle, spread_coarse_clock, without_conflicts
-from gpuledger.lake.sorting import ARRIVAL, in_order
+from gpuledger.lake.sorting.order import ARRIVAL, in_order
 
 DAY = 1_768_867_200_000
 

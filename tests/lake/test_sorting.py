@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.lake import days as sorting
-from gpuledger.lake.days import DaySorter
-from gpuledger.lake.sorting import ARRIVAL, device_codes
+from gpuledger.lake.sorting import days as sorting
+from gpuledger.lake.sorting.days import DaySorter
+from gpuledger.lake.sorting.order import ARRIVAL, device_codes
 
 DAY_MS = 86_400_000
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpuledger.lake.parts import with_all_columns
 from gpuledger.lake.rows import without_conflicts
-from gpuledger.lake.sorting import in_order
+from gpuledger.lake.sorting.order import in_order
 from gpuledger.telemetry import schema
 from gpuledger.units import day_start_ms
 

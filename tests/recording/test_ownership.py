@@ -13,7 +13,7 @@ from gpuledger.recording.ownership import FIRST_LOOK_S, LOOK_EVERY_S, Ownership,
 from gpuledger.recording.runs import DeviceNotes
 
 JOB = {"workload": "train", "run_id": "r1", "namespace": "ml", "host": "h", "cluster": "c"}
-SLURM = {"workload": "llm", "run_id": "77", "namespace": "nlp", "host": "h", "cluster": "c"}
+SLURM = {"workload": "llm", "run_id": "77", "namespace": "nlp", "account": "nlp", "host": "h", "cluster": "c"}
 BENCH = {"workload": "other: bench (pid 901)", "host": "h", "cluster": "c"}
 GB = 1 << 30
 
@@ -274,7 +274,14 @@ def test_on_a_whole_host_time_belongs_to_who_holds_the_device(proc: Path) -> Non
     )
     made.look(0)
     (job,) = made.labels(slurm.facts)
-    assert job == {"cluster": "ares", "namespace": "nlp", "workload": "llm", "run_id": "77", "host": "h"}
+    assert job == {
+        "cluster": "ares",
+        "namespace": "nlp",
+        "account": "nlp",
+        "workload": "llm",
+        "run_id": "77",
+        "host": "h",
+    }
     (program,) = made.labels(bare.facts)
     assert program == {"cluster": "ares", "workload": "bench", "host": "h"}
     assert sorted(o["workload"] for o in made.labels(both.facts)) == ["bench", "llm"]

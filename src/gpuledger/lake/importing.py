@@ -16,10 +16,10 @@ import msgspec
 
 from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake import rejects as why
-from gpuledger.lake.days import DaySorter
 from gpuledger.lake.layout import Lake, Manifest, Part
 from gpuledger.lake.processes import D, Progress, T, Workers, cores
 from gpuledger.lake.rejects import Rejects, logged
+from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
 from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
 from gpuledger.telemetry.finding import Strangers, as_the_user_names_them, find_files

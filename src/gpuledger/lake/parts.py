@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
 from gpuledger.lake.batch import CODED, Batch, as_dictionary
-from gpuledger.lake.days import DaySorter
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.rows import drop_repeats, without_conflicts
-from gpuledger.lake.sorting import device_codes
+from gpuledger.lake.sorting.days import DaySorter
+from gpuledger.lake.sorting.order import device_codes
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, utc_day
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.lake.rows import groups
-from gpuledger.lake.sorting import ARRIVAL, device_codes, series_codes
+from gpuledger.lake.sorting.order import ARRIVAL, device_codes, series_codes
 from gpuledger.plain_text import csv_cell
 from gpuledger.telemetry import schema
 from gpuledger.units import utc

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.lake.batch import Batch, repeated, row_hashes
-from gpuledger.lake.sorting import ARRIVAL, device_codes, in_order, series_codes
+from gpuledger.lake.sorting.order import ARRIVAL, device_codes, in_order, series_codes
 from gpuledger.telemetry import schema
 
 __all__ = [

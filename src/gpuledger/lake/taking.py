@@ -17,10 +17,10 @@ from gpuledger.catalog.gpus import find_gpu
 from gpuledger.errors import nearest
 from gpuledger.lake import rejects as why
 from gpuledger.lake.batch import as_dictionary
-from gpuledger.lake.days import DaySorter
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rejects import RejectLog
-from gpuledger.lake.runs import Handed
+from gpuledger.lake.sorting.days import DaySorter
+from gpuledger.lake.sorting.runs import Handed
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
 from gpuledger.telemetry.labels import Used

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.lake import rejects as why
-from gpuledger.lake.days import DaySorter
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.parts import PartWriter, read_devices
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rejects import RejectLog, explained_conflicts
 from gpuledger.lake.rows import Settled, settle
-from gpuledger.lake.runs import Handed
-from gpuledger.lake.sorting import device_codes, device_names
+from gpuledger.lake.sorting.days import DaySorter
+from gpuledger.lake.sorting.order import device_codes, device_names
+from gpuledger.lake.sorting.runs import Handed
 from gpuledger.lake.taking import PIECE_BITS
 from gpuledger.telemetry import schema
 

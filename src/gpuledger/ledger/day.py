@@ -17,7 +17,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import FIRST, Firsts, SteadyGroup, first_of, open_part, read_group, steady_groups
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import without_conflicts
-from gpuledger.lake.sorting import device_names
+from gpuledger.lake.sorting.order import device_names
 from gpuledger.ledger.changes import ERRORS
 from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.jobs.holding import Holdings, find_holdings

@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.lake.days import DaySorter
 from gpuledger.lake.importing import ROWS_WORTH_PROCESSES, Import, ImportResult, import_files
 from gpuledger.lake.jobs.adding import add_jobs
 from gpuledger.lake.jobs.reading import read_jobs
@@ -22,7 +21,8 @@ from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
 from gpuledger.lake.processes import Progress, cores
 from gpuledger.lake.rows import drop_repeats, without_conflicts
-from gpuledger.lake.runs import Handed
+from gpuledger.lake.sorting.days import DaySorter
+from gpuledger.lake.sorting.runs import Handed
 from gpuledger.lake.taking import Reading
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.facts import rules_fingerprint

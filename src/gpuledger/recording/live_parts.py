@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from gpuledger.devices.device import Facts, Row
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.parts import PartWriter, open_part
-from gpuledger.lake.sorting import in_order
+from gpuledger.lake.sorting.order import in_order
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, utc_day
 

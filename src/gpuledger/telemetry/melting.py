@@ -66,7 +66,7 @@ def _reading(batch: pa.RecordBatch, wide: Wide, of: dict[str, str], reading: str
 
 
 def _known(columns: list[pa.Array]) -> pa.Array | None:
-    """Which rows have a reading; None where there are no columns."""
+    """Which rows have a reading; None without columns."""
     found = None
     for column in columns:
         empty = pc.equal(column, "") if pa.types.is_string(column.type) else pc.is_null(column, nan_is_null=True)

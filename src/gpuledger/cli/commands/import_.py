@@ -116,7 +116,7 @@ def _explain(screen: Screen, files: tuple[str, ...], how: Reading, write_map: Pa
 
 
 def _rows_expected(files: tuple[str, ...], stages: Stages) -> int | None:
-    """The rows of all files, where the files state it and somebody watches; text, folders and addresses do not."""
+    """The rows of all files, where the files state it and a bar is shown; text, folders and addresses do not."""
     from gpuledger.telemetry.sources import open_source
 
     if not stages.shown or not all(Path(f).is_file() for f in files):

@@ -18,7 +18,7 @@ _LABELS = {
 
 
 def row_of(pod: Mapping[str, Any]) -> dict[str, str]:
-    """A pod as a row of jobs. `mig` is filled where it holds MIG slices, which cannot be told apart."""
+    """A pod as a row of jobs. `mig` is filled where it holds MIG slices, which cannot be distinguished."""
     meta, spec, status = (_part(pod, name) for name in ("metadata", "spec", "status"))
     labels = _part(meta, "labels")
     wanted = _wanted(spec)

@@ -111,7 +111,7 @@ def _filled(own: Owner, labels: dict[str, str | None]) -> Owner:
 
 
 def _joint(claims: list[Claim], free: bool) -> dict[str, str | None]:
-    """The owner of time that cannot be told apart: what all jobs have in common, unless the GPU may have been free."""
+    """The owner of time of several jobs: what all of them have in common, unless the GPU may have been free."""
     names = list(dict.fromkeys(claim.name for claim in claims))
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     listed = ", ".join(names[:_MOST_NAMED]) + more

@@ -153,7 +153,7 @@ class Books:
         return not self._cuts(posted)
 
     def _cuts(self, posted: PostedDay, days: int = 1) -> bool:
-        """Whether an edge of the window falls within a day, or one of so many days from it on."""
+        """Whether an edge of the window falls within a day, or within a number of days from it on."""
         start, edges = day_start_ms(posted.day), (self.scope.since_ms, self.scope.until_ms)
         return any(e is not None and start < e < start + days * MS_PER_DAY and e % MS_PER_DAY for e in edges)
 

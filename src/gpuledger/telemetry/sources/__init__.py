@@ -74,7 +74,7 @@ class Opened:
 
     Wrong rows have their number, from 1 below the header; those met before a batch are in the list when it comes.
     `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `per_row`: how
-    many rows come of one row of the file. `cut`: the file as so many pieces, one after the other, each opened by
+    many rows come of one row of the file. `cut`: the file as a number of pieces, in order, each opened by
     itself; for files that can be read from within. `notes`: what the user should hear about the file; complete once
     all batches came. `numbers`: columns that may be read as numbers where all of their cells are; set by the reader of
     the batches.

@@ -76,7 +76,7 @@ def _opened(path: Path, names: list[str], separator: str, span: Span) -> Opened:
 
 
 def _spans(path: Path, parts: int) -> list[Span]:
-    """Bytes of whole lines, in so many parts; in one where a cell may hold a line end."""
+    """Bytes of whole lines, in a number of parts; in one where a cell may hold a line end."""
     size = path.stat().st_size
     if _quoted(path, size, path.stat().st_mtime_ns):
         return [Span(0, size), *[Span(size, size)] * (parts - 1)]

@@ -4,7 +4,7 @@ Rows arrive in batches. Each run of some hundred thousand is put in order of (da
 little, spilled to an Arrow file when much. At the end every day is given out in chunks of whole devices: the slices of
 that device range are gathered from all runs, joined and put in order of (device, time, owner, pod, content).
 
-Within, rows are narrow (`lake.narrow`): all labels are one number, and readings that never change are left out.
+Within, rows are narrow (`lake.sorting.narrow`): all labels are one number, and readings that never change are left out.
 Several processes may fill a sorter each; one then takes over what the others have spilled.
 """
 
@@ -21,9 +21,9 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from gpuledger.lake.batch import repeated
-from gpuledger.lake.narrow import SERIES, Narrow, Series, SeriesNote, joined
-from gpuledger.lake.runs import Handed, Piece, Run, Slice, shares_of
-from gpuledger.lake.sorting import ARRIVAL, in_order, instants
+from gpuledger.lake.sorting.narrow import SERIES, Narrow, Series, SeriesNote, joined
+from gpuledger.lake.sorting.order import ARRIVAL, in_order, instants
+from gpuledger.lake.sorting.runs import Handed, Piece, Run, Slice, shares_of
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
 
@@ -121,7 +121,7 @@ class DaySorter:
             yield self._gather(pieces, devices)
 
     def devices(self, shares: int) -> list[tuple[str, str]]:
-        """The devices in about so many shares of equal rows, by the first and last of each; boards stay whole."""
+        """The devices in `shares` shares of about equal rows, by the first and last of each; boards stay whole."""
         pieces = self._pieces()
         rows = sum(sum(p.slice.counts) for p in pieces)
         return [(some[0], some[-1]) for some in shares_of(pieces, rows // shares + 1)]
@@ -135,7 +135,7 @@ class DaySorter:
         return msgspec.structs.replace(self._some(runs), repeats=0)
 
     def histories(self, first: str, last: str, rows: int) -> Iterator[list[tuple[int, pa.Table]]]:
-        """Some devices, about so many rows at a time: all their days, the last day first, each in order."""
+        """Some devices, about `rows` rows at a time: all their days, the last day first, each in order."""
         pieces, by_day = self._pieces(), defaultdict[int, list[Piece]](list)
         for piece in pieces:
             by_day[piece.slice.day].append(piece)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from gpuledger.lake.batch import as_dictionary, device_name
 from gpuledger.lake.names import Names
-from gpuledger.lake.sorting import ARRIVAL
+from gpuledger.lake.sorting.order import ARRIVAL
 from gpuledger.telemetry import schema
 
 SERIES = "_series"
@@ -164,7 +164,7 @@ def joined(found: Sequence[Narrow]) -> Narrow:
 
 
 def _in_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The columns in one order; what a source lacks stays out and becomes NULL beside those that have it."""
+    """The columns in one order; what a source lacks stays out and becomes NULL where others have it."""
     return table.select([name for name in names if name in table.column_names])
 
 

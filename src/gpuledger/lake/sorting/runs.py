@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from gpuledger.lake.batch import board_of
-from gpuledger.lake.narrow import SeriesNote
+from gpuledger.lake.sorting.narrow import SeriesNote
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class Piece:
 
 
 def shares_of(pieces: Sequence[Piece], rows: int, first: str = "", last: str = "\U0010ffff") -> Iterator[list[str]]:
-    """The devices from `first` to `last` in shares of about so many rows; a board is never in two."""
+    """The devices from `first` to `last` in shares of about `rows` rows; a board is never in two."""
     held: dict[str, int] = defaultdict(int)
     for piece in pieces:
         for device, count in zip(piece.slice.devices, piece.slice.counts, strict=True):
