@@ -66,6 +66,7 @@ reference: $(STAMP) ## write docs/reference/cli.md from the commands, columns.md
 
 bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples; errors of the planners
 	$(BIN)/python benchmarks/books.py
+	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/plan_errors.py
 
 TRUTH ?= $(OUTSIDE)/h200_truth

@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["main"]
 
 # Commands that run nothing of the user's in this process.
-_OWN_WORK = frozenset({"analyze", "ask", "audit", "demo", "import", "jobs", "prices", "synth", "tidy"})
+_OWN_WORK = frozenset({"analyze", "ask", "audit", "demo", "import", "jobs", "prices", "tidy"})
 
 
 def main() -> int:

@@ -209,6 +209,8 @@ def _nothing_paid(books: Books, devices: Sequence[Device]) -> InputError:
 
 def _window(asked: Asked, devices: Sequence[Device]) -> Window:
     """As asked for. Without an inventory nothing is known to be paid before the first or after the last sample."""
+    if not devices:
+        raise InputError("no sample stands for any time", hint="import samples of GPUs, or choose another window")
     first, last = min(d.first_ms for d in devices), max(d.last_ms for d in devices)
     start = first if asked.scope.since_ms is None else asked.scope.since_ms
     end = last if asked.scope.until_ms is None else asked.scope.until_ms

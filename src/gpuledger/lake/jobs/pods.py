@@ -58,6 +58,7 @@ def _end(status: Mapping[str, Any]) -> str:
         ended.append(str(finished))
     if not ended and status.get("phase") in ("Succeeded", "Failed"):
         ended = [str(c.get("lastTransitionTime") or "") for c in _list(status, "conditions")]
+        ended = ended or [str(status.get("startTime") or "")]  # evicted: when is not said, so it holds no time
     return max(ended, default="")
 
 

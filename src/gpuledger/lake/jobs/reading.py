@@ -138,7 +138,7 @@ def _places(row: Row, count: int | None) -> list[tuple[str | None, str | None, i
         return [(host, gpu, None) for gpu in uuids]
     if not hosts:
         raise _Refused(Why.no_host, "host", row.get("host", ""))
-    each = None if count is None or count % len(hosts) else count // len(hosts)
+    each = None if count is None else count // len(hosts)  # at least: which host has more is not said
     out: list[tuple[str | None, str | None, int | None]] = []
     for host in hosts:
         mine = named.get(host, []) if named else gpus

@@ -158,8 +158,20 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     named = {s for sources in absent.values() for s in sources}
     close = {s: None for r in chosen.values if r.column not in values for s in r.sources if s not in named}
     suggestions = {n: found[0] for n in unused if (found := nearest(n, close, 1))}
+    suggestions |= _labels_written_otherwise(chosen, {*labels, *constants}, unused)
     bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent, clock)
     return Fitted(bound, tuple(missing), asked)
+
+
+def _labels_written_otherwise(chosen: Mapping, filled: set[str], unused: Collection[str]) -> dict[str, str]:
+    """Columns that look like a label nothing fills, such as `Namespace`: without a word its owner would be lost."""
+    wanted = {_bare(s): s for label, sources in chosen.labels.items() if label not in filled for s in sources}
+    return {n: wanted[_bare(n)] for n in unused if _bare(n) in wanted}
+
+
+def _bare(name: str) -> str:
+    letters = "".join(c for c in name.lower() if c.isalnum())
+    return letters.removeprefix("label").removeprefix("k8s").removeprefix("kubernetes")
 
 
 def _lacking(chosen: Mapping, present: set[str], time: str, filled: set[str]) -> list[str]:

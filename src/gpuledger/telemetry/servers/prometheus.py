@@ -67,12 +67,20 @@ class Prometheus:
 
     def greet(self) -> None:
         """Ask something small: a wrong address is found at once, and the server's clock is known."""
-        self._series("/query", [("query", "vector(1)")])
+        try:
+            self._series("/query", [("query", "vector(1)")])
+        except TooMuch as error:
+            raise self._too_slow(error) from error
 
     def metrics(self, since_ms: int, until_ms: int) -> dict[str, list[str]]:
         """The metrics of GPUs it holds, by exporter."""
-        names = self._ask(f"/label/{NAME}/values", [("start", _s(since_ms)), ("end", _s(until_ms))])
-        return known_metrics(msgspec.json.decode(names.data, type=list[str]))
+        try:
+            names = self._ask(f"/label/{NAME}/values", [("start", _s(since_ms)), ("end", _s(until_ms))])
+            return known_metrics(msgspec.json.decode(names.data, type=list[str]))
+        except TooMuch as error:
+            raise self._too_slow(error) from error
+        except msgspec.DecodeError as error:
+            raise self._nonsense(error) from error
 
     def read(self, metrics: dict[str, list[str]], since_ms: int, until_ms: int) -> Points:
         """All samples of these metrics from an instant to before another, with the labels that show whose they are.
@@ -224,6 +232,13 @@ class Prometheus:
             )
         self.warned.update(answer.warnings)
         return answer
+
+    def _too_slow(self, error: Exception) -> ServerFault:
+        return ServerFault(
+            self.web.where,
+            f"does not answer even a small question: {error}",
+            hint="look at the server's log and at proxies before it, then run the same command again",
+        )
 
     def _nonsense(self, error: Exception) -> ServerFault:
         return ServerFault(

@@ -32,7 +32,7 @@ class PrometheusJson:
 
 
 def _read(path: Path) -> Opened:
-    points = Points()
+    points, notes = Points(), list[str]()
     for number, raw in enumerate(_answers(path), start=1):
         try:
             answer = msgspec.json.decode(raw, type=Answer)
@@ -42,6 +42,13 @@ def _read(path: Path) -> Opened:
                     f"answer {number} is an error of the server: {answer.error or answer.error_type}",
                     hint="run the query again and save its answer",
                 )
+            if answer.is_partial:
+                raise FileFault(
+                    path,
+                    f"answer {number} is partial: the server could not reach all of its data",
+                    hint="run the query again when all stores of the server answer",
+                )
+            notes += [f"answer {number}: the server warns: {words}" for words in answer.warnings or ()]
             add_series(points, series_of(answer.data))
         except (msgspec.DecodeError, NotSeries) as error:
             raise FileFault(
@@ -49,7 +56,9 @@ def _read(path: Path) -> Opened:
                 f"answer {number} is not a whole answer of the Prometheus API: {error}",
                 hint="save the answer of /api/v1/query_range again; a range that is too long may have been cut off",
             ) from error
-    return opened(path, pivot(points), [])
+    found = opened(path, pivot(points), [])
+    found.notes += notes
+    return found
 
 
 def _answers(path: Path) -> list[bytes]:
