@@ -260,3 +260,18 @@ def test_what_is_not_a_table_of_jobs_is_refused_with_a_next_step(tmp_path, text)
         add_jobs(lake, [write(tmp_path, text)])
     assert caught.value.hint
     assert not lake.root.exists()
+
+
+def test_gpus_that_do_not_spread_evenly_are_a_lower_bound_on_each_host(tmp_path):
+    """3 GPUs on 2 hosts: which host has two of them is not said, so none is held whole."""
+    row = "301|x|hal|bio|gpu|COMPLETED|2026-01-20T01:00:00|2026-01-20T02:00:00|node[01-02]|gres/gpu=3"
+    found = read_jobs(write(tmp_path, f"{SACCT.splitlines()[0]}\n{row}\n"), "UTC")
+    assert [(c.host, c.gpus) for c in found.claims] == [("node01", 1), ("node02", 1)]
+
+
+def test_the_raw_number_of_an_array_task_is_its_job(tmp_path):
+    """It is the one telemetry carries: $SLURM_JOB_ID."""
+    head = "JobID|JobIDRaw|JobName|User|Account|State|Start|End|NodeList|AllocTRES"
+    row = "202_1|555|x|hal|bio|COMPLETED|2026-01-20T01:00:00|2026-01-20T02:00:00|node01|gres/gpu=1"
+    found = read_jobs(write(tmp_path, f"{head}\n{row}\n"), "UTC")
+    assert [c.run_id for c in found.claims] == ["555"]

@@ -125,3 +125,11 @@ def test_explaining_a_file_shows_what_each_column_of_a_label_gives(tmp_path):
     (tmp_path / "f.csv").write_text(head + rows)
     found = {c.source: (c.cell, c.read) for c in explain(tmp_path / "f.csv").columns if c.column == "namespace"}
     assert found == {"exported_namespace": ("ml", "ml"), "namespace": ("web", "web")}
+
+
+@pytest.mark.parametrize("name", ["Namespace", "k8s_namespace", "label-namespace"])
+def test_a_label_written_otherwise_is_named(tmp_path, name):
+    file = tmp_path / "rows.csv"
+    file.write_text(f"timestamp,UUID,{name},DCGM_FI_DEV_GPU_UTIL\n2026-01-20T00:00:00Z,GPU-1,ml,50\n")
+    done = import_files(Lake(tmp_path / "lake"), [file])
+    assert any(f"column {name!r} is not used; did you mean" in note for note in done.notes)

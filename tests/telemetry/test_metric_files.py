@@ -278,3 +278,19 @@ def test_a_table_of_dcgm_columns_stays_plain_csv(tmp_path):
     first = b"Time,UUID,DCGM_FI_DEV_GPU_UTIL\n2026-01-20T09:00:00Z,GPU-1,5\n"
     fits = {name: source.fits(Head(tmp_path / "x.csv", first)) for name, source in SOURCES}
     assert [name for name, fit in fits.items() if fit is not Fit.NO] == ["csv"]
+
+
+def test_a_partial_answer_is_refused_and_a_warning_told(tmp_path):
+    series = {
+        "metric": {"__name__": "DCGM_FI_DEV_GPU_UTIL", "UUID": "GPU-1", "Hostname": "n1", "modelName": "NVIDIA H100"},
+        "values": [[1768867200, "50"], [1768867230, "60"]],
+    }
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": [series]}}
+    file = tmp_path / "answer.json"
+    file.write_text(json.dumps(answer | {"isPartial": True}))
+    with pytest.raises(FileFault, match="partial"):
+        gpuledger.open(tmp_path / "lake").ingest(file)
+    file.write_text(json.dumps(answer | {"warnings": ["store x is unavailable"]}))
+    done = gpuledger.open(tmp_path / "lake").ingest(file)
+    assert done.rows_added == 2
+    assert any("store x is unavailable" in note for note in done.notes)
