@@ -80,7 +80,7 @@ def command(screen: Screen, out: Path, open_it: bool, full: bool) -> None:
             f"report:   {where['report']} (money and efficiency; open it in a browser)",
             f"audit:    gpuledger audit --lake {where['lake']} --inventory {where['inventory']} --full",
             f"analyze:  gpuledger analyze --lake {where['lake']} --last 1d",
-            "your own: gpuledger import YOUR_EXPORT.csv && gpuledger audit --out report",
+            "your own: gpuledger audit YOUR_EXPORT.csv --out report",
         )
     if open_it:
         click.launch(where["report"])

@@ -170,8 +170,8 @@ def _sweep(
             held = _held(here.get(board, {}), others, size - len(here), size)
             found[board].append(-1 if held is None else numbers.setdefault(held, len(numbers)))
     for board, codes in found.items():
-        turns = [0, *(i for i, (a, b) in enumerate(pairwise(codes), start=1) if a != b)]
-        out[board] = np.array([instants[i] for i in turns]), np.array([codes[i] for i in turns])
+        starts = [0, *(i for i, (a, b) in enumerate(pairwise(codes), start=1) if a != b)]
+        out[board] = np.array([instants[i] for i in starts]), np.array([codes[i] for i in starts])
 
 
 def _loose(claims: Sequence[Claim]) -> _Loose:
