@@ -145,6 +145,13 @@ class Answer(Generic[S]):
         return str(_renderer("html").render_summary(made))
 
 
+def answer(statement: Any) -> Any:
+    """The statement as an `Answer` where it has a document, else as it is."""
+    documents = importlib.import_module("gpuledger.report.documents")
+    has_one = documents.name_of(type(statement)) in documents.DOCUMENTS.names()
+    return Answer(statement) if has_one else statement
+
+
 def _renderer(name: str) -> Any:
     return importlib.import_module(f"gpuledger.report.render.{name}")
 

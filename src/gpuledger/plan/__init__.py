@@ -7,18 +7,20 @@ speed/    how fast it can run, as a range
 market, packing    what the market offers, and how loads pack on GPUs
 move/     what each namespace should move to, from the ledger
 guide/    which instance to take, from the configuration a user edits (reference/)
-planners/ planners of one file each, also from other packages
+planners/ the options of each further planner and how it is run; one file each, also from other packages
+outcome   what every plan has: what was refused and why, dollars with their range
 data/     precisions, optimizers, kept tensors, overheads, links, efficiency factors, efforts: each with its source
 
     gpuledger.plan.fit("llama-3.1-70b", "h100-sxm5-80gb", count=8)
     gpuledger.plan.throughput("llama-3.1-8b", "l4", mode="serve", batch=8)
-    gpuledger.plan.run("NAME", **options)     # any registered planner
+    gpuledger.plan.tco(gpu="h100-sxm5-80gb", gpus=64)     # any planner by its name
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -55,12 +57,26 @@ def throughput(
     return Answer(rated(*asked(model, gpu, **setup), micro_batches=micro_batches, node_gbps=node_gbps))
 
 
-def run(name: str, **options: Any) -> object:
-    """The answer of a planner by its name: fit, throughput, or one that registered itself."""
+def run(name: str, **options: Any) -> Any:
+    """The answer of a planner by its name: fit, throughput, or one that registered itself.
+
+    A statement with a document of its own comes as an `Answer`; that of another package as it is.
+    """
+    from gpuledger.answers import answer
     from gpuledger.plan.planners import PLANNERS
 
     built_in: dict[str, Callable[..., object]] = {"fit": fit, "throughput": throughput}
-    return built_in[name](**options) if name in built_in else PLANNERS.get(name).state(options)
+    return built_in[name](**options) if name in built_in else answer(PLANNERS.get(name).state(options))
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """A registered planner as a function: `plan.spot(...)` is `plan.run("spot", ...)`."""
+    from gpuledger.plan.planners import PLANNERS
+
+    known = name.replace("_", "-")
+    if name.startswith("_") or known not in PLANNERS.names():
+        raise AttributeError(f"gpuledger.plan has no planner {name!r}")
+    return partial(run, known)
 
 
 def asked(

@@ -10,6 +10,7 @@ from typing import Literal
 
 from gpuledger.cost.savings import Spread
 from gpuledger.plan.market import MarketOption, PriceBasis
+from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import Unknown
 
 Evidence = Literal["counters", "power", "none"]
@@ -20,21 +21,7 @@ WELL_OPTIMIZED = "already well optimized"
 Outcome = Literal["unallocated", "unknown GPU", "not sampled", "move", "stay", "not rated", "well optimized"]
 
 
-@dataclass(frozen=True)
-class MonthRange:
-    """Dollars per month, cautious to bold."""
-
-    low_usd: Decimal
-    middle_usd: Decimal
-    high_usd: Decimal
-
-    def __add__(self, other: MonthRange) -> MonthRange:
-        return MonthRange(
-            self.low_usd + other.low_usd, self.middle_usd + other.middle_usd, self.high_usd + other.high_usd
-        )
-
-
-STAYS = MonthRange(Decimal(0), Decimal(0), Decimal(0))
+STAYS = UsdRange(Decimal(0), Decimal(0), Decimal(0))
 
 
 @dataclass(frozen=True)
@@ -83,7 +70,7 @@ class Move:
     capped: bool
     saving: Spread
     saving_usd: Decimal | Unknown
-    saving_month: MonthRange | Unknown
+    saving_month: UsdRange | Unknown
     with_spot_pct: Decimal | Unknown
     spot_words: str
     fits: str
@@ -132,7 +119,7 @@ class HoldingPlan:
     cheaper_host_pct: Decimal | None = None
 
     @property
-    def saving_month(self) -> MonthRange | Unknown:
+    def saving_month(self) -> UsdRange | Unknown:
         """What the proposed move saves; nothing where it stays."""
         if isinstance(self.month_now_usd, Unknown):
             return self.month_now_usd
@@ -150,7 +137,7 @@ class NamespacePlan:
     waste_usd: Decimal | Unknown
     month_now_usd: Decimal | Unknown
     month_after_usd: Decimal | Unknown
-    saving_month: MonthRange | Unknown
+    saving_month: UsdRange | Unknown
     saving_pct: Decimal | Unknown
     verdict: str
     holdings: tuple[HoldingPlan, ...]
@@ -169,7 +156,7 @@ class LakePlan:
     waste_usd: Decimal | Unknown
     month_now_usd: Decimal | Unknown
     month_after_usd: Decimal | Unknown
-    saving_month: MonthRange | Unknown
+    saving_month: UsdRange | Unknown
     saving_pct: Decimal | Unknown
     headline: str
     beside_audit: str

@@ -26,7 +26,8 @@ from gpuledger.plan.move.build import assumptions
 from gpuledger.plan.move.demand import Holding, measured
 from gpuledger.plan.move.holdings import clouds_of, read_fleet
 from gpuledger.plan.move.moves import Carried, carry_on
-from gpuledger.plan.move.statement import Measured, MonthRange
+from gpuledger.plan.move.statement import Measured
+from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import Unknown
 
 Outcome = Literal["moves", "there already", "cannot move", "unknown"]
@@ -47,7 +48,7 @@ class TargetRow:
     moved: int
     gpus_after: tuple[int, int, int]
     now_month_usd: Decimal | Unknown
-    after_month: MonthRange | Unknown
+    after_month: UsdRange | Unknown
     change_month_usd: Decimal | Unknown
     now_gpu_h_per_month: float
     after_gpu_h_per_month: float | Unknown
@@ -75,7 +76,7 @@ class TargetPlan:
     there: int
     staying: int
     now_month_usd: Decimal | Unknown
-    after_month: MonthRange | Unknown
+    after_month: UsdRange | Unknown
     change_month_usd: Decimal | Unknown
     rows: tuple[TargetRow, ...]
     assumptions: tuple[str, ...]
@@ -158,7 +159,7 @@ def _row(holding: Holding, other: Gpu, limits: Limits, market: Market, month: Fr
         moved=len(devices),
         gpus_after=found.gpus,
         now_month_usd=now,
-        after_month=MonthRange(low, middle, high),
+        after_month=UsdRange(low, middle, high),
         change_month_usd=middle - now,
         now_gpu_h_per_month=hours,
         after_gpu_h_per_month=hours * found.gpus[1] / len(devices),
@@ -231,14 +232,14 @@ def _sum(amounts: Iterator[Decimal | Unknown]) -> Decimal | Unknown:
     return sum(known, ZERO) if known else Unknown("no GPU can move there with a known price")
 
 
-def _sum_range(rows: Sequence[TargetRow]) -> MonthRange | Unknown:
+def _sum_range(rows: Sequence[TargetRow]) -> UsdRange | Unknown:
     known = [r.after_month for r in rows if not isinstance(r.after_month, Unknown)]
     if not known:
         return Unknown("no GPU can move there with a known price")
-    return MonthRange(*(sum((getattr(m, n) for m in known), ZERO) for n in ("low_usd", "middle_usd", "high_usd")))
+    return UsdRange(*(sum((getattr(m, n) for m in known), ZERO) for n in ("low_usd", "middle_usd", "high_usd")))
 
 
-def _change(now: Decimal | Unknown, after: MonthRange | Unknown) -> Decimal | Unknown:
+def _change(now: Decimal | Unknown, after: UsdRange | Unknown) -> Decimal | Unknown:
     if isinstance(now, Unknown):
         return now
     return after if isinstance(after, Unknown) else after.middle_usd - now

@@ -23,7 +23,8 @@ from gpuledger.plan.market import Market, MarketOption
 from gpuledger.plan.move.carry import works_together
 from gpuledger.plan.move.demand import Holding, measured
 from gpuledger.plan.move.moves import Claim, find_moves
-from gpuledger.plan.move.statement import STAYS, WELL_OPTIMIZED, HoldingPlan, Kind, Level, MonthRange, Move, Outcome
+from gpuledger.plan.move.statement import STAYS, WELL_OPTIMIZED, HoldingPlan, Kind, Level, Move, Outcome
+from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import Unknown
 
 T = TypeVar("T")
@@ -135,7 +136,7 @@ def _move(claim: Claim, holding: Holding, limits: Limits, market: Market, month:
         capped=any(lever.capped for lever in saved.levers if lever.name == claim.kind) if saved else False,
         saving=spread,
         saving_usd=_priced(holding, saved.combined_usd if saved else ZERO),
-        saving_month=_priced(holding, MonthRange(*(_cents(Fraction(p) * Fraction(paid) / 100, month) for p in ends))),
+        saving_month=_priced(holding, UsdRange(*(_cents(Fraction(p) * Fraction(paid) / 100, month) for p in ends))),
         with_spot_pct=saved.with_rate_pct if saved and spot else Unknown(words),
         spot_words=words,
         fits=claim.fits,

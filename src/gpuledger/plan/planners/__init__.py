@@ -1,34 +1,90 @@
 """Which planners are there, and how is one run? A planner is one file, in this package or in any other.
 
     @planner("spot", "Plan capacity on spot instances.", PlanOption("hours", float, 720.0, "Hours per month."))
-    def run(options: Mapping[str, Any]) -> SpotPlan: ...
+    def run(options: Options) -> SpotPlan: ...
 
-What `run` returns is a statement: a dataclass or a mapping that `gpuledger.encode` writes as JSON. fit, throughput and
-migrate have packages and commands of their own.
+What `run` returns is a statement: a dataclass or a mapping that `gpuledger.encode` writes as JSON, with the parts of
+`plan.outcome`. Long work reports its progress through `options.stage`. fit, throughput and migrate have packages and
+commands of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gpuledger.encode import Json, encode
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.registry import Registry
 
-Run = Callable[[Mapping[str, Any]], object]
+Tick = Callable[[int], None]
+Stage = Callable[[str, int | None], Tick]
+Kind = type[str] | type[int] | type[float] | type[bool] | type[Path]
+
+
+def silent(_stage: str, _total: int | None = None) -> Tick:
+    """Progress that nobody looks at."""
+    return lambda _amount: None
+
+
+class Options(Mapping[str, Any]):
+    """What a planner was asked, by name; `stage` starts a progress bar and returns what is called with amounts done."""
+
+    def __init__(self, given: Mapping[str, Any], stage: Stage = silent) -> None:
+        self._given = dict(given)
+        self.stage = stage
+
+    def __getitem__(self, name: str) -> Any:
+        return self._given[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+
+Run = Callable[[Options], object]
 
 
 @dataclass(frozen=True)
 class PlanOption:
-    """A parameter of a planner; a required one has no default."""
+    """A parameter of a planner; a required one has no default.
+
+    `choices`: the values it may have. `many`: it may be given several times, and comes as a tuple. A Path may also be
+    given as text.
+    """
 
     name: str
-    kind: type[str] | type[int] | type[float] | type[bool]
-    default: str | int | float | bool | None = None
+    kind: Kind
+    default: str | int | float | bool | Path | None = None
     help: str = ""
     required: bool = False
+    choices: tuple[str, ...] = ()
+    many: bool = False
+    metavar: str = ""
+
+    def value(self, given: Any) -> Any:
+        """What the planner gets for what was given: its own kind, or a refusal that names the option."""
+        if self.many:
+            one = given is None or isinstance(given, str | Path | int | float)
+            return tuple(self._one(v) for v in (() if given is None else (given,) if one else given))
+        return self.default if given is None else self._one(given)
+
+    def _one(self, given: Any) -> Any:
+        if self.choices and given not in self.choices:
+            raise UnknownName(self.name, str(given), self.choices)
+        fits = isinstance(given, bool) == (self.kind is bool)
+        if self.kind is Path and isinstance(given, str):
+            return Path(given)
+        if self.kind is float and isinstance(given, int) and fits:
+            return float(given)
+        if not (isinstance(given, self.kind) and fits):
+            kinds = {str: "text", int: "a whole number", float: "a number", bool: "True or False", Path: "a path"}
+            raise InputError(f"{self.name} is {given!r}", hint=f"give {kinds[self.kind]}")
+        return given
 
 
 @dataclass(frozen=True)
@@ -40,7 +96,7 @@ class Planner:
     options: tuple[PlanOption, ...]
     run: Run
 
-    def state(self, given: Mapping[str, Any]) -> object:
+    def state(self, given: Mapping[str, Any], stage: Stage = silent) -> object:
         """The statement for these options; defaults are filled in, what does not fit is refused."""
         known = {option.name: option for option in self.options}
         for name in given:
@@ -49,7 +105,7 @@ class Planner:
         missing = [o.name for o in self.options if o.required and given.get(o.name) is None]
         if missing:
             raise InputError(f"{missing[0]} is not given", hint=f"give a value for {missing[0]}")
-        return self.run({o.name: o.default if given.get(o.name) is None else given[o.name] for o in self.options})
+        return self.run(Options({o.name: o.value(given.get(o.name)) for o in self.options}, stage))
 
     def encoded(self, statement: object) -> Json:
         """The statement as one JSON object."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from gpuledger.encode import encode
-from gpuledger.plan.move.statement import HoldingPlan, LakePlan, MonthRange, Move, NamespacePlan, RefusedMove
+from gpuledger.plan.move.statement import HoldingPlan, LakePlan, Move, NamespacePlan, RefusedMove
+from gpuledger.plan.outcome import UsdRange
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.efficiency import unknown_section
@@ -93,7 +94,7 @@ def _usd(value: Decimal) -> str:
     return f"${value:,.0f}"
 
 
-def span(month: MonthRange | Unknown) -> str:
+def span(month: UsdRange | Unknown) -> str:
     """The range of a saving."""
     return "unknown" if isinstance(month, Unknown) else f"{_usd(month.low_usd)} to {_usd(month.high_usd)}"
 
@@ -102,7 +103,7 @@ def _share(pct: Decimal | Unknown) -> Cell:
     return figure(pct, lambda value: f"{number(value)} %")
 
 
-def _saved(month: MonthRange | Unknown) -> Row:
+def _saved(month: UsdRange | Unknown) -> Row:
     """The middle of a saving and its range."""
     return [figure(month if isinstance(month, Unknown) else month.middle_usd, _usd), span(month)]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 from gpuledger.encode import encode
-from gpuledger.plan.move.statement import MonthRange
 from gpuledger.plan.move.target import TargetPlan, TargetRow
+from gpuledger.plan.outcome import UsdRange
 from gpuledger.report.document import Bullets, Document, Prose, Section
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
@@ -112,7 +112,7 @@ def _needs(row: TargetRow) -> Cell:
     return cell(", ".join(f"{loose(v)} {p}" for p, v in sorted(needs.items())) or "hardly any")
 
 
-def _ends(after: MonthRange) -> str:
+def _ends(after: UsdRange) -> str:
     return f"{usd(after.low_usd, 0)} to {usd(after.high_usd, 0)}"
 
 

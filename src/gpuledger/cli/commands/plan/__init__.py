@@ -10,7 +10,7 @@ import click
 from gpuledger.cli.app import CommandFolder
 
 if TYPE_CHECKING:
-    from gpuledger.plan.planners import Planner
+    from gpuledger.plan.planners import Planner, PlanOption
 
 
 class PlanCommandFolder(CommandFolder):
@@ -50,27 +50,32 @@ def _command(one: Planner) -> click.Command:
         from gpuledger.cli.showing import give, write_files
         from gpuledger.report.documents.planned import planned_document
 
-        statement = one.state(given)
-        document = planned_document(one.name, one.summary.rstrip("."), statement, one.encoded(statement))
         with screen.stages() as stages:
+            statement = one.state(given, stages.start)
+            document = planned_document(one.name, one.summary.rstrip("."), statement, one.encoded(statement))
             files = write_files(document, out, screen, stages)
         give(document, screen, files, full=full)
 
     for option in reversed(one.options):
-        flag = option.kind is bool
-        name = option.name.replace("_", "-")
-        command.params.insert(
-            0,
-            click.Option(
-                [f"--{name}/--no-{name}" if flag else f"--{name}", option.name],
-                type=None if flag else option.kind,
-                default=option.default,
-                show_default=option.default is not None,
-                required=option.required,
-                help=option.help,
-            ),
-        )
+        command.params.insert(0, _click_option(option))
     return command
+
+
+def _click_option(option: PlanOption) -> click.Option:
+    from gpuledger.cli.options import PATH
+
+    flag, name = option.kind is bool, option.name.replace("_", "-")
+    kind = click.Choice(option.choices) if option.choices else PATH if option.kind is Path else option.kind
+    return click.Option(
+        [f"--{name}/--no-{name}" if flag else f"--{name}", option.name],
+        type=None if flag else kind,
+        default=None if option.many else option.default,
+        show_default=option.default is not None,
+        required=option.required,
+        multiple=option.many,
+        metavar=option.metavar or None,
+        help=option.help,
+    )
 
 
 command = PlanCommandFolder(__name__, name="plan", help="Plan where a job should run and what it costs there.")
