@@ -21,6 +21,13 @@ Floats = NDArray[np.float64]
 IDLE_OUT, IDLE_UP, SPOT, DEMAND_OUT, DEMAND_UP = range(5)
 CELLS = 160
 LATE = 10.0  # an hour too late costs this many hours of on-demand: never worth it
+LEAST_CHECKPOINTS = 4.0  # an interval is at least this many times as long as its checkpoint
+SLACK_SHARE = 0.75  # and puts at most this share of the time that can still be lost at risk
+
+
+def least_interval_h(terms: Terms) -> float:
+    """The shortest interval that is worth running at."""
+    return max(LEAST_CHECKPOINTS * terms.save_h, 1 / 60)
 
 
 @dataclass(frozen=True)
@@ -76,15 +83,12 @@ class _Step:
 
     def __init__(self, market: Market, terms: Terms, step_h: float, work: Floats) -> None:
         self.m, self.t, self.h, self.work = market, terms, step_h, work
-        save = terms.save_h
-        self.rate = market.interval_h / (market.interval_h + save) if math.isfinite(market.interval_h) else 1.0
         self.lost = -math.expm1(-market.reclaims_per_h * step_h)
         self.back_up = -math.expm1(-market.back_per_h * step_h)
         self.goes = self.lost * (1 - market.other_up)
-        # What a reclaim costs on average: half an interval of work.
-        self.loss = 0.5 * min(market.interval_h, terms.work_h)
+        self.least = least_interval_h(terms)
 
-    def _run(self, after: Floats, price: float, startup: float, rate: float) -> Floats:
+    def _run(self, after: Floats, price: float, startup: float, rate: Floats | float = 1.0) -> Floats:
         """Dollars of a tick on an instance, and of all after it."""
         left = self.work - rate * (self.h - startup)
         used = np.minimum(self.h, startup + self.work / rate)
@@ -100,21 +104,25 @@ class _Step:
         demand_out = (1 - self.back_up) * after[DEMAND_OUT] + self.back_up * after[DEMAND_UP]
         demand_up = self.goes * after[DEMAND_OUT] + (1 - self.goes) * after[DEMAND_UP]
         reclaimed = (1 - m.other_up) * after[IDLE_OUT] + m.other_up * after[IDLE_UP]
-        reclaimed = np.interp(self.work + self.loss, self.work, reclaimed)
+        # Time that can still be lost; the interval is shorter where there is little of it.
+        slack = time_h - self.h - self.work - t.restart_h
+        can_wait, can_spot = slack >= 0, slack >= t.save_h + self.least
+        every = np.clip(SLACK_SHARE * (slack - t.save_h), self.least, max(m.interval_h, self.least))
+        rate = every / (every + t.save_h)
+        # A reclaim costs half an interval of work on average.
+        reclaimed = np.interp(self.work + every / 2, self.work, reclaimed)
         spot = (1 - self.lost) * after[SPOT] + self.lost * reclaimed
-        can_wait = time_h - self.h >= self.work + t.restart_h
-        can_spot = time_h - self.h >= self.work + 2 * self.loss + t.restart_h + t.save_h
-        on_spot = np.where(can_spot, self._run(spot, m.spot_usd_h, 0.0, self.rate), np.inf)
-        to_spot = np.where(can_spot, self._run(spot, m.spot_usd_h, t.restart_h, self.rate), np.inf)
+        on_spot = np.where(can_spot, self._run(spot, m.spot_usd_h, 0.0, rate), np.inf)
+        to_spot = np.where(can_spot, self._run(spot, m.spot_usd_h, t.restart_h, rate), np.inf)
         move = t.restart_h + t.save_h
-        demand_to_spot = np.where(can_spot, self._run(spot, m.spot_usd_h, move, self.rate), np.inf)
+        demand_to_spot = np.where(can_spot, self._run(spot, m.spot_usd_h, move, rate), np.inf)
         for place, then in ((IDLE_OUT, demand_out), (IDLE_UP, demand_up)):
-            start = self._run(then, m.on_demand_usd_h, t.restart_h, 1.0)
+            start = self._run(then, m.on_demand_usd_h, t.restart_h)
             wait = np.where(can_wait, idle_out if place == IDLE_OUT else idle_up, np.inf)
             out[place] = np.minimum(start, wait)
         out[IDLE_UP] = np.minimum(out[IDLE_UP], to_spot)
-        out[SPOT] = np.minimum(on_spot, self._run(demand_up, m.on_demand_usd_h, move, 1.0))
-        out[DEMAND_OUT] = self._run(demand_out, m.on_demand_usd_h, 0.0, 1.0)
-        out[DEMAND_UP] = np.minimum(self._run(demand_up, m.on_demand_usd_h, 0.0, 1.0), demand_to_spot)
+        out[SPOT] = np.minimum(on_spot, self._run(demand_up, m.on_demand_usd_h, move))
+        out[DEMAND_OUT] = self._run(demand_out, m.on_demand_usd_h, 0.0)
+        out[DEMAND_UP] = np.minimum(self._run(demand_up, m.on_demand_usd_h, 0.0), demand_to_spot)
         out[:, 0] = 0.0
         return out
