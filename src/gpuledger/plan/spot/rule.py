@@ -30,6 +30,7 @@ from gpuledger.plan.spot.value import (
 
 LONGEST_STAY_H = 48.0
 LEAST_PER_H = 1e-6
+GRID = 1.05
 REVALUE = 1.25  # prices that moved by this much ask for a new value
 
 
@@ -139,8 +140,11 @@ class PlannedRule:
         prices = self.world.spot_rows[tick]
         now = [replace(b, usd_h=p) for b, p in zip(self._beliefs, prices, strict=True) if math.isfinite(p)]
         market = market_of(now or self._beliefs, self.world.on_demand_row[tick], self.terms, *self._near)
-        self.value = value_of(market, self.terms, self.world.step_h)
-        self._base = self._posted[tick]
+        # Prices on a grid: worlds that are nearly alike share a value.
+        whole = market.on_demand_usd_h
+        near = whole * GRID ** round(math.log(market.spot_usd_h / whole) / math.log(GRID))
+        self.value = value_of(replace(market, spot_usd_h=near), self.terms, self.world.step_h)
+        self._base = self._posted[tick] * near / market.spot_usd_h
 
     def interval_h(self, pool: int) -> float:
         """The best interval at the pool's reclaim rate, shorter where little time can be lost."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,7 @@ class Value:
         return float(row[low] + (where - low) * (row[low + 1] - row[low]))
 
 
+@lru_cache(maxsize=128)
 def value_of(market: Market, terms: Terms, step_h: float) -> Value:
     """The value of every state, from the deadline backwards."""
     ticks = max(math.ceil(terms.deadline_h / step_h), 1)
