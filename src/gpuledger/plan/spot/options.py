@@ -63,8 +63,8 @@ class Rated:
         if self.way == "on-demand":
             return f"on-demand, {self.where}"
         if self.way == "spot only":
-            return f"spot only, {self.where}"
-        return f"spot in {self.where}"
+            return f"spot without fallback, {self.where}"
+        return f"spot, {self.where}"
 
     def as_json(self) -> dict[str, object]:
         """Without the places of its pools."""
@@ -121,7 +121,7 @@ def rated(
             rule = rule_of(one, mine, terms, [beliefs[i] for i in one.pools])
             outcomes[one].append(replay(mine, terms, rule))
         tick(1)
-    return [_rated(gpu, one, choice, found, budget_usd) for one, found in outcomes.items()]
+    return [_rated(gpu, one, found, budget_usd) for one, found in outcomes.items()]
 
 
 def _no_spot(worlds: DrawnWorlds) -> World:
@@ -129,9 +129,7 @@ def _no_spot(worlds: DrawnWorlds) -> World:
     return World(worlds.step_h, nothing, nothing.astype(bool), np.full(worlds.ticks, worlds.choice.on_demand_usd_h))
 
 
-def _rated(
-    gpu: str, one: Candidacy, _choice: Choice, found: Sequence[Outcome], budget_usd: float | None
-) -> Rated:
+def _rated(gpu: str, one: Candidacy, found: Sequence[Outcome], budget_usd: float | None) -> Rated:
     usd, finish = np.array([o.usd for o in found]), np.array([o.finish_h for o in found])
     low, high = np.quantile(usd, [0.1, 0.9])
     f_low, f_mid, f_high = np.quantile(finish, [0.1, 0.5, 0.9])

@@ -15,7 +15,7 @@ def headline(job: Job, chosen: Rated, on_demand_usd: Decimal, day: dt.date) -> s
     """Where, for how much, done when, and how that compares with on-demand."""
     cost, finish = chosen.cost, chosen.finish_h
     spread = f" (${cost.low_usd:,.2f} to ${cost.high_usd:,.2f})" if cost.low_usd != cost.high_usd else ""
-    where = f"Run {job.gpus} x {chosen.gpu} {'on' if chosen.way == 'spot only' else 'as'} {chosen.name}"
+    only = "spot without fallback" if chosen.way == "spot only" else "spot"
     if chosen.way == "on-demand":
         return (
             f"Run {job.gpus} x {chosen.gpu} on demand, {chosen.where}: ${cost.middle_usd:,.2f}, done in "
@@ -23,7 +23,7 @@ def headline(job: Job, chosen: Rated, on_demand_usd: Decimal, day: dt.date) -> s
         )
     less = 100 * (1 - cost.middle_usd / on_demand_usd) if on_demand_usd else Decimal(0)
     return (
-        f"{where}: ${cost.middle_usd:,.2f}{spread}, {less:.0f} % below on-demand (${on_demand_usd:,.2f}); done in "
+        f"Run {job.gpus} x {chosen.gpu} on {only}, {chosen.where}: ${cost.middle_usd:,.2f}{spread}, {less:.0f} % below on-demand (${on_demand_usd:,.2f}); done in "
         f"{finish.middle:,.1f} h ({finish.low:,.1f} to {finish.high:,.1f}), on time in {chosen.on_time_pct:.0f} % "
         f"of the worlds. Prices of {day}."
     )
