@@ -127,9 +127,7 @@ class PriceHistory:
         return [
             p
             for p in self._changes
-            if p.instance in kinds
-            and (not wanted_r or p.region in wanted_r)
-            and (not wanted_z or p.zone in wanted_z)
+            if p.instance in kinds and (not wanted_r or p.region in wanted_r) and (not wanted_z or p.zone in wanted_z)
         ]
 
 
@@ -152,7 +150,9 @@ def load_history() -> PriceHistory:
     on_demand, spot = (_dollars(table.column(n)) for n in ("on_demand_micro_usd", "spot_micro_usd"))
     pools: dict[Pool, Changes] = {}
     for start, end in zip(starts, [*starts[1:], len(at)], strict=True):
-        pools[Pool(*(c[start].as_py() for c in columns))] = Changes(at[start:end], on_demand[start:end], spot[start:end])
+        pools[Pool(*(c[start].as_py() for c in columns))] = Changes(
+            at[start:end], on_demand[start:end], spot[start:end]
+        )
     return PriceHistory(pools, observed, facts().history_source, facts().carry_hours)
 
 

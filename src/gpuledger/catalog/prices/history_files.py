@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -61,7 +60,7 @@ def _json_rows(text: str, path: Path) -> list[Mapping[str, Any]]:
 
 def _columns(path: Path, row: Mapping[str, Any]) -> dict[str, str]:
     """Our names to those of the file."""
-    plain = {re.sub(r"[\s-]+", "_", str(name).strip().casefold()): str(name) for name in row if name is not None}
+    plain = {re.sub(r"[\s-]+", "_", str(name).strip().casefold()): str(name) for name in row}
     found = {ours: plain[n] for ours, names in NAMES.items() for n in reversed(names) if n in plain}
     for name in NEEDED:
         if name not in found:
@@ -145,8 +144,3 @@ def _listed(pool: Pool) -> float:
         and not isinstance(o.usd_per_h, Unknown)
     )
     return next(iter(found), math.nan)
-
-
-def kinds_in(history: PriceHistory) -> str:
-    """The instance types of a history, for a message."""
-    return json.dumps(list(history.instances))

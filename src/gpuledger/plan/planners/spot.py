@@ -28,22 +28,24 @@ MOST_DRAWS = 5000
                many=True, metavar="NAME"),
     PlanOption("gpus", int, 1, "Number of GPUs the job needs at the same time."),
     PlanOption("hours", float, None, "Hours of work without interruptions."),
-    PlanOption("deadline", str, None, "When it must be done: a length from the start (36h, 5d) or a time. [default: twice the work]"),
+    PlanOption("deadline", str, None,
+               "Latest end: a length from the start (36h, 5d) or a time.  [default: twice the work]"),
     PlanOption("budget_usd", float, None, "Dollars it may cost at most."),
     PlanOption("checkpoints", bool, True, "Whether the job can save its state and go on from there."),
     PlanOption("checkpoint_seconds", float, 60.0, "Seconds one checkpoint takes."),
     PlanOption("restart_seconds", float, 300.0, "Seconds from a new instance to the first step."),
     PlanOption("region", str, None, "Allowed region. Repeatable.  [default: all]", many=True),
     PlanOption("zone", str, None, "Allowed zone. Repeatable.  [default: all]", many=True),
-    PlanOption("confidence", float, 95.0, "Percent of the drawn worlds in which deadline and budget must hold."),
+    PlanOption("confidence", float, 95.0, "Percent of simulated runs that must keep deadline and budget."),
     PlanOption("reclaims_per_day", float, None, "Your own reclaim rate per instance, instead of the published bands."),
     PlanOption("as_of", str, None, "Plan with what was known then.  [default: the last observed prices]"),
     PlanOption("history", Path, None, "Your own spot price history: CSV, or the JSON of describe-spot-price-history.",
                metavar="FILE"),
-    PlanOption("on_demand_usd", float, None, "On-demand dollars per instance-hour for --history without on-demand prices."),
+    PlanOption("on_demand_usd", float, None,
+               "On-demand dollars per instance-hour where your own history has no on-demand prices."),
     PlanOption("backtest", bool, False, "Also replay the job on the price history, against simple rules."),
-    PlanOption("draws", int, 100, "Number of worlds to draw."),
-    PlanOption("seed", int, 0, "Seed of the draws."),
+    PlanOption("draws", int, 100, "Number of simulated runs."),
+    PlanOption("seed", int, 0, "Seed of the simulation."),
 )  # fmt: skip
 def plan(options: Options) -> SpotPlan:
     """The plan for these options."""
@@ -85,7 +87,10 @@ def _checked(options: Options) -> None:
     for name, (low, high) in ranges.items():
         value = options[name]
         if value is not None and not (math.isfinite(value) and low < value <= high):
-            raise InputError(f"{name}={value:g} is not above {low:g} and at most {high:g}", hint=f"give {name}={high:g} or less, above {low:g}")
+            raise InputError(
+                f"{name}={value:g} is not above {low:g} and at most {high:g}",
+                hint=f"give {name}={high:g} or less, above {low:g}",
+            )
     restart = options["restart_seconds"]
     if not (math.isfinite(restart) and 0 <= restart <= 86_400):
         raise InputError(f"restart_seconds={restart:g} is not between 0 and 86400", hint="give restart_seconds=300")
@@ -149,7 +154,10 @@ def _deadline(options: Options, at_s: int, hours: float) -> float:
         from gpuledger.encode import iso
 
         start = iso(at_s * 1000)
-        raise InputError(f"the deadline {given} is past: the plan starts at {start}", hint="give a later deadline, or an earlier as_of")
+        raise InputError(
+            f"the deadline {given} is past: the plan starts at {start}",
+            hint="give a later deadline, or an earlier as_of",
+        )
     if found > 2 * MOST_HOURS:
         raise InputError(f"the deadline is {found:,.0f} h away", hint=f"give at most {2 * MOST_HOURS:,.0f} h")
     return found

@@ -76,7 +76,8 @@ class _Kind:
 
 def plan_spot(asked: Asked, history: PriceHistory, today: dt.date, stage: Stage = silent) -> SpotPlan:
     """The plan of a job."""
-    kinds, refused = [], []
+    kinds: list[_Kind] = []
+    refused: list[Refused] = []
     for gpu, hours in asked.gpu_hours:
         terms = asked.terms(hours)
         if asked.deadline_h < hours + asked.restart_h:
@@ -85,9 +86,9 @@ def plan_spot(asked: Asked, history: PriceHistory, today: dt.date, stage: Stage 
             continue
         found = choice(history, asked.wanted(gpu), asked.at_s)
         kept, too_long = _short_enough(found, terms)
-        refused += [*found.refused, *too_long]
+        refused = [*too_long, *refused, *found.refused]
         worlds = DrawnWorlds(history, kept, asked.at_s, asked.deadline_h)
-        tick = stage(f"Drawing worlds for {gpu.name}", asked.draws)
+        tick = stage(f"Simulating {gpu.name}", asked.draws)
         budget = None if asked.budget_usd is None else float(asked.budget_usd)
         ways = rated(worlds, gpu.name, terms, budget, asked.draws, asked.seed, tick)
         kinds.append(_Kind(gpu, terms, kept, ways, worlds.moves))
@@ -106,20 +107,21 @@ def _judged(ways: Sequence[Rated], asked: Asked) -> tuple[list[Rated], list[Refu
     refused: list[Refused] = []
     for way in sorted(ways, key=lambda w: (w.cost.middle_usd, w.zones)):
         if way.on_time_pct < asked.confidence_pct:
-            why = f"on time in {way.on_time_pct:.0f} % of the worlds, {asked.confidence_pct:g} % are asked for"
+            why = f"on time in {way.on_time_pct:.0f} % of simulated runs, {asked.confidence_pct:g} % are asked for"
             refused.append(Refused(way.name, why, "a later deadline or a lower confidence"))
         elif way.in_budget_pct < asked.confidence_pct:
-            why = f"within ${asked.budget_usd:,.2f} in {way.in_budget_pct:.0f} % of the worlds"
+            why = f"within ${asked.budget_usd:,.2f} in {way.in_budget_pct:.0f} % of simulated runs"
             refused.append(Refused(way.name, why, f"a budget of ${way.cost.high_usd:,.2f}"))
         else:
             good.append(way)
     if not good:
         on_time = [w for w in ways if w.on_time_pct >= asked.confidence_pct]
         least = min(on_time, key=lambda w: w.cost.high_usd)
+        cost = least.cost
         raise InputError(
             f"nothing keeps the deadline within budget_usd={asked.budget_usd:,.2f} surely enough; the nearest is "
-            f"{least.name} for ${least.cost.middle_usd:,.2f} (${least.cost.low_usd:,.2f} to ${least.cost.high_usd:,.2f})",
-            hint=f"raise the budget to ${least.cost.high_usd:,.2f}, or give a later deadline",
+            f"{least.name} for ${cost.middle_usd:,.2f} (${cost.low_usd:,.2f} to ${cost.high_usd:,.2f})",
+            hint=f"raise the budget to ${cost.high_usd:,.2f}, or give a later deadline",
         )
     return good, refused
 

@@ -137,7 +137,7 @@ def _rated(gpu: str, one: Candidacy, found: Sequence[Outcome], budget_usd: float
     fits = 100.0 if budget_usd is None else 100 * float((usd <= budget_usd).mean())
     return Rated(
         gpu=gpu, way=one.way, where=one.where, zones=len(one.pools), cost=cost,
-        finish_h=Range(float(f_low), float(f_mid), float(f_high), "drawn worlds"),
+        finish_h=Range(float(f_low), float(f_mid), float(f_high), "simulated runs"),
         on_time_pct=100 * sum(o.met for o in found) / len(found), in_budget_pct=fits,
         reclaims=_mean([o.reclaims for o in found]), moves=_mean([o.moves for o in found]),
         spot_h=_mean([o.spot_h for o in found]), on_demand_h=_mean([o.on_demand_h for o in found]), pools=one.pools,

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.prices.history import Pool, PriceHistory
+from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.catalog.prices.reclaim import Instance, facts, reclaims_per_h
 from gpuledger.errors import InputError
 from gpuledger.plan.outcome import Refused
@@ -19,6 +20,7 @@ from gpuledger.plan.spot.rule import Belief
 from gpuledger.units import Range, Unknown
 
 HOURS_PER_DAY = 24.0
+NO_RATE = "how often it is reclaimed there is unknown: no published band"
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Choice:
 
 def choice(history: PriceHistory, wanted: Wanted, at_s: int, kinds: Mapping[str, Instance] | None = None) -> Choice:
     """Everything on offer at an instant, cheapest pool first; an error where nothing is."""
-    kinds = facts().instances if kinds is None else kinds
+    kinds = kinds_of(history) if kinds is None else kinds
     fitting = {name: kind for name, kind in kinds.items() if kind.gpu == wanted.gpu.key and name in history.instances}
     if not fitting:
         have = sorted({kinds[n].gpu for n in history.instances if n in kinds})
@@ -85,7 +87,8 @@ def choice(history: PriceHistory, wanted: Wanted, at_s: int, kinds: Mapping[str,
             why.append((pool.instance, *problem))
         else:
             assert isinstance(rate, Range)
-            found.append(Candidate(pool, count, spot, Unknown("no on-demand price") if math.isnan(on_demand) else on_demand, rate))
+            demanded = Unknown("no on-demand price") if math.isnan(on_demand) else on_demand
+            found.append(Candidate(pool, count, spot, demanded, rate))
     if not demand:
         where = ", ".join((*wanted.regions, *wanted.zones)) or "any region"
         raise InputError(
@@ -101,6 +104,20 @@ def choice(history: PriceHistory, wanted: Wanted, at_s: int, kinds: Mapping[str,
     ]
     kept.sort(key=lambda c: (c.spot_usd_h, c.pool))
     return Choice(tuple(kept), usd, place, count, _counted(why))
+
+
+def kinds_of(history: PriceHistory) -> Mapping[str, Instance]:
+    """The GPUs of every instance type of a history: by our facts, else by the price lists."""
+    known = facts().instances
+    missing = set(history.instances) - set(known)
+    if not missing:
+        return known
+    listed = {
+        o.instance: Instance(o.gpu, int(o.gpus))
+        for o in load_offers()
+        if o.instance in missing and not isinstance(o.gpu, Unknown) and o.gpus >= 1
+    }
+    return {**listed, **known}
 
 
 def _observed_hint(history: PriceHistory) -> str:
@@ -129,7 +146,7 @@ def _problem(spot: float, on_demand: float, rate: Range | Unknown, day: dt.date)
     if not math.isnan(on_demand) and spot >= on_demand:
         return "spot is not below on-demand there", "a later price"
     if isinstance(rate, Unknown):
-        return f"reclaim rate unknown: {rate.why}", "your own figure of reclaims per day"
+        return NO_RATE, "your own figure of reclaims per day"
     return None
 
 

@@ -67,7 +67,7 @@ class SingleZone:
         """As planned for the pool."""
         return self.every_h
 
-    def choose(self, tick: int, saved_h: float, unsaved_h: float, mode: int) -> int:
+    def choose(self, tick: int, saved_h: float, _unsaved_h: float, mode: int) -> int:
         """Stay, wait, or leave when no more time can be lost."""
         if mode == ON_DEMAND:
             return ON_DEMAND

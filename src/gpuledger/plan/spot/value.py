@@ -69,7 +69,7 @@ def value_of(market: Market, terms: Terms, step_h: float) -> Value:
     ticks = max(math.ceil(terms.deadline_h / step_h), 1)
     most = terms.work_h + terms.restart_h + step_h
     cell = most / CELLS
-    work = np.arange(CELLS + 1) * cell
+    work = np.arange(CELLS + 1, dtype=np.float64) * np.float64(cell)
     usd = np.zeros((ticks + 1, 5, CELLS + 1))
     late = market.on_demand_usd_h * (work + terms.restart_h + LATE * work)
     late[0] = 0.0

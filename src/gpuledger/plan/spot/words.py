@@ -17,15 +17,18 @@ def headline(job: Job, chosen: Rated, on_demand_usd: Decimal, day: dt.date) -> s
     spread = f" (${cost.low_usd:,.2f} to ${cost.high_usd:,.2f})" if cost.low_usd != cost.high_usd else ""
     only = "spot without fallback" if chosen.way == "spot only" else "spot"
     if chosen.way == "on-demand":
+        why = f"No spot option is cheaper and sure enough at prices of {day}."
+        if job.checkpoint_s is None:
+            why = "Without checkpoints every reclaim would start the job over, so spot is refused or costs more."
         return (
             f"Run {job.gpus} x {chosen.gpu} on demand, {chosen.where}: ${cost.middle_usd:,.2f}, done in "
-            f"{finish.middle:,.1f} h. No spot option is cheaper and sure enough at prices of {day}."
+            f"{finish.middle:,.1f} h. {why}"
         )
     less = 100 * (1 - cost.middle_usd / on_demand_usd) if on_demand_usd else Decimal(0)
     return (
-        f"Run {job.gpus} x {chosen.gpu} on {only}, {chosen.where}: ${cost.middle_usd:,.2f}{spread}, {less:.0f} % below on-demand (${on_demand_usd:,.2f}); done in "
-        f"{finish.middle:,.1f} h ({finish.low:,.1f} to {finish.high:,.1f}), on time in {chosen.on_time_pct:.0f} % "
-        f"of the worlds. Prices of {day}."
+        f"Run {job.gpus} x {chosen.gpu} on {only}, {chosen.where}: ${cost.middle_usd:,.2f}{spread}, "
+        f"{less:.0f} % below on-demand (${on_demand_usd:,.2f}); done in {finish.middle:,.1f} h ({finish.low:,.1f} to {finish.high:,.1f}), on time in {chosen.on_time_pct:.0f} % "
+        f"of simulated runs. Prices of {day}."
     )
 
 
@@ -34,20 +37,24 @@ def assumptions(
 ) -> tuple[str, ...]:
     """What the plan rests on."""
     spot = facts()
+    drawn = "mean and the 10th to 90th percentile"
+    rates = (
+        f"Reclaim rates come from bands ({spot.bands_source}, {spot.bands_dated}): low end -ln(1 - p) / 720 per hour, "
+        f"high end p / ((1 - p) x {spot.mean_run.value:g} h); {spot.mean_run.source}. The open band is taken to end at "
+        f"{100 * spot.open_band_high_ratio:.0f} %. Each simulated run draws its rates from that range."
+    )
+    outage = spot.outage_hours
+    again = (
+        f"A zone without capacity has it again after {outage.middle:g} h on average ({outage.low:g} to {outage.high:g} "
+        f"h; {outage.source}); half of the outages hit all zones of a region at once."
+    )
     out = [
-        f"Prices of {day} ({history.source}); expected cost and ranges are the mean and the 10th to 90th percentile of "
-        f"{draws} drawn worlds.",
+        f"Prices of {day} ({history.source}); expected cost and ranges are the {drawn} of {draws} simulated runs.",
         "Prices move as they moved in a stretch of the past before that day, drawn at random."
         if moves
         else "Prices stay where they are: the history before that day is too short to draw from.",
-        f"The reclaim rate is yours: {own_rate:g} per day and instance."
-        if own_rate is not None
-        else f"Reclaim rates come from bands ({spot.bands_source}, {spot.bands_dated}): low end -ln(1 - p) / 720 per "
-        f"hour, high end p / ((1 - p) x {spot.mean_run.value:g} h); {spot.mean_run.source}. The open band is taken to "
-        f"end at {100 * spot.open_band_high_ratio:.0f} %. In the worlds a rate is drawn from that range.",
-        f"A zone without capacity has it again after {spot.outage_hours.middle:g} h on average "
-        f"({spot.outage_hours.low:g} to {spot.outage_hours.high:g} h; {spot.outage_hours.source}); half of the outages "
-        "hit all zones of a region at once.",
+        rates if own_rate is None else f"The reclaim rate is yours: {own_rate:g} per day and instance.",
+        again,
         "On-demand capacity is always there, at the cheapest on-demand price of the allowed regions.",
         "Moving a checkpoint between regions is not priced, and takes no longer than the restart time given.",
     ]

@@ -79,9 +79,7 @@ def capacity(
     return up
 
 
-def _outages(
-    per_h: float, outage_h: float, hours: float, random: np.random.Generator
-) -> list[tuple[float, float]]:
+def _outages(per_h: float, outage_h: float, hours: float, random: np.random.Generator) -> list[tuple[float, float]]:
     """Spans without capacity, from a start in the middle of things."""
     if per_h <= 0:
         return []

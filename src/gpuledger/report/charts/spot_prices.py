@@ -28,13 +28,15 @@ def draw(plan: SpotPlan, theme: Theme) -> Drawing | None:
         for past in plan.past
         for day, value in zip(past.days, past.usd_h, strict=True)
     ]
-    known = [r["usd"] for r in rows if r["usd"] is not None]
+    known = [value for past in plan.past for value in past.usd_h if value is not None]
     if not known:
         return None
     p = theme.palette
     colours = [p.target, p.moderate, p.utilization, p.rfu_counters, p.rfu_power, p.gap][: len(plan.past)]
     names = [past.name for past in plan.past]
-    colour = alt.Color("name:N", scale=alt.Scale(domain=names, range=colours), legend=alt.Legend(columns=2))
+    colour = alt.Color(
+        "name:N", scale=alt.Scale(domain=names, range=colours), legend=alt.Legend(columns=2, labelLimit=340)
+    )
     line = (
         alt.Chart(rows_of(rows))
         .mark_line(interpolate="step-after", strokeWidth=2)

@@ -24,7 +24,7 @@ def spot_document(plan: SpotPlan) -> Document:
     data = encode("spot", plan)
     options, back = _options(plan), _backtest(plan.backtest)
     sections = [
-        Section("options", "Options", [*_charts(plan, "options"), options]),
+        *([Section("options", "Options", drawn)] if (drawn := _charts(plan, "options")) else []),
         Section("pools", "Zones of the chosen option", [*_charts(plan, "pools"), _pools(plan)]),
         Section("checkpoints", "Checkpoints", _checkpoints(plan)),
         *([Section("backtest", "On the past", [*_charts(plan, "backtest"), *back])] if back else []),
@@ -62,7 +62,7 @@ def _figures(plan: SpotPlan) -> list[KeyFigure]:
     chosen = plan.chosen
     saved = 100 * (1 - chosen.cost.middle_usd / plan.on_demand_usd) if plan.on_demand_usd else 0
     return [
-        dollar_figure("Expected cost", chosen.cost, "mean; 10th to 90th percentile of the drawn worlds"),
+        dollar_figure("Expected cost", chosen.cost, "mean; 10th to 90th percentile of simulated runs"),
         KeyFigure("Against on-demand", f"{percent(-float(saved))}", "", f"on-demand {usd(plan.on_demand_usd)}"),
         KeyFigure("Done after", f"{tenth(chosen.finish_h.middle)} h", _ends(chosen.finish_h), "from the start"),
         KeyFigure("On time", percent(chosen.on_time_pct), "", f"{plan.job.confidence_pct:g} % are asked for"),
@@ -165,15 +165,15 @@ def _rules(rows: tuple[RuleResult, ...], name: str, caption: str, note: str) -> 
     several = len({r.window for r in rows}) > 1
     made: list[Row] = []
     for r in rows:
-        mine = [f"{'> ' if r.rule == PLANNED else ''}{r.rule}", cell(usd(r.mean_usd), r.mean_usd),
-                f"{usd(r.mean_low_usd)} to {usd(r.mean_high_usd)}", cell(str(r.misses), r.misses),
-                cell(percent(r.median_regret_pct), r.median_regret_pct),
-                f"{tenth(r.regret_low_pct)} to {percent(r.regret_high_pct)}"]  # fmt: skip
+        mine: Row = [
+            f"{'> ' if r.rule == PLANNED else ''}{r.rule}", cell(usd(r.mean_usd), r.mean_usd),
+            f"{usd(r.mean_low_usd)} to {usd(r.mean_high_usd)}", cell(str(r.misses), r.misses),
+            cell(percent(r.median_regret_pct), r.median_regret_pct),
+            f"{tenth(r.regret_low_pct)} to {percent(r.regret_high_pct)}",
+        ]  # fmt: skip
         made.append([r.window, *mine] if several else mine)
-    heads = ("Rule", "Mean cost", "95 %", "Missed", "Regret", "95 %")
-    kinds = "wnnnnN"
-    if several:
-        heads, kinds = ("Half-year", *heads), f"w{kinds}"
+    heads = ["Rule", "Mean cost", "95 %", "Missed", "Regret", "95 %"]
+    heads, kinds = (["Half-year", *heads], "wwnnnnN") if several else (heads, "wnnnnN")
     more = "Regret: median above a lower bound of what knowing the future would cost."
     return make_table(name, caption, heads, kinds, made, note=f"{note} {more}".strip())
 
