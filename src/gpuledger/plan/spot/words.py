@@ -25,10 +25,11 @@ def headline(job: Job, chosen: Rated, on_demand_usd: Decimal, day: dt.date) -> s
             f"{finish.middle:,.1f} h. {why}"
         )
     less = 100 * (1 - cost.middle_usd / on_demand_usd) if on_demand_usd else Decimal(0)
+    done = f"{finish.middle:,.1f} h ({finish.low:,.1f} to {finish.high:,.1f})"
     return (
-        f"Run {job.gpus} x {chosen.gpu} on {only}, {chosen.where}: ${cost.middle_usd:,.2f}{spread}, "
-        f"{less:.0f} % below on-demand (${on_demand_usd:,.2f}); done in {finish.middle:,.1f} h ({finish.low:,.1f} to {finish.high:,.1f}), on time in {chosen.on_time_pct:.0f} % "
-        f"of simulated runs. Prices of {day}."
+        f"Run {job.gpus} x {chosen.gpu} on {only}, {chosen.where}: ${cost.middle_usd:,.2f}{spread}, {less:.0f} % below "
+        f"on-demand (${on_demand_usd:,.2f}); done in {done}, on time in {chosen.on_time_pct:.0f} % of simulated runs. "
+        f"Prices of {day}."
     )
 
 
