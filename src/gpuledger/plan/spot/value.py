@@ -68,9 +68,10 @@ def value_of(market: Market, terms: Terms, step_h: float) -> Value:
     """The value of every state, from the deadline backwards."""
     ticks = max(math.ceil(terms.deadline_h / step_h), 1)
     most = terms.work_h + terms.restart_h + step_h
-    cell = most / CELLS
-    work = np.arange(CELLS + 1, dtype=np.float64) * np.float64(cell)
-    usd = np.zeros((ticks + 1, 5, CELLS + 1))
+    # A tick is a whole number of cells, so that a tick of work leads from cell to cell.
+    cell = step_h / math.ceil(CELLS * step_h / most)
+    work = np.arange(math.ceil(most / cell) + 1, dtype=np.float64) * np.float64(cell)
+    usd = np.zeros((ticks + 1, 5, len(work)))
     late = market.on_demand_usd_h * (work + terms.restart_h + LATE * work)
     late[0] = 0.0
     usd[0] = late
