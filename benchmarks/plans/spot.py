@@ -73,7 +73,9 @@ def traces(data: Path) -> Iterator[tuple[str, list[str], np.ndarray, float]]:
             if r["device"].startswith(("v100", "k80")):
                 key = (r["start_date"], r["device"], r["kind"], r["nodes_requested"], r["gap_seconds"])
                 full = int(r["available_instances"]) >= int(r["nodes_requested"])
-                runs.setdefault(key, {}).setdefault(r["zone"], []).append((int(r["start_tick"]), int(r["run_ticks"]), full))
+                runs.setdefault(key, {}).setdefault(r["zone"], []).append(
+                    (int(r["start_tick"]), int(r["run_ticks"]), full)
+                )
     for key, zones in sorted(runs.items()):
         series = [np.repeat([u for _, _, u in sorted(z)], [n for _, n, _ in sorted(z)]) for z in zones.values()]
         ticks = min(map(len, series))
@@ -118,12 +120,20 @@ def trace_cases(data: Path) -> list[Case]:
 
 def lines(title: str, back: Backtest) -> list[str]:
     """A test as Markdown."""
-    out = [f"### {title}", "", f"{back.starts:,} jobs; {back.left_out:,} starts left out (not observed, or nothing on offer).", ""]
+    out = [
+        f"### {title}",
+        "",
+        f"{back.starts:,} jobs; {back.left_out:,} starts left out (not observed, or nothing on offer).",
+        "",
+    ]
     out += _table("all", back.rules)
     windows = list(dict.fromkeys(r.window for r in back.windows))
     heads = [r.rule for r in back.rules]
     out += ["", "Cost in % of on-demand / deadlines missed, by window:", ""]
-    out += [f"| window | jobs | {' | '.join(heads)} | median regret of planned (95 %) |", "|---|" + "---:|" * (len(heads) + 2)]
+    out += [
+        f"| window | jobs | {' | '.join(heads)} | median regret of planned (95 %) |",
+        "|---|" + "---:|" * (len(heads) + 2),
+    ]
     for window in windows:
         rows = {r.rule: r for r in back.windows if r.window == window}
         ours = rows[PLANNED]
@@ -146,7 +156,9 @@ def _table(_name: str, rows: Sequence[RuleResult]) -> list[str]:
 
 def update(file: Path, text: str) -> None:
     """Put the section into the file, between its marks."""
-    whole = file.read_text(encoding="utf-8") if file.exists() else f"# Spot plans: results\n\n{START_MARK}\n{END_MARK}\n"
+    whole = (
+        file.read_text(encoding="utf-8") if file.exists() else f"# Spot plans: results\n\n{START_MARK}\n{END_MARK}\n"
+    )
     before, _, rest = whole.partition(START_MARK)
     after = rest.partition(END_MARK)[2]
     file.write_text(f"{before}{START_MARK}\n{text}\n{END_MARK}{after}", encoding="utf-8")

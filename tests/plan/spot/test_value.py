@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -73,7 +74,7 @@ def test_more_time_never_costs_more():
     market = Market(1.0, 3.0, 0.3, 0.2, 0.7, 1.0)
     value = value_of(market, Terms(6.0, 0.05, 0.2, 24.0), 0.5)
     costs = [value.at(ticks, IDLE_UP, 6.0) for ticks in range(13, 49)]
-    assert all(later <= sooner + 1e-6 for sooner, later in zip(costs, costs[1:], strict=False))
+    assert all(later <= sooner + 1e-6 for sooner, later in pairwise(costs))
 
 
 def test_more_zones_are_up_more_often():
