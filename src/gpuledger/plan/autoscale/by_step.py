@@ -1,0 +1,95 @@
+"""What happens to rates too high to replay request by request? A flow through the replicas, interval by interval.
+
+Requests are a flow: what exceeds the capacity waits, in order of arrival, and is served by the replicas of later
+intervals. Where nothing is left over, requests still wait by chance: that share follows the closed form (Erlang C) for
+the rate and the replicas of the interval.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuledger.plan.autoscale.erlang import mean_wait_s, wait_tail
+from gpuledger.plan.autoscale.policies import Policy, View
+from gpuledger.plan.autoscale.replicas import Replicas
+from gpuledger.plan.autoscale.run import Run
+from gpuledger.plan.autoscale.setting import Setting
+from gpuledger.plan.autoscale.trace import Trace
+
+_NONE = 1e-9
+_NEVER_S = 1e9
+
+
+def replay_rates(trace: Trace, setting: Setting, policy: Policy, *, first_replicas: int, seed: int = 0) -> Run:
+    """The run of a policy over the rates of a trace."""
+    service, step = setting.service, setting.interval_s
+    steps = max(1, round(trace.length_s / step))
+    so_far = np.concatenate([[0.0], np.cumsum(trace.rates_per_s * trace.step_s)])
+    arrived = np.diff(np.interp(step * np.arange(steps + 1), trace.step_s * np.arange(len(so_far)), so_far))
+    replicas = Replicas(setting, first_replicas, np.random.default_rng(seed))
+    slots, queue = np.zeros(steps), np.zeros(steps + 1)
+    paid, spot, ready = np.zeros(steps), np.zeros(steps), np.zeros(steps)
+    waiting, per_slot = 0.0, step / service.service_s
+    for k, came in enumerate(arrived.tolist()):
+        end = (k + 1) * step
+        paid[k], spot[k] = replicas.total, replicas.spot
+        open_slots = service.slots * replicas.ready
+        for at, number in replicas.get_ready(end):
+            open_slots += service.slots * number * min(1.0, (end - at) / step)
+        served = min(waiting + came, open_slots * per_slot)
+        waiting += came - served
+        slots[k], queue[k + 1], ready[k] = open_slots, waiting, replicas.ready
+        replicas.taken_back(step, end)
+        view = View(end, replicas.ready, replicas.starting, served / per_slot, waiting)
+        replicas.scale_to(setting.within(policy.desired(view)), end)
+    missed, waited = _waits(arrived, slots, queue, setting, trace.step_s)
+    return Run(step, arrived, missed, waited, paid, spot, ready)
+
+
+def _waits(
+    arrived: np.ndarray, slots: np.ndarray, queue: np.ndarray, setting: Setting, step_s: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Requests of each interval that miss the goal, and the waits of all of them added up."""
+    service, interval = setting.service, setting.interval_s
+    waits = _flow_waits(arrived, slots, queue, setting)
+    first, last = waits[:-1], waits[1:]
+    low, high = np.minimum(first, last), np.maximum(first, last)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        over = np.where(high > low, (high - setting.slo.wait_s) / (high - low), high > setting.slo.wait_s)
+    missed = arrived * np.clip(over, 0.0, 1.0)
+    waited = arrived * (first + last) / 2
+    calm = (queue[:-1] <= _NONE) & (queue[1:] <= _NONE) & (arrived > 0) & (slots >= 1)
+    if calm.any():
+        pairs = np.stack([np.round(arrived[calm] * service.service_s / interval, 9), np.floor(slots[calm])])
+        (offered, servers), place = np.unique(pairs, axis=1, return_inverse=True)
+        whole = servers.astype(np.int64)
+        tail = wait_tail(offered, whole, service.service_s, setting.slo.wait_s)
+        mean = mean_wait_s(offered, whole, service.service_s, max(step_s, interval))
+        missed[calm] = arrived[calm] * tail[place.reshape(-1)]
+        waited[calm] = arrived[calm] * mean[place.reshape(-1)]
+    return missed, waited
+
+
+def _flow_waits(arrived: np.ndarray, slots: np.ndarray, queue: np.ndarray, setting: Setting) -> np.ndarray:
+    """How long a request waits that arrives at the edge of an interval: until as many have started as came before it.
+
+    What waits at the end is served by the replicas there then, or never.
+    """
+    edges = setting.interval_s * np.arange(len(queue))
+    came = np.concatenate([[0.0], np.cumsum(arrived)])
+    started = came - queue
+    if queue[-1] > _NONE:
+        rate = slots[-1] / setting.service.service_s
+        edges_on = np.append(edges, edges[-1] + (queue[-1] / rate if rate else _NEVER_S))
+        started = np.append(started, came[-1])
+    else:
+        edges_on = edges
+    held = queue > _NONE
+    waits = np.zeros(len(queue))
+    started = np.maximum.accumulate(started)
+    # The first instant it is reached: nothing starts while nothing comes, so it may stay there for long.
+    at = np.clip(np.searchsorted(started, came[held] - _NONE), 1, len(started) - 1)
+    rise = np.maximum(started[at] - started[at - 1], _NONE)
+    share = np.clip((came[held] - started[at - 1]) / rise, 0.0, 1.0)
+    waits[held] = edges_on[at - 1] + share * (edges_on[at] - edges_on[at - 1]) - edges[held]
+    return np.maximum(waits, 0.0)

@@ -1,0 +1,102 @@
+"""Which replay is used, and what does it show for a policy? Request by request where there are not too many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpuledger.plan.autoscale.by_request import replay_requests
+from gpuledger.plan.autoscale.by_step import replay_rates
+from gpuledger.plan.autoscale.clairvoyant import needed_replicas
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.policies import PolicyKind
+from gpuledger.plan.autoscale.run import Run
+from gpuledger.plan.autoscale.setting import Setting
+from gpuledger.plan.autoscale.trace import Arrivals, Trace, arrivals_of
+
+
+def interval_for(length_s: float) -> float:
+    """How often replicas are decided on: each sync of the autoscaler, or less often over a long trace."""
+    sync = facts().kubernetes.sync_s
+    return float(sync * max(1, int(np.ceil(length_s / facts().limits.steps_at_most / sync))))
+
+
+@dataclass(frozen=True)
+class Replays:
+    """The replays of one plan. All policies meet the same requests: differences are not by chance."""
+
+    trace: Trace
+    setting: Setting
+    split_s: float
+    seeds: tuple[int, ...]
+
+    @cached_property
+    def _arrivals(self) -> dict[int, Arrivals]:
+        return {}
+
+    @cached_property
+    def _first_need(self) -> int:
+        """What the first step needs."""
+        return int(max(1, needed_replicas(self.trace, self.setting)[0]))
+
+    def _start(self, kind: PolicyKind, value: float) -> int:
+        """Replicas at the start."""
+        return self.setting.within(kind.first(value) if kind.first else self._first_need)
+
+    @property
+    def request_level(self) -> bool:
+        """Whether the whole trace is replayed request by request."""
+        return self.trace.requests <= facts().limits.requests_at_request_level
+
+    @property
+    def tunes_at_request_level(self) -> bool:
+        """Whether the first part is."""
+        return self.request_level and self._first.requests <= facts().limits.requests_to_tune_at_request_level
+
+    @cached_property
+    def _first(self) -> Trace:
+        return self.trace.first(self.split_s)
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether another seed gives another result."""
+        drawn = self.request_level and (self.trace.at_s is None or self.trace.generated is None)
+        return drawn or self.setting.spot.share_ratio > 0
+
+    def _requests(self, seed: int) -> Arrivals:
+        if seed not in self._arrivals:
+            self._arrivals[seed] = arrivals_of(self.trace, self.setting.service.service_s, seed)
+        return self._arrivals[seed]
+
+    def first_part(self, kind: PolicyKind, value: float) -> Run:
+        """A policy on the first part alone."""
+        policy, start, seed = kind.build(self.setting, value), self._start(kind, value), self.seeds[0]
+        if not self.tunes_at_request_level:
+            return replay_rates(self._first, self.setting, policy, first_replicas=start, seed=seed)
+        requests = self._requests(seed).before(self.split_s)
+        return replay_requests(requests, self.setting, policy, self.split_s, first_replicas=start, seed=seed)[0]
+
+    def whole(self, kind: PolicyKind, value: float, seed: int) -> Run:
+        """A policy on the whole trace: in the second part it goes on with what it has seen."""
+        policy, start = kind.build(self.setting, value), self._start(kind, value)
+        if not self.request_level:
+            return replay_rates(self.trace, self.setting, policy, first_replicas=start, seed=seed)
+        requests = self._requests(seed)
+        return replay_requests(
+            requests, self.setting, policy, self.trace.length_s, first_replicas=start, seed=seed
+        )[0]  # fmt: skip
+
+    @property
+    def words(self) -> str:
+        """How the trace is replayed."""
+        if not self.request_level:
+            return (
+                f"{self.trace.requests:,.0f} requests are replayed as a flow in intervals of "
+                f"{self.setting.interval_s:g} s, with waits by chance from Erlang C"
+            )
+        drawn = "as recorded" if self.trace.at_s is not None else "drawn from the rates (Poisson)"
+        tuned = "" if self.tunes_at_request_level else "; policies are tuned on the flow of the first part"
+        return f"{self.trace.requests:,.0f} requests are replayed one by one, {drawn}{tuned}"
+

@@ -1,0 +1,62 @@
+"""With which value does a policy meet the goal for the least, and how does it do on what comes after?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.policies import PolicyKind
+from gpuledger.plan.autoscale.replay import Replays
+from gpuledger.plan.autoscale.run import Run, Totals
+
+Cost = Callable[[Totals], float]
+Tick = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A policy with one value on the first part of the trace."""
+
+    value: float
+    totals: Totals
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A policy with the value chosen on the first part; `runs` and `totals`: on the rest, one for each seed."""
+
+    kind: PolicyKind
+    chosen: Trial
+    trials: tuple[Trial, ...]
+    runs: tuple[Run, ...]
+    totals: tuple[Totals, ...]
+
+    @property
+    def missed_ratio(self) -> float:
+        """The share of requests that missed the goal, over all seeds."""
+        return sum(t.missed for t in self.totals) / max(1e-12, sum(t.requests for t in self.totals))
+
+
+def best(trials: Sequence[Trial], allowed_ratio: float, cost: Cost) -> Trial:
+    """The cheapest that misses at most so many; where none does, the one that misses the fewest."""
+    fitting = [t for t in trials if t.totals.missed_ratio <= allowed_ratio]
+    if fitting:
+        return min(fitting, key=lambda t: (cost(t.totals), t.totals.missed_ratio))
+    return min(trials, key=lambda t: (t.totals.missed_ratio, cost(t.totals)))
+
+
+def tune(kind: PolicyKind, replays: Replays, cost: Cost, tick: Tick) -> Tuned:
+    """Try the values on the first part, take the best, and replay it on the rest."""
+    trials = []
+    for value in kind.tried(replays.setting):
+        trials.append(Trial(value, replays.first_part(kind, value).totals()))
+        tick(1)
+    allowed = replays.setting.slo.missed_ratio * facts().tried.miss_margin_ratio
+    chosen = best(trials, allowed, cost)
+    runs = []
+    for seed in replays.seeds:
+        runs.append(replays.whole(kind, chosen.value, seed))
+        tick(1)
+    totals = tuple(run.totals(replays.split_s) for run in runs)
+    return Tuned(kind, chosen, tuple(trials), tuple(runs), totals)
