@@ -9,25 +9,31 @@ from __future__ import annotations
 import numpy as np
 
 
+# From so many standard deviations of the load on, no arrival ever waits; so far below it, servers are all busy.
+_FAR = 9.0
+
+
 def erlang_b(offered: np.ndarray, servers: np.ndarray) -> np.ndarray:
     """The share of arrivals that would find all servers busy if none could wait.
 
-    1/B(0) = 1 and 1/B(n) = 1 + n/offered / B(n-1): stable for any size, computed for all pairs at once.
+    1/B(n) = 1 + n/offered / B(n-1), for all pairs at once. It starts where servers are so few that they are all busy
+    (B = 1 - n/offered): what that leaves out shrinks at every step.
     """
     offered, servers = np.asarray(offered, float), np.asarray(servers, np.int64)
-    order = np.argsort(servers, kind="stable")
-    load, out = offered[order], np.ones(len(order))
-    inverse = np.ones(len(order))
-    ends = np.searchsorted(servers[order], np.arange(int(servers.max(initial=0)) + 2))
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        for n in range(1, len(ends) - 1):
-            first = ends[n]  # pairs before it have their servers already
-            inverse[first:] = 1.0 + inverse[first:] * (n / load[first:])
-            out[first : ends[n + 1]] = 1.0 / inverse[first : ends[n + 1]]
-    out[load <= 0] = np.where(servers[order][load <= 0] > 0, 0.0, 1.0)
-    made = np.empty(len(order))
-    made[order] = out
-    return made
+    out = np.where(servers > 0, 0.0, 1.0)
+    used = np.flatnonzero((offered > 0) & (servers > 0) & (servers - offered <= _FAR * np.sqrt(offered) + 200))
+    load, n = offered[used], servers[used]
+    first = np.minimum(np.maximum(np.floor(load - _FAR * np.sqrt(load) - 20), 0).astype(np.int64), n)
+    order = np.argsort(n - first, kind="stable")
+    load, n, first, used = load[order], n[order], first[order], used[order]
+    inverse = 1.0 / (1.0 - first / load)
+    steps = n - first
+    ends = np.searchsorted(steps, np.arange(int(steps.max(initial=0)) + 1))
+    for step in range(1, len(ends)):
+        left = ends[step]  # pairs before it have their servers already
+        inverse[left:] = 1.0 + inverse[left:] * ((first[left:] + step) / load[left:])
+    out[used] = 1.0 / inverse
+    return out
 
 
 def erlang_c(offered: np.ndarray, servers: np.ndarray) -> np.ndarray:

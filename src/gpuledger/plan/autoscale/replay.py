@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from gpuledger.plan.autoscale.by_step import replay_rates
 from gpuledger.plan.autoscale.clairvoyant import needed_replicas
 from gpuledger.plan.autoscale.facts import facts
 from gpuledger.plan.autoscale.policies import PolicyKind
-from gpuledger.plan.autoscale.run import Run
+from gpuledger.plan.autoscale.run import Run, Totals
 from gpuledger.plan.autoscale.setting import Setting
 from gpuledger.plan.autoscale.trace import Arrivals, Trace, arrivals_of
 
@@ -70,13 +70,19 @@ class Replays:
             self._arrivals[seed] = arrivals_of(self.trace, self.setting.service.service_s, seed)
         return self._arrivals[seed]
 
-    def first_part(self, kind: PolicyKind, value: float) -> Run:
-        """A policy on the first part alone."""
-        policy, start, seed = kind.build(self.setting, value), self._start(kind, value), self.seeds[0]
+    def first_part(self, kind: PolicyKind, value: float) -> Totals:
+        """A policy on the first part alone; one that learns does so on its first half, and is judged on the other."""
+        setting, since_s = self.setting, 0.0
+        if kind.learns:
+            learned = self._first.first(self.split_s / 2)
+            setting, since_s = replace(setting, learned=learned), learned.length_s
+        policy, start, seed = kind.build(setting, value), self._start(kind, value), self.seeds[0]
         if not self.tunes_at_request_level:
-            return replay_rates(self._first, self.setting, policy, first_replicas=start, seed=seed)
-        requests = self._requests(seed).before(self.split_s)
-        return replay_requests(requests, self.setting, policy, self.split_s, first_replicas=start, seed=seed)[0]
+            run = replay_rates(self._first, setting, policy, first_replicas=start, seed=seed)
+        else:
+            requests = self._requests(seed).before(self.split_s)
+            run, _ = replay_requests(requests, setting, policy, self.split_s, first_replicas=start, seed=seed)
+        return run.totals(since_s)
 
     def whole(self, kind: PolicyKind, value: float, seed: int) -> Run:
         """A policy on the whole trace: in the second part it goes on with what it has seen."""

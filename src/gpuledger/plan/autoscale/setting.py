@@ -40,7 +40,8 @@ class Spot:
 class Setting:
     """What one replica serves, the goal, and the limits of scaling.
 
-    `learned`: the first part of the trace, all that a policy may know in advance.
+    `learned`: the first part of the trace, all that a policy may know in advance; `weekly`: it is long enough to tell
+    the days of the week apart.
     """
 
     service: Service
@@ -53,6 +54,7 @@ class Setting:
     scale_down_delay_s: float = 300.0
     cooldown_s: float = 300.0
     spot: Spot = Spot()  # noqa: RUF009  (frozen)
+    weekly: bool = False
 
     def within(self, replicas: int) -> int:
         """A number of replicas within the limits."""

@@ -50,7 +50,7 @@ def tune(kind: PolicyKind, replays: Replays, cost: Cost, tick: Tick) -> Tuned:
     """Try the values on the first part, take the best, and replay it on the rest."""
     trials = []
     for value in kind.tried(replays.setting):
-        trials.append(Trial(value, replays.first_part(kind, value).totals()))
+        trials.append(Trial(value, replays.first_part(kind, value)))
         tick(1)
     allowed = replays.setting.slo.missed_ratio * facts().tried.miss_margin_ratio
     chosen = best(trials, allowed, cost)

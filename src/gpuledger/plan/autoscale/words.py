@@ -26,7 +26,7 @@ def headline_of(rows: Sequence[PolicyRow], chosen: PolicyRow | None, slo: Slo) -
     if chosen is None:
         near = min(rows, key=lambda r: r.missed_pct)
         return (
-            f"No policy meets the goal ({slo.words}). {near.title} is nearest: {near.missed_pct:.1f} % of requests wait "
+            f"No policy meets the goal ({slo.words}). {near.title} is nearest: {_percent(near.missed_pct)} of requests wait "
             f"longer, {slo.missed_ratio * 100:.3g} % may."
         )
     static = next((r for r in rows if r.policy == "static-peak"), None)
@@ -46,7 +46,7 @@ def amount(row: PolicyRow) -> str:
 
 
 def _percent(value: float) -> str:
-    return "fewer than 0.01 %" if 0 < value < 0.01 else f"{value:.2g} %"
+    return "under 0.01 %" if 0 < value < 0.01 else f"{value:.{0 if value >= 10 else 1 if value >= 1 else 2}f} %"
 
 
 def _against(chosen: PolicyRow, static: PolicyRow | None) -> str:
@@ -57,9 +57,10 @@ def _against(chosen: PolicyRow, static: PolicyRow | None) -> str:
         now, then, words = static.gpu_h_per_month, chosen.gpu_h_per_month, f"{static.gpu_h_per_month:,.0f} GPU-hours"
     else:
         now, then, words = float(of_static.middle_usd), float(usd.middle_usd), f"${of_static.middle_usd:,.0f}"
-    missed = "" if static.meets else ", and misses the goal"
+    if not static.meets:
+        return f" A static peak of {count(static.most_replicas, 'replica')} costs {words} and misses it."
     side = "less" if then <= now else "more"
-    return f" That is {abs(1 - then / now):.0%} {side} than a static peak ({words}{missed})." if now else ""
+    return f" That is {100 * abs(1 - then / now):.0f} % {side} than a static peak ({words})." if now else ""
 
 
 def refusals(
@@ -70,14 +71,14 @@ def refusals(
     most = setting.max_replicas
     out = []
     for row in (r for r in rows if not r.meets):
-        why = f"{row.missed_pct:.2g} % of requests wait longer than {setting.slo.wait_s:g} s, {allowed:.3g} % may"
+        why = f"{_percent(row.missed_pct)} of requests wait longer than {setting.slo.wait_s:g} s, {allowed:.3g} % may"
         if most is not None and row.most_replicas >= most and needed.max(initial=0) >= most:
             instead = f"allow more than {count(most, 'replica')}"
         elif row.learned_missed_pct > allowed:
             instead = "a shorter cold start, more minimum replicas, or a looser goal"
         else:
             instead = (
-                f"it met the goal while learning ({row.learned_missed_pct:.2g} %): learn from a longer trace, "
+                f"it met the goal while learning ({_percent(row.learned_missed_pct)}): learn from a longer trace, "
                 "or keep more minimum replicas"
             )
         out.append(Refused(f"{row.title} ({row.says})", why, instead))
@@ -108,7 +109,7 @@ def assumptions_of(trace: Trace, replays: Replays) -> tuple[str, ...]:
         f"policies are tuned on the first {replays.split_s / 3600:,.1f} h, with {100 * facts().tried.miss_margin_ratio:g} % "
         f"of the allowed misses, and judged on the other {(trace.length_s - replays.split_s) / 3600:,.1f} h",
         f"a replica is paid from its start and takes {setting.cold_start_s:g} s to get ready; replicas: at least "
-        f"{setting.min_replicas}, at most {setting.max_replicas or 'any number'}",
+        f"{setting.min_replicas}, at most {setting.max_replicas:,}",
         f"decisions every {setting.interval_s:g} s by the rules of Kubernetes (tolerance {100 * rules.tolerance_ratio:g} %, "
         f"at most double or {rules.scale_up_pods} more per {rules.sync_s} s, fewer after {setting.scale_down_delay_s:g} s)",
         "a month is 720 h; needed replicas are those of a planner that knows the demand (Erlang C for each step)",
@@ -143,6 +144,6 @@ def _comments(row: PolicyRow, setting: Setting, chosen: PolicyRow | None) -> lis
     verdict = "the chosen policy" if row is chosen else "meets the goal" if row.meets else "misses the goal: not advised"
     return [
         f"{row.title}: {row.says} ({verdict})",
-        f"Replayed: {amount(row)} per month, {row.missed_pct:.2g} % of requests wait longer than {setting.slo.wait_s:g} s",
+        f"Replayed: {amount(row)} per month, {_percent(row.missed_pct)} of requests wait longer than {setting.slo.wait_s:g} s",
         f"A replica works on {count(setting.service.slots, 'request')} at a time and takes {setting.cold_start_s:g} s to start",
     ]

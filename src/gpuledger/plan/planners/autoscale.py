@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from gpuledger.errors import InputError
 from gpuledger.plan.autoscale.build import Asked, autoscale, split_of
 from gpuledger.plan.autoscale.ledger_hours import ledger_trace
 from gpuledger.plan.autoscale.policies import PolicyKind, kinds
+from gpuledger.plan.autoscale.policies.scheduled import WEEKLY_S
+from gpuledger.plan.autoscale.policies.static_peak import peak_replicas
 from gpuledger.plan.autoscale.prices import prices_of
 from gpuledger.plan.autoscale.reading import read_trace
 from gpuledger.plan.autoscale.replay import interval_for
@@ -21,6 +24,7 @@ from gpuledger.plan.planners import Options, PlanOption, planner
 
 POLICIES = ("static-peak", "target-utilization", "queue-length", "scheduled", "predictive")
 LEDGER_SERVICE_S = 10.0
+ROOM = 2
 MOST_SEEDS = 50
 
 
@@ -43,7 +47,7 @@ MOST_SEEDS = 50
     PlanOption("slo_pct", float, 95.0, "Percentage of requests that must wait no longer."),
     PlanOption("cold_start_s", float, 300.0, "Seconds from the start of a replica to its first request."),
     PlanOption("min_replicas", int, 1, "Fewest replicas; 0 allows scaling to zero."),
-    PlanOption("max_replicas", int, None, "Most replicas.  [default: any number]"),
+    PlanOption("max_replicas", int, None, "Most replicas.  [default: twice what the busiest learned step needs]"),
     PlanOption("scale_down_delay_s", float, 300.0, "Stabilization window before replicas are removed, seconds."),
     PlanOption("cooldown_s", float, 300.0, "Seconds without requests before the last replica goes."),
     PlanOption("spot_share", float, 0.0, "Share of replicas on spot, 0 to 1."),
@@ -70,7 +74,12 @@ def run(options: Options) -> AutoscalePlan:
         scale_down_delay_s=options["scale_down_delay_s"],
         cooldown_s=options["cooldown_s"],
         spot=Spot(options["spot_share"], options["spot_reclaims_per_day"] or 0.0),
+        weekly=split_s >= WEEKLY_S,
     )
+    if setting.max_replicas is None:
+        # Without a limit, a queue that grows during a cold start asks for many times the replicas it needs.
+        most = max(setting.min_replicas, ROOM * peak_replicas(setting))
+        setting = replace(setting, max_replicas=most)
     prices = prices_of(options["gpu"], options["price"], options["spot_price"])
     asked = Asked(
         trace, setting, prices, _kinds(options["policy"]), split_s, tuple(range(options["seeds"])),

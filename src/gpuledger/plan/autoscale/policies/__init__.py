@@ -52,7 +52,8 @@ class PolicyKind:
     """A policy: its name, the one value it is tuned by, the values to try, and how it is made from one.
 
     `cannot`: why it cannot be used on this trace, or nothing. `says`: a value in words. `first`: replicas at the start
-    of a replay with a value; as many as the first step needs where it has none.
+    of a replay with a value; as many as the first step needs where it has none. `learns`: it must be judged on other
+    time than it learned from.
     """
 
     name: str
@@ -62,6 +63,7 @@ class PolicyKind:
     says: Callable[[Setting, float], str]
     cannot: Callable[[Setting], str] = never
     first: Callable[[float], int] | None = None
+    learns: bool = False
 
 
 def kinds() -> dict[str, PolicyKind]:

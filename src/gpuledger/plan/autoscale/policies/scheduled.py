@@ -1,4 +1,4 @@
-"""Scheduled: replicas by hour of the week (of the day where the first part is shorter than a week), learned once."""
+"""Scheduled: replicas by hour of the day, or of the week where the first part has two weeks or more, learned once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from gpuledger.plan.autoscale.facts import facts
 from gpuledger.plan.autoscale.policies import PolicyKind, View
 from gpuledger.plan.autoscale.setting import Setting
 
-HOUR_S, DAY_S, WEEK_S = 3600.0, 86_400.0, 604_800.0
+HOUR_S, DAY_S = 3600.0, 86_400.0
+LEAST_S, WEEKLY_S = 2 * DAY_S, 14 * DAY_S
 _THURSDAY_S = 3 * DAY_S  # 1970-01-01 was a Thursday: hours count from Monday
 
 
@@ -28,7 +29,7 @@ class Timetable:
 def timetable(setting: Setting, target_ratio: float) -> Timetable:
     """For each hour what its busiest step needs at the target; an hour that was not seen takes the busiest of all."""
     trace, service = setting.learned, setting.service
-    hours = 168 if trace.length_s >= WEEK_S else 24
+    hours = 168 if setting.weekly else 24
     hour = ((trace.clock_s + _THURSDAY_S) // HOUR_S).astype(np.int64) % hours
     most = np.full(hours, -1.0)
     np.maximum.at(most, hour, trace.rates_per_s)
@@ -52,9 +53,9 @@ class Scheduled:
 
 
 def _cannot(setting: Setting) -> str:
-    hours = setting.learned.length_s / HOUR_S
-    if hours < 24:
-        return f"a timetable needs a day to learn from, and the first part of the trace is {hours:.1f} h long"
+    if setting.learned.length_s < LEAST_S:
+        hours = setting.learned.length_s / HOUR_S
+        return f"a timetable needs two days, to learn and to be tuned, and the first part of the trace has {hours:.1f} h"
     return ""
 
 
@@ -64,7 +65,8 @@ KIND = PolicyKind(
     tried=lambda _setting: facts().tried.target_ratios,
     build=Scheduled,
     says=lambda setting, value: (
-        f"by hour of the {'week' if setting.learned.length_s >= WEEK_S else 'day'}, {100 * value:g} % of slots planned busy"
+        f"by hour of the {'week' if setting.weekly else 'day'}, {100 * value:g} % of slots planned busy"
     ),
     cannot=_cannot,
+    learns=True,
 )
