@@ -60,7 +60,7 @@ class _Queue:
 
     def busy_s(self, start: float, end: float) -> float:
         """Slot-seconds in an interval of requests that started before it."""
-        return sum((f if f < end else end) - start for f in self._free if f > start)
+        return sum(min(f, end) - start for f in self._free if f > start)
 
     def open(self, at: float, replicas: int) -> None:
         """Slots of replicas that get ready."""
@@ -81,16 +81,16 @@ class _Queue:
         """Start requests up to an instant; slot-seconds they take before it."""
         at, takes, free, starts, head, busy = self._at, self._takes, self._free, self._starts, self.head, 0.0
         if free:
-            for head in range(self.head, len(at)):  # noqa: B007
+            for head in range(self.head, len(at)):
                 start, first = at[head], free[0]
-                if first > start:
+                if first > start:  # noqa: PLR1730  (a call for each request takes longer)
                     start = first
                 if start >= end:
                     break
                 done = start + takes[head]
                 heapreplace(free, done)
                 starts.append(start)
-                busy += (done if done < end else end) - start
+                busy += (done if done < end else end) - start  # noqa: FURB136
             else:
                 head = len(at)
         self.head = head

@@ -33,7 +33,7 @@ def replay_rates(trace: Trace, setting: Setting, policy: Policy, *, first_replic
     for k, came in enumerate(arrived.tolist()):
         end = (k + 1) * step
         paid[k], spot[k] = replicas.total, replicas.spot
-        open_slots = service.slots * replicas.ready
+        open_slots = float(service.slots * replicas.ready)
         for at, number in replicas.get_ready(end):
             open_slots += service.slots * number * min(1.0, (end - at) / step)
         served = min(waiting + came, open_slots * per_slot)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-
 # From so many standard deviations of the load on, no arrival ever waits; so far below it, servers are all busy.
 _FAR = 9.0
 

@@ -146,7 +146,9 @@ def karpenter(target: Target, gpu: Gpu | None, comments: Sequence[str]) -> str:
     pools = {"on-demand": target.limit - math.floor(share * target.limit), "spot": on_spot}
     made = [
         yaml_text(_pool(target, gpu, capacity, replicas * gpus), comments if first else ())
-        for first, (capacity, replicas) in ((i == 0, pool) for i, pool in enumerate((c, n) for c, n in pools.items() if n))
+        for first, (capacity, replicas) in (
+            (i == 0, pool) for i, pool in enumerate((c, n) for c, n in pools.items() if n)
+        )
     ]
     return "---\n".join(made)
 
@@ -183,7 +185,9 @@ def aws_instances(gpu: Gpu | None, at_least: int) -> list[str]:
     """Instance types of AWS with this GPU that hold a replica, the smallest first."""
     if gpu is None:
         return []
-    found = {(o.gpus, o.instance) for o in market_options(clouds=("aws",)) if o.gpu.key == gpu.key and o.gpus >= at_least}
+    found = {
+        (o.gpus, o.instance) for o in market_options(clouds=("aws",)) if o.gpu.key == gpu.key and o.gpus >= at_least
+    }
     return [name for _, name in sorted(found)]
 
 

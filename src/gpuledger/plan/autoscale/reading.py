@@ -85,7 +85,9 @@ def _in_order(path: Path, when: Instants, place: np.ndarray, *, strict: bool) ->
     if len(bad):
         row = int(place[bad[0] + 1]) + 2
         same = strict and step[bad[0]] == 0
-        problem = f"row {row} has the time of the row before it" if same else f"row {row} is earlier than the row before it"
+        problem = (
+            f"row {row} has the time of the row before it" if same else f"row {row} is earlier than the row before it"
+        )
         hint = "keep one row per step, or choose one series" if same else "sort the rows by time"
         raise FileFault(path, problem, hint=hint)
 
@@ -120,7 +122,9 @@ def _rates(
     step = float(np.median(np.diff(when.seconds)))
     number = (when.seconds - when.seconds[0]) / step
     slot = np.round(number).astype(np.int64)
-    uneven = np.flatnonzero((np.abs(number - slot) > _EVEN_RATIO * np.maximum(1, number)) | (np.diff(slot, prepend=-1) < 1))
+    uneven = np.flatnonzero(
+        (np.abs(number - slot) > _EVEN_RATIO * np.maximum(1, number)) | (np.diff(slot, prepend=-1) < 1)
+    )
     if len(uneven):
         row = int(place[uneven[0]]) + 2
         hint = "give rates in even steps, or a row for each request"

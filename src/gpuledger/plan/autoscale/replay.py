@@ -105,4 +105,3 @@ class Replays:
         drawn = "as recorded" if self.trace.at_s is not None else "drawn from the rates (Poisson)"
         tuned = "" if self.tunes_at_request_level else "; policies are tuned on the flow of the first part"
         return f"{self.trace.requests:,.0f} requests are replayed one by one, {drawn}{tuned}"
-

@@ -39,13 +39,14 @@ def dollars(totals: Sequence[Totals], gpus: int, prices: ReplicaPrices) -> UsdRa
     if with_spot and isinstance(prices.spot, Unknown):
         return prices.spot
     zero = UsdRange(Decimal(0), Decimal(0), Decimal(0))
+    on_demand = prices.on_demand.usd_per_gpu_h
     spot = zero if isinstance(prices.spot, Unknown) else prices.spot.usd_per_gpu_h
 
     def usd(end: str) -> list[Decimal]:
         return [
             Decimal(repr(gpus * MONTH_H / t.hours))
             * (
-                Decimal(repr(t.replica_h - t.spot_replica_h)) * getattr(prices.on_demand.usd_per_gpu_h, end)
+                Decimal(repr(t.replica_h - t.spot_replica_h)) * getattr(on_demand, end)
                 + Decimal(repr(t.spot_replica_h)) * getattr(spot, end)
             )
             for t in totals
@@ -55,9 +56,7 @@ def dollars(totals: Sequence[Totals], gpus: int, prices: ReplicaPrices) -> UsdRa
     return UsdRange(min(usd("low_usd")), sum(middle, Decimal(0)) / len(middle), max(usd("high_usd")))
 
 
-def rows_of(
-    tuned: Sequence[Tuned], replays: Replays, needed: np.ndarray, prices: ReplicaPrices
-) -> list[PolicyRow]:
+def rows_of(tuned: Sequence[Tuned], replays: Replays, needed: np.ndarray, prices: ReplicaPrices) -> list[PolicyRow]:
     """A row for each policy, in their order."""
     return [_row(t, replays, needed, prices) for t in tuned]
 

@@ -35,7 +35,9 @@ class Service:
 def positive(name: str, value: float, most: float = 1e9) -> float:
     """The value where it is a number above 0."""
     if not math.isfinite(value) or value <= 0 or value > most:
-        raise InputError(f"{name}={value:g} is not a number between 0 and {most:g}", hint=f"give {name} a value above 0")
+        raise InputError(
+            f"{name}={value:g} is not a number between 0 and {most:g}", hint=f"give {name} a value above 0"
+        )
     return value
 
 
@@ -54,14 +56,7 @@ def service_of(
     `mean_tokens`: generated tokens per request in the trace. `fallback_s`: the service time where none is needed to be
     known, as for hours of busy GPUs.
     """
-    given = {"requests_per_s": requests_per_s, "service_s": service_s, "tokens_per_s": tokens_per_s}
-    for name, value in given.items():
-        if value is not None:
-            positive(name, value)
-    if gpus < 1:
-        raise InputError(f"gpus_per_replica={gpus} is below 1", hint="give gpus_per_replica=1 or more")
-    if concurrency is not None and not 1 <= concurrency <= 100_000:
-        raise InputError(f"concurrency={concurrency} is not between 1 and 100000", hint="give concurrency=1 or more")
+    _check(gpus, concurrency, requests_per_s=requests_per_s, service_s=service_s, tokens_per_s=tokens_per_s)
     slots = concurrency or 1
     if tokens_per_s is not None:
         if requests_per_s is not None or service_s is not None:
@@ -87,6 +82,16 @@ def service_of(
         hint="give requests_per_s, or service_s and concurrency, or tokens_per_s and concurrency "
         "(gpuledger plan throughput estimates tokens per second)",
     )
+
+
+def _check(gpus: int, concurrency: int | None, **rates: float | None) -> None:
+    for name, value in rates.items():
+        if value is not None:
+            positive(name, value)
+    if gpus < 1:
+        raise InputError(f"gpus_per_replica={gpus} is below 1", hint="give gpus_per_replica=1 or more")
+    if concurrency is not None and not 1 <= concurrency <= 100_000:
+        raise InputError(f"concurrency={concurrency} is not between 1 and 100000", hint="give concurrency=1 or more")
 
 
 def _of_tokens(tokens_per_s: float, slots: int, gpus: int, mean_tokens: float | None) -> Service:

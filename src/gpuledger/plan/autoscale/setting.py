@@ -53,7 +53,7 @@ class Setting:
     max_replicas: int | None = None
     scale_down_delay_s: float = 300.0
     cooldown_s: float = 300.0
-    spot: Spot = Spot()  # noqa: RUF009  (frozen)
+    spot: Spot = Spot()
     weekly: bool = False
 
     def within(self, replicas: int) -> int:
@@ -82,7 +82,9 @@ def check_limits(
         hint = f"give max_replicas={max(1, min_replicas)} or more"
         raise InputError(f"max_replicas={max_replicas} is below min_replicas={min_replicas} or below 1", hint=hint)
     if not 0 <= spot_share <= 1:
-        raise InputError(f"spot_share={spot_share:g} is not between 0 and 1", hint="give spot_share=0.5 for half of them")
+        raise InputError(
+            f"spot_share={spot_share:g} is not between 0 and 1", hint="give spot_share=0.5 for half of them"
+        )
     if spot_share and spot_reclaims_per_day is None:
         hint = "give spot_reclaims_per_day=0.05 for one in twenty days and replica, or what you have seen"
         raise InputError("how often spot is taken back is not given", hint=hint)

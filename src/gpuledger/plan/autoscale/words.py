@@ -26,8 +26,8 @@ def headline_of(rows: Sequence[PolicyRow], chosen: PolicyRow | None, slo: Slo) -
     if chosen is None:
         near = min(rows, key=lambda r: r.missed_pct)
         return (
-            f"No policy meets the goal ({slo.words}). {near.title} is nearest: {_percent(near.missed_pct)} of requests wait "
-            f"longer, {slo.missed_ratio * 100:.3g} % may."
+            f"No policy meets the goal ({slo.words}). {near.title} is nearest: {_percent(near.missed_pct)} of requests "
+            f"wait longer, {slo.missed_ratio * 100:.3g} % may."
         )
     static = next((r for r in rows if r.policy == "static-peak"), None)
     return (
@@ -81,7 +81,7 @@ def refusals(
                 f"it met the goal while learning ({_percent(row.learned_missed_pct)}): learn from a longer trace, "
                 "or keep more minimum replicas"
             )
-        out.append(Refused(f"{row.title} ({row.says})", why, instead))
+        out.append(Refused(f"{row.title}, {row.says}", why, instead))
     more = "give a longer trace, or learn from more of it"
     return (*out, *(Refused(kind.title, why, more) for kind, why in cannot.items()))
 
@@ -96,22 +96,37 @@ def assumptions_of(trace: Trace, replays: Replays) -> tuple[str, ...]:
         else "service times are exponential"
     )
     spot = setting.spot
-    seeds = f"{count(len(replays.seeds), 'seed')}: ranges over them" if replays.by_chance else "the replay has no chance in it"
+    seeds = (
+        f"{count(len(replays.seeds), 'seed')}: ranges over them"
+        if replays.by_chance
+        else "the replay has no chance in it"
+    )
     on_spot = (
-        f"{100 * spot.share_ratio:g} % of replicas are on spot, each taken back {spot.reclaims_per_day:g} times a day on "
-        "average; its requests are finished within the notice, and another starts in its place"
+        f"{100 * spot.share_ratio:g} % of replicas are on spot, each taken back {spot.reclaims_per_day:g} times a day "
+        "on average; its requests are finished within the notice, and another starts in its place"
+    )
+    tuned = (
+        f"policies are tuned on the first {replays.split_s / 3600:,.1f} h, with "
+        f"{100 * facts().tried.miss_margin_ratio:g} % of the allowed misses, and judged on the other "
+        f"{(trace.length_s - replays.split_s) / 3600:,.1f} h"
+    )
+    paid = (
+        f"a replica is paid from its start and takes {setting.cold_start_s:g} s to get ready; replicas: at least "
+        f"{setting.min_replicas}, at most {'any number' if setting.max_replicas is None else setting.max_replicas}"
+    )
+    decided = (
+        f"decisions every {setting.interval_s:g} s by the rules of Kubernetes (tolerance "
+        f"{100 * rules.tolerance_ratio:g} %, at most double or {rules.scale_up_pods} more per {rules.sync_s} s, fewer "
+        f"after {setting.scale_down_delay_s:g} s)"
     )
     return (
         f"one replica: {service.words} ({service.basis}); {count(service.gpus, 'GPU')} per replica",
         f"goal: {setting.slo.words}; a wait is the time in the queue, before a replica works on the request",
         replays.words,
         f"{times}; one queue, in order of arrival; {seeds}",
-        f"policies are tuned on the first {replays.split_s / 3600:,.1f} h, with {100 * facts().tried.miss_margin_ratio:g} % "
-        f"of the allowed misses, and judged on the other {(trace.length_s - replays.split_s) / 3600:,.1f} h",
-        f"a replica is paid from its start and takes {setting.cold_start_s:g} s to get ready; replicas: at least "
-        f"{setting.min_replicas}, at most {setting.max_replicas:,}",
-        f"decisions every {setting.interval_s:g} s by the rules of Kubernetes (tolerance {100 * rules.tolerance_ratio:g} %, "
-        f"at most double or {rules.scale_up_pods} more per {rules.sync_s} s, fewer after {setting.scale_down_delay_s:g} s)",
+        tuned,
+        paid,
+        decided,
         "a month is 720 h; needed replicas are those of a planner that knows the demand (Erlang C for each step)",
         *([on_spot] if spot.share_ratio else []),
     )
@@ -141,9 +156,12 @@ def _usd(row: PolicyRow) -> Decimal:
 
 
 def _comments(row: PolicyRow, setting: Setting, chosen: PolicyRow | None) -> list[str]:
-    verdict = "the chosen policy" if row is chosen else "meets the goal" if row.meets else "misses the goal: not advised"
+    verdict = (
+        "the chosen policy" if row is chosen else "meets the goal" if row.meets else "misses the goal: not advised"
+    )
+    missed = f"{_percent(row.missed_pct)} of requests wait longer than {setting.slo.wait_s:g} s"
     return [
         f"{row.title}: {row.says} ({verdict})",
-        f"Replayed: {amount(row)} per month, {_percent(row.missed_pct)} of requests wait longer than {setting.slo.wait_s:g} s",
-        f"A replica works on {count(setting.service.slots, 'request')} at a time and takes {setting.cold_start_s:g} s to start",
+        f"Replayed: {amount(row)} per month, {missed}",
+        f"A replica works on {count(setting.service.slots, 'request')} at a time, {setting.cold_start_s:g} s to start",
     ]

@@ -55,7 +55,9 @@ class Scheduled:
 def _cannot(setting: Setting) -> str:
     if setting.learned.length_s < LEAST_S:
         hours = setting.learned.length_s / HOUR_S
-        return f"a timetable needs two days, to learn and to be tuned, and the first part of the trace has {hours:.1f} h"
+        return (
+            f"a timetable needs two days, to learn and to be tuned, and the first part of the trace has {hours:.1f} h"
+        )
     return ""
 
 

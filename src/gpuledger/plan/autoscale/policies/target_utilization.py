@@ -28,5 +28,5 @@ KIND = PolicyKind(
     title="Target utilization",
     tried=lambda _setting: facts().tried.target_ratios,
     build=TargetUtilization,
-    says=lambda setting, value: f"{100 * value:g} % of slots busy ({value * setting.service.slots:,.3g} per replica)",
+    says=lambda setting, value: f"{100 * value:g} % of slots busy, {value * setting.service.slots:,.3g} per replica",
 )
