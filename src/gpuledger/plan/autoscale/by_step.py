@@ -2,10 +2,12 @@
 
 Requests are a flow: what exceeds the capacity waits, in order of arrival, and is served by the replicas of later
 intervals. Where nothing is left over, requests still wait by chance: that share follows the closed form (Erlang C) for
-the rate and the replicas of the interval.
+the rate and the replicas of the interval. What a policy sees of the load varies by chance as a real one does.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 
@@ -26,7 +28,10 @@ def replay_rates(trace: Trace, setting: Setting, policy: Policy, *, first_replic
     steps = max(1, round(trace.length_s / step))
     so_far = np.concatenate([[0.0], np.cumsum(trace.rates_per_s * trace.step_s)])
     arrived = np.diff(np.interp(step * np.arange(steps + 1), trace.step_s * np.arange(len(so_far)), so_far))
-    replicas = Replicas(setting, first_replicas, np.random.default_rng(seed))
+    random = np.random.default_rng(seed)
+    replicas = Replicas(setting, first_replicas, random)
+    # Busy slots of a Poisson flow vary by the root of their number, over as many intervals as a request takes.
+    chance = (random.standard_normal(steps) * min(1.0, 2 * service.service_s / step) ** 0.5).tolist()
     slots, queue = np.zeros(steps), np.zeros(steps + 1)
     paid, spot, ready = np.zeros(steps), np.zeros(steps), np.zeros(steps)
     waiting, per_slot = 0.0, step / service.service_s
@@ -40,7 +45,10 @@ def replay_rates(trace: Trace, setting: Setting, policy: Policy, *, first_replic
         waiting += came - served
         slots[k], queue[k + 1], ready[k] = open_slots, waiting, replicas.ready
         replicas.taken_back(step, end)
-        view = View(end, replicas.ready, replicas.starting, served / per_slot, waiting)
+        busy = served / per_slot
+        seen = max(0.0, busy + chance[k] * busy**0.5)
+        over = max(0.0, seen - open_slots)
+        view = View(end, replicas.ready, replicas.starting, seen - over, waiting + over)
         replicas.scale_to(setting.within(policy.desired(view)), end)
     missed, waited = _waits(arrived, slots, queue, setting, trace.step_s)
     return Run(step, arrived, missed, waited, paid, spot, ready)
@@ -51,8 +59,7 @@ def _waits(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Requests of each interval that miss the goal, and the waits of all of them added up."""
     service, interval = setting.service, setting.interval_s
-    waits = _flow_waits(arrived, slots, queue, setting)
-    first, last = waits[:-1], waits[1:]
+    first, last = _flow_waits(arrived, slots, queue, setting)
     low, high = np.minimum(first, last), np.maximum(first, last)
     with np.errstate(divide="ignore", invalid="ignore"):
         over = np.where(high > low, (high - setting.slo.wait_s) / (high - low), high > setting.slo.wait_s)
@@ -70,26 +77,29 @@ def _waits(
     return missed, waited
 
 
-def _flow_waits(arrived: np.ndarray, slots: np.ndarray, queue: np.ndarray, setting: Setting) -> np.ndarray:
-    """How long a request waits that arrives at the edge of an interval: until as many have started as came before it.
+def _flow_waits(
+    arrived: np.ndarray, slots: np.ndarray, queue: np.ndarray, setting: Setting
+) -> tuple[np.ndarray, np.ndarray]:
+    """How long the first and the last request of each interval wait: until as many have started as came before.
 
     What waits at the end is served by the replicas there then, or never.
     """
     edges = setting.interval_s * np.arange(len(queue))
     came = np.concatenate([[0.0], np.cumsum(arrived)])
-    started = came - queue
+    started, at = np.maximum.accumulate(came - queue), edges
     if queue[-1] > _NONE:
         rate = slots[-1] / setting.service.service_s
-        edges_on = np.append(edges, edges[-1] + (queue[-1] / rate if rate else _NEVER_S))
+        at = np.append(edges, edges[-1] + (queue[-1] / rate if rate else _NEVER_S))
         started = np.append(started, came[-1])
-    else:
-        edges_on = edges
-    held = queue > _NONE
-    waits = np.zeros(len(queue))
-    started = np.maximum.accumulate(started)
-    # The first instant it is reached: nothing starts while nothing comes, so it may stay there for long.
-    at = np.clip(np.searchsorted(started, came[held] - _NONE), 1, len(started) - 1)
-    rise = np.maximum(started[at] - started[at - 1], _NONE)
-    share = np.clip((came[held] - started[at - 1]) / rise, 0.0, 1.0)
-    waits[held] = edges_on[at - 1] + share * (edges_on[at] - edges_on[at - 1]) - edges[held]
-    return np.maximum(waits, 0.0)
+
+    def wait_s(side: Literal["left", "right"], numbers: np.ndarray, since: np.ndarray) -> np.ndarray:
+        """From an instant to the one at which so many have started: the first such instant, or the last one."""
+        found = np.searchsorted(started, numbers + (_NONE if side == "right" else -_NONE), side)
+        found = np.clip(found, 1, len(started) - 1)
+        rise = np.maximum(started[found] - started[found - 1], _NONE)
+        share = np.clip((numbers - started[found - 1]) / rise, 0.0, 1.0)
+        return np.maximum(at[found - 1] + share * (at[found] - at[found - 1]) - since, 0.0)
+
+    first, last = wait_s("right", came[:-1], edges[:-1]), wait_s("left", came[1:], edges[1:])
+    calm = (queue[:-1] <= _NONE) & (queue[1:] <= _NONE)
+    return np.where(calm, 0.0, first), np.where(queue[1:] <= _NONE, 0.0, last)

@@ -28,9 +28,10 @@ def erlang_b(offered: np.ndarray, servers: np.ndarray) -> np.ndarray:
     inverse = 1.0 / (1.0 - first / load)
     steps = n - first
     ends = np.searchsorted(steps, np.arange(int(steps.max(initial=0)) + 1))
-    for step in range(1, len(ends)):
-        left = ends[step]  # pairs before it have their servers already
-        inverse[left:] = 1.0 + inverse[left:] * ((first[left:] + step) / load[left:])
+    with np.errstate(over="ignore"):  # infinite: never blocked
+        for step in range(1, len(ends)):
+            left = ends[step]  # pairs before it have their servers already
+            inverse[left:] = 1.0 + inverse[left:] * ((first[left:] + step) / load[left:])
     out[used] = 1.0 / inverse
     return out
 

@@ -62,8 +62,8 @@ class Replays:
     @property
     def by_chance(self) -> bool:
         """Whether another seed gives another result."""
-        drawn = self.request_level and (self.trace.at_s is None or self.trace.generated is None)
-        return drawn or self.setting.spot.share_ratio > 0
+        recorded = self.request_level and self.trace.at_s is not None and self.trace.generated is not None
+        return not recorded or self.setting.spot.share_ratio > 0
 
     def _requests(self, seed: int) -> Arrivals:
         if seed not in self._arrivals:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 BIN_S = 300.0
+LEAST_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ def of_requests(
 ) -> Trace:
     """A trace of single requests; `at_s` counts from the first of them, which arrives at `start_s` on the clock."""
     length = float(at_s[-1])
-    step = min(BIN_S, max(length / 12, 1e-3))
-    steps = max(1, int(np.ceil((length + 1e-9) / step)))
+    steps = max(LEAST_STEPS, round(length / BIN_S))
+    step = length / steps
     counts = np.bincount(np.minimum((at_s / step).astype(np.int64), steps - 1), minlength=steps)
     clock = start_s + step * np.arange(steps)
     return Trace(source, counts / step, step, clock, dated, at_s, generated, **more)
