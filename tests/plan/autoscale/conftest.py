@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuledger.plan.autoscale.service import Service
-from gpuledger.plan.autoscale.setting import Setting, Slo
-from gpuledger.plan.autoscale.trace import Trace
+from gpuledger.plan.autoscaling.service import Service
+from gpuledger.plan.autoscaling.setting import Setting, Slo
+from gpuledger.plan.autoscaling.trace import Trace
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,9 @@ def rates() -> Callable[..., Trace]:
 def setting(rates: Callable[..., Trace]) -> Callable[..., Setting]:
     """A setting: one slot and one second per request unless said otherwise."""
 
-    def make(*, slots: int = 1, service_s: float = 1.0, gpus: int = 1, learned: Trace | None = None, **more: Any) -> Setting:
+    def make(
+        *, slots: int = 1, service_s: float = 1.0, gpus: int = 1, learned: Trace | None = None, **more: Any
+    ) -> Setting:
         given = {"slo": Slo(1.0, 95.0), "interval_s": 15.0, "cold_start_s": 60.0} | more
         return Setting(Service(slots, service_s, gpus, "test"), learned=learned or rates([1.0, 1.0]), **given)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.plan.autoscale.erlang import erlang_b, erlang_c, least_servers, mean_wait_s, wait_tail
+from gpuledger.plan.autoscaling.erlang import erlang_b, erlang_c, least_servers, mean_wait_s, wait_tail
 
 
 def _by_sum(offered: float, servers: int) -> float:
@@ -74,7 +74,12 @@ def test_more_servers_and_less_load_never_wait_more(offered, servers):
     assert less <= now + 1e-12
 
 
-@given(st.floats(0.01, 90), st.sampled_from([1, 4, 16]), st.sampled_from([0.0, 0.5, 3.0]), st.sampled_from([0.01, 0.05, 0.3]))
+@given(
+    st.floats(0.01, 90),
+    st.sampled_from([1, 4, 16]),
+    st.sampled_from([0.0, 0.5, 3.0]),
+    st.sampled_from([0.01, 0.05, 0.3]),
+)
 def test_the_fewest_servers_are_found_by_trying_all(offered, lot, beyond_s, missed):
     found = int(least_servers(np.array([offered]), 1.0, beyond_s, missed, lot)[0])
     tails = wait_tail(np.full(200, offered), lot * np.arange(1, 201), 1.0, beyond_s)

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.plan.autoscale.manifests import Target, aws_instances, hpa, karpenter, keda
-from gpuledger.plan.autoscale.setting import Spot
-from gpuledger.plan.autoscale.yaml_text import yaml_text
+from gpuledger.plan.autoscaling.manifests import Target, aws_instances, hpa, karpenter, keda
+from gpuledger.plan.autoscaling.setting import Spot
+from gpuledger.plan.autoscaling.yaml_text import yaml_text
 
 # Fields by path, from the Kubernetes API reference (autoscaling/v2), the CRDs of KEDA 2.15 (keda.sh/v1alpha1) and of
 # Karpenter 1.7 (karpenter.sh/v1); "*": a field with names of its own below it. "!": required.
@@ -105,7 +105,11 @@ def test_hpa_cannot_go_to_zero_and_keda_can(target):
 def test_keda_counts_running_and_waiting_requests(target):
     (found,) = _parsed(keda(target(), "queue-length", 12.8, []))
     (trigger,) = found["spec"]["triggers"]
-    assert (trigger["type"], trigger["metricType"], trigger["metadata"]["threshold"]) == ("prometheus", "AverageValue", "12.8")
+    assert (trigger["type"], trigger["metricType"], trigger["metadata"]["threshold"]) == (
+        "prometheus",
+        "AverageValue",
+        "12.8",
+    )
     query = trigger["metadata"]["query"]
     assert "vllm:num_requests_running" in query
     assert "vllm:num_requests_waiting" in query
@@ -155,7 +159,8 @@ def test_instances_hold_a_whole_replica():
 
 
 @pytest.mark.parametrize(
-    "value", ["yes", "1", "1e3", "a: b", "# no", "", "720h", 'say "x"', "a\nb", "-", "null", "nvidia.com/gpu", "0 8 * * 1"]
+    "value",
+    ["yes", "1", "1e3", "a: b", "# no", "", "720h", 'say "x"', "a\nb", "-", "null", "nvidia.com/gpu", "0 8 * * 1"],
 )
 def test_text_is_read_back_as_written(value):
     made = {"key": value, "list": [value, {"a": value, "b": [1, True]}], value: 1.5, "none": {}, "empty": []}

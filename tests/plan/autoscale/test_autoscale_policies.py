@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.plan.autoscale.by_step import replay_rates
-from gpuledger.plan.autoscale.policies import View, kinds
-from gpuledger.plan.autoscale.policies.hpa import Hpa
-from gpuledger.plan.autoscale.policies.predictive import Predictive
-from gpuledger.plan.autoscale.policies.queue_length import QueueLength
-from gpuledger.plan.autoscale.policies.scheduled import Scheduled, timetable
-from gpuledger.plan.autoscale.policies.static_peak import peak_replicas
-from gpuledger.plan.autoscale.policies.target_utilization import TargetUtilization
-from gpuledger.plan.autoscale.timetables import cron_triggers, stretches
+from gpuledger.plan.autoscaling.by_step import replay_rates
+from gpuledger.plan.autoscaling.policies import View, kinds
+from gpuledger.plan.autoscaling.policies.hpa import Hpa
+from gpuledger.plan.autoscaling.policies.predictive import Predictive
+from gpuledger.plan.autoscaling.policies.queue_length import QueueLength
+from gpuledger.plan.autoscaling.policies.scheduled import Scheduled, timetable
+from gpuledger.plan.autoscaling.policies.static_peak import peak_replicas
+from gpuledger.plan.autoscaling.policies.target_utilization import TargetUtilization
+from gpuledger.plan.autoscaling.timetables import cron_triggers, stretches
 
 DAY_S = 86_400.0
 
@@ -65,7 +65,9 @@ def test_the_last_replica_goes_after_the_cooldown_and_comes_back_with_a_request(
 
 
 def test_without_scale_to_zero_one_replica_stays(setting):
-    assert QueueLength(setting(min_replicas=1, cooldown_s=0.0, scale_down_delay_s=0.0), 4.0).desired(_seen(900, 1, 0)) == 1
+    assert (
+        QueueLength(setting(min_replicas=1, cooldown_s=0.0, scale_down_delay_s=0.0), 4.0).desired(_seen(900, 1, 0)) == 1
+    )
 
 
 def test_the_static_peak_is_sized_for_the_busiest_step(rates, setting):

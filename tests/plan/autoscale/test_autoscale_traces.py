@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpuledger.errors import FileFault, GpuledgerError, UnknownName
-from gpuledger.plan.autoscale.reading import read_trace
+from gpuledger.plan.autoscaling.reading import read_trace
 
 
 @pytest.fixture
@@ -25,7 +25,9 @@ def write(tmp_path):
 
 def test_requests_with_tokens(write):
     trace = read_trace(
-        write("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:25:46.6805900,396,56\n")
+        write(
+            "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:25:46.6805900,396,56\n"
+        )
     )
     assert trace.at_s.tolist() == [0.0, 600.0]
     assert trace.generated.tolist() == [44, 56]

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.errors import InputError
-from gpuledger.plan.autoscale.build import Asked, autoscale, split_of
-from gpuledger.plan.autoscale.ledger_hours import ledger_trace
-from gpuledger.plan.autoscale.policies import PolicyKind, kinds
-from gpuledger.plan.autoscale.policies.scheduled import WEEKLY_S
-from gpuledger.plan.autoscale.policies.static_peak import peak_replicas
-from gpuledger.plan.autoscale.prices import prices_of
-from gpuledger.plan.autoscale.reading import read_trace
-from gpuledger.plan.autoscale.replay import interval_for
-from gpuledger.plan.autoscale.service import Service, service_of
-from gpuledger.plan.autoscale.setting import Setting, Slo, Spot, check_limits
-from gpuledger.plan.autoscale.statement import AutoscalePlan
-from gpuledger.plan.autoscale.trace import Trace
+from gpuledger.plan.autoscaling.build import Asked, autoscale, split_of
+from gpuledger.plan.autoscaling.ledger_hours import ledger_trace
+from gpuledger.plan.autoscaling.policies import PolicyKind, kinds
+from gpuledger.plan.autoscaling.policies.scheduled import WEEKLY_S
+from gpuledger.plan.autoscaling.policies.static_peak import peak_replicas
+from gpuledger.plan.autoscaling.prices import prices_of
+from gpuledger.plan.autoscaling.reading import read_trace
+from gpuledger.plan.autoscaling.replay import interval_for
+from gpuledger.plan.autoscaling.service import Service, service_of
+from gpuledger.plan.autoscaling.setting import Setting, Slo, Spot, check_limits
+from gpuledger.plan.autoscaling.statement import AutoscalePlan
+from gpuledger.plan.autoscaling.trace import Trace
 from gpuledger.plan.planners import Options, PlanOption, planner
 
 POLICIES = ("static-peak", "target-utilization", "queue-length", "scheduled", "predictive")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gpuledger.plan.autoscale.facts import facts
-from gpuledger.plan.autoscale.policies import PolicyKind
-from gpuledger.plan.autoscale.replay import Replays
-from gpuledger.plan.autoscale.run import Run, Totals
+from gpuledger.plan.autoscaling.facts import facts
+from gpuledger.plan.autoscaling.policies import PolicyKind
+from gpuledger.plan.autoscaling.replay import Replays
+from gpuledger.plan.autoscaling.run import Run, Totals
 
 Cost = Callable[[Totals], float]
 Tick = Callable[[int], None]

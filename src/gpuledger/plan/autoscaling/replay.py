@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from gpuledger.plan.autoscale.by_request import replay_requests
-from gpuledger.plan.autoscale.by_step import replay_rates
-from gpuledger.plan.autoscale.clairvoyant import needed_replicas
-from gpuledger.plan.autoscale.facts import facts
-from gpuledger.plan.autoscale.policies import PolicyKind
-from gpuledger.plan.autoscale.run import Run, Totals
-from gpuledger.plan.autoscale.setting import Setting
-from gpuledger.plan.autoscale.trace import Arrivals, Trace, arrivals_of
+from gpuledger.plan.autoscaling.by_request import replay_requests
+from gpuledger.plan.autoscaling.by_step import replay_rates
+from gpuledger.plan.autoscaling.clairvoyant import needed_replicas
+from gpuledger.plan.autoscaling.facts import facts
+from gpuledger.plan.autoscaling.policies import PolicyKind
+from gpuledger.plan.autoscaling.run import Run, Totals
+from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscaling.trace import Arrivals, Trace, arrivals_of
 
 
 def interval_for(length_s: float) -> float:

@@ -11,12 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from gpuledger.plan.autoscale.erlang import mean_wait_s, wait_tail
-from gpuledger.plan.autoscale.policies import Policy, View
-from gpuledger.plan.autoscale.replicas import Replicas
-from gpuledger.plan.autoscale.run import Run
-from gpuledger.plan.autoscale.setting import Setting
-from gpuledger.plan.autoscale.trace import Trace
+from gpuledger.plan.autoscaling.erlang import mean_wait_s, wait_tail
+from gpuledger.plan.autoscaling.policies import Policy, View
+from gpuledger.plan.autoscaling.replicas import Replicas
+from gpuledger.plan.autoscaling.run import Run
+from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscaling.trace import Trace
 
 _NONE = 1e-9
 _NEVER_S = 1e9
@@ -32,26 +32,25 @@ def replay_rates(trace: Trace, setting: Setting, policy: Policy, *, first_replic
     replicas = Replicas(setting, first_replicas, random)
     # Busy slots of a Poisson flow vary by the root of their number, over as many intervals as a request takes.
     chance = (random.standard_normal(steps) * min(1.0, 2 * service.service_s / step) ** 0.5).tolist()
-    slots, queue = np.zeros(steps), np.zeros(steps + 1)
-    paid, spot, ready = np.zeros(steps), np.zeros(steps), np.zeros(steps)
-    waiting, per_slot = 0.0, step / service.service_s
+    kept: list[tuple[float, float, int, int, int]] = []
+    waiting, per_slot, each = 0.0, step / service.service_s, service.slots
     for k, came in enumerate(arrived.tolist()):
-        end = (k + 1) * step
-        paid[k], spot[k] = replicas.total, replicas.spot
-        open_slots = float(service.slots * replicas.ready)
+        end, paid, spot = (k + 1) * step, replicas.total, replicas.spot
+        open_slots = float(each * replicas.ready)
         for at, number in replicas.get_ready(end):
-            open_slots += service.slots * number * min(1.0, (end - at) / step)
+            open_slots += each * number * min(1.0, (end - at) / step)
         served = min(waiting + came, open_slots * per_slot)
         waiting += came - served
-        slots[k], queue[k + 1], ready[k] = open_slots, waiting, replicas.ready
+        kept.append((open_slots, waiting, paid, spot, replicas.ready))
         replicas.taken_back(step, end)
         busy = served / per_slot
         seen = max(0.0, busy + chance[k] * busy**0.5)
         over = max(0.0, seen - open_slots)
         view = View(end, replicas.ready, replicas.starting, seen - over, waiting + over)
         replicas.scale_to(setting.within(policy.desired(view)), end)
-    missed, waited = _waits(arrived, slots, queue, setting, trace.step_s)
-    return Run(step, arrived, missed, waited, paid, spot, ready)
+    slots, queue, *replicas_of = np.array(kept, dtype=float).T
+    missed, waited = _waits(arrived, slots, np.append(0.0, queue), setting, trace.step_s)
+    return Run(step, arrived, missed, waited, *replicas_of)
 
 
 def _waits(

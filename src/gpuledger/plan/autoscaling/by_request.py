@@ -11,11 +11,11 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 import numpy as np
 
-from gpuledger.plan.autoscale.policies import Policy, View
-from gpuledger.plan.autoscale.replicas import Replicas
-from gpuledger.plan.autoscale.run import Run
-from gpuledger.plan.autoscale.setting import Setting
-from gpuledger.plan.autoscale.trace import Arrivals
+from gpuledger.plan.autoscaling.policies import Policy, View
+from gpuledger.plan.autoscaling.replicas import Replicas
+from gpuledger.plan.autoscaling.run import Run
+from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscaling.trace import Arrivals
 
 
 def replay_requests(
