@@ -205,6 +205,21 @@ def test_a_timetable_is_tuned_on_days_it_did_not_learn_from(rates, setting):
     assert tuned.chosen.totals.hours == pytest.approx(24)
 
 
+def test_a_policy_that_misses_says_what_would_have_met_the_goal(tmp_path):
+    # The second half is half as busy again as the first: what was tuned there is too little.
+    path = tmp_path / "rising.csv"
+    rows = (f"{600 * k},{4.0 if k < 36 else 6.0}" for k in range(72))
+    path.write_text("window_start_s,rps\n" + "\n".join(rows) + "\n")
+    asked = {"trace": path, "service_s": 4.0, "concurrency": 4, "policy": ("static-peak",), "seeds": 1}
+    plan = gpuledger.plan.autoscale(**asked).statement
+    (row,), (refused,) = plan.policies, plan.refused
+    assert plan.chosen is None
+    assert row.hindsight.missed_pct <= 5 < row.missed_pct
+    assert row.hindsight.gpu_h_per_month == pytest.approx(720 * row.hindsight.value)
+    assert row.hindsight.value > row.value
+    assert row.hindsight.says in refused.instead
+
+
 def test_decisions_are_rarer_on_long_traces():
     assert interval_for(3600) == 15
     assert interval_for(14 * 86_400) == 45

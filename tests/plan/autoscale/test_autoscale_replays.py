@@ -1,4 +1,4 @@
-"""Do the replays do what a queue does: in closed form, by hand, against another way to compute it, and in the limits?"""
+"""Do the replays do what a queue does: in closed form, by hand, against another way, and in the limits?"""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from gpuledger.errors import InputError
 from gpuledger.plan.autoscaling.service import service_of
 
 NOTHING = {
-    "requests_per_s": None, "service_s": None, "tokens_per_s": None, "concurrency": None, "gpus": 1, "mean_tokens": None,
+    "requests_per_s": None, "service_s": None, "tokens_per_s": None, "concurrency": None, "gpus": 1,
+    "mean_tokens": None,
 }  # fmt: skip
 
 

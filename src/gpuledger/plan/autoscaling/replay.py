@@ -60,6 +60,12 @@ class Replays:
         return self.trace.first(self.split_s)
 
     @property
+    def warm_up_s(self) -> float:
+        """The start of the first part, not counted: replicas there are a guess, until the first ones could be added."""
+        setting = self.setting
+        return min(setting.cold_start_s + setting.scale_down_delay_s, self.split_s / 4)
+
+    @property
     def by_chance(self) -> bool:
         """Whether another seed gives another result."""
         recorded = self.request_level and self.trace.at_s is not None and self.trace.generated is not None
@@ -72,7 +78,7 @@ class Replays:
 
     def first_part(self, kind: PolicyKind, value: float) -> Totals:
         """A policy on the first part alone; one that learns does so on its first half, and is judged on the other."""
-        setting, since_s = self.setting, 0.0
+        setting, since_s = self.setting, self.warm_up_s
         if kind.learns:
             learned = self._first.first(self.split_s / 2)
             setting, since_s = replace(setting, learned=learned), learned.length_s

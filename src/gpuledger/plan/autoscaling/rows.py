@@ -11,7 +11,7 @@ from gpuledger.plan.autoscaling.prices import GpuPrice, ReplicaPrices
 from gpuledger.plan.autoscaling.replay import Replays
 from gpuledger.plan.autoscaling.run import Totals
 from gpuledger.plan.autoscaling.setting import Setting
-from gpuledger.plan.autoscaling.statement import PolicyRow
+from gpuledger.plan.autoscaling.statement import Hindsight, PolicyRow
 from gpuledger.plan.autoscaling.tuning import Cost, Tuned
 from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import Unknown
@@ -92,4 +92,13 @@ def _row(tuned: Tuned, replays: Replays, needed: np.ndarray, prices: ReplicaPric
         usd_per_month=dollars(tuned.totals, gpus, prices),
         learned_missed_pct=100 * learned.missed_ratio,
         learned_gpu_h_per_month=learned.replica_h * gpus * MONTH_H / learned.hours,
+        hindsight=_hindsight(tuned, setting),
     )
+
+
+def _hindsight(tuned: Tuned, setting: Setting) -> Hindsight | None:
+    found = tuned.hindsight
+    if found is None:
+        return None
+    month = found.totals.replica_h * setting.service.gpus * MONTH_H / found.totals.hours
+    return Hindsight(found.value, tuned.kind.says(setting, found.value), 100 * found.totals.missed_ratio, month)

@@ -39,6 +39,16 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Hindsight:
+    """The value with which a policy would have met the goal on the rest of the trace; nobody could have known it."""
+
+    value: float
+    says: str
+    missed_pct: float
+    gpu_h_per_month: float
+
+
+@dataclass(frozen=True)
 class PolicyRow:
     """A policy, the value it was tuned to, and how it did on the rest of the trace.
 
@@ -63,6 +73,7 @@ class PolicyRow:
     usd_per_month: UsdRange | Unknown
     learned_missed_pct: float
     learned_gpu_h_per_month: float
+    hindsight: Hindsight | None = None
 
 
 @dataclass(frozen=True)

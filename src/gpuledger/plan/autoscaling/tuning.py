@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuledger.plan.autoscaling.facts import facts
 from gpuledger.plan.autoscaling.policies import PolicyKind
@@ -24,13 +24,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A policy with the value chosen on the first part; `runs` and `totals`: on the rest, one for each seed."""
+    """A policy with the value chosen on the first part; `runs` and `totals`: on the rest, one for each seed.
+
+    `hindsight`: where that misses the goal, the next value that would have met it on the rest, if one would.
+    """
 
     kind: PolicyKind
     chosen: Trial
     trials: tuple[Trial, ...]
     runs: tuple[Run, ...]
     totals: tuple[Totals, ...]
+    hindsight: Trial | None = None
 
     @property
     def missed_ratio(self) -> float:
@@ -59,4 +63,17 @@ def tune(kind: PolicyKind, replays: Replays, cost: Cost, tick: Tick) -> Tuned:
         runs.append(replays.whole(kind, chosen.value, seed))
         tick(1)
     totals = tuple(run.totals(replays.split_s) for run in runs)
-    return Tuned(kind, chosen, tuple(trials), tuple(runs), totals)
+    made = Tuned(kind, chosen, tuple(trials), tuple(runs), totals)
+    if made.missed_ratio <= replays.setting.slo.missed_ratio:
+        return made
+    return replace(made, hindsight=_in_hindsight(made, replays, cost))
+
+
+def _in_hindsight(tuned: Tuned, replays: Replays, cost: Cost) -> Trial | None:
+    """The first of the more expensive values that meets the goal on the rest."""
+    dearer = [t for t in tuned.trials if cost(t.totals) > cost(tuned.chosen.totals)]
+    for trial in sorted(dearer, key=lambda t: cost(t.totals)):
+        totals = replays.whole(tuned.kind, trial.value, replays.seeds[0]).totals(replays.split_s)
+        if totals.missed_ratio <= replays.setting.slo.missed_ratio:
+            return Trial(trial.value, totals)
+    return None

@@ -72,15 +72,15 @@ def refusals(
     out = []
     for row in (r for r in rows if not r.meets):
         why = f"{_percent(row.missed_pct)} of requests wait longer than {setting.slo.wait_s:g} s, {allowed:.3g} % may"
-        if most is not None and row.most_replicas >= most and needed.max(initial=0) >= most:
-            instead = f"allow more than {count(most, 'replica')}"
-        elif row.learned_missed_pct > allowed:
-            instead = "a shorter cold start, more minimum replicas, or a looser goal"
-        else:
+        if row.hindsight is not None:
             instead = (
-                f"it met the goal while learning ({_percent(row.learned_missed_pct)}): learn from a longer trace, "
-                "or keep more minimum replicas"
+                f"in hindsight, {row.hindsight.says} would have met it for {row.hindsight.gpu_h_per_month:,.0f} "
+                "GPU-hours per month; learn from a longer trace"
             )
+        elif most is not None and row.most_replicas >= most and needed.max(initial=0) >= most:
+            instead = f"allow more than {count(most, 'replica')}"
+        else:
+            instead = "a shorter cold start, more minimum replicas, or a looser goal"
         out.append(Refused(f"{row.title}, {row.says}", why, instead))
     more = "give a longer trace, or learn from more of it"
     return (*out, *(Refused(kind.title, why, more) for kind, why in cannot.items()))
@@ -106,7 +106,7 @@ def assumptions_of(trace: Trace, replays: Replays) -> tuple[str, ...]:
         "on average; its requests are finished within the notice, and another starts in its place"
     )
     tuned = (
-        f"policies are tuned on the first {replays.split_s / 3600:,.1f} h, with "
+        f"policies are tuned on the first {replays.split_s / 3600:,.1f} h (less {replays.warm_up_s:,.0f} s to warm up), with "
         f"{100 * facts().tried.miss_margin_ratio:g} % of the allowed misses, and judged on the other "
         f"{(trace.length_s - replays.split_s) / 3600:,.1f} h"
     )
