@@ -26,8 +26,7 @@ def write(tmp_path):
 def test_requests_with_tokens(write):
     head = "TIMESTAMP,ContextTokens,GeneratedTokens"
     rows = ("2023-11-16 18:15:46.6805900,374,44", "2023-11-16 18:25:46.6805900,396,56")
-    trace = read_trace(write("
-".join((head, *rows))))
+    trace = read_trace(write("\n".join((head, *rows))))
     assert trace.at_s.tolist() == [0.0, 600.0]
     assert trace.generated.tolist() == [44, 56]
     assert (trace.length_s, trace.requests, trace.mean_tokens) == pytest.approx((600.0, 2.0, 50.0))

@@ -106,8 +106,8 @@ def assumptions_of(trace: Trace, replays: Replays) -> tuple[str, ...]:
         "on average; its requests are finished within the notice, and another starts in its place"
     )
     tuned = (
-        f"policies are tuned on the first {replays.split_s / 3600:,.1f} h (less {replays.warm_up_s:,.0f} s to warm up), with "
-        f"{100 * facts().tried.miss_margin_ratio:g} % of the allowed misses, and judged on the other "
+        f"policies are tuned on the first {replays.split_s / 3600:,.1f} h (less {replays.warm_up_s:,.0f} s to warm up), "
+        f"with {100 * facts().tried.miss_margin_ratio:g} % of the allowed misses, and judged on the other "
         f"{(trace.length_s - replays.split_s) / 3600:,.1f} h"
     )
     paid = (

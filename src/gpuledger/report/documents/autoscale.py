@@ -9,7 +9,7 @@ from gpuledger.report.document import Block, Bullets, Chart, Code, Document, Hea
 from gpuledger.report.documents import document_for
 from gpuledger.report.plan_sections import closing_sections, dollar_figure, refused_few
 from gpuledger.report.tables import Row, Table, cell, figure, make_table
-from gpuledger.report.written import instant, number, percent, usd
+from gpuledger.report.written import instant, number, percent, tie, usd
 from gpuledger.units import Unknown
 
 SHOWN = 1_000
@@ -33,7 +33,7 @@ def autoscale_document(plan: AutoscalePlan) -> Document:
         name="autoscale",
         kind="Autoscaling plan",
         title=f"Autoscaling for {plan.trace.source}",
-        headline=plan.headline,
+        headline=tie(plan.headline),
         facts=_facts(plan),
         notes=[Prose(f"{note[:1].upper()}{note[1:]}.", "note") for note in notes],
         figures=_figures(plan),
@@ -73,7 +73,9 @@ def _figures(plan: AutoscalePlan) -> list[KeyFigure]:
     if chosen is not None:
         made += [
             dollar_figure(f"{chosen.title}, per month", chosen.usd_per_month, "range: of the price, and over seeds"),
-            KeyFigure("Requests over the wait", _pct(chosen.missed_pct), _span(chosen), f"{_allowed(plan)} % may be"),
+            KeyFigure(
+                "Requests over the wait", _pct(chosen.missed_pct), _span(chosen), f"{_allowed(plan)} % may wait longer"
+            ),
             KeyFigure(
                 "GPU-hours per month",
                 number(chosen.gpu_h_per_month),
@@ -88,7 +90,7 @@ def _figures(plan: AutoscalePlan) -> list[KeyFigure]:
             "Knowing the demand",
             f"{number(plan.clairvoyant_gpu_h_per_month)} GPU-h",
             "",
-            "per month, without cold starts",
+            "per month, the goal met in every step, no cold starts",
         )
     )
     return made
