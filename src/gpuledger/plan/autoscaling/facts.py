@@ -52,7 +52,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     requests_at_request_level: int
     requests_to_tune_at_request_level: int
-    steps_at_most: int
+    usual_steps: int
 
 
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -46,7 +46,9 @@ def amount(row: PolicyRow) -> str:
 
 
 def _percent(value: float) -> str:
-    return "under 0.01 %" if 0 < value < 0.01 else f"{value:.{0 if value >= 10 else 1 if value >= 1 else 2}f} %"
+    if value < 0.01:
+        return "under 0.01 %" if value else "0 %"
+    return f"{value:.{0 if value >= 10 else 1 if value >= 1 else 2}f} %"
 
 
 def _against(chosen: PolicyRow, static: PolicyRow | None) -> str:
@@ -77,7 +79,7 @@ def refusals(
                 f"in hindsight, {row.hindsight.says} would have met it for {row.hindsight.gpu_h_per_month:,.0f} "
                 "GPU-hours per month; learn from a longer trace"
             )
-        elif most is not None and row.most_replicas >= most and needed.max(initial=0) >= most:
+        elif most is not None and needed.max(initial=0) >= most:
             instead = f"allow more than {count(most, 'replica')}"
         else:
             instead = "a shorter cold start, more minimum replicas, or a looser goal"
@@ -106,7 +108,7 @@ def assumptions_of(trace: Trace, replays: Replays) -> tuple[str, ...]:
         "on average; its requests are finished within the notice, and another starts in its place"
     )
     tuned = (
-        f"policies are tuned on the first {replays.split_s / 3600:,.1f} h (less {replays.warm_up_s:,.0f} s to warm up), "
+        f"policies are tuned on the first {replays.split_s / 3600:,.1f} h (less {replays.warm_up_s:,.0f} s to warm up) "
         f"with {100 * facts().tried.miss_margin_ratio:g} % of the allowed misses, and judged on the other "
         f"{(trace.length_s - replays.split_s) / 3600:,.1f} h"
     )
