@@ -70,7 +70,7 @@ def run(options: Options) -> RegionsPlan:
         storage_usd_per_gb_month=number("storage_usd_per_gb_month", options["storage_usd_per_gb_month"]),
     )
     if asked.data_at is not None and not asked.billed_gb:
-        raise InputError("data_at is given, and data is 0", hint='give data="2 TB", or leave data_at out')
+        raise InputError(f"data_at={options['data_at']} is given without data", hint='give data="2 TB" too')
     stage = options.stage("Comparing regions", None)
     made = plan_regions(asked, today=today())
     stage(1)

@@ -80,7 +80,7 @@ def data_bytes(text: str) -> int:
 def hours_of(hours: float | None, months: float | None) -> Decimal:
     """Hours the job runs, from hours or months of 720 hours; a month where neither is given."""
     if hours is not None and months is not None:
-        raise InputError("both hours and months are given", hint="give one of the two")
+        raise InputError(f"hours={hours:g} and months={months:g} are both given", hint="give one of the two")
     if hours is not None:
         return number("hours", hours, above=True, most=MOST_HOURS)
     given = number("months", 1.0 if months is None else months, above=True, most=MOST_HOURS / MONTH_H)

@@ -1,8 +1,8 @@
 """Which points does no other point beat in every respect, and which one beats each of the others?
 
 Lower is better. A figure that is None is unknown. A point is compared on the figures that are known of it: only a point
-that has all of those can beat it, so an unknown figure never beats a known one. The relation is a strict order, so every
-beaten point is beaten by one on the front.
+that has all of those can beat it, so an unknown figure never beats a known one. The relation is a strict order, so
+every beaten point is beaten by one on the front.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from gpuledger.units import Unknown, count
 NAMED = 4
 NEXT = {
     Reason.NO_OFFER: "another GPU",
-    Reason.RESIDENCY: "allow more places (within, country)",
+    Reason.RESIDENCY: "allow more countries or unions",
     Reason.PLACE_UNKNOWN: "drop the residency rule, or ask the cloud where it is",
     Reason.PRICE_UNKNOWN: "another cloud, or a newer price list",
-    Reason.MOVING_UNKNOWN: "give moving_usd_per_gb, the price per GB of moving the data",
-    Reason.SMALL_INSTANCES: "a lower per_instance",
-    Reason.FEW_ZONES: "a lower min_zones",
+    Reason.MOVING_UNKNOWN: "give moving_usd_per_gb=DOLLARS, the price of moving the data",
+    Reason.SMALL_INSTANCES: "fewer GPUs per instance",
+    Reason.FEW_ZONES: "fewer zones",
 }
 
 
@@ -88,13 +88,13 @@ def assumptions(asked: Asked, ranked: Sequence[RegionOption]) -> list[str]:
         f"{middle} % of board power" if asked.load_given else f"{middle} % of board power ({low} to {high} %; assumed)"
     )
     out = [
-        f"Whole instances for {float(asked.hours):g} h, all in one region, at the price of its cheapest zone; the high end is "
-        "its most expensive zone.",
+        f"Whole instances for {float(asked.hours):g} h, all in one region, at the price of its cheapest zone.",
+        "The high end of the dollars is the most expensive zone of the region.",
         "Zones are those in which the price lists have the instance type. A listing does not promise capacity.",
-        f"Carbon is that of the GPU boards at {load}, times the PUE of the cloud, times the yearly average of the grid. "
-        "Hosts, network, storage and manufacturing are not in it, nor are certificates a cloud buys.",
-        "Publishers of grid figures differ in method (Ember: life cycle; Google and EPA: emissions of plants). Country "
-        "grids use Ember, smaller grids Google, else EPA; the range covers all of them.",
+        f"Carbon: GPU boards at {load}, times the PUE of the cloud, times the yearly average of the grid.",
+        "Hosts, network, storage, manufacturing and certificates that a cloud buys are not in the carbon.",
+        "Publishers of grid figures differ in method (Ember: life cycle; Google and EPA: emissions of plants).",
+        "Country grids use Ember, smaller grids Google, else EPA; the range covers all of them.",
         "Residency is where the machines are. Who operates them, and under which law, is not checked.",
         "A region whose carbon is unknown is compared on dollars and zones only, and does not beat one that is known.",
     ]
@@ -124,7 +124,7 @@ def _of_gpus(asked: Asked, ranked: Sequence[RegionOption]) -> list[str]:
     if any(c.instances > 1 for c in ranked) and asked.per_instance == 1:
         out.append(
             f"The {asked.count} GPUs may be spread over several instances, which need not have a fast network; "
-            f"per_instance={asked.count} asks for one machine."
+            f"--per-instance {asked.count} asks for one machine."
         )
     if len(asked.gpus) > 1:
         out.append("The job takes the same hours on every GPU named; give one GPU at a time where it does not.")

@@ -21,7 +21,7 @@ else:
 WIDTH, HEIGHT = 760, 340
 LABEL_PX, ROOM_PX, NAMED = 15, 200, 12
 # Regions far beyond the front would press it into a corner.
-FAR = 2.5
+FAR = 5.0
 
 
 @chart_of("regions_front", document="regions", section="front")

@@ -49,7 +49,7 @@ def regions_document(plan: RegionsPlan) -> Document:
             replace(front, screen_rows=ALL),
             *([replace(beaten, screen_rows=SCREEN_BEATEN)] if plan.runners_up else []),
             *refused_few(plan.refused),
-            Prose(f"Prices of {plan.prices_dated}. Carbon: GPU boards only. --full has assumptions and sources.", "dim"),
+            Prose(f"Prices of {plan.prices_dated}. Carbon is that of the GPU boards. --full has the sources.", "dim"),
         ],
         data=lambda: data,
         main_table="chosen",
@@ -91,15 +91,14 @@ def _instance(option: RegionOption) -> str:
 
 def front_table(plan: RegionsPlan) -> Table:
     """The regions that no other one beats."""
-    rows: list[Row] = []
-    for c in plan.chosen:
-        rows.append(
-            [
-                c.name, cell(c.country or "unknown"), figure(c.usd.middle_usd, lambda v: usd(v, 0)), span(c.usd),
-                carbon(c.kg_co2e), _carbon_range(c.kg_co2e), cell(str(c.zones), c.zones), cell(str(c.spot_zones), c.spot_zones), _instance(c),
-                c.as_of.isoformat(),
-            ]
-        )  # fmt: skip
+    rows: list[Row] = [
+        [
+            c.name, cell(c.country or "unknown"), figure(c.usd.middle_usd, lambda v: usd(v, 0)), span(c.usd),
+            carbon(c.kg_co2e), _carbon_range(c.kg_co2e), cell(str(c.zones), c.zones),
+            cell(str(c.spot_zones), c.spot_zones), _instance(c), c.as_of.isoformat(),
+        ]
+        for c in plan.chosen
+    ]  # fmt: skip
     heads = (
         "Region",
         "Country",
