@@ -34,9 +34,10 @@ def headline(asked: Asked, ranked: Sequence[RegionOption]) -> str:
                      f"${cleanest.usd.middle_usd:,.0f}")  # fmt: skip
     most = max(front, key=lambda c: (c.zones, -c.usd.middle_usd))
     parts.append(f"most zones {_name(asked, most)} with {most.zones}")
-    of = count(len(ranked), "candidate")
+    if len(ranked) == 1:
+        return f"Only {_name(asked, cheapest)} is left, at ${cheapest.usd.middle_usd:,.0f}."
     whose = "is" if len(front) == 1 else "are"
-    return f"{len(front)} of {of} {whose} not beaten by another: {'; '.join(parts)}."
+    return f"{len(front)} of {len(ranked)} candidates {whose} not beaten by another: {'; '.join(parts)}."
 
 
 def _name(asked: Asked, option: RegionOption) -> str:

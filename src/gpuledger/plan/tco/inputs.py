@@ -127,7 +127,7 @@ def measured(one: Input, value: Decimal, words: str) -> Input:
 
 def purchase_of(gpu: Gpu, usd: float | None) -> Input | Unknown:
     """The price of one GPU with its share of the server: the user's, else a citable one."""
-    words, unit = "purchase price of a GPU with its share of the server", "$ per GPU"
+    words, unit = "purchase price, with server share", "$ per GPU"
     if usd is not None:
         return given("purchase_usd", words, unit, usd)
     for p in _file().purchase:

@@ -74,21 +74,22 @@ def _why(share: Unknown | None) -> str:
 def lines(fleet: Fleet, v: Values, owning: Own) -> list[Line]:
     """What owning costs line by line, each with its own arithmetic."""
     one = v["purchase_usd"] + v["server_usd"] + v["network_usd"]
-    held = "book value, averaged over each year"
+    held = _money(owning.capital_usd / (v["capital_pct"] / 100) / fleet.years) if v["capital_pct"] else "$0"
     kw = kw_per_gpu(fleet, v)
     return [
         Line("Hardware", owning.hardware_usd,
-             f"{fleet.gpus} GPUs x ${number(one)} x (1 + {number(v['spares_pct'])} % spares)"),
+             f"{fleet.gpus} GPUs x {_money(one)} x (1 + {number(v['spares_pct'])} % spares)"),
         Line("Residual value", -owning.residual_usd, _residual(fleet, v)),
-        Line("Capital", owning.capital_usd, f"{number(v['capital_pct'])} % per year of the {held}"),
+        Line("Capital", owning.capital_usd,
+             f"{number(v['capital_pct'])} % x {held} average book value x {count(fleet.years, 'year')}"),
         Line("Power", owning.power_usd,
              f"{fleet.gpus} GPUs x {kw:.4f} kW x {fleet.hours:,.0f} h x PUE {number(v['pue'])} x "
              f"${number(v['usd_per_kwh'])}/kWh"),
         Line("Colocation", owning.colocation_usd,
              f"{number(owning.reserved_kw)} kW x ${number(v['colo_usd_per_kw_month'] + v['cooling_usd_per_kw_month'])}"
-             f"/kW x {fleet.months:.3f} months"),
+             f"/kW x {number(fleet.months)} months"),
         Line("Staff", owning.staff_usd,
-             f"{fleet.gpus} / 100 x {number(v['fte_per_hundred_gpus'])} jobs x ${number(v['usd_per_fte_year'])} x "
+             f"{fleet.gpus} / 100 x {number(v['fte_per_hundred_gpus'])} jobs x {_money(v['usd_per_fte_year'])} x "
              f"{count(fleet.years, 'year')}"),
         Line("Maintenance", owning.maintenance_usd,
              f"{number(v['maintenance_pct'])} % of hardware x {count(fleet.years, 'year')}"),
@@ -96,6 +97,11 @@ def lines(fleet: Fleet, v: Values, owning: Own) -> list[Line]:
              f"{fleet.gpu_hours:,.0f} GPU-h x {number(v['utilization_pct'])} % x {number(v['failures_pct_year'])} % "
              f"x {number(v['repair_days'])} / 365 days x ${number(v['rent_usd'])}"),
     ]  # fmt: skip
+
+
+def _money(value: Decimal) -> str:
+    """Dollars with the cents they have."""
+    return f"${value:,.2f}".removesuffix(".00")
 
 
 def _residual(fleet: Fleet, v: Values) -> str:
