@@ -24,7 +24,7 @@ from gpuledger.times import today
 
 @planner(
     "regions",
-    "Compare regions for a job: dollars, carbon and zones, with the data's way there and residency.",
+    "Compare regions for a job: dollars, carbon and zones.",
     PlanOption("gpu", str, help="GPU of the catalog, such as h100-sxm; may be repeated.", required=True, many=True),
     PlanOption("gpus", int, 8, "Number of GPUs."),
     PlanOption("hours", float, help="Hours the job runs.  [default: one month, 720 h]"),

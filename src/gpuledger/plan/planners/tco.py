@@ -33,7 +33,7 @@ def _shown(one: Input) -> str:
 
 @planner(
     "tco",
-    "Compare owning GPUs with renting them and with 1- and 3-year commitments.",
+    "Compare owning GPUs with renting and with commitments.",
     PlanOption("gpu", str, help="GPU of the catalog, such as h100-sxm.", required=True),
     PlanOption("gpus", int, 8, "Number of GPUs."),
     PlanOption("years", int, 3, "Years compared."),

@@ -29,7 +29,7 @@ Values = Mapping[str, Decimal]
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is compared: so many GPUs for so many years; `residual_pct`: what the user expects to sell them for."""
+    """What is compared: a number of GPUs over some years; `residual_pct`: the resale value that the user expects."""
 
     gpus: int
     years: int

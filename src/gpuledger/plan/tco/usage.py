@@ -21,7 +21,7 @@ PERCENT = Decimal(100)
 
 @dataclass(frozen=True)
 class Usage:
-    """What the ledger says: share of observed hours in use, and the average power of a GPU; `words`: of which GPUs."""
+    """Share of observed hours in use and average power of a GPU, by the ledger; `words`: of which GPUs."""
 
     used_pct: Decimal
     power_w: Decimal | Unknown
