@@ -26,7 +26,7 @@ from gpuledger.times import today
 
 CASES = (("h100-sxm", 8, 0), ("h100-sxm", 8, 20_000), ("a100-sxm4-80gb", 8, 20_000), ("l4", 1, 500), ("a10g", 4, 500))
 WEIGHTINGS, SEED = 2_000, 7
-HISTORY = "aws_gpu_spot_daily_2022-11_2026-08.csv.gz"
+HISTORY, OBSERVED = "aws_gpu_spot_daily_2022-11_2026-08.csv.gz", "aws_spot_observation_times.csv"
 TYPES = ("p5.48xlarge", "p4d.24xlarge", "g5.xlarge", "g4dn.xlarge")
 DAYS = (30, 90, 180)
 
@@ -93,13 +93,20 @@ def regret(file: Path) -> list[str]:
 
 
 def daily(file: Path, kind: str, price: str) -> dict[int, dict[str, float]]:
-    """The cheapest zone of each region on every tenth day, the last change carried forward."""
+    """The cheapest zone of each region on every tenth day, the last change carried forward.
+
+    Days that nobody looked at in the ten days before are left out: no change there is no evidence.
+    """
     rows = duckdb.sql(
         f"""
         with seen as (
             select observed_utc::date as day, region, az, last({price} order by observed_utc) as usd
             from read_csv('{file}') where instance_type = '{kind}' group by all),
-        days as (select unnest(generate_series(min(day), max(day), interval 10 day))::date as day from seen),
+        looked as (select distinct observed_utc::date as day from read_csv('{file.with_name(OBSERVED)}')),
+        grid as (select unnest(generate_series(min(day), max(day), interval 10 day))::date as day from seen),
+        days as (
+            select day from grid g
+            where exists (select 1 from looked l where l.day between g.day - interval 10 day and g.day)),
         spots as (select distinct region, az from seen)
         select epoch(d.day)::bigint // 86400 as day, s.region, min(x.usd) as usd
         from days d cross join spots s
@@ -136,8 +143,8 @@ def main() -> None:
     parts = ["# Results: plan regions", "", how, "", "## The front", "", *fronts(), ""]
     if history.exists():
         parts += ["## How long a choice of region holds (AWS price history, 2022-11 to 2026-08)", "",
-                  "Extra: the region that was cheapest at the start against the cheapest one later, where it still has offers.", "",
-                  *regret(history), ""]  # fmt: skip
+                  "Extra: the region that was cheapest at the start against the cheapest one later. Starts overlap.",
+                  "Days on which nobody looked at the prices are left out.", "", *regret(history), ""]  # fmt: skip
     text = "\n".join(parts)
     print(text)
     if given.update:

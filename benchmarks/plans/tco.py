@@ -104,14 +104,15 @@ def main() -> None:
     history = given.data / "prices" / HISTORY
     parts = ["# Results: plan tco", "", "`python benchmarks/plans/tco.py --data FOLDER` prints these tables.", "",
              "## By hand", "", *pencil(), "",
-             "## A published study", "",
+             "## A published estimate", "",
              "GPU TCO Analysis (v2-pseo-ai.pages.dev): node $300,000 to $350,000, network 10 to 15 %, 10.2 kW,",
              "$0.06 to $0.12 per kWh, colocation $150 to $250 per kW and month, rent $3.00 to $4.50.",
-             "Its total is higher than its own inputs come to.", "", *study(), ""]  # fmt: skip
+             "Its total is higher than what these inputs come to.", "", *study(), ""]  # fmt: skip
     if history.exists():
         parts += ["## A constant on-demand price against what it really was (AWS, 2022-11 to 2026-08)", "",
                   "The cheapest region at the start of each month of 30 days.",
-                  "Below 1, renting cost less than a plan made on the first day assumed.", "",
+                  "Below 1, renting cost less than a plan made on the first day assumed.",
+                  "From April to mid-July 2026 nobody looked at the prices: the last one is carried forward.", "",
                   *realized(history), ""]  # fmt: skip
     text = "\n".join(parts)
     print(text)

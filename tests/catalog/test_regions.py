@@ -27,7 +27,22 @@ def test_every_row_has_a_source_and_every_place_a_country():
 
 def test_a_region_of_the_price_lists_is_known_or_named_as_unknown():
     unknown = {(o.cloud, o.region) for o in load_offers() if isinstance(find_place(o.cloud, o.region), Unknown)}
-    assert unknown == {("hyperbolic", "default"), ("seeweb", ""), ("yotta", "ap-east-2")}
+    small = {
+        ("hyperbolic", "default"),
+        ("seeweb", ""),
+        ("yotta", "ap-east-2"),
+        ("nebius", "me-west1"),
+        ("ovhcloud", "FRA"),
+    }
+    of_lambda = (
+        "asia-northeast-1",
+        "asia-northeast-2",
+        "asia-south-1",
+        "europe-central-1",
+        "europe-south-1",
+        "me-west-1",
+    )
+    assert unknown == {*small, *(("lambda", region) for region in of_lambda)}
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,11 @@ def test_what_is_not_an_amount_of_data(text):
         data_bytes(text)
 
 
+def test_more_data_than_there_can_be_is_refused():
+    with pytest.raises(InputError, match="1,000 PB"):
+        data_bytes("1001 PB")
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 0.0])
 def test_hours_must_be_possible(value):
     with pytest.raises(InputError, match="hours="):

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from gpuledger.catalog.regions import get_place
-from gpuledger.errors import InputError
 from gpuledger.plan.planners import Options, PlanOption, planner
-from gpuledger.plan.regions.asked import (
-    MOST_GPUS,
-    Asked,
-    data_bytes,
-    gpus_of,
-    hours_of,
-    load_of,
-    number,
-    residency_of,
-)
-from gpuledger.plan.regions.build import plan_regions
-from gpuledger.plan.regions.statement import RegionsPlan
-from gpuledger.times import today
+
+if TYPE_CHECKING:
+    from gpuledger.plan.regions.statement import RegionsPlan
 
 
 @planner(
@@ -45,33 +33,11 @@ from gpuledger.times import today
 )
 def run(options: Options) -> RegionsPlan:
     """The plan for the options."""
-    if not options["gpu"]:
-        raise InputError("gpu is not given", hint="give a GPU such as gpu=h100-sxm")
-    if not 1 <= options["gpus"] <= MOST_GPUS:
-        raise InputError(f"gpus={options['gpus']} is not possible", hint=f"give gpus=1 or more, up to {MOST_GPUS:,}")
-    for name in ("min_zones", "per_instance"):
-        if options[name] < 1:
-            raise InputError(f"{name}={options[name]} is below 1", hint=f"give {name}=1 or more")
-    price = options["moving_usd_per_gb"]
-    asked = Asked(
-        gpus=gpus_of(options["gpu"]),
-        count=options["gpus"],
-        hours=hours_of(options["hours"], options["months"]),
-        purchase=options["purchase"],
-        billed_gb=Decimal(data_bytes(options["data"])) / 2**30,
-        data_at=get_place(options["data_at"]) if options["data_at"] else None,
-        moves=options["moves"],
-        residency=residency_of(options["within"], options["country"], options["region"], options["cloud"]),
-        min_zones=options["min_zones"],
-        per_instance=options["per_instance"],
-        load=load_of(options["load_pct"]),
-        load_given=options["load_pct"] is not None,
-        moving_usd_per_gb=None if price is None else number("moving_usd_per_gb", price),
-        storage_usd_per_gb_month=number("storage_usd_per_gb_month", options["storage_usd_per_gb_month"]),
-    )
-    if asked.data_at is not None and not asked.billed_gb:
-        raise InputError(f"data_at={options['data_at']} is given without data", hint='give data="2 TB" too')
+    from gpuledger.plan.regions.asked import asked_of  # only a plan needs prices, a help text does not
+    from gpuledger.plan.regions.build import plan_regions
+    from gpuledger.times import today
+
     stage = options.stage("Comparing regions", None)
-    made = plan_regions(asked, today=today())
+    made = plan_regions(asked_of(options), today=today())
     stage(1)
     return made

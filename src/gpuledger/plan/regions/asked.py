@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 from gpuledger.catalog.gpus import Gpu, get_gpu
 from gpuledger.catalog.prices.offers import load_offers
@@ -18,6 +18,7 @@ from gpuledger.plan.market import Purchase
 MONTH_H = 720
 MOST_GPUS = 1_000_000
 MOST_HOURS = 876_000
+MOST_BYTES = 10**18
 _BYTES = {"mb": 10**6, "gb": 10**9, "tb": 10**12, "pb": 10**15, "gib": 2**30, "tib": 2**40, "pib": 2**50}
 _SIZE = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([a-zA-Z]*)")
 Moves = Literal["once", "monthly"]
@@ -74,7 +75,10 @@ def data_bytes(text: str) -> int:
     unit = (found[2].lower() or "gb") if found else ""
     if found is None or unit not in _BYTES:
         raise InputError(f"data={text!r} is not an amount of data", hint='write data="500 GB", "2 TB" or "1.5 TiB"')
-    return int(Decimal(re.sub("[_,]", "", found[1])) * _BYTES[unit])
+    amount = int(Decimal(re.sub("[_,]", "", found[1])) * _BYTES[unit])
+    if amount > MOST_BYTES:
+        raise InputError(f"data={text!r} is more than 1,000 PB", hint='check the unit: data="500 GB", "2 TB"')
+    return amount
 
 
 def hours_of(hours: float | None, months: float | None) -> Decimal:
@@ -112,3 +116,34 @@ def load_of(load_pct: float | None) -> tuple[float, float, float]:
         return USUAL_LOAD
     share = float(number("load_pct", load_pct, above=True, most=100)) / 100
     return share, share, share
+
+
+def asked_of(options: Mapping[str, Any]) -> Asked:
+    """The question that the options of the planner ask."""
+    if not options["gpu"]:
+        raise InputError("gpu is not given", hint="give a GPU such as gpu=h100-sxm")
+    if not 1 <= options["gpus"] <= MOST_GPUS:
+        raise InputError(f"gpus={options['gpus']} is not possible", hint=f"give gpus=1 or more, up to {MOST_GPUS:,}")
+    for name in ("min_zones", "per_instance"):
+        if options[name] < 1:
+            raise InputError(f"{name}={options[name]} is below 1", hint=f"give {name}=1 or more")
+    price = options["moving_usd_per_gb"]
+    asked = Asked(
+        gpus=gpus_of(options["gpu"]),
+        count=options["gpus"],
+        hours=hours_of(options["hours"], options["months"]),
+        purchase=options["purchase"],
+        billed_gb=Decimal(data_bytes(options["data"])) / 2**30,
+        data_at=get_place(options["data_at"]) if options["data_at"] else None,
+        moves=options["moves"],
+        residency=residency_of(options["within"], options["country"], options["region"], options["cloud"]),
+        min_zones=options["min_zones"],
+        per_instance=options["per_instance"],
+        load=load_of(options["load_pct"]),
+        load_given=options["load_pct"] is not None,
+        moving_usd_per_gb=None if price is None else number("moving_usd_per_gb", price),
+        storage_usd_per_gb_month=number("storage_usd_per_gb_month", options["storage_usd_per_gb_month"]),
+    )
+    if asked.data_at is not None and not asked.billed_gb:
+        raise InputError(f"data_at={options['data_at']} is given without data", hint='give data="2 TB" too')
+    return asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from gpuledger.plan.regions.costing import costed, moved
 from gpuledger.plan.regions.front import Point, beaten_by
 from gpuledger.plan.regions.statement import Reason, RefusedRegion, RegionOption, RegionsPlan
 from gpuledger.plan.regions.words import assumptions, headline, refused_words, what_next
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, count
 
 Where = tuple[str, str]
 
@@ -145,9 +146,7 @@ def _plan(
 
 def _nothing(asked: Asked, refused: Sequence[RefusedRegion]) -> str:
     names = ", ".join(g.name for g in asked.gpus)
-    counts: dict[Reason, int] = {}
-    for one in refused:
-        counts[one.reason] = counts.get(one.reason, 0) + 1
-    why = ", ".join(f"{count} {reason.value}" for reason, count in counts.items())
-    more = f": of {len(refused)} regions {why}" if why else ""
+    counts = Counter(one.reason for one in refused)
+    why = ", ".join(f"{number} {reason.value}" for reason, number in counts.items())
+    more = f": of {count(len(refused), 'region')} {why}" if why else ""
     return f"no region can run {asked.count} x {names} ({asked.purchase}){more}"

@@ -116,13 +116,19 @@ def _of_data(asked: Asked) -> list[str]:
     elif asked.data_at is None:
         price = "from outside the clouds: coming in is free, what your own provider charges is not in it"
     else:
-        price = f"out of {asked.data_at.name} at its listed prices; coming in is free"
+        cloud = asked.data_at.cloud
+        sure = all(m.verified for m in facts().moving if m.cloud == cloud)
+        doubt = "" if sure else f" (second-hand: check them with {cloud})"
+        price = f"out of {asked.data_at.name} at its listed prices{doubt}; coming in is free"
     return [f"{gb} are moved {how}, {price}. Results that are moved back are not in it."]
 
 
 def _of_gpus(asked: Asked, ranked: Sequence[RegionOption]) -> list[str]:
     out = []
-    if any(c.instances > 1 for c in ranked) and asked.per_instance == 1:
+    most = max(c.instances for c in ranked)
+    if most > 1:
+        out.append(f"Price lists do not show how many instances a region has: up to {most:,} are taken in one region.")
+    if most > 1 and asked.per_instance == 1:
         out.append(
             f"The {asked.count} GPUs may be spread over several instances, which need not have a fast network; "
             f"--per-instance {asked.count} asks for one machine."

@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.catalog.gpus import Gpu
 from gpuledger.errors import InputError
 from gpuledger.units import Unknown
+
+if TYPE_CHECKING:
+    from gpuledger.catalog.gpus import Gpu
 
 PERCENT = Decimal(100)
 MOST = {"pue": 5, "utilization_pct": 100, "paid_idle_pct": 100, "busy_pct": 120, "spares_pct": 100, "decline_pct": 99,

@@ -128,6 +128,8 @@ def assumptions(fleet: Fleet, inputs: Mapping[str, Input], vary_pct: Decimal, to
         "The range of owning has every input except utilization at its favorable or unfavorable end at once.",
         f"In the tornado, inputs without a range move by {number(vary_pct)} % to both sides.",
     ]
+    if fleet.residual_pct is None and fleet.method == "straight-line" and fleet.years > inputs["life_years"].middle:
+        out.append("The hardware is used for all the years, also after its life: none is replaced.")
     if fleet.years > 3:
         out.append("Years after the last whole 3-year term are rented on demand.")
     used_now = _not_used(fleet)
