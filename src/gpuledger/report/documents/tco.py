@@ -177,18 +177,9 @@ def inputs_table(plan: TcoPlan) -> Table:
     """Every input with its range and source."""
     rows: list[Row] = []
     for one in plan.inputs:
-        between = f"{number(one.low)} to {number(one.high)}" if one.ranged else ""
-        rows.append(
-            [
-                one.name,
-                capital(one.words),
-                number(one.middle),
-                between,
-                one.unit,
-                one.basis.value,
-                one.source,
-                one.as_of,
-            ]
-        )
-    heads = ("Name", "What", "Value", "Range", "Unit", "From", "Source", "Dated")
-    return make_table("inputs", "Inputs", heads, "wwnnwwWW", rows, screen_rows=ALL)
+        between = f"{number(round(one.low, 4))} to {number(round(one.high, 4))}" if one.ranged else ""
+        value = f"{number(round(one.middle, 4))} {one.unit}".rstrip()
+        source = f"{one.source}, {one.as_of}" if one.as_of else one.source
+        rows.append([f"{capital(one.words)} ({one.name})", value, between, one.basis.value, source])
+    heads = ("Input", "Value", "Range", "From", "Source")
+    return make_table("inputs", "Inputs", heads, "wwnww", rows, screen_rows=ALL)
