@@ -12,12 +12,12 @@ import yaml
 
 import gpuledger
 from gpuledger.errors import InputError, UnknownName
-from gpuledger.plan.autoscaling.clairvoyant import busy_replica_h, by_interval, needed_replicas
 from gpuledger.plan.autoscaling.policies import kinds
 from gpuledger.plan.autoscaling.prices import GpuPrice, ReplicaPrices
-from gpuledger.plan.autoscaling.replay import Replays, interval_for
+from gpuledger.plan.autoscaling.replays.clairvoyant import busy_replica_h, by_interval, needed_replicas
+from gpuledger.plan.autoscaling.replays.replay import Replays, interval_for
+from gpuledger.plan.autoscaling.replays.run import Totals
 from gpuledger.plan.autoscaling.rows import dollars
-from gpuledger.plan.autoscaling.run import Totals
 from gpuledger.plan.autoscaling.setting import Slo
 from gpuledger.plan.autoscaling.tuning import Trial, best, tune
 from gpuledger.plan.outcome import UsdRange

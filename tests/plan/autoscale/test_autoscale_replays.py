@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.plan.autoscaling.by_request import replay_requests
-from gpuledger.plan.autoscaling.by_step import replay_rates
-from gpuledger.plan.autoscaling.erlang import mean_wait_s, wait_tail
+from gpuledger.plan.autoscaling.demand.trace import Arrivals, arrivals_of
 from gpuledger.plan.autoscaling.policies.static_peak import StaticPeak
+from gpuledger.plan.autoscaling.replays.by_request import replay_requests
+from gpuledger.plan.autoscaling.replays.by_step import replay_rates
+from gpuledger.plan.autoscaling.replays.erlang import mean_wait_s, wait_tail
 from gpuledger.plan.autoscaling.setting import Slo, Spot
-from gpuledger.plan.autoscaling.trace import Arrivals, arrivals_of
 
 
 class Script:

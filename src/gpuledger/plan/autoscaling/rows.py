@@ -8,8 +8,8 @@ from decimal import Decimal
 import numpy as np
 
 from gpuledger.plan.autoscaling.prices import GpuPrice, ReplicaPrices
-from gpuledger.plan.autoscaling.replay import Replays
-from gpuledger.plan.autoscaling.run import Totals
+from gpuledger.plan.autoscaling.replays.replay import Replays
+from gpuledger.plan.autoscaling.replays.run import Totals
 from gpuledger.plan.autoscaling.setting import Setting
 from gpuledger.plan.autoscaling.statement import Hindsight, PolicyRow
 from gpuledger.plan.autoscaling.tuning import Cost, Tuned

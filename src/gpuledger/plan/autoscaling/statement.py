@@ -40,7 +40,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Hindsight:
-    """The value with which a policy would have met the goal on the rest of the trace; nobody could have known it."""
+    """The value with which a policy would have met the goal on the rest of the trace (not known in advance)."""
 
     value: float
     says: str

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from gpuledger.plan.autoscaling.facts import facts
 from gpuledger.plan.autoscaling.policies import PolicyKind
-from gpuledger.plan.autoscaling.replay import Replays
-from gpuledger.plan.autoscaling.run import Run, Totals
+from gpuledger.plan.autoscaling.replays.replay import Replays
+from gpuledger.plan.autoscaling.replays.run import Run, Totals
 
 Cost = Callable[[Totals], float]
 Tick = Callable[[int], None]
@@ -43,7 +43,7 @@ class Tuned:
 
 
 def best(trials: Sequence[Trial], allowed_ratio: float, cost: Cost) -> Trial:
-    """The cheapest that misses at most so many; where none does, the one that misses the fewest."""
+    """The cheapest that misses at most this share; where none does, the one that misses the fewest."""
     fitting = [t for t in trials if t.totals.missed_ratio <= allowed_ratio]
     if fitting:
         return min(fitting, key=lambda t: (cost(t.totals), t.totals.missed_ratio))
@@ -71,8 +71,8 @@ def tune(kind: PolicyKind, replays: Replays, cost: Cost, tick: Tick) -> Tuned:
 
 def _in_hindsight(tuned: Tuned, replays: Replays, cost: Cost) -> Trial | None:
     """The first of the more expensive values that meets the goal on the rest."""
-    dearer = [t for t in tuned.trials if cost(t.totals) > cost(tuned.chosen.totals)]
-    for trial in sorted(dearer, key=lambda t: cost(t.totals)):
+    costlier = [t for t in tuned.trials if cost(t.totals) > cost(tuned.chosen.totals)]
+    for trial in sorted(costlier, key=lambda t: cost(t.totals)):
         totals = replays.whole(tuned.kind, trial.value, replays.seeds[0]).totals(replays.split_s)
         if totals.missed_ratio <= replays.setting.slo.missed_ratio:
             return Trial(trial.value, totals)

@@ -9,17 +9,17 @@ from typing import Any
 
 from gpuledger.errors import InputError
 from gpuledger.plan.autoscaling.build import Asked, autoscale, split_of
-from gpuledger.plan.autoscaling.ledger_hours import ledger_trace
+from gpuledger.plan.autoscaling.demand.ledger_hours import ledger_trace
+from gpuledger.plan.autoscaling.demand.reading import read_trace
+from gpuledger.plan.autoscaling.demand.trace import Trace
 from gpuledger.plan.autoscaling.policies import PolicyKind, kinds
 from gpuledger.plan.autoscaling.policies.scheduled import WEEKLY_S
 from gpuledger.plan.autoscaling.policies.static_peak import peak_replicas
 from gpuledger.plan.autoscaling.prices import prices_of
-from gpuledger.plan.autoscaling.reading import read_trace
-from gpuledger.plan.autoscaling.replay import interval_for
+from gpuledger.plan.autoscaling.replays.replay import interval_for
 from gpuledger.plan.autoscaling.service import Service, service_of
 from gpuledger.plan.autoscaling.setting import Setting, Slo, Spot, check_limits
 from gpuledger.plan.autoscaling.statement import AutoscalePlan
-from gpuledger.plan.autoscaling.trace import Trace
 from gpuledger.plan.planners import Options, PlanOption, planner
 
 POLICIES = ("static-peak", "target-utilization", "queue-length", "scheduled", "predictive")

@@ -43,7 +43,9 @@ def draw(plan: AutoscalePlan, theme: Theme) -> Drawing | None:
     else:
         unit = "days" if long else "hours"
         x = alt.X("at:Q", title=f"{unit} from the start of the trace", axis=alt.Axis(grid=False, tickCount=8))
-    base = alt.Chart(rows_of(rows)).encode(x=x, y=alt.Y("replicas:Q", title="replicas", scale=alt.Scale(zero=True)))
+    top = 1.08 * max(r["replicas"] for r in rows)
+    scale, axis = alt.Scale(domain=[0, max(1.0, top)], nice=False), alt.Axis(format=",d", tickMinStep=1, tickCount=6)
+    base = alt.Chart(rows_of(rows)).encode(x=x, y=alt.Y("replicas:Q", title="replicas", scale=scale, axis=axis))
     area = base.transform_filter(f"datum.name == '{NEEDED}'").mark_area(
         interpolate="step-after", opacity=0.35, color=theme.palette.moderate, aria=False
     )

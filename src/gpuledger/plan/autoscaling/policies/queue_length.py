@@ -1,4 +1,4 @@
-"""Queue length: as KEDA does, one replica for every so many requests that are served or wait."""
+"""Queue length: as KEDA does, one replica for a number of requests that are served or wait."""
 
 from __future__ import annotations
 

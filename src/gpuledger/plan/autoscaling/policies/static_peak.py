@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.plan.autoscaling.erlang import least_servers
 from gpuledger.plan.autoscaling.policies import PolicyKind, View
+from gpuledger.plan.autoscaling.replays.erlang import least_servers
 from gpuledger.plan.autoscaling.setting import Setting
 from gpuledger.units import count
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-# From so many standard deviations of the load on, no arrival ever waits; so far below it, servers are all busy.
+# Servers that exceed the load by this number of standard deviations are never all busy; this far below it, always.
 _FAR = 9.0
 
 

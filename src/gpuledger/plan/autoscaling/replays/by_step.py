@@ -11,12 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from gpuledger.plan.autoscaling.erlang import mean_wait_s, wait_tail
+from gpuledger.plan.autoscaling.demand.trace import Trace
 from gpuledger.plan.autoscaling.policies import Policy, View
-from gpuledger.plan.autoscaling.replicas import Replicas
-from gpuledger.plan.autoscaling.run import Run
+from gpuledger.plan.autoscaling.replays.erlang import mean_wait_s, wait_tail
+from gpuledger.plan.autoscaling.replays.replicas import Replicas
+from gpuledger.plan.autoscaling.replays.run import Run
 from gpuledger.plan.autoscaling.setting import Setting
-from gpuledger.plan.autoscaling.trace import Trace
 
 _NONE = 1e-9
 _NEVER_S = 1e9
@@ -92,7 +92,7 @@ def _flow_waits(
         started = np.append(started, came[-1])
 
     def wait_s(side: Literal["left", "right"], numbers: np.ndarray, since: np.ndarray) -> np.ndarray:
-        """From an instant to the one at which so many have started: the first such instant, or the last one."""
+        """From an instant to the one at which this number has started: the first such instant, or the last one."""
         found = np.searchsorted(started, numbers + (_NONE if side == "right" else -_NONE), side)
         found = np.clip(found, 1, len(started) - 1)
         rise = np.maximum(started[found] - started[found - 1], _NONE)

@@ -11,11 +11,11 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 import numpy as np
 
+from gpuledger.plan.autoscaling.demand.trace import Arrivals
 from gpuledger.plan.autoscaling.policies import Policy, View
-from gpuledger.plan.autoscaling.replicas import Replicas
-from gpuledger.plan.autoscaling.run import Run
+from gpuledger.plan.autoscaling.replays.replicas import Replicas
+from gpuledger.plan.autoscaling.replays.run import Run
 from gpuledger.plan.autoscaling.setting import Setting
-from gpuledger.plan.autoscaling.trace import Arrivals
 
 
 def replay_requests(
