@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 import gpuledger
-from gpuledger.plan.autoscaling.demand.trace import Arrivals, Trace, arrivals_of
-from gpuledger.plan.autoscaling.policies.static_peak import StaticPeak
-from gpuledger.plan.autoscaling.replays.by_request import replay_requests
-from gpuledger.plan.autoscaling.replays.erlang import mean_wait_s, wait_tail
-from gpuledger.plan.autoscaling.service import Service
-from gpuledger.plan.autoscaling.setting import Setting, Slo
-from gpuledger.plan.autoscaling.statement import AutoscalePlan, PolicyRow
+from gpuledger.plan.autoscale.demand.trace import Arrivals, Trace, arrivals_of
+from gpuledger.plan.autoscale.policies.static_peak import StaticPeak
+from gpuledger.plan.autoscale.replays.by_request import replay_requests
+from gpuledger.plan.autoscale.replays.erlang import mean_wait_s, wait_tail
+from gpuledger.plan.autoscale.service import Service
+from gpuledger.plan.autoscale.setting import Setting, Slo
+from gpuledger.plan.autoscale.statement import AutoscalePlan, PolicyRow
 from gpuledger.units import Unknown
 
 SEEDS = 10

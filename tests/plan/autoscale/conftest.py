@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuledger.plan.autoscaling.demand.trace import Trace
-from gpuledger.plan.autoscaling.service import Service
-from gpuledger.plan.autoscaling.setting import Setting, Slo
+from gpuledger.plan.autoscale.demand.trace import Trace
+from gpuledger.plan.autoscale.service import Service
+from gpuledger.plan.autoscale.setting import Setting, Slo
 
 
 @pytest.fixture(scope="session")

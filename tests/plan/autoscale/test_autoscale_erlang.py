@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.plan.autoscaling.replays.erlang import erlang_b, erlang_c, least_servers, mean_wait_s, wait_tail
+from gpuledger.plan.autoscale.replays.erlang import erlang_b, erlang_c, least_servers, mean_wait_s, wait_tail
 
 
 def _by_sum(offered: float, servers: int) -> float:

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.plan.autoscaling.manifests.kubernetes import Target, aws_instances, hpa, karpenter, keda
-from gpuledger.plan.autoscaling.manifests.yaml_text import yaml_text
-from gpuledger.plan.autoscaling.setting import Spot
+from gpuledger.plan.autoscale.manifests.kubernetes import Target, aws_instances, hpa, karpenter, keda
+from gpuledger.plan.autoscale.manifests.yaml_text import yaml_text
+from gpuledger.plan.autoscale.setting import Spot
 
 # Fields by path, from the Kubernetes API reference (autoscaling/v2), the CRDs of KEDA 2.15 (keda.sh/v1alpha1) and of
 # Karpenter 1.7 (karpenter.sh/v1); "*": a field with names of its own below it. "!": required.

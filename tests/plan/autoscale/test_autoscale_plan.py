@@ -12,14 +12,14 @@ import yaml
 
 import gpuledger
 from gpuledger.errors import InputError, UnknownName
-from gpuledger.plan.autoscaling.policies import kinds
-from gpuledger.plan.autoscaling.prices import GpuPrice, ReplicaPrices
-from gpuledger.plan.autoscaling.replays.clairvoyant import busy_replica_h, by_interval, needed_replicas
-from gpuledger.plan.autoscaling.replays.replay import Replays, interval_for
-from gpuledger.plan.autoscaling.replays.run import Totals
-from gpuledger.plan.autoscaling.rows import dollars
-from gpuledger.plan.autoscaling.setting import Slo
-from gpuledger.plan.autoscaling.tuning import Trial, best, tune
+from gpuledger.plan.autoscale.policies import kinds
+from gpuledger.plan.autoscale.prices import GpuPrice, ReplicaPrices
+from gpuledger.plan.autoscale.replays.clairvoyant import busy_replica_h, by_interval, needed_replicas
+from gpuledger.plan.autoscale.replays.replay import Replays, interval_for
+from gpuledger.plan.autoscale.replays.run import Totals
+from gpuledger.plan.autoscale.rows import dollars
+from gpuledger.plan.autoscale.setting import Slo
+from gpuledger.plan.autoscale.tuning import Trial, best, tune
 from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import Unknown
 

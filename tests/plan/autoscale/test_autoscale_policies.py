@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.plan.autoscaling.manifests.timetables import cron_triggers, stretches
-from gpuledger.plan.autoscaling.policies import View, kinds
-from gpuledger.plan.autoscaling.policies.hpa import Hpa
-from gpuledger.plan.autoscaling.policies.predictive import Predictive
-from gpuledger.plan.autoscaling.policies.queue_length import QueueLength
-from gpuledger.plan.autoscaling.policies.scheduled import Scheduled, timetable
-from gpuledger.plan.autoscaling.policies.static_peak import peak_replicas
-from gpuledger.plan.autoscaling.policies.target_utilization import TargetUtilization
-from gpuledger.plan.autoscaling.replays.by_step import replay_rates
+from gpuledger.plan.autoscale.manifests.timetables import cron_triggers, stretches
+from gpuledger.plan.autoscale.policies import View, kinds
+from gpuledger.plan.autoscale.policies.hpa import Hpa
+from gpuledger.plan.autoscale.policies.predictive import Predictive
+from gpuledger.plan.autoscale.policies.queue_length import QueueLength
+from gpuledger.plan.autoscale.policies.scheduled import Scheduled, timetable
+from gpuledger.plan.autoscale.policies.static_peak import peak_replicas
+from gpuledger.plan.autoscale.policies.target_utilization import TargetUtilization
+from gpuledger.plan.autoscale.replays.by_step import replay_rates
 
 DAY_S = 86_400.0
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.plan.autoscaling.demand.trace import Arrivals, arrivals_of
-from gpuledger.plan.autoscaling.policies.static_peak import StaticPeak
-from gpuledger.plan.autoscaling.replays.by_request import replay_requests
-from gpuledger.plan.autoscaling.replays.by_step import replay_rates
-from gpuledger.plan.autoscaling.replays.erlang import mean_wait_s, wait_tail
-from gpuledger.plan.autoscaling.setting import Slo, Spot
+from gpuledger.plan.autoscale.demand.trace import Arrivals, arrivals_of
+from gpuledger.plan.autoscale.policies.static_peak import StaticPeak
+from gpuledger.plan.autoscale.replays.by_request import replay_requests
+from gpuledger.plan.autoscale.replays.by_step import replay_rates
+from gpuledger.plan.autoscale.replays.erlang import mean_wait_s, wait_tail
+from gpuledger.plan.autoscale.setting import Slo, Spot
 
 
 class Script:
@@ -192,7 +192,7 @@ def test_flow_and_requests_agree_on_a_steady_demand(rates, setting, rate, replic
 
 
 def test_flow_and_requests_agree_where_the_demand_rises_and_falls(rates, setting):
-    from gpuledger.plan.autoscaling.policies.queue_length import QueueLength
+    from gpuledger.plan.autoscale.policies.queue_length import QueueLength
 
     trace = rates(12 + 9 * np.sin(np.arange(48) / 8))
     rules = setting(slots=4, service_s=4.0, slo=Slo(2.0, 95.0), cold_start_s=300.0, max_replicas=40)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuledger.errors import InputError
-from gpuledger.plan.autoscaling.service import service_of
+from gpuledger.plan.autoscale.service import service_of
 
 NOTHING = {
     "requests_per_s": None, "service_s": None, "tokens_per_s": None, "concurrency": None, "gpus": 1,

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpuledger.errors import FileFault, GpuledgerError, UnknownName
-from gpuledger.plan.autoscaling.demand.reading import read_trace
+from gpuledger.plan.autoscale.demand.reading import read_trace
 
 
 @pytest.fixture

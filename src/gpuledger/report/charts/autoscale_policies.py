@@ -13,7 +13,7 @@ from gpuledger.report.written import number, percent
 if TYPE_CHECKING:
     import altair as alt
 
-    from gpuledger.plan.autoscaling.statement import AutoscalePlan, PolicyRow
+    from gpuledger.plan.autoscale.statement import AutoscalePlan, PolicyRow
     from gpuledger.report.theme import Theme
 else:
     alt = Later("altair")  # to know which charts there are, none need be drawn

@@ -13,7 +13,7 @@ from gpuledger.units import Unknown
 if TYPE_CHECKING:
     import altair as alt
 
-    from gpuledger.plan.autoscaling.statement import AutoscalePlan
+    from gpuledger.plan.autoscale.statement import AutoscalePlan
     from gpuledger.report.theme import Theme
 else:
     alt = Later("altair")  # to know which charts there are, none need be drawn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.encode import encode
-from gpuledger.plan.autoscaling.statement import AutoscalePlan, PolicyRow
+from gpuledger.plan.autoscale.statement import AutoscalePlan, PolicyRow
 from gpuledger.report.charts import chart_names
 from gpuledger.report.document import Block, Bullets, Chart, Code, Document, Heading, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_for

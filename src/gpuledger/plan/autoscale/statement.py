@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuledger.plan.autoscaling.service import Service
-from gpuledger.plan.autoscaling.setting import Slo
+from gpuledger.plan.autoscale.service import Service
+from gpuledger.plan.autoscale.setting import Slo
 from gpuledger.plan.outcome import Refused, UsdRange
 from gpuledger.units import Unknown
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from gpuledger.plan.autoscaling.facts import facts
-from gpuledger.plan.autoscaling.policies import View
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.policies import View
+from gpuledger.plan.autoscale.setting import Setting
 
 
 class Hpa:

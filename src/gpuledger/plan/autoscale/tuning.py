@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from gpuledger.plan.autoscaling.facts import facts
-from gpuledger.plan.autoscaling.policies import PolicyKind
-from gpuledger.plan.autoscaling.replays.replay import Replays
-from gpuledger.plan.autoscaling.replays.run import Run, Totals
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.policies import PolicyKind
+from gpuledger.plan.autoscale.replays.replay import Replays
+from gpuledger.plan.autoscale.replays.run import Run, Totals
 
 Cost = Callable[[Totals], float]
 Tick = Callable[[int], None]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpuledger.plan.autoscaling.facts import facts
-from gpuledger.plan.autoscaling.policies import PolicyKind, View
-from gpuledger.plan.autoscaling.policies.hpa import Hpa, ScaleToZero
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.policies import PolicyKind, View
+from gpuledger.plan.autoscale.policies.hpa import Hpa, ScaleToZero
+from gpuledger.plan.autoscale.setting import Setting
 
 
 class QueueLength:

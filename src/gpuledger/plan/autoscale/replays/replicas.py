@@ -7,7 +7,7 @@ from collections import deque
 
 import numpy as np
 
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.setting import Setting
 
 
 class Replicas:

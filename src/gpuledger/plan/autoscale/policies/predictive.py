@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from gpuledger.plan.autoscaling.facts import facts
-from gpuledger.plan.autoscaling.policies import PolicyKind, View
-from gpuledger.plan.autoscaling.policies.hpa import Hpa, ScaleToZero
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.policies import PolicyKind, View
+from gpuledger.plan.autoscale.policies.hpa import Hpa, ScaleToZero
+from gpuledger.plan.autoscale.setting import Setting
 
 DAY_S = 86_400.0
 MEAN_S, TREND_S = 300.0, 600.0

@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from gpuledger.plan.autoscaling.demand.trace import Arrivals, Trace, arrivals_of
-from gpuledger.plan.autoscaling.facts import facts
-from gpuledger.plan.autoscaling.policies import PolicyKind
-from gpuledger.plan.autoscaling.replays.by_request import replay_requests
-from gpuledger.plan.autoscaling.replays.by_step import replay_rates
-from gpuledger.plan.autoscaling.replays.clairvoyant import needed_replicas
-from gpuledger.plan.autoscaling.replays.run import Run, Totals
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.demand.trace import Arrivals, Trace, arrivals_of
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.policies import PolicyKind
+from gpuledger.plan.autoscale.replays.by_request import replay_requests
+from gpuledger.plan.autoscale.replays.by_step import replay_rates
+from gpuledger.plan.autoscale.replays.clairvoyant import needed_replicas
+from gpuledger.plan.autoscale.replays.run import Run, Totals
+from gpuledger.plan.autoscale.setting import Setting
 
 MOST_SYNCS = 4
 

@@ -11,12 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from gpuledger.plan.autoscaling.demand.trace import Trace
-from gpuledger.plan.autoscaling.policies import Policy, View
-from gpuledger.plan.autoscaling.replays.erlang import mean_wait_s, wait_tail
-from gpuledger.plan.autoscaling.replays.replicas import Replicas
-from gpuledger.plan.autoscaling.replays.run import Run
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.demand.trace import Trace
+from gpuledger.plan.autoscale.policies import Policy, View
+from gpuledger.plan.autoscale.replays.erlang import mean_wait_s, wait_tail
+from gpuledger.plan.autoscale.replays.replicas import Replicas
+from gpuledger.plan.autoscale.replays.run import Run
+from gpuledger.plan.autoscale.setting import Setting
 
 _NONE = 1e-9
 _NEVER_S = 1e9

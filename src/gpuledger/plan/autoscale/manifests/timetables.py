@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gpuledger.plan.autoscaling.policies.scheduled import Timetable
+from gpuledger.plan.autoscale.policies.scheduled import Timetable
 
 _DAY_MIN = 1440
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.plan.autoscaling.facts import facts
-from gpuledger.plan.autoscaling.policies import PolicyKind, View
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.policies import PolicyKind, View
+from gpuledger.plan.autoscale.setting import Setting
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 LEAST_S, WEEKLY_S = 2 * DAY_S, 14 * DAY_S

@@ -7,12 +7,12 @@ from decimal import Decimal
 
 import numpy as np
 
-from gpuledger.plan.autoscaling.prices import GpuPrice, ReplicaPrices
-from gpuledger.plan.autoscaling.replays.replay import Replays
-from gpuledger.plan.autoscaling.replays.run import Totals
-from gpuledger.plan.autoscaling.setting import Setting
-from gpuledger.plan.autoscaling.statement import Hindsight, PolicyRow
-from gpuledger.plan.autoscaling.tuning import Cost, Tuned
+from gpuledger.plan.autoscale.prices import GpuPrice, ReplicaPrices
+from gpuledger.plan.autoscale.replays.replay import Replays
+from gpuledger.plan.autoscale.replays.run import Totals
+from gpuledger.plan.autoscale.setting import Setting
+from gpuledger.plan.autoscale.statement import Hindsight, PolicyRow
+from gpuledger.plan.autoscale.tuning import Cost, Tuned
 from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import Unknown
 

@@ -10,9 +10,9 @@ from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.plan.autoscaling.demand.reading import Gaps
-from gpuledger.plan.autoscaling.demand.trace import Trace
-from gpuledger.plan.autoscaling.service import Service
+from gpuledger.plan.autoscale.demand.reading import Gaps
+from gpuledger.plan.autoscale.demand.trace import Trace
+from gpuledger.plan.autoscale.service import Service
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, PPM, count
 
 HOUR_S = 3600.0

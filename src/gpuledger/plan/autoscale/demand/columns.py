@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.errors import FileFault, UnknownName
-from gpuledger.plan.autoscaling.facts import facts
+from gpuledger.plan.autoscale.facts import facts
 
 # A number of this size or more counts milliseconds, microseconds or nanoseconds since 1970; smaller ones seconds.
 _SINCE_1970_S = 1e8

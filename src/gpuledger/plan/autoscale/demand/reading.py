@@ -11,8 +11,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from gpuledger.errors import FileFault, map_os_error
-from gpuledger.plan.autoscaling.demand.columns import Instants, Roles, chosen_series, instants, numbers, roles_of
-from gpuledger.plan.autoscaling.demand.trace import Trace, of_requests
+from gpuledger.plan.autoscale.demand.columns import Instants, Roles, chosen_series, instants, numbers, roles_of
+from gpuledger.plan.autoscale.demand.trace import Trace, of_requests
 from gpuledger.units import count, utc
 
 Gaps = Literal["refuse", "skip", "hold"]

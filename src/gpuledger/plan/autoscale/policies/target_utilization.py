@@ -5,10 +5,10 @@ The metric cannot show more than all slots busy, so a queue alone does not make 
 
 from __future__ import annotations
 
-from gpuledger.plan.autoscaling.facts import facts
-from gpuledger.plan.autoscaling.policies import PolicyKind, View
-from gpuledger.plan.autoscaling.policies.hpa import Hpa
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.policies import PolicyKind, View
+from gpuledger.plan.autoscale.policies.hpa import Hpa
+from gpuledger.plan.autoscale.setting import Setting
 
 
 class TargetUtilization:

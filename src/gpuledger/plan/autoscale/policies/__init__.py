@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.setting import Setting
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class PolicyKind:
 
 def kinds() -> dict[str, PolicyKind]:
     """All policies by name, the simplest first."""
-    from gpuledger.plan.autoscaling.policies import predictive, queue_length, scheduled, static_peak, target_utilization
+    from gpuledger.plan.autoscale.policies import predictive, queue_length, scheduled, static_peak, target_utilization
 
     modules = (static_peak, target_utilization, queue_length, scheduled, predictive)
     return {module.KIND.name: module.KIND for module in modules}

@@ -11,11 +11,11 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 import numpy as np
 
-from gpuledger.plan.autoscaling.demand.trace import Arrivals
-from gpuledger.plan.autoscaling.policies import Policy, View
-from gpuledger.plan.autoscaling.replays.replicas import Replicas
-from gpuledger.plan.autoscaling.replays.run import Run
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.demand.trace import Arrivals
+from gpuledger.plan.autoscale.policies import Policy, View
+from gpuledger.plan.autoscale.replays.replicas import Replicas
+from gpuledger.plan.autoscale.replays.run import Run
+from gpuledger.plan.autoscale.setting import Setting
 
 
 def replay_requests(

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.plan.autoscaling.facts import facts
-from gpuledger.plan.autoscaling.manifests.timetables import cron_triggers
-from gpuledger.plan.autoscaling.manifests.yaml_text import yaml_text
-from gpuledger.plan.autoscaling.policies.predictive import DAY_S, MEAN_S, TREND_S, daily
-from gpuledger.plan.autoscaling.policies.scheduled import timetable
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.manifests.timetables import cron_triggers
+from gpuledger.plan.autoscale.manifests.yaml_text import yaml_text
+from gpuledger.plan.autoscale.policies.predictive import DAY_S, MEAN_S, TREND_S, daily
+from gpuledger.plan.autoscale.policies.scheduled import timetable
+from gpuledger.plan.autoscale.setting import Setting
 from gpuledger.plan.market import market_options
 
 RUNNING, WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"

@@ -8,13 +8,13 @@ from decimal import Decimal
 import numpy as np
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.plan.autoscaling.demand.trace import Trace
-from gpuledger.plan.autoscaling.facts import facts
-from gpuledger.plan.autoscaling.manifests.kubernetes import Target, hpa, karpenter, keda
-from gpuledger.plan.autoscaling.policies import PolicyKind
-from gpuledger.plan.autoscaling.replays.replay import Replays
-from gpuledger.plan.autoscaling.setting import Setting, Slo
-from gpuledger.plan.autoscaling.statement import PolicyRow
+from gpuledger.plan.autoscale.demand.trace import Trace
+from gpuledger.plan.autoscale.facts import facts
+from gpuledger.plan.autoscale.manifests.kubernetes import Target, hpa, karpenter, keda
+from gpuledger.plan.autoscale.policies import PolicyKind
+from gpuledger.plan.autoscale.replays.replay import Replays
+from gpuledger.plan.autoscale.setting import Setting, Slo
+from gpuledger.plan.autoscale.statement import PolicyRow
 from gpuledger.plan.outcome import Refused
 from gpuledger.units import Unknown, count
 

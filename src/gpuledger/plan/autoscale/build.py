@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuledger.errors import InputError
-from gpuledger.plan.autoscaling.demand.trace import Trace
-from gpuledger.plan.autoscaling.policies import PolicyKind
-from gpuledger.plan.autoscaling.prices import ReplicaPrices
-from gpuledger.plan.autoscaling.replays.clairvoyant import busy_replica_h, by_interval, needed_replicas
-from gpuledger.plan.autoscaling.replays.replay import Replays
-from gpuledger.plan.autoscaling.rows import MONTH_H, cost_of, rows_of
-from gpuledger.plan.autoscaling.setting import Setting
-from gpuledger.plan.autoscaling.statement import AutoscalePlan, Moment, Point, PolicyRow, TraceFacts
-from gpuledger.plan.autoscaling.tuning import Tuned, tune
-from gpuledger.plan.autoscaling.words import assumptions_of, headline_of, pasted, refusals
+from gpuledger.plan.autoscale.demand.trace import Trace
+from gpuledger.plan.autoscale.policies import PolicyKind
+from gpuledger.plan.autoscale.prices import ReplicaPrices
+from gpuledger.plan.autoscale.replays.clairvoyant import busy_replica_h, by_interval, needed_replicas
+from gpuledger.plan.autoscale.replays.replay import Replays
+from gpuledger.plan.autoscale.rows import MONTH_H, cost_of, rows_of
+from gpuledger.plan.autoscale.setting import Setting
+from gpuledger.plan.autoscale.statement import AutoscalePlan, Moment, Point, PolicyRow, TraceFacts
+from gpuledger.plan.autoscale.tuning import Tuned, tune
+from gpuledger.plan.autoscale.words import assumptions_of, headline_of, pasted, refusals
 from gpuledger.units import Unknown
 
 Stage = Callable[[str, int | None], Callable[[int], None]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuledger.plan.autoscaling.demand.trace import Trace
-from gpuledger.plan.autoscaling.replays.erlang import least_servers
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.demand.trace import Trace
+from gpuledger.plan.autoscale.replays.erlang import least_servers
+from gpuledger.plan.autoscale.setting import Setting
 
 
 def needed_replicas(trace: Trace, setting: Setting) -> np.ndarray:

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from gpuledger.errors import InputError
-from gpuledger.plan.autoscaling.demand.trace import Trace
-from gpuledger.plan.autoscaling.service import Service
+from gpuledger.plan.autoscale.demand.trace import Trace
+from gpuledger.plan.autoscale.service import Service
 
 
 @dataclass(frozen=True)

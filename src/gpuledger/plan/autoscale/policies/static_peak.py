@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.plan.autoscaling.policies import PolicyKind, View
-from gpuledger.plan.autoscaling.replays.erlang import least_servers
-from gpuledger.plan.autoscaling.setting import Setting
+from gpuledger.plan.autoscale.policies import PolicyKind, View
+from gpuledger.plan.autoscale.replays.erlang import least_servers
+from gpuledger.plan.autoscale.setting import Setting
 from gpuledger.units import count
 
 _AROUND = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 2.0, 3.0)
