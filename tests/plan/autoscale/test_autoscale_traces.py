@@ -53,6 +53,11 @@ def test_rates_in_many_forms(write, header, values, rates):
     assert trace.at_s is None
 
 
+def test_line_ends_marks_and_quotes_of_other_tools(write):
+    text = '\ufeff"Time","Requests per second"\r\n2026-03-01 00:00:00,2\r\n2026-03-01 00:01:00,4\r\n\r\n'
+    assert read_trace(write(text)).rates_per_s.tolist() == [2, 4]
+
+
 def test_clocks(write):
     dated = read_trace(write("timestamp,rps\n2026-01-01T00:00:00+02:00,1\n2026-01-01T00:01:00+02:00,1\n"))
     assert (dated.dated, dated.clock_s[0]) == (True, 1767218400.0)
@@ -118,6 +123,7 @@ def test_gaps_are_refused_skipped_or_held(write):
         ("when it was,how many\n1,2\n", "no column with times"),
         ("timestamp,generated_tokens\n0,5\n9,\n", "row 3, generated_tokens: no value"),
         ("timestamp,rps\n0,1,7\n60,2,3\n", "not a table"),
+        ("timestamp,load\n0,1\n60,2\n120,3\n", "rows come every 60 s, as rates do"),
     ],
 )
 def test_what_cannot_be_a_trace_is_refused_with_a_next_step(write, text, words):

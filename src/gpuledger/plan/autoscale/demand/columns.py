@@ -51,7 +51,7 @@ def roles_of(path: str, names: Sequence[str]) -> Roles:
 
     time = found(known.time)
     if not time:
-        hint = f"name it timestamp; the columns are {', '.join(names)}"
+        hint = f"name it timestamp in the first line; the columns are {', '.join(names)}"
         raise FileFault(path, "no column with times", hint=hint)
     rates = {unit: getattr(known.rates, unit) for unit in ("per_second", "per_minute", "per_hour", "per_step")}
     unit, rate = next(((u, c) for u, wanted in rates.items() if (c := found(wanted)) and c != time), ("", ""))

@@ -45,7 +45,8 @@ def ledger_trace(path: Path, namespaces: tuple[str, ...], service: Service, gaps
     all_hours = np.full(int(slot[-1]) + 1, np.nan)
     all_hours[slot] = gpus
     clock = hours[0] / MS_PER_S + HOUR_S * np.arange(len(all_hours))
-    missing, notes = np.isnan(all_hours), []
+    notes = [f"requests are busy GPUs of the ledger, each counted as requests of {service.service_s:g} s"]
+    missing = np.isnan(all_hours)
     if missing.any():
         words = f"{count(int(missing.sum()), 'hour')} without samples"
         if gaps == "refuse":

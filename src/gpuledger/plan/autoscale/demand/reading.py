@@ -97,6 +97,7 @@ def _requests(path: Path, source: str, roles: Roles, when: Instants, table: pa.T
     if at[-1] <= 0:
         hint = "give arrivals of at least some minutes"
         raise FileFault(path, "all requests arrive at the same time", hint=hint)
+    _not_rates(path, roles, at, table.column_names)
     read_as = [when.words, "a row is one request"]
     generated = None
     if roles.generated:
@@ -113,6 +114,17 @@ def _requests(path: Path, source: str, roles: Roles, when: Instants, table: pa.T
     return of_requests(
         source, at, generated, float(when.seconds[0]), dated=when.dated, read_as=tuple(read_as), notes=notes
     )
+
+
+def _not_rates(path: Path, roles: Roles, at: np.ndarray, names: list[str]) -> None:
+    """Refuse rows that come as evenly as rates do where none of their columns is known as one."""
+    steps = np.diff(at)
+    others = [n for n in names if n not in {roles.time, roles.series}]
+    if others and not roles.generated and not roles.context and np.ptp(steps) <= _EVEN_RATIO * steps[0]:
+        hint = f"name the column req_per_s, or requests for a count per step; the columns are {', '.join(names)}"
+        raise FileFault(
+            path, f"rows come every {steps[0]:g} s, as rates do, and no column is known as a rate", hint=hint
+        )
 
 
 def _rates(
