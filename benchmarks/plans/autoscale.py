@@ -18,9 +18,12 @@ from typing import Any
 import numpy as np
 
 import gpuledger
+from gpuledger.plan.autoscale.demand.reading import read_trace
 from gpuledger.plan.autoscale.demand.trace import Arrivals, Trace, arrivals_of
+from gpuledger.plan.autoscale.policies import kinds
 from gpuledger.plan.autoscale.policies.static_peak import StaticPeak
 from gpuledger.plan.autoscale.replays.by_request import replay_requests
+from gpuledger.plan.autoscale.replays.by_step import replay_rates
 from gpuledger.plan.autoscale.replays.erlang import mean_wait_s, wait_tail
 from gpuledger.plan.autoscale.service import Service
 from gpuledger.plan.autoscale.setting import Setting, Slo
@@ -79,6 +82,41 @@ def closed_forms() -> Table:
     return ("system", "figure", "exact", "replayed, 95 % interval", "off"), rows
 
 
+def flows(data: Path) -> Table:
+    """The flow against the replay of single requests, on days that both can replay."""
+    rows = []
+    for series in ("mm-image", "deepseek-r1"):
+        trace = read_trace(data / "serving" / "servegen_rate_10min.csv", series=series)
+        for slots, service_s in ((64, 8.0), (8, 4.0)):
+            service, learned = Service(slots, service_s, 1, "benchmark"), trace.first(trace.length_s / 2)
+            setting = Setting(service, Slo(2.0, 95.0), learned, interval_s=15.0, max_replicas=200)
+            arrivals = arrivals_of(trace, service_s, 0)
+            busy = trace.rates_per_s * service_s / slots
+            for name, value in (
+                ("static-peak", np.ceil(busy.max())), ("target-utilization", 0.7), ("queue-length", 0.8 * slots),
+                ("predictive", 0.8),
+            ):  # fmt: skip
+                kind, first = kinds()[name], int(np.ceil(busy[0] / 0.8))
+                flow = replay_rates(trace, setting, kind.build(setting, value), first_replicas=first).totals()
+                policy = kind.build(setting, value)
+                run, _ = replay_requests(arrivals, setting, policy, trace.length_s, first_replicas=first)
+                seen = run.totals()
+                off = f"{100 * (flow.replica_h / seen.replica_h - 1):+.1f} %"
+                missed = [f"{100 * t.missed_ratio:.2f} %" for t in (flow, seen)]
+                hours = [f"{t.replica_h:,.1f}" for t in (flow, seen)]
+                rows.append([f"{series}, {slots} slots of {service_s:g} s", kind.title, *hours, off, *missed])
+    heads = (
+        "trace",
+        "policy",
+        "replica-h, flow",
+        "replica-h, requests",
+        "off",
+        "over wait, flow",
+        "over wait, requests",
+    )
+    return heads, rows
+
+
 def traces(data: Path) -> Iterator[tuple[str, AutoscalePlan, float]]:
     """The plan of every trace, and the seconds it took."""
     asked: list[tuple[str, dict[str, Any]]] = [
@@ -115,7 +153,7 @@ def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def page(forms: Table, found: Sequence[tuple[str, AutoscalePlan, float]]) -> str:
+def page(forms: Table, flow: Table, found: Sequence[tuple[str, AutoscalePlan, float]]) -> str:
     """The results as a page."""
     heads = (
         "trace",
@@ -140,6 +178,12 @@ Written by `python benchmarks/plans/autoscale.py --data FOLDER --update docs/res
 Service takes one second on average; waits in seconds. M/M/c: Erlang C. M/D/1: Pollaczek-Khinchine.
 
 {markdown(*forms)}
+
+## The flow against single requests
+
+Too many requests are replayed as a flow. On two days that both can replay:
+
+{markdown(*flow)}
 
 ## On real traces
 
@@ -168,7 +212,8 @@ def main() -> None:
     parser.add_argument("--update", type=Path, help="page to write")
     given = parser.parse_args()
     forms = closed_forms()
-    print(markdown(*forms), flush=True)
+    flow = flows(given.data)
+    print(markdown(*forms), markdown(*flow), sep="\n\n", flush=True)
     found = []
     for name, plan, seconds in traces(given.data):
         found.append((name, plan, seconds))
@@ -176,7 +221,7 @@ def main() -> None:
         for row in policies(name, plan):
             print("  ", " | ".join(row[1:]), flush=True)
     if given.update:
-        given.update.write_text(page(forms, found))
+        given.update.write_text(page(forms, flow, found))
 
 
 if __name__ == "__main__":
