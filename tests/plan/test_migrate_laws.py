@@ -18,9 +18,9 @@ from gpuledger.catalog.files import Fact
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.encode import encode
 from gpuledger.plan.guide.build import Terms, plan_migration
+from gpuledger.plan.guide.placed_job import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.plan.guide.placing import place
 from gpuledger.plan.guide.schema import Priority, Weights, WorkloadType, dense_model, migrate_facts
-from gpuledger.plan.guide.statement import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.report.documents.migrate import measures_table
 from gpuledger.units import Unknown
 
@@ -128,8 +128,9 @@ def oracle(job: Job, given_: list[Candidate], toy: Toy) -> tuple[dict[str, float
     # A server is paid by the month, other work by what is done.
     price = dollars if serves else {i: rest[i][0].usd_per_h / Decimal(repr(rates[i])) for i in dollars}
     least, most = min(price.values()), max(rates.values())
-    if serves and not isinstance(here, Misfit):
-        most = min(most, here.rate.middle * facts.limits.enough_speed_ratio)
+    if not isinstance(here, Misfit):  # twice the present is enough for a server, a day for a month's work
+        soon = max(1, job.monthly_h / 24)
+        most = min(most, here.rate.middle * (facts.limits.enough_speed_ratio if serves else float(soon)))
     links = {i: c.gpu.link.bytes_per_s.value / -(-c.gpus // c.gpus_per_instance) for i, (c, *_) in rest.items()}
     scores = {}
     for id_, (c, there, speed, serving) in rest.items():

@@ -17,9 +17,10 @@ from gpuledger.cost.pricing import load_own
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.guide.asking import Form, Market, form_of, plan_configured, plan_market
 from gpuledger.plan.guide.config import Config, load_config
+from gpuledger.plan.guide.placed_job import Job
 from gpuledger.plan.guide.schema import WorkloadType
 from gpuledger.plan.guide.sets import MigrationSet, plan_set, together, workload_named
-from gpuledger.plan.guide.statement import Job, MigrationPlan
+from gpuledger.plan.guide.statement import MigrationPlan
 from gpuledger.plan.market import market_options
 from gpuledger.units import count
 

@@ -14,19 +14,9 @@ from decimal import Decimal
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.plan.guide.config import Config
+from gpuledger.plan.guide.placed_job import Candidate, Job, Misfit, Placement
 from gpuledger.plan.guide.schema import MEASURES, Judgment, Measure, Weights, WorkloadType, migrate_facts
-from gpuledger.plan.guide.statement import (
-    Candidate,
-    Job,
-    Judged,
-    Level,
-    Misfit,
-    Option,
-    Placement,
-    Refused,
-    RefusedGroup,
-    Verdict,
-)
+from gpuledger.plan.guide.statement import Judged, Level, Option, Refused, RefusedGroup, Verdict
 from gpuledger.units import Unknown
 
 Place = Callable[[Job, Gpu, int, int], Placement | Misfit]
@@ -35,8 +25,8 @@ SCORES = ("cost", "performance", "reliability")
 UNSCORED = Unknown("none of its measures is known")
 # Speeds are estimated for what writes tokens, and for training where the FLOP of a step are known.
 SPEED_REMEDY = "measure it where it runs; `gpuledger plan fit` shows on which other GPUs it fits"
-# These hold for a purchase option as such, whichever the instance.
-OF_ALL = ("SPOT", "SPOT NOT ASKED")
+# These hold for a purchase option or a number of GPUs as such, whichever the instance.
+OF_ALL = ("SPOT", "SPOT NOT ASKED", "COUNT")
 # Breaking one of these guidelines counts as a risk; the others are advice on price.
 BINDING = ("training_p", "family")
 
@@ -51,6 +41,8 @@ def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit) -> Refuse
         return Refused(candidate, "PRICE", candidate.usd_per_h.why, (remedy,))
     if candidate.purchase == "spot" and (found := _not_spot(job, candidate)):
         return found
+    if job.fixed_gpus not in {None, candidate.gpus}:
+        return Refused(candidate, "COUNT", f"the number of GPUs is to stay {job.fixed_gpus}", ("let it change",))
     if isinstance(placed, Misfit):
         return Refused(candidate, placed.kind, placed.why, placed.remedies)
     if isinstance(placed.rate, Unknown):
@@ -111,12 +103,19 @@ def risk(
         "spot": candidate.purchase == "spot",
         "thin": placement.headroom_ratio < facts.limits.headroom_thin_ratio,
         "nodes": candidate.nodes > 1 and placement.gpus_per_copy > candidate.gpus_per_instance,
+        "network": _held_up(placement),
         "guideline": any(not v.kept for v in verdicts if v.rule in BINDING),
         "stale": candidate.stale,
         "scarce": candidate.zones is not None and candidate.zones < facts.limits.zones_wide // 2,
         "slower": job.serves and not isinstance(speed_ratio, Unknown) and speed_ratio < 1 and job.busy_ratio is None,
     }
     return _judged(facts.risks, signs, "{words}", "nothing stands out")
+
+
+def _held_up(placement: Placement) -> bool:
+    """Whether a slower network between instances would take much of the speed."""
+    fast, slow = placement.speed, placement.slow_network
+    return bool(fast) and slow is not None and slow < migrate_facts().limits.network_ratio * (fast or 0.0)
 
 
 def effort(now: Candidate, then: Candidate) -> Judged:

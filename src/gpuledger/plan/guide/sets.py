@@ -9,9 +9,10 @@ from decimal import Decimal
 from gpuledger.catalog.gpus.mig import smallest_slice
 from gpuledger.errors import UnknownName
 from gpuledger.plan.guide.config import Config
+from gpuledger.plan.guide.placed_job import Candidate, Job, Misfit
 from gpuledger.plan.guide.placing import precision_refusal
 from gpuledger.plan.guide.schema import WorkloadType, migrate_facts
-from gpuledger.plan.guide.statement import Candidate, Job, MigrationPlan, Misfit, Sharing
+from gpuledger.plan.guide.statement import MigrationPlan, Sharing
 from gpuledger.plan.memory.facts import capacity
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.packing import Parcel, bins

@@ -9,9 +9,10 @@ from decimal import Decimal
 from typing import Any
 
 from gpuledger.encode import encode
+from gpuledger.plan.guide.placed_job import Misfit
 from gpuledger.plan.guide.schema import MEASURES
 from gpuledger.plan.guide.sets import MigrationSet
-from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
+from gpuledger.plan.guide.statement import MigrationPlan, Option
 from gpuledger.plan.guide.words import dollars
 from gpuledger.report.charts import can_draw
 from gpuledger.report.document import Block, Bullets, Chart, Document, KeyFigure, Prose, Section, Terms
