@@ -21,7 +21,7 @@ from gpuledger.plan.guide.build import Terms, plan_migration
 from gpuledger.plan.guide.placed_job import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.plan.guide.placing import place
 from gpuledger.plan.guide.schema import Priority, Weights, WorkloadType, dense_model, migrate_facts
-from gpuledger.report.documents.migrate import measures_table
+from gpuledger.report.documents.migrate_rows import measures_table
 from gpuledger.units import Unknown
 
 WEIGHTS = {

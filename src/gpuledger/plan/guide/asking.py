@@ -15,6 +15,7 @@ from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.guide.build import Terms, plan_migration
 from gpuledger.plan.guide.checks import fold, pick
 from gpuledger.plan.guide.config import Config
+from gpuledger.plan.guide.effects import unused
 from gpuledger.plan.guide.judging import preferred_gpus
 from gpuledger.plan.guide.options import cheapest_each, configured, counts, from_config, from_market, may_pay
 from gpuledger.plan.guide.own_gpus import gpu_of, own_words, uses_own_figures
@@ -157,7 +158,8 @@ def plan_configured(config: Config, form: Form, workload_id: str = "") -> Migrat
 
 
 def _notes(config: Config) -> Iterator[str]:
-    """Assumptions made about the instances."""
+    """Assumptions made about the instances, and what of the user's own has no effect."""
+    yield from (str(one) for one in unused(config) if one.yours)
     if unnamed := [key for key, one in config.instances.items() if one.price_scope is None]:
         yield (
             f"{', '.join(unnamed)}: no price_scope is given, so the price is read as that of a whole instance; "

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from gpuledger.plan.guide.judging import Place, effort, grouped, guidelines, refuse, risk, scored, too_slow
 from gpuledger.plan.guide.memory_rule import rule_of_thumb
+from gpuledger.plan.guide.patterns import patterns
 from gpuledger.plan.guide.placed_job import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.plan.guide.placing import place
 from gpuledger.plan.guide.schema import Priority, migrate_facts
@@ -77,6 +78,7 @@ def plan_migration(
         refused_groups=grouped(refused),
         memory=rule_of_thumb(job, terms.multiplier, terms.size_multiplier),
         sharing=sharing(job, [current, *([chosen.candidate] if chosen and not chosen.current else [])]),
+        patterns=patterns(job, now, ranked, refused),
         weights={k: getattr(terms.priority.weights, k) for k in ("cost", "performance", "reliability")},
         prices=terms.prices,
         price_dates=(dates[0], dates[-1]),

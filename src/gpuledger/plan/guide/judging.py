@@ -39,10 +39,8 @@ def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit) -> Refuse
     if isinstance(candidate.usd_per_h, Unknown):
         remedy = "give your own rate with `gpuledger prices update FILE`, or choose another region"
         return Refused(candidate, "PRICE", candidate.usd_per_h.why, (remedy,))
-    if candidate.purchase == "spot" and (found := _not_spot(job, candidate)):
+    if found := _not_wanted(job, candidate):
         return found
-    if job.fixed_gpus not in {None, candidate.gpus}:
-        return Refused(candidate, "COUNT", f"the number of GPUs is to stay {job.fixed_gpus}", ("let it change",))
     if isinstance(placed, Misfit):
         return Refused(candidate, placed.kind, placed.why, placed.remedies)
     if isinstance(placed.rate, Unknown):
@@ -50,7 +48,12 @@ def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit) -> Refuse
     return None
 
 
-def _not_spot(job: Job, candidate: Candidate) -> Refused | None:
+def _not_wanted(job: Job, candidate: Candidate) -> Refused | None:
+    """Another number of GPUs where it is to stay, and spot where it does not do."""
+    if job.fixed_gpus not in {None, candidate.gpus}:
+        return Refused(candidate, "COUNT", f"the number of GPUs is to stay {job.fixed_gpus}", ("let it change",))
+    if candidate.purchase != "spot":
+        return None
     if not job.spot_suitable:
         why = f"spot capacity can be taken back at any time, and {job.use_case.replace('_', ' ')} must not stop"
         remedy = "on demand, or a use case that tolerates interruption: batch_inference, research_training"

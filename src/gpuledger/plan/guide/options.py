@@ -46,13 +46,15 @@ class InstancePrices:
     spot_usd_per_gpu_h: Decimal | Unknown
     usd_per_instance_h: Decimal
     gpu_monthly_usd: Decimal
+    gpu_spot_monthly_usd: Decimal | Unknown
 
 
 def prices_of(instance: Instance) -> InstancePrices:
     """What one GPU and one whole instance cost."""
     price, spot = per_gpu(instance, "on-demand"), per_gpu(instance, "spot")
     assert not isinstance(price, Unknown), "an on-demand price is required"
-    return InstancePrices(price, spot, price * instance.gpus, price * MONTH_H)
+    spot_month = spot if isinstance(spot, Unknown) else spot * MONTH_H
+    return InstancePrices(price, spot, price * instance.gpus, price * MONTH_H, spot_month)
 
 
 def configured(config: Config, key: str, gpus: int, purchase: Purchase) -> Candidate:

@@ -159,7 +159,6 @@ def own_words(instance: Instance) -> str:
         )
     link = f"{instance.interconnect_type} link {instance.interconnect_bandwidth_gbps:g} GB/s in both directions"
     scaled = "" if instance.interconnect_multiplier == 1 else f" x {instance.interconnect_multiplier:g}"
-    return (
-        f"{instance.gpu_type} is planned with the figures of the configuration: {tflops:g} TFLOPS taken for 16-bit, "
-        f"{tflops / SPARSE_OVER_DENSE:g} if that is a sparse peak; {memory}; {link}{scaled}, read as {link_kind(instance)}"
-    )
+    peak = f"{tflops:g} TFLOPS taken for 16-bit, {tflops / SPARSE_OVER_DENSE:g} if that is a sparse peak"
+    figures = f"{peak}; {memory}; {link}{scaled}, read as {link_kind(instance)}"
+    return f"{instance.gpu_type} is planned with the figures of the configuration: {figures}"

@@ -1,4 +1,4 @@
-"""What runs, what could it run on, and how does it sit there? Frozen data that every step of a migration plan shares."""
+"""What runs, what could it run on, and how does it sit there? Frozen data that all steps of a migration plan share."""
 
 from __future__ import annotations
 

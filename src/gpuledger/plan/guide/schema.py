@@ -209,6 +209,13 @@ class Judgment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parts: dict[str, Part]
 
 
+class PatternKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A common migration pattern, and what is claimed for it."""
+
+    words: str
+    claim: str
+
+
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
@@ -219,6 +226,8 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     risks: Judgment
     efforts: Judgment
     guidelines: dict[str, str]
+    patterns: dict[str, PatternKind]
+    generations: dict[str, tuple[str, ...]]
 
 
 @cache

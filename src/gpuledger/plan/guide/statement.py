@@ -100,6 +100,23 @@ class RefusedGroup:
 
 
 @dataclass(frozen=True)
+class Pattern:
+    """A common migration pattern: what is claimed for it, whether it applies here, and what it comes to.
+
+    `option` is what it would take; the figures are compared with now.
+    """
+
+    name: str
+    words: str
+    claim: str
+    applies: bool
+    why_not: str
+    option: str
+    saving_pct: float | Unknown
+    speed_ratio: float | Unknown
+
+
+@dataclass(frozen=True)
 class RuleOfThumb:
     """The memory rule of thumb compared with the real breakdown."""
 
@@ -162,6 +179,7 @@ class MigrationPlan:
     refused_groups: tuple[RefusedGroup, ...]
     memory: RuleOfThumb
     sharing: tuple[Sharing, ...]
+    patterns: tuple[Pattern, ...]
     weights: Mapping[str, float]
     prices: str
     price_dates: tuple[str, str]
