@@ -106,19 +106,13 @@ def risk(
         "spot": candidate.purchase == "spot",
         "thin": placement.headroom_ratio < facts.limits.headroom_thin_ratio,
         "nodes": candidate.nodes > 1 and placement.gpus_per_copy > candidate.gpus_per_instance,
-        "network": _held_up(placement),
+        "network": placement.sure_ratio < facts.limits.network_ratio,
         "guideline": any(not v.kept for v in verdicts if v.rule in BINDING),
         "stale": candidate.stale,
         "scarce": candidate.zones is not None and candidate.zones < facts.limits.zones_wide // 2,
         "slower": job.serves and not isinstance(speed_ratio, Unknown) and speed_ratio < 1 and job.busy_ratio is None,
     }
     return _judged(facts.risks, signs, "{words}", "nothing stands out")
-
-
-def _held_up(placement: Placement) -> bool:
-    """Whether a slower network between instances would take much of the speed."""
-    fast, slow = placement.speed, placement.slow_network
-    return bool(fast) and slow is not None and slow < migrate_facts().limits.network_ratio * (fast or 0.0)
 
 
 def effort(now: Candidate, then: Candidate) -> Judged:
@@ -173,17 +167,18 @@ def scored(options: Sequence[Option], weights: Weights, *, serves: bool, enough:
     """The options with their scores, best first; a tie goes to the cheaper, then to the name.
 
     `serves`: dollars are for the hours of a month; else for a unit of work. `enough`: work per second above which more
-    is not better, where the work does not end sooner for it.
+    is not better, where the work does not end sooner for it. Speeds over several instances count as over the slower
+    network: nothing is chosen for a network that it may not have.
     """
     if not options:
         return []
     best_usd = min(price(o, serves=serves) for o in options)
-    best_rate = min(max(o.placement.speed or 0.0 for o in options), math.inf if enough is None else enough)
+    best_rate = min(max(_sure_speed(o) or 0.0 for o in options), math.inf if enough is None else enough)
     best_link = max(link_bytes_per_s(o) for o in options)
     made = []
     for option in options:
         facts, zones, own = migrate_facts(), option.candidate.zones, price(option, serves=serves)
-        rate, linked = option.placement.speed, option.placement.gpus_per_copy > 1
+        rate, linked = _sure_speed(option), option.placement.gpus_per_copy > 1
         found: dict[Measure, float | None] = {
             "dollars": float(best_usd / own) if own else 1.0,
             "throughput": min(1.0, rate / best_rate) if rate is not None and best_rate else None,
@@ -201,7 +196,12 @@ def price(option: Option, *, serves: bool) -> Decimal:
     """Dollars for a month of a server, or for a million units of work that ends."""
     if serves or isinstance(option.usd_per_million, Unknown):
         return option.monthly_usd
-    return option.usd_per_million
+    return option.usd_per_million / Decimal(repr(option.placement.sure_ratio))
+
+
+def _sure_speed(option: Option) -> float | None:
+    speed = option.placement.speed
+    return None if speed is None else speed * option.placement.sure_ratio
 
 
 def link_bytes_per_s(option: Option) -> float:

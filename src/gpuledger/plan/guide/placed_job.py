@@ -149,6 +149,11 @@ class Placement:
         """Work per second, where it is known."""
         return None if isinstance(self.rate, Unknown) else self.rate.middle
 
+    @property
+    def sure_ratio(self) -> float:
+        """The share of the speed that is left over the slower network."""
+        return 1.0 if self.slow_network is None or not self.speed else min(1.0, self.slow_network / self.speed)
+
     def as_json(self) -> dict[str, Any]:
         """With the headroom."""
         return {**vars(self), "headroom_ratio": self.headroom_ratio}

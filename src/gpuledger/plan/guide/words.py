@@ -164,7 +164,8 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
             f"{limits.enough_h:g} hours is not scored higher for being done sooner"
         )
         if any(option.candidate.nodes > 1 for option in plan.options):
-            found.append(f"GPUs of several instances exchange over {network()}; ranges reach down to {slow_network()}")
+            over = f"GPUs of several instances exchange over {network()}"
+            found.append(f"{over}; ranges reach down to {slow_network()}, and scores go by that")
     found.append(_counts(plan))
     if not plan.current.candidate.whole:
         found.append("GPUs of an instance that the job does not use are paid by whoever uses them")
