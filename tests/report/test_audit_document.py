@@ -49,6 +49,20 @@ def test_the_money_is_first_and_the_first_thing_to_do_second(page, audit):
     assert "<h1" in body[:first]
 
 
+def test_audit_and_plan_say_how_their_savings_relate(audit):
+    from gpuledger.plan.move.verdict import settings_file
+    from gpuledger.report.document import Prose
+
+    made, plan = audit_document(audit), settings_file().beside_audit
+    assert Prose(audit.beside_plans) in made.notes
+    assert made.data()["beside_plans"] == audit.beside_plans
+    assert "gpuledger plan migrate --lake" in audit.beside_plans
+    for said in (audit.beside_plans, plan):  # each names the same dollars, and that they are one and the same
+        assert "same idle, underused and stalled dollars" in said
+        assert "overlap and must not be added" in said
+    assert any("plan migrate" in block.text for block in made.screen if isinstance(block, Prose))
+
+
 def test_nothing_is_fetched_and_every_tag_is_closed(page):
     parsed = Page(page)
     assert parsed.open == []

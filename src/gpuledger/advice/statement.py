@@ -149,6 +149,14 @@ class RoiPriced:
         return {**vars(self.row), "usd_per_gpu_h": self.usd_per_gpu_h, "usd_per_month": self.usd_per_month}
 
 
+# How the saving of an audit and that of a plan relate; `plan migrate --lake` says the same from its side.
+BESIDE_PLANS = (
+    "The saving is what fixing the work could free on the GPUs of this bill. What changing GPUs alone saves is planned "
+    "by `gpuledger plan migrate --lake DIR`. Both come out of the same idle, underused and stalled dollars: they "
+    "overlap and must not be added."
+)
+
+
 @dataclass(frozen=True)
 class AuditStatement:
     """What one window cost, what the GPUs did, what to change and what that saves.
@@ -169,11 +177,12 @@ class AuditStatement:
     assumptions: tuple[str, ...]
     unrated_note: str = ""
     budgets: tuple[Budget, ...] = ()
+    beside_plans: str = BESIDE_PLANS
 
     def as_json(self) -> Json:
         """The headline, the figures of the cost statement under their own names, then the advice."""
         head = {"headline": self.headline, "first": self.first.id if self.first else None}
-        head |= {"unrated_note": self.unrated_note or None}
+        head |= {"unrated_note": self.unrated_note or None, "beside_plans": self.beside_plans}
         advice = ("recommendations", "savings", "behaviours", "roi_priced", "budgets", "assumptions")
         return head | self.cost.as_json() | {name: getattr(self, name) for name in advice}
 

@@ -40,6 +40,7 @@ WHOLE_FROM_USD = 1000
 # Dimensions of ownership that the section of owners shows anyway.
 IN_WHO = frozenset({By.NAMESPACE})
 IN_COLUMNS = ("who", "before", "devices")
+SCREEN_PLANS = "Other GPUs: gpuledger plan migrate --lake DIR. Its saving overlaps with this one."
 # Always named on the first page: a failing GPU cannot wait, and what is unrated may hide the largest saving.
 ALWAYS = ("health", "record-pipes")
 
@@ -61,7 +62,12 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
         kind="Cost audit",
         title=f"Cost audit, {period(audit.cost.start_ms, audit.cost.end_ms)}",
         headline=money,
-        notes=[*inventory_warnings(audit.cost.inventory), Prose(first, "lead"), *_warnings(audit)],
+        notes=[
+            *inventory_warnings(audit.cost.inventory),
+            Prose(first, "lead"),
+            *_warnings(audit),
+            Prose(audit.beside_plans),
+        ],
         facts=_facts(audit.cost),
         figures=outline.key_figures(view),
         summary=[_small_bill(view), *first_steps(audit)],
@@ -112,7 +118,8 @@ def _screen(audit: AuditStatement, view: Row) -> list[Block]:
     lines += [note.text for note in _warnings(audit) if note.text != audit.unrated_note]
     if audit.not_known:
         lines.append(f"{amount(str(len(audit.not_known)), 'figure')} unknown.")
-    return [*out, Prose(" ".join(lines), "warning")] if lines else out
+    last = [Prose(SCREEN_PLANS, "dim")] if audit.recommendations else []
+    return [*out, *([Prose(" ".join(lines), "warning")] if lines else []), *last]
 
 
 def first_steps(audit: AuditStatement, always: Sequence[str] = ALWAYS) -> list[Block]:
