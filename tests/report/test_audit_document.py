@@ -13,7 +13,7 @@ from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import BUCKETS, WASTE
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.documents.audit import audit_document, repeated
+from gpuledger.report.documents.audit import NEXT_TO_PLANS, audit_document, repeated
 from gpuledger.report.documents.audit_rows import audit_view
 from gpuledger.report.outline import load_outline
 from gpuledger.report.render.html import render_html
@@ -53,14 +53,13 @@ def test_audit_and_plan_say_how_their_savings_relate(audit):
     from gpuledger.plan.move.verdict import settings_file
     from gpuledger.report.document import Prose
 
-    made, plan = audit_document(audit), settings_file().beside_audit
-    assert Prose(audit.beside_plans) in made.notes
-    assert made.data()["beside_plans"] == audit.beside_plans
-    assert "gpuledger plan migrate --lake" in audit.beside_plans
-    for said in (audit.beside_plans, plan):  # each names the same dollars, and that they are one and the same
-        assert "same idle, underused and stalled dollars" in said
-        assert "overlap and must not be added" in said
-    assert any("plan migrate" in block.text for block in made.screen if isinstance(block, Prose))
+    made = audit_document(audit)
+    for place in (made.notes, made.screen):
+        assert Prose(NEXT_TO_PLANS, "dim") in place
+    assert "gpuledger plan migrate --lake" in NEXT_TO_PLANS
+    assert "overlap and must not be added" in settings_file().beside_audit
+    free = dataclasses.replace(audit, savings=Unknown("nothing is priced"))
+    assert Prose(NEXT_TO_PLANS, "dim") not in audit_document(free).notes
 
 
 def test_nothing_is_fetched_and_every_tag_is_closed(page):

@@ -29,6 +29,17 @@ class MonthlyUsd:
 
 
 @dataclass(frozen=True)
+class QuarterUsd:
+    """Dollars over the next calendar quarter, cautious to bold: those of a month times its days over 30."""
+
+    name: str
+    days: int
+    low_usd: Decimal
+    middle_usd: Decimal
+    high_usd: Decimal
+
+
+@dataclass(frozen=True)
 class MonthlyEnergy:
     """Energy per month that could be saved; its dollars are not part of the bill, as cloud prices include them."""
 
@@ -115,6 +126,9 @@ class GroupBehaviour:
     parts: tuple[ClassPart, ...]
 
 
+NO_QUARTER = Unknown("what is spent per hour is unknown")
+
+
 @dataclass(frozen=True)
 class AuditSavings:
     """All levers together, compared with the naive sum. Single figures are the middle case.
@@ -134,6 +148,8 @@ class AuditSavings:
     combined_month: MonthlyUsd | Unknown
     with_rate_month: MonthlyUsd | Unknown
     words: tuple[str, ...]
+    combined_quarter: QuarterUsd | Unknown = NO_QUARTER
+    with_rate_quarter: QuarterUsd | Unknown = NO_QUARTER
 
 
 @dataclass(frozen=True)
@@ -147,14 +163,6 @@ class RoiPriced:
     def as_json(self) -> Json:
         """The figures of the row with their price, in one object."""
         return {**vars(self.row), "usd_per_gpu_h": self.usd_per_gpu_h, "usd_per_month": self.usd_per_month}
-
-
-# How the saving of an audit and that of a plan relate; `plan migrate --lake` says the same from its side.
-BESIDE_PLANS = (
-    "The saving is what fixing the work could free on the GPUs of this bill. What changing GPUs alone saves is planned "
-    "by `gpuledger plan migrate --lake DIR`. Both come out of the same idle, underused and stalled dollars: they "
-    "overlap and must not be added."
-)
 
 
 @dataclass(frozen=True)
@@ -177,12 +185,11 @@ class AuditStatement:
     assumptions: tuple[str, ...]
     unrated_note: str = ""
     budgets: tuple[Budget, ...] = ()
-    beside_plans: str = BESIDE_PLANS
 
     def as_json(self) -> Json:
         """The headline, the figures of the cost statement under their own names, then the advice."""
         head = {"headline": self.headline, "first": self.first.id if self.first else None}
-        head |= {"unrated_note": self.unrated_note or None, "beside_plans": self.beside_plans}
+        head |= {"unrated_note": self.unrated_note or None}
         advice = ("recommendations", "savings", "behaviours", "roi_priced", "budgets", "assumptions")
         return head | self.cost.as_json() | {name: getattr(self, name) for name in advice}
 
