@@ -165,7 +165,7 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
         )
         if any(option.candidate.nodes > 1 for option in plan.options):
             over = f"GPUs of several instances exchange over {network()}"
-            found.append(f"{over}; ranges reach down to {slow_network()}, and scores go by that")
+            found.append(f"{over}; ranges reach down to {slow_network()}, and scores use that")
     found.append(_counts(plan))
     if not plan.current.candidate.whole:
         found.append("GPUs of an instance that the job does not use are paid by whoever uses them")
