@@ -13,6 +13,7 @@ from gpuledger.advice.cases import Made, make_cases
 from gpuledger.advice.findings import find_all, with_measured
 from gpuledger.advice.hours import idle_by_hour, quiet_hours
 from gpuledger.advice.limits import Limits, load_limits
+from gpuledger.advice.orientation import orientation_of
 from gpuledger.advice.recommend import headline, recommend, unrated_note
 from gpuledger.advice.statement import AuditStatement, ClassPart, GroupBehaviour, RoiPriced
 from gpuledger.advice.stretches import read_stretches
@@ -71,6 +72,7 @@ def _advised(
         headline=headline(cost, savings, recommendations, limits.unrated.sizable_from_ratio),
         unrated_note=unrated_note(cost, recommendations, limits.unrated.sizable_from_ratio),
         not_known=tuple(_not_known(cost, cases)),
+        orientation=orientation_of(cost),
         assumptions=(*_assumptions(cost, limits), *changed(efficiency_classes=origin, advice=limits.origin)),
     )
 

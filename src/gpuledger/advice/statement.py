@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from gpuledger.advice.case import Case
+from gpuledger.advice.orientation import Orientation
 from gpuledger.advice.rule import Effort, Snippet
 from gpuledger.cost.savings import Kind, Spread
 from gpuledger.cost.statement import CostStatement
@@ -185,12 +186,13 @@ class AuditStatement:
     assumptions: tuple[str, ...]
     unrated_note: str = ""
     budgets: tuple[Budget, ...] = ()
+    orientation: tuple[Orientation, ...] = ()
 
     def as_json(self) -> Json:
         """The headline, the figures of the cost statement under their own names, then the advice."""
         head = {"headline": self.headline, "first": self.first.id if self.first else None}
         head |= {"unrated_note": self.unrated_note or None}
-        advice = ("recommendations", "savings", "behaviours", "roi_priced", "budgets", "assumptions")
+        advice = ("recommendations", "savings", "behaviours", "roi_priced", "budgets", "orientation", "assumptions")
         return head | self.cost.as_json() | {name: getattr(self, name) for name in advice}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from gpuledger.advice.orientation import Orientation
 from gpuledger.advice.statement import (
     AuditSavings,
     AuditStatement,
@@ -57,6 +58,7 @@ def audit_view(audit: AuditStatement) -> Row:
         "bill": _bill(cost),
         "bill_total": {"title": "Paid", "hours": cost.times.paid_h, "pct": whole, "usd": paid, "meaning": ""},
         "projections": _projections(cost.projection),
+        "orientation": [_orientation(o) for o in audit.orientation],
         "behaviors": [_behavior(b) for b in audit.behaviours],
         "advice": [_advised(rank, r) for rank, r in enumerate(audit.recommendations, 1)],
         "savings_rows": () if isinstance(savings, Unknown) else savings_rows(savings),
@@ -94,6 +96,18 @@ def _projections(rate: Projection | Unknown) -> list[Row]:
     over = {"Per hour": rate.hourly_usd, "Per month": rate.monthly_usd}
     over |= {f"Next quarter after {q.as_of}: {q.name} ({q.days} days)": q.usd, "Per year": rate.yearly_usd}
     return [{"name": name, "usd": usd} for name, usd in over.items()]
+
+
+def _orientation(o: Orientation) -> Row:
+    """What is called usual, and this fleet's figure."""
+    form = usd if o.unit == "usd_per_gpu_h" else percent
+    name = f"{o.name}, dollars per GPU-hour" if o.unit == "usd_per_gpu_h" else o.name
+    if isinstance(o.here_low, Unknown) or isinstance(o.here_high, Unknown):
+        here = str(o.here_low)
+    else:
+        low, high = form(o.here_low), form(o.here_high)
+        here = low if low == high else f"between {low} and {high}"
+    return {"name": name, "usual": f"{form(o.low)} to {form(o.high)}", "here": here}
 
 
 def mark(r: Recommendation, audit: AuditStatement) -> str:
