@@ -102,3 +102,9 @@ def test_a_better_value_never_has_a_worse_mark(area, one, other):
 def test_marks_by_pencil(value, mark):
     """Scaling: A from 95 %, B from 90 %, a third of the span is 1.67 points."""
     assert LIMITS.grades["scaling"].mark(value) == mark
+
+
+def test_pooling_is_proposed_with_its_published_gain_and_source(published):
+    (found,) = [o for o in published.optimizations if "Pool the memory" in o.name]
+    assert "published" in found.gain
+    assert "arXiv:2309.06180" in found.basis
