@@ -44,8 +44,8 @@ def gpu_with(base: str, memory_gb: float) -> Gpu:
 
 @dataclass(frozen=True)
 class Toy:
-    """A world of few figures: bytes the job needs in all, speed by the bandwidth of a GPU, half of it left over a slower
-    network between instances."""
+    """A world of few figures: bytes the job needs in all, speed by the bandwidth of a GPU, half of which is left over a
+    slower network between instances."""
 
     need_gb: float
 
@@ -257,7 +257,8 @@ def cost_alone(job: Job, given_: list[Candidate], toy: Toy):
 def test_where_cost_alone_counts_the_proposed_plan_never_gets_cheaper(job, given_, which, percent, need):
     """A rise of any price but the present one: with nothing to weigh cost against, the law holds for the choice.
 
-    Its dollars are those that are scored: over several instances, as the slower network leaves them.
+    Its dollars are those that are scored: of work that ends, for a unit of it; over several instances, as the slower
+    network leaves them.
     """
     at = 1 + which % (len(given_) - 1)
     raised = [dearer(c, percent) if i == at else c for i, c in enumerate(given_)]
@@ -267,9 +268,11 @@ def test_where_cost_alone_counts_the_proposed_plan_never_gets_cheaper(job, given
 
 
 def sure_usd(job: Job, option) -> Decimal:
-    serves = job.workload is WorkloadType.INFERENCE and job.use_case != "batch_inference"
+    """A server's month, or a unit of work that ends: where the present setup cannot run, its month is not known."""
+    if job.workload is WorkloadType.INFERENCE and job.use_case != "batch_inference":
+        return option.monthly_usd
     spans = option.candidate.gpus > option.candidate.gpus_per_instance
-    return option.monthly_usd * (2 if spans and not serves else 1)
+    return option.candidate.usd_per_h * (2 if spans else 1) / Decimal(repr(option.placement.rate.middle))
 
 
 def test_a_weighted_choice_may_leave_a_dearer_option_for_a_cheaper_one():
