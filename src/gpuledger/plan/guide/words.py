@@ -176,8 +176,8 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
         for name, without in missing.items()
     ]
     found.append(
-        "hours and load are as given, not measured: the saving is of this job's whole bill, so it overlaps with what an "
-        "audit of the same GPUs would save, and the two must not be added"
+        "hours and load are as given, not measured: the saving is of this job's whole bill, so it overlaps with what "
+        "an audit of the same GPUs would save, and the two must not be added"
     )
     found.append(
         f"risk, effort and the shares of the seven measures are judgments of {migrate_facts().as_of}, written down in "
