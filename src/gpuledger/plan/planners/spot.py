@@ -23,7 +23,7 @@ MOST_DRAWS = 5000
 
 @planner(
     "spot",
-    "Plan a job on spot instances: where, how often to checkpoint, when to fall back to on-demand.",
+    "Plan a job on spot: zones, checkpoints, on-demand fallback.",
     PlanOption("gpu", str, None, "GPU from the catalog; NAME:HOURS for hours of its own. Repeatable.", required=True,
                many=True, metavar="NAME"),
     PlanOption("gpus", int, 1, "Number of GPUs the job needs at the same time."),

@@ -100,8 +100,8 @@ def market_of(
 class PlannedRule:
     """The planned rule for a world: it looks at prices and capacity of the present tick only.
 
-    Prices are taken to stay where they are: a rise of all prices is no reason to wait, the cheapest pool being without
-    capacity is one.
+    Prices are assumed to stay where they are: the rule does not wait because all prices rose. It may wait when the
+    cheapest pool is out of capacity.
     """
 
     def __init__(self, world: World, terms: Terms, beliefs: Sequence[Belief], near: tuple[float, float]) -> None:
@@ -124,7 +124,7 @@ class PlannedRule:
         self._posted = posted.min(axis=1).tolist()
 
     def _learn(self, mode: int) -> None:
-        """A reclaim says something about the pool."""
+        """Update the reclaim rate of a pool after a reclaim."""
         last = self._before
         if last < 0:
             return
