@@ -1,4 +1,4 @@
-"""Which columns fit a width, what is in their cells, and in which order do rows come?
+"""Which columns fit a width, and what is in their cells?
 
 The first columns are on every screen; the others come one after the other where there is room.
 """
@@ -6,22 +6,23 @@ The first columns are on every screen; the others come one after the other where
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal
 
 from rich.text import Text
 
 from gpuledger.plain_text import visible
 from gpuledger.tui.fleet import Condition, Figure, GpuNow, Waste
-from gpuledger.units import GIB, Range, Unknown
+from gpuledger.tui.orders import Sort, owner_text
+from gpuledger.units import GIB, Unknown
 
-Sort = Literal["name", "util", "realized", "power", "memory", "state", "cost", "waste", "owner"]
-SORTS: tuple[Sort, ...] = ("waste", "cost", "util", "realized", "power", "memory", "name", "state", "owner")
 UNKNOWN = "?"
 _BARS = " ▁▂▃▄▅▆▇█"
+_LONGEST_OWNER = 24  # before further columns come
 # Of what a GPU costs: from here on waste stands out.
 _MUCH = Decimal("0.5")
+# Unrated time that is less than this part of the waste is not marked.
+_LITTLE, _CENT = Decimal("0.05"), Decimal("0.01")
 _STYLES: dict[Condition, str] = {
     "matrix": "green", "vector": "green", "memory": "green", "capped": "cyan", "busy": "green", "light": "yellow",
     "waiting": "yellow", "idle": "red", "held": "bold red", "lost": "bold reverse red", "unknown": "dim",
@@ -31,14 +32,13 @@ _STYLES: dict[Condition, str] = {
 
 @dataclass(frozen=True)
 class Column:
-    """One column: how wide, what it shows, and what a click on its head sorts by. `grows`: it takes the room left."""
+    """One column: how wide, what it shows, and what a click on its head sorts by."""
 
     title: str
     width: int
     cell: Callable[[GpuNow, int], Text]
     sort: Sort | None = None
     right: bool = True
-    grows: bool = False
 
 
 def columns_for(width: int, gpus: Sequence[GpuNow]) -> tuple[Column, ...]:
@@ -46,41 +46,16 @@ def columns_for(width: int, gpus: Sequence[GpuNow]) -> tuple[Column, ...]:
     alone = len({gpu.host for gpu in gpus}) <= 1
     names = max([3, *(len(_name(gpu, alone)) for gpu in gpus)])
     name = Column("GPU", min(names, max(12, width // 5)), _name_cell(alone), "name", right=False)
-    chosen = [name, *_ALWAYS]
-    room = width - sum(c.width + 1 for c in chosen) - _OWNER.width
-    more = []
+    room = width - sum(c.width + 1 for c in (name, *_ALWAYS))
+    needed = max([_OWNER.width, *(len(owner_text(gpu)) for gpu in gpus)])
+    wide = max(_OWNER.width, min(needed, room, _LONGEST_OWNER))
+    more, left = [], room - wide
     for column in _WIDE:
-        if column.width + 1 <= room:
+        if column.width + 1 <= left:
             more.append(column)
-            room -= column.width + 1
-    own = max([len(_OWNER.title), *(len(_owner(gpu)) for gpu in gpus)])
-    owner = Column(_OWNER.title, _OWNER.width + max(0, min(room, own - _OWNER.width)), _OWNER.cell, "owner", right=False)
-    return (*chosen, owner, *more)
-
-
-def ordered(gpus: Sequence[GpuNow], sort: Sort, text: str = "") -> list[GpuNow]:
-    """The GPUs a filter leaves: figures largest first, words by letter, unknown ones last, equal ones by place."""
-    return sorted((g for g in gpus if matches(g, text)), key=lambda gpu: (_key(gpu, sort), gpu.place))
-
-
-def matches(gpu: GpuNow, text: str) -> bool:
-    """Whether every word of a filter is in one of the names, the state, the owners or the processes of a GPU."""
-    running = () if isinstance(gpu.processes, Unknown) else gpu.processes
-    programs = [str(p.program) for p in running] + [str(p.user) for p in running]
-    here = " ".join([gpu.name, gpu.device, gpu.gpu_model or "", gpu.state, *gpu.owners, *programs]).casefold()
-    return all(word in here for word in text.casefold().split())
-
-
-def _key(gpu: GpuNow, sort: Sort) -> tuple[bool, Any]:
-    if sort in ("name", "state", "owner"):
-        return False, {"name": gpu.place, "state": gpu.state, "owner": _owner(gpu)}[sort]
-    figures: dict[str, float | Decimal | Unknown] = {
-        "util": gpu.util_pct, "power": gpu.power_w, "memory": gpu.memory_used_bytes, "cost": gpu.usd_per_h,
-        "realized": gpu.realized_pct.middle if isinstance(gpu.realized_pct, Range) else gpu.realized_pct,
-        "waste": gpu.waste.usd_per_h if isinstance(gpu.waste, Waste) else gpu.waste,
-    }  # fmt: skip
-    value = figures[sort]
-    return (True, 0) if isinstance(value, Unknown) else (False, -value)
+            left -= column.width + 1
+    wide += max(0, min(left, needed - wide))
+    return (name, *_ALWAYS, replace(_OWNER, width=wide), *more)
 
 
 def fitted(text: str, width: int) -> str:
@@ -106,13 +81,13 @@ def dollars(amount: Decimal | Unknown) -> str:
 
 
 def waste_text(waste: Waste | Unknown) -> str:
-    """Dollars per hour wasted; "+" where unrated time may hide more, unknown where all of it is unrated."""
+    """Dollars per hour wasted; "+" where much of the time is unrated and may hide more, unknown where all of it is."""
     if isinstance(waste, Unknown):
         return UNKNOWN
     least, more = waste.usd_per_h, waste.unrated_usd_per_h
-    if more < Decimal("0.005"):
+    if more <= max(_CENT / 2, _LITTLE * (least + more)):
         return dollars(least)
-    return f"{dollars(least)}+" if least >= Decimal("0.005") else UNKNOWN
+    return f"{dollars(least)}+" if least >= _CENT / 2 else UNKNOWN
 
 
 def number(figure: Figure, digits: int = 0) -> str:
@@ -128,12 +103,6 @@ def _name(gpu: GpuNow, alone: bool) -> str:
 
 def _name_cell(alone: bool) -> Callable[[GpuNow, int], Text]:
     return lambda gpu, width: Text(fitted(_name(gpu, alone), width), "bold")
-
-
-def _owner(gpu: GpuNow) -> str:
-    if not gpu.owners:
-        return "-"
-    return gpu.owners[0] if len(gpu.owners) == 1 else f"{gpu.owners[0]} +{len(gpu.owners) - 1}"
 
 
 def _dim(text: str, style: str = "") -> Text:
@@ -178,7 +147,7 @@ _ALWAYS = (
     Column("$/H", 6, lambda g, _: _dim(dollars(g.usd_per_h)), "cost"),
     Column("WASTE", 6, _waste, "waste"),
 )
-_OWNER = Column("OWNER", 12, lambda g, width: Text(fitted(_owner(g), width)), "owner", right=False)
+_OWNER = Column("OWNER", 12, lambda g, width: Text(fitted(owner_text(g), width)), "owner", right=False)
 _WIDE = (
     Column("RECENT", 20, lambda g, width: Text(spark(g.recent, width), "cyan"), right=False),
     Column("TEMP", 4, lambda g, _: _dim(number(g.temp_max_c))),

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from gpuledger.cost.statement import PriceUsed
 from gpuledger.plain_text import visible
-from gpuledger.tui.columns import UNKNOWN, Column, Sort, columns_for, dollars, number, ordered, waste_text
+from gpuledger.tui.columns import UNKNOWN, Column, columns_for, dollars, number, waste_text
 from gpuledger.tui.fleet import Fleet, GpuNow, Waste, totals
+from gpuledger.tui.orders import Sort, ordered
 from gpuledger.tui.sources import Point
 from gpuledger.units import MS_PER_S, Range, Unknown, count, utc
 
@@ -19,15 +20,19 @@ _BASES = {
     "market": "market median",
 }  # fmt: skip
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
+_AXIS = 7  # characters left of a chart
 
 
-def head(fleet: Fleet) -> Text:
-    """Two lines: what is looked at, and what it comes to."""
-    total = totals(fleet.gpus)
+def head(fleet: Fleet, shown: Sequence[GpuNow]) -> Text:
+    """Two lines: what is looked at, and what the GPUs that a filter leaves come to."""
+    total, all_of = totals(shown), len(fleet.gpus)
+    many = count(all_of, "GPU") if total.gpus == all_of else f"{total.gpus:,} of {count(all_of, 'GPU')}"
     window = f"{fleet.window_s:.0f} s" if fleet.window_s < 120 else f"{fleet.window_s / 60:.0f} min"
     when = f"{utc(fleet.at_ms):%Y-%m-%d %H:%M:%S} UTC"
-    first = f"{visible(fleet.source)}  {count(total.gpus, 'GPU')}  mean of {window} to {when}"
+    first = f"{visible(fleet.source)}  {many}  average of the last {window}  {when}"
     out = Text(first, no_wrap=True, overflow="ellipsis")
+    if not shown:
+        return out
     out.append("\n")
     out.append(f"util {_pct(total.util_pct)}  realized {_pct(total.realized_pct)}  {number(total.power_w)} W  ")
     out.append_text(_money(total.usd_per_h, total.waste))
@@ -59,9 +64,11 @@ def price_line(prices: Sequence[PriceUsed]) -> str:
 def _price(price: PriceUsed) -> str:
     name = visible(price.gpu_model or "GPU").removeprefix("NVIDIA ")
     words = f"{name} ${price.usd_per_h:.2f}/h, {_BASES.get(price.basis, price.basis)}"
+    if price.newest is not None:
+        words += f" of {price.newest}"
     if price.low_usd_per_h != price.high_usd_per_h:
         words += f" (${price.low_usd_per_h:.2f} to ${price.high_usd_per_h:.2f})"
-    return words if price.newest is None else f"{words} listed to {price.newest}"
+    return words
 
 
 def cells(gpu: GpuNow, columns: Sequence[Column]) -> list[Text]:
@@ -82,11 +89,15 @@ def titles(columns: Sequence[Column]) -> list[str]:
 
 def table(fleet: Fleet, width: int, sort: Sort, text: str = "") -> Iterator[Text]:
     """The whole look as lines: for --once, and where there is no terminal."""
-    yield from head(fleet).split("\n")
+    shown = ordered(fleet.gpus, sort, text)
+    yield from head(fleet, shown).split("\n")
     yield Text("")
+    if not shown:
+        yield Text(nothing(fleet, text))
+        return
     columns = columns_for(width, fleet.gpus)
     yield Text(" ".join(titles(columns)).rstrip(), "bold")
-    for gpu in ordered(fleet.gpus, sort, text):
+    for gpu in shown:
         line = Text(" ").join(cells(gpu, columns))
         line.rstrip()
         yield line
@@ -94,6 +105,13 @@ def table(fleet: Fleet, width: int, sort: Sort, text: str = "") -> Iterator[Text
         if note:
             yield Text("")
             yield Text(note, "dim")
+
+
+def nothing(fleet: Fleet, text: str) -> str:
+    """Why no GPU is shown."""
+    if not fleet.gpus:
+        return "no GPU has samples in this window"
+    return f"none of {count(len(fleet.gpus), 'GPU')} matches {visible(text)!r}"
 
 
 def facts(gpu: GpuNow) -> Iterator[tuple[str, str]]:
@@ -107,10 +125,10 @@ def facts(gpu: GpuNow) -> Iterator[tuple[str, str]]:
     else:
         yield "realized", f"unknown: {found.why}"
     yield "power", f"{_unit(gpu.power_w, 'W')} of {_unit(gpu.limit_w, 'W')}"
-    yield "clock", f"{_unit(gpu.clock_mhz, 'MHz')}, at most {_unit(gpu.temp_max_c, '°C')}"
+    yield "clock", f"{_unit(gpu.clock_mhz, 'MHz')}, peak {_unit(gpu.temp_max_c, '°C')}"
     yield "price", _price_facts(gpu)
     yield "waste", _waste_facts(gpu.waste)
-    yield "owner", ", ".join(gpu.owners) or "no label names one"
+    yield "owner", ", ".join(gpu.owners) or "none: no process or label names one"
 
 
 def _unit(figure: float | Unknown, unit: str) -> str:
@@ -140,10 +158,10 @@ def chart(values: Sequence[float | None], width: int, height: int, top: float) -
     return rows
 
 
-def charts(points: Sequence[Point], unit: str, width: int, height: int = 4) -> Iterator[str]:
+def charts(points: Sequence[Point], unit: str, width: int, height: int = 3) -> Iterator[str]:
     """Utilization, realized share and power of one GPU over time."""
     if not points:
-        yield "nothing yet: the first point comes with the next look"
+        yield "nothing yet: the first point comes with the next update"
         return
     series = (
         ("utilization, %", [p.util_pct for p in points], 100.0),
@@ -152,13 +170,13 @@ def charts(points: Sequence[Point], unit: str, width: int, height: int = 4) -> I
     )
     for title, values, most in series:
         known = [v for v in values if v is not None]
-        if not known:
-            continue
-        top = most or max(max(known), 1.0)
-        yield f"{title}: now {known[-1]:.0f}, {min(known):.0f} to {max(known):.0f}"
-        yield from (f"{top if i == 0 else 0 if i == height - 1 else '':>5} │{row}".replace(".0 │", "   │")
-                    for i, row in enumerate(chart(values, width - 8, height, top)))
-    shown = points[-(width - 8):]
+        if known:
+            top = most or max(*known, 1.0)
+            yield f"{title}: now {known[-1]:.0f}, {min(known):.0f} to {max(known):.0f}"
+            for row, bars in enumerate(chart(values, width - _AXIS, height, top)):
+                mark = f"{top:.0f}" if row == 0 else "0" if row == height - 1 else ""
+                yield f"{mark:>{_AXIS - 2}} │{bars}"
+    shown = points[-(width - _AXIS) :]
     length_s = (shown[-1].at_ms - shown[0].at_ms) / MS_PER_S
     yield f"{count(len(shown), unit)} over {_length(length_s)}, to {utc(shown[-1].at_ms):%Y-%m-%d %H:%M:%S} UTC"
 

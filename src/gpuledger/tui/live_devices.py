@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms
@@ -29,7 +30,7 @@ from gpuledger.ledger.read.scope import Scope
 from gpuledger.recording.live_parts import Batch, LiveParts
 from gpuledger.recording.ownership import Ownership
 from gpuledger.recording.runs import Holder
-from gpuledger.tui.fleet import Fleet, GpuNow, Running, blank, by_place, look, with_recent
+from gpuledger.tui.fleet import Condition, Fleet, GpuNow, Running, blank, by_place, look, with_recent
 from gpuledger.tui.sources import History, Looks
 from gpuledger.units import MS_PER_S, Unknown
 
@@ -61,14 +62,15 @@ class LiveDevices:
         clock: Clock | None = None,
         host: str | None = None,
         environ: Mapping[str, str] | None = None,
+        proc: Path = Path("/proc"),
     ) -> None:
         self._clock, self._terms, self._window_s = clock or Clock(), terms, window_s
         self._host = host or socket.gethostname()
         self._driver = open_device(device, self._clock) if isinstance(device, str) else device
         surroundings = os.environ if environ is None else environ
-        labels = attribute(surroundings, host=self._host).labels
+        labels = attribute(surroundings, host=self._host, process=proc / "self").labels
         devices = self._driver.devices
-        self._ownership = Ownership(devices, labels, {}, surroundings, self._clock.monotonic, of_job=False)
+        self._ownership = Ownership(devices, labels, {}, surroundings, self._clock.monotonic, of_job=False, proc=proc)
         self.sampler = Sampler(
             devices, self._take, hz=HZ, release_s=RELEASE_S, clock=self._clock, on_tick=self._ownership.look
         )
@@ -120,7 +122,7 @@ class LiveDevices:
 
     def history(self, device: str) -> History:
         """The looks at a GPU since the start."""
-        return History(device, "look", self._looks.of(device))
+        return History(device, "point", self._looks.of(device))
 
     def _take(self, facts: Facts, columns: tuple[str, ...], rows: list[Row]) -> None:
         """Rows of a device from the sampler; those too old to matter go."""
@@ -161,10 +163,11 @@ class LiveDevices:
     def _silent(self, device: Device, report: DeviceReport | None) -> GpuNow:
         facts = device.facts
         place = _Place(facts.gpu_uuid, self._host, str(facts.index))
-        lost = report is not None and bool(report.lost_why)
-        why = f"the GPU was lost: {report.lost_why}" if report is not None and lost else "no readings yet"
-        state = "lost" if lost else "starting"
-        return blank(facts.name, place, facts.gpu_instance_id, facts.gpu_model, state, why)  # type: ignore[arg-type]
+        state: Condition = "starting"
+        why = "no readings yet"
+        if report is not None and report.lost_why:
+            state, why = "lost", f"the GPU was lost: {report.lost_why}"
+        return blank(facts.name, place, facts.gpu_instance_id, facts.gpu_model, state, why)
 
     def _processes(self, device: Device) -> tuple[Running, ...] | Unknown:
         why = self._ownership.times(device.facts)[2]
