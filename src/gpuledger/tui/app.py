@@ -42,7 +42,7 @@ class Top(App[None]):
         ("q", "quit", "Quit"),
     ]
     CSS = """
-    #head { height: 2; padding: 0 1; }
+    #head { height: 2; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     #table { height: 1fr; padding: 0 1; }
     #message { height: 1fr; content-align: center middle; text-align: center; padding: 0 4; display: none; }
     #bottom { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
@@ -150,7 +150,7 @@ class Top(App[None]):
             self._fill_anew(table, columns, rows)
         for column, title in zip(columns, titles(columns), strict=True):
             style = "bold reverse" if column.sort == self._sort else "bold"
-            table.columns[ColumnKey(column.title)].label = Text(title, style).append(" ", "none")
+            table.columns[ColumnKey(column.title)].label = Text.assemble((title, style), " ")
         self._shown = columns
 
     def _fill_anew(
@@ -228,19 +228,30 @@ class Top(App[None]):
     def action_history(self) -> None:
         """The GPU under the cursor more closely."""
         if not isinstance(self.screen, Dialog) and (gpu := self._chosen()) is not None:
-            self.push_screen(HistoryDialog(gpu, self._history(gpu)))
+            dialog = HistoryDialog(gpu)
+            self.push_screen(dialog)
+            self._load_history(dialog, gpu)
 
-    def _history(self, gpu: GpuNow) -> History | Unknown:
-        try:
-            return self._source.history(gpu.device)
-        except GpuledgerError as error:
-            return Unknown(error.message)
+    def _load_history(self, dialog: HistoryDialog, gpu: GpuNow) -> None:
+        """In a thread: of a large lake it takes a while."""
+
+        def load() -> None:
+            history: History | Unknown
+            try:
+                history = self._source.history(gpu.device)
+            except GpuledgerError as error:
+                history = Unknown(error.message)
+            if self.is_running:
+                self.call_from_thread(dialog.renew, gpu, history)
+
+        self.run_worker(load, thread=True, group="history")
 
     def _renew_dialog(self) -> None:
+        """A newer look at the GPU whose history is open."""
         if isinstance(self.screen, HistoryDialog) and self._fleet is not None:
             device = self.screen.gpu.device
             gpu = next((g for g in self._fleet.gpus if g.device == device), self.screen.gpu)
-            self.screen.renew(gpu, self._history(gpu))
+            self._load_history(self.screen, gpu)
 
     def action_processes(self) -> None:
         """Who runs on the GPU under the cursor."""

@@ -26,7 +26,7 @@ _LITTLE, _CENT = Decimal("0.05"), Decimal("0.01")
 _STYLES: dict[Condition, str] = {
     "matrix": "green", "vector": "green", "memory": "green", "capped": "cyan", "busy": "green", "light": "yellow",
     "waiting": "yellow", "idle": "red", "held": "bold red", "lost": "bold reverse red", "unknown": "dim",
-    "starting": "dim",
+    "reading": "dim",
 }  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def columns_for(width: int, gpus: Sequence[GpuNow]) -> tuple[Column, ...]:
     alone = len({gpu.host for gpu in gpus}) <= 1
     names = max([3, *(len(_name(gpu, alone)) for gpu in gpus)])
     name = Column("GPU", min(names, max(12, width // 5)), _name_cell(alone), "name", right=False)
-    room = width - sum(c.width + 1 for c in (name, *_ALWAYS))
+    room = width - sum(c.width + 1 for c in (name, *_ALWAYS)) - 1
     needed = max([_OWNER.width, *(len(owner_text(gpu)) for gpu in gpus)])
     wide = max(_OWNER.width, min(needed, room, _LONGEST_OWNER))
     more, left = [], room - wide
@@ -74,20 +74,26 @@ def spark(values: Sequence[float | None], width: int, top: float = 100.0) -> str
 
 
 def dollars(amount: Decimal | Unknown) -> str:
-    """Dollars per hour in six characters."""
+    """Dollars per hour; cents up to a hundred dollars."""
     if isinstance(amount, Unknown):
         return UNKNOWN
-    return f"{amount:.2f}" if amount < 1000 else f"{amount:.0f}"
+    return f"{amount:.2f}" if amount < 100 else f"{amount:.0f}"
+
+
+def hides_more(waste: Waste) -> bool:
+    """Whether so much of the time is unrated that the waste is only a lower bound."""
+    more = waste.unrated_usd_per_h
+    return more > max(_CENT / 2, _LITTLE * (waste.usd_per_h + more))
 
 
 def waste_text(waste: Waste | Unknown) -> str:
-    """Dollars per hour wasted; "+" where much of the time is unrated and may hide more, unknown where all of it is."""
+    """Dollars per hour wasted; "+" where unrated time may hide more, unknown where it hides all there is."""
     if isinstance(waste, Unknown):
         return UNKNOWN
-    least, more = waste.usd_per_h, waste.unrated_usd_per_h
-    if more <= max(_CENT / 2, _LITTLE * (least + more)):
-        return dollars(least)
-    return f"{dollars(least)}+" if least >= _CENT / 2 else UNKNOWN
+    least = dollars(waste.usd_per_h)
+    if not hides_more(waste):
+        return least
+    return f"{least}+" if waste.usd_per_h >= _CENT / 2 else UNKNOWN
 
 
 def number(figure: Figure, digits: int = 0) -> str:
@@ -143,11 +149,11 @@ _ALWAYS = (
     Column("REAL%", 5, _realized, "realized"),
     Column("W", 4, lambda g, _: _dim(number(g.power_w)), "power"),
     Column("MEM", 8, _memory, "memory"),
-    Column("STATE", 8, lambda g, _: Text(g.state, _STYLES[g.state]), "state", right=False),
-    Column("$/H", 6, lambda g, _: _dim(dollars(g.usd_per_h)), "cost"),
+    Column("STATE", 7, lambda g, _: Text(g.state, _STYLES[g.state]), "state", right=False),
+    Column("$/H", 5, lambda g, _: _dim(dollars(g.usd_per_h)), "cost"),
     Column("WASTE", 6, _waste, "waste"),
 )
-_OWNER = Column("OWNER", 12, lambda g, width: Text(fitted(owner_text(g), width)), "owner", right=False)
+_OWNER = Column("OWNER", 8, lambda g, width: Text(fitted(owner_text(g), width)), "owner", right=False)
 _WIDE = (
     Column("RECENT", 20, lambda g, width: Text(spark(g.recent, width), "cyan"), right=False),
     Column("TEMP", 4, lambda g, _: _dim(number(g.temp_max_c))),

@@ -22,9 +22,9 @@ from gpuledger.units import GIB, Unknown, count
 
 _CLOSE = "Esc: close"
 KEYS = (
-    ("up down, mouse", "select a GPU"),
-    ("enter, h, click", "history of the GPU: charts and facts"),
-    ("p", "processes on the GPU"),
+    ("up down, click", "select a GPU"),
+    ("h, enter, click", "history of the selected GPU: charts and facts"),
+    ("p", "processes on the selected GPU"),
     ("s, click a header", "sort by waste, cost, util, realized, power, memory, name, state, owner"),
     ("/", "filter by words in GPU, model, state, owner or process; Esc clears it"),
     ("r", "refresh now"),
@@ -95,21 +95,25 @@ class Dialog(ModalScreen[None]):
 class HistoryDialog(Dialog):
     """One GPU: charts and facts. The app gives it every new look."""
 
-    def __init__(self, gpu: GpuNow, history: History | Unknown) -> None:
+    def __init__(self, gpu: GpuNow) -> None:
         super().__init__(gpu.name)
-        self.gpu, self._history = gpu, history
+        self.gpu = gpu
+        self._history: History | Unknown | None = None
 
     def renew(self, gpu: GpuNow, history: History | Unknown) -> None:
         """Show a newer look."""
         self.gpu, self._history = gpu, history
-        self.draw()
+        if self.is_mounted and self.is_attached:
+            self.draw()
 
     def text(self, width: int) -> Text:
         """Charts first, facts below."""
-        if isinstance(self._history, Unknown):
+        if self._history is None:
+            out = Text("reading the history ...", "dim")
+        elif isinstance(self._history, Unknown):
             out = Text(f"history unknown: {visible(self._history.why)}", "dim")
         else:
-            out = Text("\n".join(charts(self._history.points, self._history.unit, width)))
+            out = Text("\n".join(charts(self._history, self.gpu.limit_w, width)))
         return out.append("\n\n").append_text(_pairs(list(facts(self.gpu)), width))
 
 

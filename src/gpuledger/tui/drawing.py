@@ -9,10 +9,10 @@ from rich.text import Text
 
 from gpuledger.cost.statement import PriceUsed
 from gpuledger.plain_text import visible
-from gpuledger.tui.columns import UNKNOWN, Column, columns_for, dollars, number, waste_text
+from gpuledger.tui.columns import UNKNOWN, Column, columns_for, dollars, hides_more, number, waste_text
 from gpuledger.tui.fleet import Fleet, GpuNow, Waste, totals
 from gpuledger.tui.orders import Sort, ordered
-from gpuledger.tui.sources import Point
+from gpuledger.tui.sources import History
 from gpuledger.units import MS_PER_S, Range, Unknown, count, utc
 
 _BASES = {
@@ -49,26 +49,27 @@ def _money(rate: Decimal | Unknown, waste: Waste | Unknown) -> Text:
     if isinstance(rate, Unknown):
         return Text("price unknown: set it with --price", "dim")
     out = Text(f"${dollars(rate)}/h", "bold")
-    shown = waste_text(waste)
-    if isinstance(waste, Unknown) or shown == UNKNOWN:
+    if isinstance(waste, Unknown) or waste_text(waste) == UNKNOWN:
         return out.append("  waste unknown", "dim")
     share = f" ({100 * waste.usd_per_h / rate:.0f} %)" if rate else ""
-    return out.append("  wasted ").append(f"${shown}/h{share}", "bold red" if waste.usd_per_h else "")
+    least = "at least " if hides_more(waste) else ""
+    style = "bold red" if waste.usd_per_h else ""
+    return out.append("  wasted ").append(f"{least}${dollars(waste.usd_per_h)}/h{share}", style)
 
 
 def price_line(prices: Sequence[PriceUsed]) -> str:
     """What each price rests on and how old it is, in a few words."""
-    return "; ".join(_price(price) for price in prices)
+    found: dict[tuple[str, str | None], list[PriceUsed]] = {}
+    for price in prices:
+        found.setdefault((price.basis, price.newest), []).append(price)
+    return "; ".join(_prices(basis, newest, members) for (basis, newest), members in found.items())
 
 
-def _price(price: PriceUsed) -> str:
-    name = visible(price.gpu_model or "GPU").removeprefix("NVIDIA ")
-    words = f"{name} ${price.usd_per_h:.2f}/h, {_BASES.get(price.basis, price.basis)}"
-    if price.newest is not None:
-        words += f" of {price.newest}"
-    if price.low_usd_per_h != price.high_usd_per_h:
-        words += f" (${price.low_usd_per_h:.2f} to ${price.high_usd_per_h:.2f})"
-    return words
+def _prices(basis: str, newest: str | None, prices: Sequence[PriceUsed]) -> str:
+    each = [f"{visible(p.gpu_model or 'GPU').removeprefix('NVIDIA ')} ${p.usd_per_h:.2f}/h" for p in prices]
+    words = f"{', '.join(dict.fromkeys(each))}, {_BASES.get(basis, basis)}" + (f" of {newest}" if newest else "")
+    low, high = prices[0].low_usd_per_h, prices[0].high_usd_per_h
+    return words if len(prices) > 1 or low == high else f"{words} (${low:.2f} to ${high:.2f})"
 
 
 def cells(gpu: GpuNow, columns: Sequence[Column]) -> list[Text]:
@@ -158,15 +159,16 @@ def chart(values: Sequence[float | None], width: int, height: int, top: float) -
     return rows
 
 
-def charts(points: Sequence[Point], unit: str, width: int, height: int = 3) -> Iterator[str]:
+def charts(history: History, limit_w: float | Unknown, width: int, height: int = 3) -> Iterator[str]:
     """Utilization, realized share and power of one GPU over time."""
+    points = history.points
     if not points:
         yield "nothing yet: the first point comes with the next update"
         return
     series = (
         ("utilization, %", [p.util_pct for p in points], 100.0),
         ("realized share of the dense peak, %", [p.realized_pct for p in points], 100.0),
-        ("power, W", [p.power_w for p in points], None),
+        ("power, W", [p.power_w for p in points], None if isinstance(limit_w, Unknown) else limit_w),
     )
     for title, values, most in series:
         known = [v for v in values if v is not None]
@@ -178,10 +180,9 @@ def charts(points: Sequence[Point], unit: str, width: int, height: int = 3) -> I
                 yield f"{mark:>{_AXIS - 2}} │{bars}"
     shown = points[-(width - _AXIS) :]
     length_s = (shown[-1].at_ms - shown[0].at_ms) / MS_PER_S
-    yield f"{count(len(shown), unit)} over {_length(length_s)}, to {utc(shown[-1].at_ms):%Y-%m-%d %H:%M:%S} UTC"
+    length = count(len(shown), "hour") if history.hourly else _length(length_s)
+    yield f"the last {length}, to {utc(shown[-1].at_ms):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _length(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -24,7 +24,7 @@ from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import Range, Unknown
 
 Figure = float | Unknown
-Condition = Mode | Literal["lost", "starting"]
+Condition = Mode | Literal["lost", "reading"]
 Recent = Mapping[str, Sequence[float | None]]
 _NO_PROCESSES = Unknown("a lake does not hold processes; gpuledger top --device nvml shows those of this machine")
 
@@ -119,7 +119,10 @@ def totals(gpus: Sequence[GpuNow]) -> Totals:
     rates = [gpu.usd_per_h for gpu in priced if isinstance(gpu.usd_per_h, Decimal)]
     wasted = [gpu.waste for gpu in priced if isinstance(gpu.waste, Waste)]
     none = Unknown("no GPU has a price")
-    waste = Waste(_sum(w.usd_per_h for w in wasted), _sum(w.unrated_usd_per_h for w in wasted))
+    # A GPU that says nothing of what it does may waste all it costs.
+    silent = [g.usd_per_h for g in priced if isinstance(g.waste, Unknown) and isinstance(g.usd_per_h, Decimal)]
+    unrated = _sum(w.unrated_usd_per_h for w in wasted) + _sum(silent)
+    waste = Waste(_sum(w.usd_per_h for w in wasted), unrated)
     realized = [gpu.realized_pct.middle for gpu in gpus if isinstance(gpu.realized_pct, Range)]
     return Totals(
         len(gpus), _mean([gpu.util_pct for gpu in gpus]), _mean(realized), _total([gpu.power_w for gpu in gpus]),

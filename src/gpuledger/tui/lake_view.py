@@ -63,8 +63,9 @@ class LakeView:
     def history(self, device: str) -> History:
         """The last two days of a GPU, hour by hour."""
         since = newest_ms(self._lake) // MS_PER_HOUR * MS_PER_HOUR - (RECENT_H - 1) * MS_PER_HOUR
-        hours = gpu_history(self._lake, Scope(since_ms=since), device).hours
-        return History(device, "hour", tuple(_point(hour) for hour in hours))
+        hours = {hour.start_ms: hour for hour in gpu_history(self._lake, Scope(since_ms=since), device).hours}
+        starts = range(min(hours), max(hours) + 1, MS_PER_HOUR)
+        return History(device, hourly=True, points=tuple(_point(at, hours.get(at)) for at in starts))
 
     def _post(self) -> None:
         """Bring the books up to date. Where the lake cannot be written, those there are must do."""
@@ -84,5 +85,8 @@ class LakeView:
         return tuple(found)
 
 
-def _point(hour: GpuHour) -> Point:
-    return Point(hour.start_ms, known(hour.gpu_util_pct), None, known(hour.power_w))
+def _point(at_ms: int, hour: GpuHour | None) -> Point:
+    """An hour; nothing is known of one without samples."""
+    if hour is None:
+        return Point(at_ms, None, None, None)
+    return Point(at_ms, known(hour.gpu_util_pct), None, known(hour.power_w))

@@ -13,10 +13,12 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.build import Terms
+from gpuledger.cost.build import Terms, prices_of
+from gpuledger.cost.pricing import Price, PriceChoice, price_for
 from gpuledger.devices.attribution import attribute
 from gpuledger.devices.clock import Clock
 from gpuledger.devices.device import Device, Facts, Row, open_device
@@ -40,6 +42,7 @@ WINDOW_S = 10.0
 # Idle is a pause of 30 s and longer: to tell it from a wait, rows are kept for longer than the window.
 KEPT_S = 60.0
 SHOWN_LOOKS = 60
+_SET_BACK_MS = 5_000
 _NOT_VISIBLE = Unknown("the process is not visible from here")
 
 
@@ -71,13 +74,15 @@ class LiveDevices:
         labels = attribute(surroundings, host=self._host, process=proc / "self").labels
         devices = self._driver.devices
         self._ownership = Ownership(devices, labels, {}, surroundings, self._clock.monotonic, of_job=False, proc=proc)
-        self.sampler = Sampler(
-            devices, self._take, hz=HZ, release_s=RELEASE_S, clock=self._clock, on_tick=self._ownership.look
-        )
+        self.sampler = self._new_sampler()
         self._lock = threading.Lock()
         self._held: dict[str, deque[Batch]] = {}
         self._newest_ms = self._shown_ms = 0
         self._looks = Looks()
+
+    def _new_sampler(self) -> Sampler:
+        look = self._ownership.look
+        return Sampler(self._driver.devices, self._take, hz=HZ, release_s=RELEASE_S, clock=self._clock, on_tick=look)
 
     @property
     def name(self) -> str:
@@ -96,7 +101,7 @@ class LiveDevices:
     def changed(self) -> bool:
         """Whether there are rows that no look has shown, or a GPU was lost."""
         with self._lock:
-            return self._newest_ms > self._shown_ms or any(d.lost_why for d in self.sampler.report().devices)
+            return self._newest_ms != self._shown_ms or any(d.lost_why for d in self.sampler.report().devices)
 
     @property
     def observed_s(self) -> float:
@@ -122,15 +127,18 @@ class LiveDevices:
 
     def history(self, device: str) -> History:
         """The looks at a GPU since the start."""
-        return History(device, "point", self._looks.of(device))
+        return History(device, hourly=False, points=self._looks.of(device))
 
     def _take(self, facts: Facts, columns: tuple[str, ...], rows: list[Row]) -> None:
         """Rows of a device from the sampler; those too old to matter go."""
-        owned = self._ownership.split(facts, rows)
+        owned, at_ms = self._ownership.split(facts, rows), _at_ms(rows[-1])
         with self._lock:
+            if at_ms < self._newest_ms - _SET_BACK_MS:  # the clock was set back: what came before is in the future
+                self._held.clear()
+                self._newest_ms = at_ms
             held = self._held.setdefault(facts.name, deque())
             held.extend(Batch(facts, owner, columns, some) for owners, some in owned for owner in owners)
-            self._newest_ms = max(self._newest_ms, _at_ms(rows[-1]))
+            self._newest_ms = max(self._newest_ms, at_ms)
             old_ms = self._newest_ms - (KEPT_S + self._window_s) * MS_PER_S
             while held and _at_ms(held[0].rows[-1]) < old_ms:
                 held.popleft()
@@ -161,13 +169,27 @@ class LiveDevices:
                 yield replace(found, processes=self._processes(device))
 
     def _silent(self, device: Device, report: DeviceReport | None) -> GpuNow:
+        """A device without rows; what it costs is known all the same."""
         facts = device.facts
         place = _Place(facts.gpu_uuid, self._host, str(facts.index))
-        state: Condition = "starting"
+        state: Condition = "reading"
         why = "no readings yet"
         if report is not None and report.lost_why:
             state, why = "lost", f"the GPU was lost: {report.lost_why}"
-        return blank(facts.name, place, facts.gpu_instance_id, facts.gpu_model, state, why)
+        found = blank(facts.name, place, facts.gpu_instance_id, facts.gpu_model, state, why)
+        price = self._price(facts)
+        if isinstance(price, Unknown):
+            return replace(found, usd_per_h=price)
+        share = Decimal(1) if facts.slice_ratio is None else Decimal(str(facts.slice_ratio))
+        return replace(found, usd_per_h=price.usd_per_h * share, price=price.words)
+
+    def _price(self, facts: Facts) -> Price | Unknown:
+        terms = self._terms
+        if terms.get("inventory") is not None:
+            return Unknown("the inventory prices it as soon as there are readings")
+        given = prices_of(terms.get("price"))
+        choice = PriceChoice(given, terms.get("instance"), terms.get("region"), tuple(terms.get("own", ())))
+        return price_for(facts.gpu_model, choice)
 
     def _processes(self, device: Device) -> tuple[Running, ...] | Unknown:
         why = self._ownership.times(device.facts)[2]

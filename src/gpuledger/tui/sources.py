@@ -25,10 +25,10 @@ class Point:
 
 @dataclass(frozen=True)
 class History:
-    """What one GPU did, oldest first. `unit`: what a point stands for, in words."""
+    """What one GPU did, oldest first, at every look; or hour by hour."""
 
     device: str
-    unit: str
+    hourly: bool
     points: tuple[Point, ...]
 
 
@@ -73,7 +73,7 @@ class Looks:
             realized = gpu.realized_pct.middle if isinstance(gpu.realized_pct, Range) else None
             point = Point(fleet.at_ms, known(gpu.util_pct), realized, known(gpu.power_w))
             points = self._points.setdefault(gpu.device, deque(maxlen=KEPT_POINTS))
-            if not points or points[-1].at_ms < point.at_ms:
+            if not points or points[-1].at_ms != point.at_ms:
                 points.append(point)
 
     def of(self, device: str) -> tuple[Point, ...]:
