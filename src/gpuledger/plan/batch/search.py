@@ -1,0 +1,232 @@
+"""Which schedule is the best that can be found: at once where there are few choices, else window by window?
+
+It starts from the best of the policies and only ever takes a better schedule, so that the plan is never worse than any
+of them. A large set of jobs is improved in windows: the jobs of one window choose again, all others stay where they
+are (rolling horizon); then jobs far above their cheapest choice, together with those in their way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuledger.plan.batch.bound import lower_bound
+from gpuledger.plan.batch.choices import Choice, all_choices, some_choices, unbroken
+from gpuledger.plan.batch.grid import Grid, Task
+from gpuledger.plan.batch.policies import Order, Policy, cheapest, cheapest_start, earliest_start, run_policy
+from gpuledger.plan.batch.schedule import Schedule, score_of
+from gpuledger.plan.batch.solver import solve
+
+# Steps held by all choices together, up to which all jobs are solved at once, and those of one window.
+AT_ONCE, IN_WINDOW = 500_000, 60_000
+WINDOW_JOBS, WINDOW_CHOICES, LATE_CHOICES = 40, 24, 12
+WINDOW_LIMIT_S = 0.6
+BOUND_ROUNDS = 80
+# What a window costs apart from the solver's own work, in its units: about seconds.
+WINDOW_COST_S, PER_STEP_S = 0.02, 2e-6
+Tick = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best schedule, what no schedule can cost less than, whether it is proven best, and what policies do."""
+
+    best: Schedule
+    bound_usd: float
+    proven: bool
+    policies: Mapping[Policy, Schedule]
+    windows: int
+
+
+def search(grid: Grid, limit_s: float, stage: Callable[[str, int | None], Tick]) -> Found:
+    """The best schedule found with this much work; the same on every run."""
+    tick = stage("queues", len(Policy))
+    policies = {}
+    for policy in Policy:
+        policies[policy] = run_policy(grid, policy)
+        tick(1)
+    best = _best([*policies.values(), *(cheapest(grid, order) for order in _orders())])
+    proven, bound = False, -np.inf
+    rest_s = limit_s
+    if (listed := _everything(grid, best)) is not None:
+        stage("solving", None)(1)
+        choices, complete = listed
+        found = solve(grid, Schedule(grid).free, choices, best.chosen, limit_s * 0.7)
+        if found is not None:
+            best = _best([best, Schedule(grid, found.chosen)])
+            proven = found.proven and complete and not best.score().missed
+            bound = found.bound_usd if complete else bound
+            rest_s -= found.work_s
+    windows = 0
+    if not proven:
+        relaxed = lower_bound(grid, best.score().usd, BOUND_ROUNDS, stage("bound", BOUND_ROUNDS))
+        bound = max(bound, relaxed.usd)
+        best = _best([best, *(cheapest(grid, order, relaxed.toll) for order in _orders())])
+        if not (proven := _reached(best, bound)):
+            windows = improve(best, rest_s, stage("windows", None))
+            proven = _reached(best, bound)
+    settle(best)
+    return Found(best, best.score().usd if proven else bound, proven, policies, windows)
+
+
+def _reached(best: Schedule, bound_usd: float) -> bool:
+    """Whether a schedule costs no more than any can."""
+    score = best.score()
+    return not score.missed and score.usd - bound_usd <= 1e-6 * max(1.0, bound_usd)
+
+
+def _best(schedules: Sequence[Schedule]) -> Schedule:
+    best = schedules[0]
+    for other in schedules[1:]:
+        if other.score().better(best.score()):
+            best = other
+    return best
+
+
+def _orders() -> Iterator[Order]:
+    """In which order jobs may choose: the least room first, the largest first, the first come first."""
+    yield lambda t: (min(f.latest for f in t.fits) - t.first, -t.job.gpus)
+    yield lambda t: (-t.job.gpus * t.job.work_ms, t.job.deadline_ms)
+    yield lambda t: (min(f.latest for f in t.fits), t.first)
+    yield lambda t: (-t.job.gpus, t.job.deadline_ms)
+
+
+def _everything(grid: Grid, start: Schedule) -> tuple[dict[int, list[Choice]], bool] | None:
+    """All choices of all jobs and whether they are really all; None where they are too many for one model."""
+    empty, out, whole, size = Schedule(grid).free, {}, True, 0
+    late = bool(start.score().missed)
+    least = sum(f.steps * (f.latest - t.first + 1) for t in grid.tasks for f in t.on_time)
+    if least > AT_ONCE:
+        return None
+    for i, task in enumerate(grid.tasks):
+        found, complete = all_choices(grid, task, empty)
+        if late:
+            found += _late_choices(grid, task, empty)
+            whole = False
+        mine = start.chosen[i]
+        out[i] = found if mine in found else [*found, mine]
+        whole &= complete
+        size += sum(b - a for c in out[i] for a, b in c.segments)
+        if size > AT_ONCE:
+            return None
+    return out, whole
+
+
+def _late_choices(grid: Grid, task: Task, free: np.ndarray) -> list[Choice]:
+    """The first starts after the deadline on each lane."""
+    out = []
+    for fit in task.fits:
+        found = [c for c in unbroken(grid, task, fit, free, late=True) if c.late_ms]
+        out += found[:LATE_CHOICES] + found[LATE_CHOICES :: max(1, len(found) // LATE_CHOICES)][:LATE_CHOICES]
+    return out
+
+
+def improve(best: Schedule, limit_s: float, tick: Tick) -> int:
+    """Improve a schedule in place, window by window; returns how many windows were solved."""
+    spent, done = 0.0, 0
+    tried: set[tuple[int, ...]] = set()
+    while spent < limit_s:
+        before = best.score()
+        for window in _windows(best, tried):
+            if spent >= limit_s:
+                break
+            spent += solve_window(best, window)
+            done += 1
+            tick(1)
+        if not best.score().better(before):
+            break
+    return done
+
+
+def _windows(best: Schedule, tried: set[tuple[int, ...]]) -> Iterator[list[int]]:
+    """Jobs that choose again together: neighbors in time, then those far above their cheapest with those in the way."""
+    grid = best.grid
+    for i in _late(best):
+        yield _around(best, i)
+    order = sorted(best.chosen, key=lambda i: (best.chosen[i].start, i))
+    if len(order) > 1:
+        for at in range(0, max(1, len(order) - WINDOW_JOBS // 2), WINDOW_JOBS // 2):
+            yield order[at : at + WINDOW_JOBS]
+    empty = Schedule(grid).free
+    least = {i: c.usd for i, t in enumerate(grid.tasks) if (c := cheapest_start(grid, t, empty))}
+    above = {i: best.chosen[i].usd - usd for i, usd in least.items()}
+    for i in sorted(above, key=lambda i: (-above[i], i)):
+        if above[i] <= 1e-9:
+            break
+        window = _around(best, i)
+        key = (i, *(best.chosen[j].start for j in window))
+        if key not in tried:
+            tried.add(key)
+            yield window
+
+
+def _late(best: Schedule) -> list[int]:
+    return sorted((i for i, c in best.chosen.items() if c.late_ms), key=lambda i: (best.chosen[i].late_ms, i))
+
+
+def _around(best: Schedule, i: int) -> list[int]:
+    """A job with those that hold GPUs where it would be cheapest, most GPU-steps in its way first."""
+    grid, task = best.grid, best.grid.tasks[i]
+    wish = cheapest_start(grid, task, Schedule(grid).free) or earliest_start(grid, task, Schedule(grid).free)
+    in_way = []
+    for j, choice in best.chosen.items():
+        if j != i and choice.lane == wish.lane:
+            shared = sum(max(0, min(b, wish.end) - max(a, wish.start)) for a, b in choice.segments)
+            if shared:
+                in_way.append((-shared * grid.tasks[j].job.gpus, j))
+    return [i, *(j for _, j in sorted(in_way)[: WINDOW_JOBS - 1])]
+
+
+def solve_window(best: Schedule, window: Sequence[int]) -> float:
+    """Let the jobs of a window choose again; keeps what is better. Returns the work it took."""
+    grid = best.grid
+    before = {i: best.take(i) for i in window}
+    late = any(c.late_ms for c in before.values())
+    choices: dict[int, list[Choice]] = {}
+    for i in window:
+        found = list(dict.fromkeys(some_choices(grid, grid.tasks[i], best.free, WINDOW_CHOICES)))
+        if late:
+            found += _late_choices(grid, grid.tasks[i], best.free)
+        choices[i] = found if before[i] in found else [*found, before[i]]
+    if not late:
+        choices = _worth_it(choices, before)
+    size = sum(b - a for options in choices.values() for c in options for a, b in c.segments)
+    work = WINDOW_COST_S + PER_STEP_S * size
+    after = before
+    if any(len(options) > 1 for options in choices.values()):
+        found = solve(grid, best.free, choices, before, WINDOW_LIMIT_S) if size <= 10 * IN_WINDOW else None
+        work += found.work_s if found else 0.0
+        after = dict(found.chosen) if found else before
+    for i, choice in after.items():
+        best.put(i, choice)
+    now = best.score(window)
+    was = score_of(grid, before)
+    if was.better(now):
+        for i, choice in before.items():
+            best.take(i)
+            best.put(i, choice)
+    return work
+
+
+def _worth_it(choices: Mapping[int, list[Choice]], before: Mapping[int, Choice]) -> dict[int, list[Choice]]:
+    """Without choices so expensive that no better schedule has them: all others at their cheapest would not make up."""
+    least = {i: min(c.usd for c in options) for i, options in choices.items()}
+    room = sum(before[i].usd - least[i] for i in choices)
+    return {
+        i: [c for c in options if c.usd - least[i] <= room + 1e-9 or c == before[i]] for i, options in choices.items()
+    }
+
+
+def settle(best: Schedule) -> None:
+    """Start every job as early as it can at the same cost; nothing is gained by waiting for nothing."""
+    for i in sorted(best.chosen, key=lambda i: (best.chosen[i].start, i)):
+        task, mine = best.grid.tasks[i], best.take(i)
+        same = [
+            c
+            for fit in (f for f in task.on_time if f.lane == mine.lane and len(mine.segments) == 1)
+            for c in unbroken(best.grid, task, fit, best.free)
+            if c.usd <= mine.usd + 1e-9 and c.start < mine.start
+        ]
+        best.put(i, min(same, key=lambda c: c.start) if same and not mine.late_ms else mine)
