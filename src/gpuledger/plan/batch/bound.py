@@ -2,7 +2,7 @@
 
 Each GPU-step of each lane gets a toll. With tolls instead of limits every job takes its cheapest choice by itself; what
 all of them pay, less the tolls of all GPUs there are, is below the cost of every schedule (Lagrange). Tolls rise where
-jobs want more GPUs than there are and fall elsewhere, until the bound no longer rises. For jobs that may pause the
+jobs want more GPUs than there are and fall elsewhere, from what room is worth to streams of work on. For jobs that may pause the
 bound lets them run in their cheapest steps without restarts, which is below what they really cost.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuledger.plan.batch.choices import can_pause, costs
+from gpuledger.plan.batch.fluid import scarcity
 from gpuledger.plan.batch.grid import Fit, Grid, Task
 
 PATIENCE = 6
@@ -31,15 +32,15 @@ def lower_bound(
     grid: Grid, target_usd: float, rounds: int, tick: Callable[[int], None] = lambda _done: None
 ) -> Bound:
     """The highest bound found; `target_usd`: the cost of a schedule, which no bound can exceed."""
-    toll = np.zeros((len(grid.lanes), grid.reach))
+    toll = scarcity(grid)
     room = np.array([lane.gpus for lane in grid.lanes], dtype=float)[:, None]
     best = Bound(-np.inf, toll.copy())
-    stride, since = 1.0, 0
+    stride, since = 0.5, 0
     for _ in range(rounds):
         usd, demand = _relaxed(grid, toll)
         usd -= float((toll * room).sum())
         tick(1)
-        if usd > best.usd + 1e-9 * max(1.0, abs(best.usd)):
+        if usd > best.usd:
             best, since = Bound(usd, toll.copy()), 0
         else:
             since += 1

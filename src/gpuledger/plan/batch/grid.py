@@ -29,9 +29,10 @@ MOST_STEPS = 120_000
 
 @dataclass(frozen=True)
 class Lane:
-    """A pool on the grid: what one more GPU costs in each step, and added up from the first (`paid`)."""
+    """A pool on the grid: its price per hour, what one more GPU costs in each step, and that added up (`paid`)."""
 
     pool: Pool
+    usd_per_h: np.ndarray
     usd: np.ndarray
     paid: np.ndarray
 
@@ -112,8 +113,8 @@ def check(jobs: Sequence[Job], pools: Sequence[Pool], *, late: bool) -> None:
     if refused:
         one = len(refused) == 1
         raise InputError(
-            f"{count(len(refused), 'job')} cannot run on these pools, however they are planned:\n  "
-            + "\n  ".join(refused[:10]) + (f"\n  and {len(refused) - 10:,} more" if len(refused) > 10 else ""),
+            f"{count(len(refused), 'job')} cannot run on these pools, however they are planned: {'; '.join(refused[:10])}"
+            + (f"; and {len(refused) - 10:,} more" if len(refused) > 10 else ""),
             hint=f"change or leave out {'this job' if one else 'these jobs'}, or add a pool that can run "
             f"{'it' if one else 'them'}",
         )  # fmt: skip
@@ -205,4 +206,4 @@ def _lane(pool: Pool, start_ms: int, step_ms: int, reach: int) -> Lane:
     """A reserved pool is paid in any case: one more GPU-hour on it costs nothing."""
     per_h = usd_by_step(pool.usd_per_gpu_h, pool.windows, pool.zone, start_ms, step_ms, reach)
     usd = np.zeros(reach) if pool.terms is Terms.RESERVED else per_h * (step_ms / MS_PER_HOUR)
-    return Lane(pool, usd, np.concatenate([[0.0], np.cumsum(usd)]))
+    return Lane(pool, per_h, usd, np.concatenate([[0.0], np.cumsum(usd)]))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class PoolFile:
 def read_pools(path: Path, spot_overhead_pct: float) -> PoolFile:
     """The pools of a TOML file ([[pool]] with [[pool.window]]) or of a table with one row per pool and window."""
     lines = _toml_lines(path) if path.suffix.lower() == ".toml" else lines_of(path, names().pools, "pools")
-    header = list(lines[0].columns)
+    header = {name for line in lines for name in line.columns}
     for needed in ("gpus", "price"):
         if needed not in header:
             spelled = names().pools[needed]
@@ -75,7 +76,7 @@ def read_pools(path: Path, spot_overhead_pct: float) -> PoolFile:
     return PoolFile(pools, _notes(pools, header, spot_overhead_pct, lines))
 
 
-def _notes(pools: Sequence[Pool], header: Sequence[str], overhead: float, lines: Sequence[Line]) -> tuple[str, ...]:
+def _notes(pools: Sequence[Pool], header: Collection[str], overhead: float, lines: Sequence[Line]) -> tuple[str, ...]:
     out = []
     if len({pool.gpu for pool in pools}) > 1 and "speed" not in header:
         out.append("No speeds are given: a GPU-hour counts the same on every pool.")
@@ -214,7 +215,10 @@ def market_pools(gpus: Sequence[str], capacity: int, today: dt.date, spot_overhe
 
 def same_type(wanted: str, pool: Pool) -> bool:
     """Whether a pool has GPUs of a type, by its name or any alias of the catalog."""
-    if wanted.casefold() in (pool.gpu.casefold(), pool.name.casefold()):
-        return True
-    mine, theirs = find_gpu(wanted), find_gpu(pool.gpu)
+    return wanted.casefold() in (pool.gpu.casefold(), pool.name.casefold()) or _one_gpu(wanted, pool.gpu)
+
+
+@lru_cache(maxsize=4096)
+def _one_gpu(wanted: str, had: str) -> bool:
+    mine, theirs = find_gpu(wanted), find_gpu(had)
     return not isinstance(mine, Unknown) and not isinstance(theirs, Unknown) and mine.key == theirs.key

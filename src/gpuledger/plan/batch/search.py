@@ -25,7 +25,7 @@ WINDOW_JOBS, WINDOW_CHOICES, LATE_CHOICES = 40, 24, 12
 WINDOW_LIMIT_S = 0.6
 BOUND_ROUNDS = 80
 # What a window costs apart from the solver's own work, in its units: about seconds.
-WINDOW_COST_S, PER_STEP_S = 0.02, 2e-6
+WINDOW_COST_S, PER_STEP_S = 0.04, 3e-6
 Tick = Callable[[int], None]
 
 
@@ -47,7 +47,7 @@ def search(grid: Grid, limit_s: float, stage: Callable[[str, int | None], Tick])
     for policy in Policy:
         policies[policy] = run_policy(grid, policy)
         tick(1)
-    best = _best([*policies.values(), *(cheapest(grid, order) for order in _orders())])
+    best = _best([*policies.values(), *(cheapest(grid, order) for order in _orders())]).copy()
     proven, bound = False, -np.inf
     rest_s = limit_s
     if (listed := _everything(grid, best)) is not None:
