@@ -17,7 +17,7 @@ from gpuledger.plan.batch.choices import can_pause, costs
 from gpuledger.plan.batch.fluid import scarcity
 from gpuledger.plan.batch.grid import Fit, Grid, Task
 
-PATIENCE = 6
+PATIENCE = 4
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def lower_bound(
     toll = scarcity(grid)
     room = np.array([lane.gpus for lane in grid.lanes], dtype=float)[:, None]
     best = Bound(-np.inf, toll.copy())
-    stride, since = 0.5, 0
+    stride, since = 0.1, 0
     for _ in range(rounds):
         usd, demand = _relaxed(grid, toll)
         usd -= float((toll * room).sum())
@@ -51,7 +51,7 @@ def lower_bound(
         slope[(toll <= 0) & (slope < 0)] = 0.0
         norm = float((slope * slope).sum())
         gap = target_usd - usd
-        if norm == 0.0 or gap <= 1e-9 * max(1.0, abs(target_usd)) or stride < 0.02:
+        if norm == 0.0 or gap <= 1e-9 * max(1.0, abs(target_usd)) or stride < 0.001:
             break
         toll = np.maximum(0.0, toll + stride * gap / norm * slope)
     return Bound(max(0.0, best.usd), best.toll)

@@ -78,20 +78,27 @@ def free_starts(free: np.ndarray, gpus: int, steps: int, first: int, latest: int
     return (room[steps:] - room[: latest - first + 1]) == steps
 
 
-def unbroken(grid: Grid, task: Task, fit: Fit, free: np.ndarray, *, late: bool = False) -> list[Choice]:
-    """All choices on a lane without a break that the free GPUs allow; with `late` also those after the deadline."""
-    latest = grid.reach - fit.steps if late else min(fit.latest, grid.reach - fit.steps)
+def unbroken(grid: Grid, task: Task, fit: Fit, free: np.ndarray) -> list[Choice]:
+    """All choices on a lane without a break that meet the deadline and that the free GPUs allow."""
+    latest = min(fit.latest, grid.reach - fit.steps)
     if latest < task.first:
         return []
     ok = free_starts(free[fit.lane], task.job.gpus, fit.steps, task.first, latest)
     usd = costs(grid, task, fit, task.first, latest)
-    out = []
-    for place in np.flatnonzero(ok).tolist():
-        start = task.first + place
-        over = max(0, (start - fit.latest) * grid.step_ms) if start > fit.latest else 0
-        late_ms = over and max(0, grid.at_ms(start) + fit.work_ms - task.job.deadline_ms)
-        out.append(Choice(fit.lane, ((start, start + fit.steps),), float(usd[place]), late_ms))
-    return out
+    starts = np.flatnonzero(ok)
+    return [
+        Choice(fit.lane, ((task.first + at, task.first + at + fit.steps),), value)
+        for at, value in zip(starts.tolist(), usd[starts].tolist(), strict=True)
+    ]
+
+
+def too_late(grid: Grid, task: Task, fit: Fit, free: np.ndarray, most: int) -> list[Choice]:
+    """The first choices on a lane after the deadline, and some further on."""
+    first, latest = max(task.first, fit.latest + 1), grid.reach - fit.steps
+    starts = first + np.flatnonzero(free_starts(free[fit.lane], task.job.gpus, fit.steps, first, latest))
+    near, rest = starts[:most], starts[most : most * most]
+    picked = (*near.tolist(), *rest[:: max(1, len(rest) // most)].tolist())
+    return [made(grid, task, fit, ((at, at + fit.steps),)) for at in picked]
 
 
 def can_pause(grid: Grid, task: Task, fit: Fit) -> bool:
@@ -211,4 +218,5 @@ def some_choices(grid: Grid, task: Task, free: np.ndarray, most: int) -> Iterato
             found = found[: most // 2] + rest[::stride]
         yield from found
         if can_pause(grid, task, fit):
-            yield from cheapest_pauses(grid, task, fit, free)
+            patterns = every_pattern(grid, task, fit, free)
+            yield from cheapest_pauses(grid, task, fit, free) if patterns is None else patterns

@@ -59,7 +59,7 @@ def _least(usd: np.ndarray, per: int, hours: int) -> np.ndarray:
 
 
 def _streams(grid: Grid, per: int) -> dict[tuple[int, int, tuple[tuple[int, float], ...]], tuple[float, int]]:
-    """GPU-steps of work and GPUs of jobs with the same hours and lanes; a lane with how long work takes there."""
+    """GPU-steps held and GPUs of jobs with the same hours and lanes; a lane with how long work takes there."""
     work: dict[tuple[int, int, tuple[tuple[int, float], ...]], tuple[float, int]] = {}
     for task in grid.tasks:
         if not task.on_time:
@@ -68,7 +68,7 @@ def _streams(grid: Grid, per: int) -> dict[tuple[int, int, tuple[tuple[int, floa
         lanes = tuple((f.lane, _ratio(grid, f.lane)) for f in task.on_time)
         key = (task.first // per, last // per, lanes)
         had, gpus = work.get(key, (0.0, 0))
-        work[key] = had + task.job.gpus * task.job.work_ms / grid.step_ms, gpus + task.job.gpus
+        work[key] = had + task.job.gpus * -(-task.job.work_ms // grid.step_ms), gpus + task.job.gpus
     return work
 
 

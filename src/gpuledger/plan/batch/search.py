@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuledger.plan.batch.bound import lower_bound
-from gpuledger.plan.batch.choices import Choice, all_choices, some_choices, unbroken
+from gpuledger.plan.batch.choices import Choice, all_choices, some_choices, too_late, unbroken
 from gpuledger.plan.batch.grid import Grid, Task
 from gpuledger.plan.batch.policies import Order, Policy, cheapest, cheapest_start, earliest_start, run_policy
 from gpuledger.plan.batch.schedule import Schedule, score_of
@@ -23,7 +23,9 @@ from gpuledger.plan.batch.solver import solve
 AT_ONCE, IN_WINDOW = 500_000, 60_000
 WINDOW_JOBS, WINDOW_CHOICES, LATE_CHOICES = 40, 24, 12
 WINDOW_LIMIT_S = 0.6
-BOUND_ROUNDS = 80
+BOUND_ROUNDS = 40
+# A start that is cheaper than the best is worth mending where no more jobs than this are late.
+MOST_LATE = 40
 # What a window costs apart from the solver's own work, in its units: about seconds.
 WINDOW_COST_S, PER_STEP_S = 0.04, 3e-6
 Tick = Callable[[int], None]
@@ -63,12 +65,23 @@ def search(grid: Grid, limit_s: float, stage: Callable[[str, int | None], Tick])
     if not proven:
         relaxed = lower_bound(grid, best.score().usd, BOUND_ROUNDS, stage("bound", BOUND_ROUNDS))
         bound = max(bound, relaxed.usd)
-        best = _best([best, *(cheapest(grid, order, relaxed.toll) for order in _orders())])
+        guided = [cheapest(grid, order, relaxed.toll) for order in _orders()]
+        spent = sum(_mend(start) for start in guided if start.score().usd < best.score().usd)
+        best = _best([best, *guided])
         if not (proven := _reached(best, bound)):
-            windows = improve(best, rest_s, stage("windows", None))
+            windows = improve(best, rest_s - spent, stage("windows", None))
             proven = _reached(best, bound)
     settle(best)
     return Found(best, best.score().usd if proven else bound, proven, policies, windows)
+
+
+def _mend(start: Schedule) -> float:
+    """Let late jobs and those in their way choose again, where they are few; returns the work it took."""
+    late, work = _late(start), 0.0
+    for i in late if len(late) <= MOST_LATE else ():
+        if start.chosen[i].late_ms:
+            work += solve_window(start, _around(start, i))
+    return work
 
 
 def _reached(best: Schedule, bound_usd: float) -> bool:
@@ -115,12 +128,7 @@ def _everything(grid: Grid, start: Schedule) -> tuple[dict[int, list[Choice]], b
 
 
 def _late_choices(grid: Grid, task: Task, free: np.ndarray) -> list[Choice]:
-    """The first starts after the deadline on each lane."""
-    out = []
-    for fit in task.fits:
-        found = [c for c in unbroken(grid, task, fit, free, late=True) if c.late_ms]
-        out += found[:LATE_CHOICES] + found[LATE_CHOICES :: max(1, len(found) // LATE_CHOICES)][:LATE_CHOICES]
-    return out
+    return [c for fit in task.fits for c in too_late(grid, task, fit, free, LATE_CHOICES)]
 
 
 def improve(best: Schedule, limit_s: float, tick: Tick) -> int:
