@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.plan.batch.jobs import Job
-from gpuledger.plan.batch.pools import Pool, Terms
+from gpuledger.plan.batching.jobs import Job
+from gpuledger.plan.batching.pools import Pool, Terms
 from gpuledger.units import MS_PER_HOUR
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks" / "plans"))

@@ -7,11 +7,11 @@ from decimal import Decimal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpuledger.plan.batch import search
-from gpuledger.plan.batch.build import plan_batch
-from gpuledger.plan.batch.jobs import Job
-from gpuledger.plan.batch.pools import Pool, Terms
-from gpuledger.plan.batch.windows import PriceWindow
+from gpuledger.plan.batching import search
+from gpuledger.plan.batching.build import plan_batch
+from gpuledger.plan.batching.jobs import Job
+from gpuledger.plan.batching.pools import Pool, Terms
+from gpuledger.plan.batching.windows import PriceWindow
 from gpuledger.units import MS_PER_HOUR, MS_PER_MIN
 
 START_MS = 1_794_787_200_000

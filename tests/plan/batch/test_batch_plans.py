@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from gpuledger.errors import InputError, UnknownName
-from gpuledger.plan.batch.build import plan_batch
-from gpuledger.plan.batch.statement import Proof
-from gpuledger.plan.batch.windows import PriceWindow
+from gpuledger.plan.batching.build import plan_batch
+from gpuledger.plan.batching.statement import Proof
+from gpuledger.plan.batching.windows import PriceWindow
 from gpuledger.units import MS_PER_HOUR, MS_PER_MIN
 
 START_MS = 1_794_787_200_000
@@ -129,7 +129,7 @@ def test_window_by_window_it_stays_near_the_best(monkeypatch):
     from batch_cases import planned
     from batch_oracle import cheapest_usd, random_case
 
-    from gpuledger.plan.batch import search
+    from gpuledger.plan.batching import search
 
     monkeypatch.setattr(search, "AT_ONCE", 0)
     rng = random.Random(12)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuledger.plan.batch.grid import choose_step, make_grid
-from gpuledger.plan.batch.policies import Policy, run_policy
+from gpuledger.plan.batching.grid import choose_step, make_grid
+from gpuledger.plan.batching.policies import Policy, run_policy
 from gpuledger.units import MS_PER_HOUR, MS_PER_MIN
 
 START_MS = 1_794_787_200_000

@@ -6,7 +6,7 @@ import datetime as dt
 from pathlib import Path
 
 from gpuledger.errors import InputError
-from gpuledger.plan.batch.statement import BatchPlan
+from gpuledger.plan.batching.statement import BatchPlan
 from gpuledger.plan.planners import Options, PlanOption, planner
 from gpuledger.times import instant_ms, length_ms, today
 from gpuledger.units import MS_PER_MIN, MS_PER_S
@@ -35,10 +35,10 @@ from gpuledger.units import MS_PER_MIN, MS_PER_S
 )  # fmt: skip
 def run(options: Options) -> BatchPlan:
     """The plan for the files and options given."""
-    from gpuledger.plan.batch.build import plan_batch
-    from gpuledger.plan.batch.cells import positive
-    from gpuledger.plan.batch.jobs import read_jobs
-    from gpuledger.plan.batch.pools import market_pools, read_pools
+    from gpuledger.plan.batching.build import plan_batch
+    from gpuledger.plan.batching.cells import positive
+    from gpuledger.plan.batching.jobs import read_jobs
+    from gpuledger.plan.batching.pools import market_pools, read_pools
 
     positive("seconds", options["seconds"], most=3600)
     overhead = options["spot_overhead_pct"]

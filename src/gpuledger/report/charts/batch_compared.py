@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.plan.batch.statement import dollars
+from gpuledger.plan.batching.statement import dollars
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, along, by_name, layered, rows_of, says
@@ -13,7 +13,7 @@ from gpuledger.units import count
 if TYPE_CHECKING:
     import altair as alt
 
-    from gpuledger.plan.batch.statement import BatchPlan
+    from gpuledger.plan.batching.statement import BatchPlan
     from gpuledger.report.theme import Theme
 else:
     alt = Later("altair")  # to know which charts there are, none need be drawn

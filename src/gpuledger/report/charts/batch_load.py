@@ -14,7 +14,7 @@ from gpuledger.units import count
 if TYPE_CHECKING:
     import altair as alt
 
-    from gpuledger.plan.batch.statement import BatchPlan, PoolUse
+    from gpuledger.plan.batching.statement import BatchPlan, PoolUse
     from gpuledger.report.theme import Theme
 else:
     alt = Later("altair")  # to know which charts there are, none need be drawn

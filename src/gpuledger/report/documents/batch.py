@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.encode import encode
-from gpuledger.plan.batch.statement import BatchPlan, Outcome, Placement
+from gpuledger.plan.batching.statement import BatchPlan, Outcome, Placement
 from gpuledger.report.charts import chart_names
 from gpuledger.report.document import Block, Bullets, Chart, Document, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_for

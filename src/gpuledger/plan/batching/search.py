@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.plan.batch.bound import lower_bound
-from gpuledger.plan.batch.choices import Choice, all_choices, some_choices, too_late, unbroken
-from gpuledger.plan.batch.grid import Grid, Task
-from gpuledger.plan.batch.policies import Order, Policy, cheapest, cheapest_start, earliest_start, run_policy
-from gpuledger.plan.batch.schedule import Schedule, score_of
-from gpuledger.plan.batch.solver import solve
+from gpuledger.plan.batching.bound import lower_bound
+from gpuledger.plan.batching.choices import Choice, all_choices, some_choices, too_late, unbroken
+from gpuledger.plan.batching.grid import Grid, Task
+from gpuledger.plan.batching.policies import Order, Policy, cheapest, cheapest_start, earliest_start, run_policy
+from gpuledger.plan.batching.schedule import Schedule, score_of
+from gpuledger.plan.batching.solver import solve
 
 # Steps held by all choices together, up to which all jobs are solved at once, and those of one window.
 AT_ONCE, IN_WINDOW = 500_000, 60_000

@@ -11,7 +11,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from gpuledger.plan.batch.grid import Grid
+from gpuledger.plan.batching.grid import Grid
 
 MOST_HOURS = 400
 

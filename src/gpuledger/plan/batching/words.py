@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuledger.plan.batch.grid import Grid
-from gpuledger.plan.batch.pools import Terms
-from gpuledger.plan.batch.statement import Outcome, PoolUse, dollars
+from gpuledger.plan.batching.grid import Grid
+from gpuledger.plan.batching.pools import Terms
+from gpuledger.plan.batching.statement import Outcome, PoolUse, dollars
 from gpuledger.plan.outcome import Refused
 from gpuledger.units import MS_PER_MIN, count
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuledger.errors import FactError, FileFault, InputError
-from gpuledger.plan.batch.cells import Instants, Line, each, is_plain, length_ms, lines_of, missing, names
+from gpuledger.plan.batching.cells import Instants, Line, each, is_plain, length_ms, lines_of, missing, names
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, count, utc
 
 # Bare numbers under `duration` are seconds where the middle one is at least this: as hours it would be days.

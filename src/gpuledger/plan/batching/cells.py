@@ -43,7 +43,7 @@ class Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def names() -> Names:
     """The shipped list."""
-    return load_toml(data_dir("gpuledger.plan.batch", "columns.toml"), Names)
+    return load_toml(data_dir("gpuledger.plan.batching", "columns.toml"), Names)
 
 
 @dataclass(frozen=True)

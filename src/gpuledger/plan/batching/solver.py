@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuledger.errors import MissingExtra
-from gpuledger.plan.batch.choices import Choice
-from gpuledger.plan.batch.grid import Grid
+from gpuledger.plan.batching.choices import Choice
+from gpuledger.plan.batching.grid import Grid
 
 SEED = 1
 # Dollars become whole numbers; all of them together stay below this.

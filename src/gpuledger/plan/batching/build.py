@@ -9,16 +9,16 @@ import numpy as np
 
 from gpuledger.cost.money import ZERO, cost_usd
 from gpuledger.errors import InputError
-from gpuledger.plan.batch.cells import each
-from gpuledger.plan.batch.choices import Choice, end_ms, steps_for
-from gpuledger.plan.batch.grid import Grid, check, choose_step, make_grid
-from gpuledger.plan.batch.jobs import Job, check_jobs
-from gpuledger.plan.batch.pools import Pool, Terms
-from gpuledger.plan.batch.schedule import Schedule
-from gpuledger.plan.batch.search import Found, search
-from gpuledger.plan.batch.solver import need_solver
-from gpuledger.plan.batch.statement import BatchPlan, Load, Outcome, Piece, Placement, PoolUse, Proof
-from gpuledger.plan.batch.words import assumptions, headline, refused
+from gpuledger.plan.batching.cells import each
+from gpuledger.plan.batching.choices import Choice, end_ms, steps_for
+from gpuledger.plan.batching.grid import Grid, check, choose_step, make_grid
+from gpuledger.plan.batching.jobs import Job, check_jobs
+from gpuledger.plan.batching.pools import Pool, Terms
+from gpuledger.plan.batching.schedule import Schedule
+from gpuledger.plan.batching.search import Found, search
+from gpuledger.plan.batching.solver import need_solver
+from gpuledger.plan.batching.statement import BatchPlan, Load, Outcome, Piece, Placement, PoolUse, Proof
+from gpuledger.plan.batching.words import assumptions, headline, refused
 from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import MS_PER_HOUR, MS_PER_MIN, Unknown, count
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuledger.plan.batch.grid import Fit, Grid, Task
+from gpuledger.plan.batching.grid import Fit, Grid, Task
 
 Segments = tuple[tuple[int, int], ...]
 MOST_PIECES = 4

@@ -16,8 +16,8 @@ from gpuledger.catalog.gpus import find_gpu, get_gpu
 from gpuledger.catalog.prices import aged, price_over
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.errors import FactError, FileFault, InputError
-from gpuledger.plan.batch.cells import Column, Line, folded, lines_of, missing, names
-from gpuledger.plan.batch.windows import PriceWindow, zone_of
+from gpuledger.plan.batching.cells import Column, Line, folded, lines_of, missing, names
+from gpuledger.plan.batching.windows import PriceWindow, zone_of
 from gpuledger.plan.market import Market
 from gpuledger.units import Unknown
 

@@ -13,9 +13,9 @@ from enum import StrEnum
 import numpy as np
 
 from gpuledger.errors import InputError
-from gpuledger.plan.batch.choices import Choice, costs, free_starts, made
-from gpuledger.plan.batch.grid import Fit, Grid, Task
-from gpuledger.plan.batch.schedule import Schedule
+from gpuledger.plan.batching.choices import Choice, costs, free_starts, made
+from gpuledger.plan.batching.grid import Fit, Grid, Task
+from gpuledger.plan.batching.schedule import Schedule
 
 Order = Callable[[Task], tuple[float, ...]]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.plan.batch.choices import can_pause, costs
-from gpuledger.plan.batch.fluid import scarcity
-from gpuledger.plan.batch.grid import Fit, Grid, Task
+from gpuledger.plan.batching.choices import can_pause, costs
+from gpuledger.plan.batching.fluid import scarcity
+from gpuledger.plan.batching.grid import Fit, Grid, Task
 
 PATIENCE = 4
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpuledger.plan.batch.choices import Choice
-from gpuledger.plan.batch.grid import Grid
+from gpuledger.plan.batching.choices import Choice
+from gpuledger.plan.batching.grid import Grid
 from gpuledger.units import MS_PER_HOUR
 
 
