@@ -25,13 +25,19 @@ def planned(case: Case, seconds: float = 5.0) -> BatchPlan:
     ]  # fmt: skip
     pools = [_pool(i, p) for i, p in enumerate(case.pools)]
     return plan_batch(
-        jobs, pools, start_ms=START_MS, step_ms=MINUTES * MS_PER_MIN, restart_ms=RESTART_MIN * MS_PER_MIN, seconds=seconds
+        jobs,
+        pools,
+        start_ms=START_MS,
+        step_ms=MINUTES * MS_PER_MIN,
+        restart_ms=RESTART_MIN * MS_PER_MIN,
+        seconds=seconds,
     )
 
 
 def _pool(number: int, pool: SmallPool) -> Pool:
     windows = tuple(
-        PriceWindow(Decimal(str(usd)), hour * MINUTES, (hour + 1) * MINUTES) for hour, usd in enumerate(pool.usd_by_hour)
+        PriceWindow(Decimal(str(usd)), hour * MINUTES, (hour + 1) * MINUTES)
+        for hour, usd in enumerate(pool.usd_by_hour)
     )
     return Pool(
         f"pool-{number}", pool.gpu, pool.gpus, Decimal(str(pool.usd_by_hour[0])), Terms(pool.terms), pool.speed,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 MINUTES = 60
 RESTART_MIN = 10
@@ -102,7 +102,9 @@ def cheapest_usd(case: Case) -> float | None:
                     used[pool][h] -= case.jobs[i].gpus
 
     place(0, 0.0)
-    fixed = sum(p.gpus * sum(p.usd_by_hour[h % 24] for h in range(case.hours)) for p in case.pools if p.terms == "reserved")
+    fixed = sum(
+        p.gpus * sum(p.usd_by_hour[h % 24] for h in range(case.hours)) for p in case.pools if p.terms == "reserved"
+    )
     return None if best[0] is None else best[0] + fixed
 
 
@@ -117,7 +119,7 @@ def _options(case: Case, job: SmallJob) -> list[tuple[float, int, tuple[int, ...
         hours = range(job.first_h, -(-job.due_min // MINUTES))
         for size in range(1, len(hours) + 1):
             for held in combinations(hours, size):
-                pieces = 1 + sum(b != a + 1 for a, b in zip(held, held[1:], strict=False))
+                pieces = 1 + sum(b != a + 1 for a, b in pairwise(held))
                 need = work + (pieces - 1) * RESTART_MIN
                 if (pieces > 1 and not job.preemptible) or -(-need // MINUTES) != size:
                     continue

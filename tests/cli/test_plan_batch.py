@@ -92,7 +92,7 @@ def test_market_prices_come_with_their_date_and_range(plan):
         ("id,gpus,hours\na,1,1\na,1,1\n", (), "more than once"),
         ("id,gpus,hours,types\na,1,1,h1000\n", (), "no GPU type is called 'h1000'"),
         ("id,gpus,hours,deadline\na,1,1,2020-01-01\n", (), "already past"),
-        ("id,gpus,hours,earliest,deadline\na,32,4,2026-11-16,2026-11-16T06:00\nb,32,4,2026-11-16,2026-11-16T06:00\n", (),
+        ("id,gpus,hours,earliest,deadline\na,32,4,2026-11-16,2026-11-16T06:00\nb,32,4,2026-11-16,2026-11-16T06:00", (),
          "--allow-late"),
         (JOBS, ("--step", "90s"), "step is 90s"),
         (JOBS, ("--seconds", "nan"), "seconds is nan"),

@@ -12,7 +12,7 @@ from gpuledger.plan.batching.build import plan_batch
 from gpuledger.plan.batching.jobs import Job
 from gpuledger.plan.batching.pools import Pool, Terms
 from gpuledger.plan.batching.windows import PriceWindow
-from gpuledger.units import MS_PER_HOUR, MS_PER_MIN
+from gpuledger.units import MS_PER_MIN
 
 START_MS = 1_794_787_200_000
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -41,7 +41,9 @@ def pools(draw) -> list[Pool]:
 
 
 def planned(given_jobs, given_pools, seconds=1.0):
-    return plan_batch(given_jobs, given_pools, start_ms=START_MS, step_ms=30 * MS_PER_MIN, allow_late=True, seconds=seconds)
+    return plan_batch(
+        given_jobs, given_pools, start_ms=START_MS, step_ms=30 * MS_PER_MIN, allow_late=True, seconds=seconds
+    )
 
 
 def keeps_its_promises(made, given_jobs, given_pools):

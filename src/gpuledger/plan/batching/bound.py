@@ -1,9 +1,9 @@
 """What can no schedule that meets all deadlines cost less than?
 
 Each GPU-step of each lane gets a toll. With tolls instead of limits every job takes its cheapest choice by itself; what
-all of them pay, less the tolls of all GPUs there are, is below the cost of every schedule (Lagrange). Tolls rise where
-jobs want more GPUs than there are and fall elsewhere, from what room is worth to streams of work on. For jobs that may pause the
-bound lets them run in their cheapest steps without restarts, which is below what they really cost.
+all of them pay, less the tolls of all GPUs there are, is below the cost of every schedule (Lagrange). Tolls start from
+what room is worth to streams of work (`fluid`), rise where jobs want more GPUs than there are, and fall elsewhere. For
+jobs that may pause the bound lets them run in their cheapest steps without restarts, which is below what they cost.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ class Bound:
     toll: np.ndarray
 
 
-def lower_bound(
-    grid: Grid, target_usd: float, rounds: int, tick: Callable[[int], None] = lambda _done: None
-) -> Bound:
+def lower_bound(grid: Grid, target_usd: float, rounds: int, tick: Callable[[int], None] = lambda _done: None) -> Bound:
     """The highest bound found; `target_usd`: the cost of a schedule, which no bound can exceed."""
     toll = scarcity(grid)
     room = np.array([lane.gpus for lane in grid.lanes], dtype=float)[:, None]
@@ -76,7 +74,7 @@ def _cheapest(
     grid: Grid, task: Task, fit: Fit, toll: np.ndarray, added: np.ndarray
 ) -> tuple[float, int, slice | np.ndarray]:
     gpus = task.job.gpus
-    if can_pause(grid, task, fit):
+    if can_pause(task, fit):
         end = min(-(-(task.job.deadline_ms - grid.start_ms) // grid.step_ms), grid.reach)
         price = grid.lanes[fit.lane].usd[task.first : end] + toll[fit.lane, task.first : end]
         order = np.argsort(price, kind="stable")[: fit.steps]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 
@@ -69,8 +70,8 @@ def _too_late(grid: Grid, best: Schedule, late: Sequence[int]) -> InputError:
     listed = each([f"{grid.tasks[i].job.id} ({best.chosen[i].late_ms / MS_PER_HOUR:.1f} h late)" for i in worst], 8)
     short = _shortest(grid)
     return InputError(
-        f"no plan was found that meets all deadlines: {count(len(late), 'job')} of {len(grid.tasks):,} would be late even "
-        f"in the least late plan found: {listed}. {short}",
+        f"no plan was found that meets all deadlines: {count(len(late), 'job')} of {len(grid.tasks):,} would be late "
+        f"even in the least late plan found: {listed}. {short}",
         hint="add GPUs, move deadlines, leave jobs out, or allow late jobs (--allow-late) for the least late plan",
     )
 
@@ -95,7 +96,7 @@ def _statement(grid: Grid, found: Found, notes: Sequence[str], read_as: Sequence
     return BatchPlan(
         headline=headline(mine, others[0]),
         start_ms=grid.start_ms,
-        end_ms=grid.at_ms(max(grid.steps, max(c.end for c in found.best.chosen.values()))),
+        end_ms=grid.at_ms(_last(grid, found.best)),
         step_min=grid.step_ms / MS_PER_MIN,
         chosen=mine,
         runners_up=tuple(others),
@@ -115,6 +116,11 @@ def _statement(grid: Grid, found: Found, notes: Sequence[str], read_as: Sequence
         prices_dated=_dated([lane.pool for lane in grid.lanes]),
         read_as=tuple(read_as),
     )
+
+
+def _last(grid: Grid, schedule: Schedule) -> int:
+    """The step after the last deadline, and after the last job."""
+    return max(grid.steps, *(c.end for c in schedule.chosen.values()))
 
 
 def _dated(pools: Sequence[Pool]) -> str:
@@ -147,7 +153,7 @@ def _paid(grid: Grid, task: int, choice: Choice) -> Decimal:
     for a, b in choice.segments:
         prices = lane.usd_per_h[a:b]
         cuts = [a, *(a + 1 + np.flatnonzero(np.diff(prices))).tolist(), b]
-        for first, end in zip(cuts[:-1], cuts[1:], strict=True):
+        for first, end in pairwise(cuts):
             steps = end - first - (1 - last if end == choice.end else 0)
             total += cost_usd(round(steps * grid.step_ms) * job.gpus, Decimal(repr(float(lane.usd_per_h[first]))))
     return total
@@ -160,7 +166,10 @@ def _fixed(grid: Grid, lane: int) -> Decimal:
         return ZERO
     prices, times = np.unique(found.usd_per_h[: grid.steps], return_counts=True)
     return sum(
-        (cost_usd(int(n) * grid.step_ms * found.gpus, Decimal(repr(float(p)))) for p, n in zip(prices, times, strict=True)),
+        (
+            cost_usd(int(n) * grid.step_ms * found.gpus, Decimal(repr(float(p))))
+            for p, n in zip(prices, times, strict=True)
+        ),
         ZERO,
     )
 
@@ -210,7 +219,7 @@ def _placement(grid: Grid, task: int, choice: Choice, usd: Decimal) -> Placement
 def _loads(grid: Grid, best: Schedule) -> list[Load]:
     """GPUs in use by pool, where that or the price changes."""
     out = []
-    end = max(grid.steps, max(c.end for c in best.chosen.values()))
+    end = _last(grid, best)
     for i, lane in enumerate(grid.lanes):
         used, price = lane.gpus - best.free[i, :end], lane.usd_per_h[:end]
         changes = np.flatnonzero((np.diff(used) != 0) | (np.diff(price) != 0)) + 1

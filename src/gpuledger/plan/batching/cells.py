@@ -99,7 +99,10 @@ class Line:
 
     def dollars(self, ours: str) -> Decimal | None:
         """Dollars per GPU-hour, from 0 on."""
-        text, hint = self.text(ours).replace(",", "").removeprefix("$").strip(), "give dollars per GPU-hour, such as 2.49"
+        text, hint = (
+            self.text(ours).replace(",", "").removeprefix("$").strip(),
+            "give dollars per GPU-hour, such as 2.49",
+        )
         if not text:
             return None
         try:
@@ -238,7 +241,9 @@ class Instants:
 def positive(name: str, value: float, *, most: float = math.inf) -> float:
     """An option that must be a number above 0."""
     if not math.isfinite(value) or not 0 < value <= most:
-        raise InputError(f"{name} is {value:g}", hint=f"give a number above 0{'' if most == math.inf else f' and up to {most:g}'}")
+        raise InputError(
+            f"{name} is {value:g}", hint=f"give a number above 0{'' if most == math.inf else f' and up to {most:g}'}"
+        )
     return value
 
 

@@ -101,7 +101,7 @@ def too_late(grid: Grid, task: Task, fit: Fit, free: np.ndarray, most: int) -> l
     return [made(grid, task, fit, ((at, at + fit.steps),)) for at in picked]
 
 
-def can_pause(grid: Grid, task: Task, fit: Fit) -> bool:
+def can_pause(task: Task, fit: Fit) -> bool:
     """Whether pausing may pay: it can be interrupted, and there is room between its hours and its deadline."""
     return task.job.preemptible and fit.steps > 1 and fit.latest > task.first
 
@@ -201,7 +201,7 @@ def all_choices(grid: Grid, task: Task, free: np.ndarray) -> tuple[list[Choice],
     out, complete = [], True
     for fit in task.on_time:
         out += unbroken(grid, task, fit, free)
-        if can_pause(grid, task, fit):
+        if can_pause(task, fit):
             patterns = every_pattern(grid, task, fit, free)
             complete &= patterns is not None
             out += cheapest_pauses(grid, task, fit, free) if patterns is None else patterns
@@ -217,6 +217,6 @@ def some_choices(grid: Grid, task: Task, free: np.ndarray, most: int) -> Iterato
             stride = -(-len(rest) // (most - most // 2))
             found = found[: most // 2] + rest[::stride]
         yield from found
-        if can_pause(grid, task, fit):
+        if can_pause(task, fit):
             patterns = every_pattern(grid, task, fit, free)
             yield from cheapest_pauses(grid, task, fit, free) if patterns is None else patterns

@@ -8,6 +8,7 @@ room is scarce: a good first toll for the bound, and a good guide for which jobs
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ MOST_HOURS = 400
 
 def scarcity(grid: Grid) -> np.ndarray:
     """Dollars per GPU and step that room is worth in each step of each lane; zeros where the program fails."""
-    from ortools.linear_solver import pywraplp
+    from ortools.linear_solver import pywraplp  # type: ignore[import-untyped]
 
     per = max(1, -(-grid.steps // MOST_HOURS), round(1 / grid.step_h))
     hours = -(-grid.reach // per)
@@ -27,7 +28,7 @@ def scarcity(grid: Grid) -> np.ndarray:
     if solver is None:
         return toll
     price = [_least(lane.usd, per, hours) for lane in grid.lanes]
-    room: dict[tuple[int, int], list] = defaultdict(list)
+    room: dict[tuple[int, int], list[Any]] = defaultdict(list)
     cost = solver.Objective()
     cost.SetMinimization()
     for (first, last, lanes), (work, gpus) in _streams(grid, per).items():

@@ -113,7 +113,7 @@ def check(jobs: Sequence[Job], pools: Sequence[Pool], *, late: bool) -> None:
     if refused:
         one = len(refused) == 1
         raise InputError(
-            f"{count(len(refused), 'job')} cannot run on these pools, however they are planned: {'; '.join(refused[:10])}"
+            f"{count(len(refused), 'job')} cannot run on these pools, however planned: {'; '.join(refused[:10])}"
             + (f"; and {len(refused) - 10:,} more" if len(refused) > 10 else ""),
             hint=f"change or leave out {'this job' if one else 'these jobs'}, or add a pool that can run "
             f"{'it' if one else 'them'}",
@@ -134,8 +134,8 @@ def _impossible(job: Job, pools: Sequence[Pool], late: bool) -> str:
     if not late and job.earliest_ms + quickest > job.deadline_ms:
         room = (job.deadline_ms - job.earliest_ms) / MS_PER_HOUR
         return (
-            f"it runs {quickest / MS_PER_HOUR:.2f} h on its fastest pool, and from {utc(job.earliest_ms):%Y-%m-%d %H:%M}"
-            f" to its deadline there are {room:.2f} h"
+            f"it runs {quickest / MS_PER_HOUR:.2f} h on its fastest pool, and there are {room:.2f} h from "
+            f"{utc(job.earliest_ms):%Y-%m-%d %H:%M} to its deadline"
         )
     return ""
 
@@ -158,9 +158,7 @@ def choose_step(jobs: Sequence[Job], pools: Sequence[Pool], start_ms: int) -> in
     return STEPS_MIN[-1] * MS_PER_MIN
 
 
-def make_grid(
-    jobs: Sequence[Job], pools: Sequence[Pool], start_ms: int, step_ms: int, restart_ms: int
-) -> Grid:
+def make_grid(jobs: Sequence[Job], pools: Sequence[Pool], start_ms: int, step_ms: int, restart_ms: int) -> Grid:
     """Jobs and pools on steps of this length."""
     start = start_ms - start_ms % step_ms
     tasks = tuple(_task(job, pools, start, step_ms) for job in jobs)
@@ -174,14 +172,15 @@ def make_grid(
     if reach > MOST_STEPS:
         minutes = step_ms / MS_PER_MIN
         raise InputError(
-            f"{reach:,} steps of {minutes:g} minutes are too many", hint="give a longer step, or plan fewer jobs at a time"
+            f"{reach:,} steps of {minutes:g} minutes are too many",
+            hint="give a longer step, or plan fewer jobs at a time",
         )
     lanes = tuple(_lane(pool, start, step_ms, reach) for pool in pools)
     return Grid(start, step_ms, steps, reach, lanes, tasks, restart_ms)
 
 
 def _packed(tasks: Sequence[Task], pools: Sequence[Pool]) -> int:
-    """Steps that a queue needs at a quarter of the GPUs, if each job has its smallest pool only; a queue may need more."""
+    """Steps that a queue needs at a quarter of the GPUs, if each job has its smallest pool only; it may need more."""
     demand = [0.0] * len(pools)
     for task in tasks:
         smallest = min(task.fits, key=lambda f: (pools[f.lane].gpus, f.lane))

@@ -57,7 +57,9 @@ def read_jobs(
     columns = lines[0].columns
     for needed in ("gpus", "work"):
         if needed not in columns:
-            raise missing(str(path), "hours" if needed == "work" else needed, names().jobs[needed], _header(path), "jobs")
+            raise missing(
+                str(path), "hours" if needed == "work" else needed, names().jobs[needed], _header(path), "jobs"
+            )
     unit_s, unit_words = _unit(lines, unit)
     instants = Instants(zone)
     times = [(instants.read(line, "earliest"), instants.read(line, "deadline")) for line in lines]
@@ -124,8 +126,8 @@ def _job(line: Line, at: int | None, end: int | None, unit_s: float, start_ms: i
                          f"job {name} is due at {utc(end):%Y-%m-%d %H:%M}, before it may start")  # fmt: skip
     if end is not None and end <= earliest:
         raise line.fault("deadline", "move the deadline, leave the job out, or give an earlier start",
-                         f"the deadline of job {name} ({utc(end):%Y-%m-%d %H:%M} UTC) is already past when the plan starts"
-                         f" ({utc(start_ms):%Y-%m-%d %H:%M} UTC)")  # fmt: skip
+                         f"the deadline of job {name} ({utc(end):%Y-%m-%d %H:%M} UTC) is already past when the plan"
+                         f" starts ({utc(start_ms):%Y-%m-%d %H:%M} UTC)")  # fmt: skip
     return Job(
         id=name, gpus=gpus, work_ms=work, earliest_ms=earliest,
         deadline_ms=end if end is not None else earliest + work + wait_ms,

@@ -68,7 +68,9 @@ def _queue(grid: Grid, order: Order, *, blocking: bool, fitting: bool) -> Schedu
                 continue
             best = min(open_fits, key=lambda f: _rank(grid, task, f, at, free, fitting))
             if at + best.steps > grid.reach:
-                raise InputError("the jobs need far more GPU-hours than the pools have", hint="add GPUs, or plan fewer jobs")
+                raise InputError(
+                    "the jobs need far more GPU-hours than the pools have", hint="add GPUs, or plan fewer jobs"
+                )
             out.put(i, made(grid, task, best, ((at, at + best.steps),)))
             free[best.lane] -= task.job.gpus
             heapq.heappush(ends, (at + best.steps, best.lane, task.job.gpus))

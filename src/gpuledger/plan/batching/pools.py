@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.catalog.files import load_toml
-from gpuledger.catalog.gpus import find_gpu, get_gpu
+from gpuledger.catalog.gpus import Gpu, find_gpu, get_gpu
 from gpuledger.catalog.prices import aged, price_over
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.errors import FactError, FileFault, InputError
@@ -176,7 +176,9 @@ def _toml_line(path: Path, place: int, table: Mapping[str, Any]) -> Line:
     for key, value in table.items():
         name = folded(key)
         if name not in spelled:
-            raise FactError(path, f"pool {place}, {key}", "not a known field", hint=f"known: {', '.join(names().pools)}")
+            raise FactError(
+                path, f"pool {place}, {key}", "not a known field", hint=f"known: {', '.join(names().pools)}"
+            )
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
         cells[spelled[name]], columns[spelled[name]] = text, Column(spelled[name], key)
     return Line(str(path), place, cells, columns)
@@ -184,7 +186,8 @@ def _toml_line(path: Path, place: int, table: Mapping[str, Any]) -> Line:
 
 def market_pools(gpus: Sequence[str], capacity: int, today: dt.date, spot_overhead_pct: float, spot: bool) -> PoolFile:
     """Pools at the market's median price: on demand, and with `spot` as many GPUs as spot."""
-    pools, notes = [], []
+    pools: list[Pool] = []
+    notes: list[str] = []
     market = Market(today)
     for name in gpus:
         gpu = get_gpu(name)
@@ -195,22 +198,26 @@ def market_pools(gpus: Sequence[str], capacity: int, today: dt.date, spot_overhe
             f"{gpu.key} on-demand", gpu.key, capacity, price.usd_per_gpu_h, dated=str(price.newest or ""),
             low_usd=price.low_usd, high_usd=price.high_usd, basis=price.words,
         ))  # fmt: skip
-        if spot:
-            found = price_over(f"{gpu.name} on the market", "spot",
-                               [o for o in load_offers() if o.gpu == gpu.key and o.purchase == "spot" and not o.apart])  # fmt: skip
-            if isinstance(found, Unknown):
-                notes.append(f"No spot pool of {gpu.name}: {found.why}.")
-                continue
-            age, stale = aged(found.newest, "spot", today)
-            pools.append(Pool(
-                f"{gpu.key} spot", gpu.key, capacity, found.usd_per_gpu_h, Terms.SPOT, overhead_pct=spot_overhead_pct,
-                dated=found.newest, low_usd=found.low_usd, high_usd=found.high_usd, basis=found.words,
-            ))  # fmt: skip
-            notes.append(f"Spot: jobs take {spot_overhead_pct:g} % longer, for being taken back; not measured.")
-            notes += [f"The spot price of {gpu.name} is {age} days old."] if stale else []
+        if spot and (more := _spot_pool(gpu, capacity, today, spot_overhead_pct, notes)):
+            pools.append(more)
     if len(gpus) > 1:
         notes.append("No speeds are given: a GPU-hour counts the same on every pool.")
     return PoolFile(tuple(pools), tuple(dict.fromkeys(notes)))
+
+
+def _spot_pool(gpu: Gpu, capacity: int, today: dt.date, overhead_pct: float, notes: list[str]) -> Pool | None:
+    offers = [o for o in load_offers() if o.gpu == gpu.key and o.purchase == "spot" and not o.apart]
+    found = price_over(f"{gpu.name} on the market", "spot", offers)
+    if isinstance(found, Unknown):
+        notes.append(f"No spot pool of {gpu.name}: {found.why}.")
+        return None
+    age, stale = aged(found.newest, "spot", today)
+    notes.append(f"Spot: jobs take {overhead_pct:g} % longer, for being taken back and started again; not measured.")
+    notes += [f"The spot price of {gpu.name} is {age} days old."] if stale else []
+    return Pool(
+        f"{gpu.key} spot", gpu.key, capacity, found.usd_per_gpu_h, Terms.SPOT, overhead_pct=overhead_pct,
+        dated=found.newest, low_usd=found.low_usd, high_usd=found.high_usd, basis=found.words,
+    )  # fmt: skip
 
 
 def same_type(wanted: str, pool: Pool) -> bool:

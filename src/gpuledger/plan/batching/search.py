@@ -20,7 +20,7 @@ from gpuledger.plan.batching.schedule import Schedule, score_of
 from gpuledger.plan.batching.solver import solve
 
 # Steps held by all choices together, up to which all jobs are solved at once, and those of one window.
-AT_ONCE, IN_WINDOW = 500_000, 60_000
+AT_ONCE, IN_WINDOW = 500_000, 600_000
 WINDOW_JOBS, WINDOW_CHOICES, LATE_CHOICES = 40, 24, 12
 WINDOW_LIMIT_S = 0.6
 BOUND_ROUNDS = 40
@@ -204,9 +204,9 @@ def solve_window(best: Schedule, window: Sequence[int]) -> float:
     work = WINDOW_COST_S + PER_STEP_S * size
     after = before
     if any(len(options) > 1 for options in choices.values()):
-        found = solve(grid, best.free, choices, before, WINDOW_LIMIT_S) if size <= 10 * IN_WINDOW else None
-        work += found.work_s if found else 0.0
-        after = dict(found.chosen) if found else before
+        solved = solve(grid, best.free, choices, before, WINDOW_LIMIT_S) if size <= IN_WINDOW else None
+        work += solved.work_s if solved else 0.0
+        after = dict(solved.chosen) if solved else before
     for i, choice in after.items():
         best.put(i, choice)
     now = best.score(window)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -110,11 +111,14 @@ def _units(grid: Grid, choices: Mapping[int, Sequence[Choice]]) -> _Units:
     return _Units(grid, per_usd, late, late * (worst * heavy + 1), weights)
 
 
+Held = tuple[list[Any], list[int], dict[int, int]]
+
+
 def _rows(
-    grid: Grid, free: np.ndarray, choices: Mapping[int, Sequence[Choice]], literals: Mapping[int, list]
-) -> list[tuple[list, list[int], int]]:
+    grid: Grid, free: np.ndarray, choices: Mapping[int, Sequence[Choice]], literals: Mapping[int, list[Any]]
+) -> list[tuple[list[Any], list[int], int]]:
     """A limit for each step of a lane that these jobs could overfill; equal limits once."""
-    held: dict[tuple[int, int], tuple[list, list[int], dict[int, int]]] = {}
+    held: dict[tuple[int, int], Held] = {}
     for task, options in choices.items():
         gpus = grid.tasks[task].job.gpus
         for choice, literal in zip(options, literals[task], strict=True):
@@ -126,12 +130,12 @@ def _rows(
                     at[0].append(literal)
                     at[1].append(gpus)
                     at[2][task] = gpus
-    out, seen = [], set()
-    for (lane, step), (row, gpus, jobs) in held.items():
+    out: list[tuple[list[Any], list[int], int]] = []
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    for (lane, step), (row, weights, jobs) in held.items():
         room = int(free[lane, step])
-        if sum(jobs.values()) > room:
-            key = (room, tuple(v.index for v in row))
-            if key not in seen:
-                seen.add(key)
-                out.append((row, gpus, room))
+        key = (room, tuple(literal.index for literal in row))
+        if sum(jobs.values()) > room and key not in seen:
+            seen.add(key)
+            out.append((row, weights, room))
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuledger.plan.batching.grid import Grid
 from gpuledger.plan.batching.pools import Terms
@@ -31,13 +32,13 @@ def assumptions(grid: Grid, notes: Sequence[str]) -> tuple[str, ...]:
     step = f"{grid.step_ms / MS_PER_MIN:g}"
     out = [
         "The hours of every job are known in advance; the queues it is compared with know a job when it arrives.",
-        f"Jobs start on a grid of {step} minutes, hold their GPUs for whole steps, and are billed for the time they run.",
+        f"Jobs start on a grid of {step} minutes, hold GPUs for whole steps, and are billed for the time they run.",
     ]
     if any(job.preemptible for job in jobs):
         pause = f"{grid.restart_ms / MS_PER_MIN:g}"
         out.append(
-            f"Preemptible jobs may pause and start again on the same pool; each restart adds {pause} minutes. All others"
-            " run once, without a break."
+            f"Preemptible jobs may pause and start again on the same pool; each restart adds {pause} minutes. All"
+            " others run once, without a break."
         )
     if any(p.terms is Terms.RESERVED for p in pools):
         out.append("Reserved pools are paid from the start to the last deadline, used or not; using them adds nothing.")
@@ -61,7 +62,6 @@ def refused(plan: Outcome, others: Sequence[Outcome], pools: Sequence[PoolUse]) 
             why.append(f"misses {count(other.missed, 'deadline')} ({other.late_h:,.1f} h late in all)")
         if why:
             out.append(Refused(other.name, " and ".join(why), "later deadlines or more GPUs" if other.missed else ""))
-    for pool in pools:
-        if not pool.jobs:
-            out.append(Refused(f"pool {pool.pool}", "no job is cheaper there", "a lower price, or less room elsewhere"))
+    idle = Refused("", "no job is cheaper there", "a lower price, or less room elsewhere")
+    out += [replace(idle, what=f"pool {pool.pool}") for pool in pools if not pool.jobs]
     return tuple(out)

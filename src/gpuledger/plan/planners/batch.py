@@ -17,8 +17,8 @@ from gpuledger.units import MS_PER_MIN, MS_PER_S
     "Plan when and on which pool each job of a list runs, for the fewest dollars with all deadlines met.",
     PlanOption("jobs", Path, None, "Table of jobs: gpus and hours, and as far as known id, earliest, deadline, types, "
                "preemptible, weight.", required=True, metavar="FILE"),
-    PlanOption("pools", Path, None, "Pools as TOML or a table: name, gpu, gpus, usd_per_gpu_h, kind, speed, price windows "
-               "(hours, days, from, to).", metavar="FILE"),
+    PlanOption("pools", Path, None, "Pools as TOML or a table: name, gpu, gpus, usd_per_gpu_h, kind, speed, price "
+               "windows (hours, days, from, to).", metavar="FILE"),
     PlanOption("gpu", str, None, "Instead of --pools: a GPU at its market price; repeat for several.", many=True,
                metavar="NAME"),
     PlanOption("capacity", int, None, "With --gpu: GPUs of each that can be rented at a time."),

@@ -51,7 +51,9 @@ def _panel(plan: BatchPlan, pool: str, gpus: int, theme: Theme) -> alt.LayerChar
         row["colour"] = colours[order[row["job"]] % len(colours)]
         row["name"] = _name(row, first, last)
     domain = [_iso(first), _iso(last)]
-    x = alt.X("from:T", title=None, scale=alt.Scale(domain=domain, type="utc"), axis=alt.Axis(format="%a %H:%M", tickCount=8))
+    x = alt.X(
+        "from:T", title=None, scale=alt.Scale(domain=domain, type="utc"), axis=alt.Axis(format="%a %H:%M", tickCount=8)
+    )
     y = alt.Y("low:Q", title=clip(pool, 22), scale=alt.Scale(domain=[0, gpus], nice=False),
               axis=alt.Axis(tickMinStep=1, tickCount=4, format="d"))  # fmt: skip
     base = alt.Chart(rows_of(rows))
@@ -70,7 +72,7 @@ def _name(row: Row, first: int, last: int) -> str:
 
 
 def bars(placements: list[Placement], gpus: int) -> list[Row]:
-    """Rectangles: each stretch on the lowest GPUs free for all of it, in several where they are not next to each other."""
+    """Rectangles: each stretch on the lowest free GPUs, in several where they are not next to each other."""
     until = [0] * gpus
     out: list[Row] = []
     pieces = sorted((piece.start_ms, i, piece) for i, p in enumerate(placements) for piece in p.pieces)
@@ -81,10 +83,13 @@ def bars(placements: list[Placement], gpus: int) -> list[Row]:
                       if free[k + p.gpus - 1] - free[k] == p.gpus - 1), free[: p.gpus])  # fmt: skip
         for g in block:
             until[g] = piece.end_ms
-        label = f"{p.job}: {count(p.gpus, 'GPU')} on {p.pool}, {instant(start)} to {instant(piece.end_ms)}, {usd(p.usd)}"
+        label = (
+            f"{p.job}: {count(p.gpus, 'GPU')} on {p.pool}, {instant(start)} to {instant(piece.end_ms)}, {usd(p.usd)}"
+        )
         out += [
             {"job": p.job, "from": _iso(start), "to": _iso(piece.end_ms), "from_ms": start, "to_ms": piece.end_ms,
-             "low": low, "high": high, "level": (low + high) / 2, "middle": _iso((start + piece.end_ms) // 2), "label": label}
+             "low": low, "high": high, "level": (low + high) / 2, "middle": _iso((start + piece.end_ms) // 2),
+             "label": label}
             for low, high in _ranges(block)
         ]  # fmt: skip
     return out

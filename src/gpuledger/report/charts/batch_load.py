@@ -30,7 +30,9 @@ def draw(plan: BatchPlan, theme: Theme) -> Drawing | None:
         return None
     panels = [_panel(plan, pool, theme) for pool in plan.pools]
     title = f"GPUs in use on {count(len(plan.pools), 'pool')}"
-    subtitle = "Steps: GPUs in use; the dashed line is all GPUs of the pool. Shaded: below the pool's highest price. UTC."
+    subtitle = (
+        "Steps: GPUs in use; the dashed line is all GPUs of the pool. Shaded: below the pool's highest price. UTC."
+    )
     words = "; ".join(f"{p.pool}: {percent(p.used_pct)} of {count(p.gpus, 'GPU')} used" for p in plan.pools)
     return Drawing(title, subtitle, f"Steps over time. {words}.", alt.VConcatChart(vconcat=panels, spacing=14))
 
@@ -55,5 +57,7 @@ def _panel(plan: BatchPlan, pool: PoolUse, theme: Theme) -> alt.LayerChart:
               axis=alt.Axis(tickCount=4, tickMinStep=1, format="d"))  # fmt: skip
     shade = alt.Chart(rows_of(cheap)).mark_rect(color=theme.palette.wash, aria=False).encode(x=x, x2="to:T")
     area = alt.Chart(rows_of(steps)).mark_area(interpolate="step-after", color=theme.palette.utilization, opacity=0.75)
-    limit = alt.Chart(rows_of([{"gpus": pool.gpus}])).mark_rule(strokeDash=[4, 3], color=theme.palette.muted).encode(y=y)
+    limit = (
+        alt.Chart(rows_of([{"gpus": pool.gpus}])).mark_rule(strokeDash=[4, 3], color=theme.palette.muted).encode(y=y)
+    )
     return layered(shade, area.encode(x=x, y=y), limit, width=WIDTH, height=HEIGHT)

@@ -110,7 +110,11 @@ def schedule_table(plan: BatchPlan) -> Table:
     rows = [_row(p) for p in plan.placements[:MOST_ROWS]]
     heads = ("Job", "Pool", "GPUs", "Start", "End", "Deadline", "Pieces", "Late, h", "Cost")
     cut = len(plan.placements) - MOST_ROWS
-    note = f"The first {MOST_ROWS} of {len(plan.placements):,} jobs; JSON and CSV have all." if cut > 0 else "Times in UTC."
+    note = (
+        f"The first {MOST_ROWS} of {len(plan.placements):,} jobs; JSON and CSV have all."
+        if cut > 0
+        else "Times in UTC."
+    )
     words = "wwnwwWNNn" if not plan.chosen.missed else "wwnwwWNnn"
     return make_table("schedule", "The schedule", heads, words, rows, note=note, screen_rows=SCREEN_ROWS)
 
