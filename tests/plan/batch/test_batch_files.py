@@ -13,7 +13,7 @@ import pytest
 from gpuledger.errors import GpuledgerError, InputError
 from gpuledger.plan.batching.jobs import read_jobs
 from gpuledger.plan.batching.pools import Terms, read_pools
-from gpuledger.plan.batching.windows import PriceWindow, usd_by_step
+from gpuledger.plan.batching.price_windows import PriceWindow, usd_by_step
 from gpuledger.units import MS_PER_HOUR, MS_PER_MIN
 
 START_MS = 1_794_787_200_000  # a Monday, midnight UTC

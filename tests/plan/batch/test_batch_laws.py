@@ -11,22 +11,22 @@ from gpuledger.plan.batching import search
 from gpuledger.plan.batching.build import plan_batch
 from gpuledger.plan.batching.jobs import Job
 from gpuledger.plan.batching.pools import Pool, Terms
-from gpuledger.plan.batching.windows import PriceWindow
+from gpuledger.plan.batching.price_windows import PriceWindow
 from gpuledger.units import MS_PER_MIN
 
 START_MS = 1_794_787_200_000
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
 def jobs(draw) -> list[Job]:
     out = []
-    for i in range(draw(st.integers(1, 12))):
+    for i in range(draw(st.integers(1, 8))):
         work = draw(st.integers(10, 600)) * MS_PER_MIN
         first = START_MS + draw(st.integers(0, 720)) * MS_PER_MIN
         slack = draw(st.integers(0, 1440)) * MS_PER_MIN
         out.append(Job(f"j{i}", draw(st.integers(1, 8)), work, first, first + work + slack,
-                       preemptible=draw(st.booleans()), weight=draw(st.sampled_from([1.0, 2.5]))))  # fmt: skip
+                       preemptible=draw(st.booleans()), weight=draw(st.sampled_from([1.0, 1.0, 2.5]))))  # fmt: skip
     return out
 
 
@@ -40,7 +40,7 @@ def pools(draw) -> list[Pool]:
     return out
 
 
-def planned(given_jobs, given_pools, seconds=1.0):
+def planned(given_jobs, given_pools, seconds=0.3):
     return plan_batch(
         given_jobs, given_pools, start_ms=START_MS, step_ms=30 * MS_PER_MIN, allow_late=True, seconds=seconds
     )
@@ -78,13 +78,12 @@ def test_pools_are_never_overfilled_and_every_job_runs_once_in_its_time(given_jo
 @given(jobs(), pools())
 def test_the_plan_is_never_worse_than_any_queue_and_never_below_its_bound(given_jobs, given_pools):
     made = planned(given_jobs, given_pools)
-    weights = {j.id: j.weight for j in given_jobs}
-    mine = sum(weights[p.job] for p in made.placements if p.late_h)
+    alike = len({j.weight for j in given_jobs}) == 1
     for other in made.runners_up:
+        if alike or not other.missed:
+            assert made.chosen.missed <= other.missed
         if not other.missed:
-            assert not made.chosen.missed
             assert made.chosen.usd <= other.usd + Decimal("0.000001")
-    assert mine <= sum(weights.values())
     if not made.chosen.missed:
         assert made.bound_usd <= made.chosen.usd
     paid = sum((p.usd for p in made.placements), Decimal(0))
@@ -92,7 +91,7 @@ def test_the_plan_is_never_worse_than_any_queue_and_never_below_its_bound(given_
     assert paid + reserved == made.chosen.usd == sum((p.usd for p in made.pools), Decimal(0))
 
 
-@settings(QUICK, max_examples=10)
+@settings(QUICK, max_examples=5)
 @given(jobs(), pools())
 def test_windows_keep_the_same_promises_and_give_the_same_plan_twice(given_jobs, given_pools):
     before, search.AT_ONCE = search.AT_ONCE, 0
@@ -104,7 +103,7 @@ def test_windows_keep_the_same_promises_and_give_the_same_plan_twice(given_jobs,
     keeps_its_promises(made, given_jobs, given_pools)
 
 
-@settings(QUICK, max_examples=15)
+@settings(QUICK, max_examples=6)
 @given(jobs(), pools(), st.integers(1, 8))
 def test_more_gpus_on_demand_never_cost_more_where_both_are_proven(given_jobs, given_pools, more):
     made = planned(given_jobs, given_pools)

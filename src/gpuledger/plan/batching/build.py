@@ -88,8 +88,8 @@ def _statement(grid: Grid, found: Found, notes: Sequence[str], read_as: Sequence
     paid = _dollars(grid, found.best)
     mine = _outcome("this plan", grid, found.best, paid, fixed)
     others = [
-        _outcome(policy.value, grid, schedule, _dollars(grid, schedule), fixed, mine.usd)
-        for policy, schedule in found.policies.items()
+        _outcome(name, grid, schedule, _dollars(grid, schedule), fixed, mine.usd)
+        for name, schedule in found.policies.items()
     ]
     pools = tuple(_pool_use(grid, i, found.best, paid, fixed) for i in range(len(grid.lanes)))
     bound, gap, proof = _bound(found, mine, sum(fixed.values(), ZERO))

@@ -18,7 +18,7 @@ from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.batching.cells import each
 from gpuledger.plan.batching.jobs import Job
 from gpuledger.plan.batching.pools import Pool, Terms, same_type
-from gpuledger.plan.batching.windows import usd_by_step
+from gpuledger.plan.batching.price_windows import usd_by_step
 from gpuledger.units import MS_PER_HOUR, MS_PER_MIN, Unknown, count, utc
 
 STEPS_MIN = (60, 30, 15, 10, 5, 2, 1)

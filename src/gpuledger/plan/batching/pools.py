@@ -17,7 +17,7 @@ from gpuledger.catalog.prices import aged, price_over
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.errors import FactError, FileFault, InputError
 from gpuledger.plan.batching.cells import Column, Line, folded, lines_of, missing, names
-from gpuledger.plan.batching.windows import PriceWindow, zone_of
+from gpuledger.plan.batching.price_windows import PriceWindow, zone_of
 from gpuledger.plan.market import Market
 from gpuledger.units import Unknown
 

@@ -1,8 +1,9 @@
 """Which schedule is the best that can be found: at once where there are few choices, else window by window?
 
-It starts from the best of the policies and only ever takes a better schedule, so that the plan is never worse than any
-of them. A large set of jobs is improved in windows: the jobs of one window choose again, all others stay where they
-are (rolling horizon); then jobs far above their cheapest choice, together with those in their way.
+It starts from the best of the queues and of planning job by job as they arrive (rolling horizon), and only ever takes
+a better schedule, so that the plan is never worse than any of them. A large set of jobs is improved in windows: the
+jobs of one window choose again, all others stay where they are; then jobs far above their cheapest choice, together
+with those in their way.
 """
 
 from __future__ import annotations
@@ -12,22 +13,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuledger.plan.batching.arrivals import on_arrival
 from gpuledger.plan.batching.bound import lower_bound
-from gpuledger.plan.batching.choices import Choice, all_choices, some_choices, too_late, unbroken
-from gpuledger.plan.batching.grid import Grid, Task
-from gpuledger.plan.batching.policies import Order, Policy, cheapest, cheapest_start, earliest_start, run_policy
-from gpuledger.plan.batching.schedule import Schedule, score_of
+from gpuledger.plan.batching.choices import Choice, all_choices, unbroken
+from gpuledger.plan.batching.grid import Grid
+from gpuledger.plan.batching.policies import Order, Policy, cheapest, cheapest_start, run_policy
+from gpuledger.plan.batching.schedule import Schedule
 from gpuledger.plan.batching.solver import solve
+from gpuledger.plan.batching.window import WINDOW_JOBS, around, late_choices, late_jobs, solve_window
 
-# Steps held by all choices together, up to which all jobs are solved at once, and those of one window.
-AT_ONCE, IN_WINDOW = 500_000, 600_000
-WINDOW_JOBS, WINDOW_CHOICES, LATE_CHOICES = 40, 24, 12
-WINDOW_LIMIT_S = 0.6
+# Steps held by all choices together, up to which all jobs are solved at once.
+AT_ONCE = 500_000
 BOUND_ROUNDS = 40
 # A start that is cheaper than the best is worth mending where no more jobs than this are late.
 MOST_LATE = 40
-# What a window costs apart from the solver's own work, in its units: about seconds.
-WINDOW_COST_S, PER_STEP_S = 0.04, 3e-6
+KNOWN_ON_ARRIVAL = "planned on arrival"
 Tick = Callable[[int], None]
 
 
@@ -38,7 +38,7 @@ class Found:
     best: Schedule
     bound_usd: float
     proven: bool
-    policies: Mapping[Policy, Schedule]
+    policies: Mapping[str, Schedule]
     windows: int
 
 
@@ -47,11 +47,12 @@ def search(grid: Grid, limit_s: float, stage: Callable[[str, int | None], Tick])
     tick = stage("queues", len(Policy))
     policies = {}
     for policy in Policy:
-        policies[policy] = run_policy(grid, policy)
+        policies[policy.value] = run_policy(grid, policy)
         tick(1)
+    policies[KNOWN_ON_ARRIVAL], rolled_s = on_arrival(grid, stage("arrivals", len(grid.tasks)))
     best = _best([*policies.values(), *(cheapest(grid, order) for order in _orders())]).copy()
     proven, bound = False, -np.inf
-    rest_s = limit_s
+    rest_s = limit_s - rolled_s
     if (listed := _everything(grid, best)) is not None:
         stage("solving", None)(1)
         choices, complete = listed
@@ -77,10 +78,10 @@ def search(grid: Grid, limit_s: float, stage: Callable[[str, int | None], Tick])
 
 def _mend(start: Schedule) -> float:
     """Let late jobs and those in their way choose again, where they are few; returns the work it took."""
-    late, work = _late(start), 0.0
+    late, work = late_jobs(start), 0.0
     for i in late if len(late) <= MOST_LATE else ():
         if start.chosen[i].late_ms:
-            work += solve_window(start, _around(start, i))
+            work += solve_window(start, around(start, i))
     return work
 
 
@@ -116,7 +117,7 @@ def _everything(grid: Grid, start: Schedule) -> tuple[dict[int, list[Choice]], b
     for i, task in enumerate(grid.tasks):
         found, complete = all_choices(grid, task, empty)
         if late:
-            found += _late_choices(grid, task, empty)
+            found += late_choices(grid, task, empty)
             whole = False
         mine = start.chosen[i]
         out[i] = found if mine in found else [*found, mine]
@@ -125,10 +126,6 @@ def _everything(grid: Grid, start: Schedule) -> tuple[dict[int, list[Choice]], b
         if size > AT_ONCE:
             return None
     return out, whole
-
-
-def _late_choices(grid: Grid, task: Task, free: np.ndarray) -> list[Choice]:
-    return [c for fit in task.fits for c in too_late(grid, task, fit, free, LATE_CHOICES)]
 
 
 def improve(best: Schedule, limit_s: float, tick: Tick) -> int:
@@ -151,8 +148,8 @@ def improve(best: Schedule, limit_s: float, tick: Tick) -> int:
 def _windows(best: Schedule, tried: set[tuple[int, ...]]) -> Iterator[list[int]]:
     """Jobs that choose again together: neighbors in time, then those far above their cheapest with those in the way."""
     grid = best.grid
-    for i in _late(best):
-        yield _around(best, i)
+    for i in late_jobs(best):
+        yield around(best, i)
     order = sorted(best.chosen, key=lambda i: (best.chosen[i].start, i))
     if len(order) > 1:
         for at in range(0, max(1, len(order) - WINDOW_JOBS // 2), WINDOW_JOBS // 2):
@@ -163,68 +160,11 @@ def _windows(best: Schedule, tried: set[tuple[int, ...]]) -> Iterator[list[int]]
     for i in sorted(above, key=lambda i: (-above[i], i)):
         if above[i] <= 1e-9:
             break
-        window = _around(best, i)
+        window = around(best, i)
         key = (i, *(best.chosen[j].start for j in window))
         if key not in tried:
             tried.add(key)
             yield window
-
-
-def _late(best: Schedule) -> list[int]:
-    return sorted((i for i, c in best.chosen.items() if c.late_ms), key=lambda i: (best.chosen[i].late_ms, i))
-
-
-def _around(best: Schedule, i: int) -> list[int]:
-    """A job with those that hold GPUs where it would be cheapest, most GPU-steps in its way first."""
-    grid, task = best.grid, best.grid.tasks[i]
-    wish = cheapest_start(grid, task, Schedule(grid).free) or earliest_start(grid, task, Schedule(grid).free)
-    in_way = []
-    for j, choice in best.chosen.items():
-        if j != i and choice.lane == wish.lane:
-            shared = sum(max(0, min(b, wish.end) - max(a, wish.start)) for a, b in choice.segments)
-            if shared:
-                in_way.append((-shared * grid.tasks[j].job.gpus, j))
-    return [i, *(j for _, j in sorted(in_way)[: WINDOW_JOBS - 1])]
-
-
-def solve_window(best: Schedule, window: Sequence[int]) -> float:
-    """Let the jobs of a window choose again; keeps what is better. Returns the work it took."""
-    grid = best.grid
-    before = {i: best.take(i) for i in window}
-    late = any(c.late_ms for c in before.values())
-    choices: dict[int, list[Choice]] = {}
-    for i in window:
-        found = list(dict.fromkeys(some_choices(grid, grid.tasks[i], best.free, WINDOW_CHOICES)))
-        if late:
-            found += _late_choices(grid, grid.tasks[i], best.free)
-        choices[i] = found if before[i] in found else [*found, before[i]]
-    if not late:
-        choices = _worth_it(choices, before)
-    size = sum(b - a for options in choices.values() for c in options for a, b in c.segments)
-    work = WINDOW_COST_S + PER_STEP_S * size
-    after = before
-    if any(len(options) > 1 for options in choices.values()):
-        solved = solve(grid, best.free, choices, before, WINDOW_LIMIT_S) if size <= IN_WINDOW else None
-        work += solved.work_s if solved else 0.0
-        after = dict(solved.chosen) if solved else before
-    for i, choice in after.items():
-        best.put(i, choice)
-    now = best.score(window)
-    was = score_of(grid, before)
-    if was.better(now):
-        for i, choice in before.items():
-            best.take(i)
-            best.put(i, choice)
-    return work
-
-
-def _worth_it(choices: Mapping[int, list[Choice]], before: Mapping[int, Choice]) -> dict[int, list[Choice]]:
-    """Without choices so expensive that no better schedule has them: all others at their cheapest would not make up."""
-    least = {i: min(c.usd for c in options) for i, options in choices.items()}
-    room = sum(before[i].usd - least[i] for i in choices)
-    return {
-        i: [c for c in options if c.usd - least[i] <= room + 1e-9 or c == before[i]] for i, options in choices.items()
-    }
 
 
 def settle(best: Schedule) -> None:

@@ -31,7 +31,7 @@ def assumptions(grid: Grid, notes: Sequence[str]) -> tuple[str, ...]:
     jobs, pools = [t.job for t in grid.tasks], [lane.pool for lane in grid.lanes]
     step = f"{grid.step_ms / MS_PER_MIN:g}"
     out = [
-        "The hours of every job are known in advance; the queues it is compared with know a job when it arrives.",
+        "All jobs and their hours are known in advance. The ways it is compared with know a job when it arrives.",
         f"Jobs start on a grid of {step} minutes, hold GPUs for whole steps, and are billed for the time they run.",
     ]
     if any(job.preemptible for job in jobs):
