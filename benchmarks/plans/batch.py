@@ -25,9 +25,9 @@ from gpuledger.errors import InputError
 from gpuledger.plan.batching.build import plan_batch
 from gpuledger.plan.batching.jobs import Job
 from gpuledger.plan.batching.pools import Pool, Terms, market_pools
+from gpuledger.plan.batching.price_windows import PriceWindow
 from gpuledger.plan.batching.search import KNOWN_ON_ARRIVAL
 from gpuledger.plan.batching.statement import BatchPlan, Outcome
-from gpuledger.plan.batching.price_windows import PriceWindow
 from gpuledger.units import MS_PER_HOUR
 
 SEED = 20261116
@@ -113,7 +113,8 @@ def window_pools(jobs: list[Job]) -> list[Pool]:
              Terms.RESERVED),
         Pool("on-demand", GPU, max(2 * MOST_GPUS, round(load)), day.usd_per_gpu_h,
              windows=(PriceWindow(day.low_usd, 20 * 60, 6 * 60),), dated=day.dated),
-        Pool("spot", GPU, max(16, round(load / 4)), spot.usd_per_gpu_h, Terms.SPOT, overhead_pct=10.0, dated=spot.dated),
+        Pool("spot", GPU, max(16, round(load / 4)), spot.usd_per_gpu_h, Terms.SPOT, overhead_pct=10.0,
+             dated=spot.dated),
     ]  # fmt: skip
 
 
@@ -170,13 +171,13 @@ PAGE = """{begin}
 
 ## A real trace, compared with queues
 
-Jobs of the Philly trace (Microsoft, 2017; CC-BY-4.0) up to 48 h and 32 GPUs: when they were submitted, how long they ran,
-on how many GPUs. The trace has no deadlines and no prices; these are drawn from the seed: a wait of 1 to 24 h or half to
-three times the length of the job, whichever is longer; 40 % of the jobs are preemptible. Reserved GPUs for a quarter of
-the mean load at 60 % of the on-demand price; on-demand GPUs for the mean load at the market's median price by day and its
-10th percentile from 20:00 to 06:00; spot GPUs for a quarter of the load at the median spot price, where jobs take 10 %
-longer ({gpu}, the price list shipped with gpuledger). The plan knows all jobs of a window; FIFO, best fit, earliest
-deadline first and "{arrival}" know a job when it arrives.
+Jobs of the Philly trace (Microsoft, 2017; CC-BY-4.0) up to 48 h and 32 GPUs: when they were submitted, how long
+they ran, on how many GPUs. The trace has no deadlines and no prices; these are drawn from the seed: a wait of 1 to
+24 h or half to three times the length of the job, whichever is longer; 40 % of the jobs are preemptible. Reserved
+GPUs for a quarter of the mean load at 60 % of the on-demand price; on-demand GPUs for the mean load at the market's
+median price by day and its 10th percentile from 20:00 to 06:00; spot GPUs for a quarter of the load at the median
+spot price, where jobs take 10 % longer ({gpu}, the price list shipped with gpuledger). The plan knows all jobs of a
+window; FIFO, best fit, earliest deadline first and "{arrival}" know a job when it arrives.
 
 Saved by the plan, as a share of the cost of each other way, over windows of 1,000 jobs:
 

@@ -9,8 +9,8 @@ from batch_oracle import MINUTES, RESTART_MIN, Case, SmallPool
 from gpuledger.plan.batching.build import plan_batch
 from gpuledger.plan.batching.jobs import Job
 from gpuledger.plan.batching.pools import Pool, Terms
-from gpuledger.plan.batching.statement import BatchPlan
 from gpuledger.plan.batching.price_windows import PriceWindow
+from gpuledger.plan.batching.statement import BatchPlan
 from gpuledger.units import MS_PER_HOUR, MS_PER_MIN
 
 START_MS = 1_794_787_200_000  # 2026-11-16, midnight UTC

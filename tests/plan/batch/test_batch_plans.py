@@ -9,8 +9,8 @@ import pytest
 
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.batching.build import plan_batch
-from gpuledger.plan.batching.statement import Proof
 from gpuledger.plan.batching.price_windows import PriceWindow
+from gpuledger.plan.batching.statement import Proof
 from gpuledger.units import MS_PER_HOUR, MS_PER_MIN
 
 START_MS = 1_794_787_200_000

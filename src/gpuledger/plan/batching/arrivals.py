@@ -17,8 +17,11 @@ from gpuledger.plan.batching.window import WINDOW_JOBS, around, solve_window
 WINDOWS_PER_HOUR = 3
 
 
-def on_arrival(grid: Grid, tick: Callable[[int], None]) -> tuple[Schedule, float]:
-    """The schedule of jobs that become known one after the other, and the work it took."""
+def on_arrival(grid: Grid, limit_s: float, tick: Callable[[int], None]) -> tuple[Schedule, float]:
+    """The schedule of jobs that become known one after the other, and the work it took.
+
+    After `limit_s` of work new jobs still take their cheapest places, but none chooses again.
+    """
     out, tasks = Schedule(grid), list(grid.tasks)
     arriving: dict[int, list[int]] = {}
     for i, task in enumerate(tasks):
@@ -36,9 +39,9 @@ def on_arrival(grid: Grid, tick: Callable[[int], None]) -> tuple[Schedule, float
         waiting += new
         movable = set(waiting)
         for i in new:
-            if out.chosen[i].late_ms:
+            if out.chosen[i].late_ms and work_s < limit_s:
                 work_s += solve_window(out, [j for j in around(out, i) if j in movable])
-        if at // every > solved:
+        if at // every > solved and work_s < limit_s:
             solved = at // every
             work_s += _again(out, waiting)
         tick(len(new))

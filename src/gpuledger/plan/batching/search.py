@@ -24,7 +24,10 @@ from gpuledger.plan.batching.window import WINDOW_JOBS, around, late_choices, la
 
 # Steps held by all choices together, up to which all jobs are solved at once.
 AT_ONCE = 500_000
-BOUND_ROUNDS = 40
+# Rounds of the bound, and the jobs they go over together at most.
+BOUND_ROUNDS, BOUND_JOBS = 40, 200_000
+# The part of the work that goes into planning jobs as they arrive.
+ROLLING_SHARE = 0.4
 # A start that is cheaper than the best is worth mending where no more jobs than this are late.
 MOST_LATE = 40
 KNOWN_ON_ARRIVAL = "planned on arrival"
@@ -49,7 +52,7 @@ def search(grid: Grid, limit_s: float, stage: Callable[[str, int | None], Tick])
     for policy in Policy:
         policies[policy.value] = run_policy(grid, policy)
         tick(1)
-    policies[KNOWN_ON_ARRIVAL], rolled_s = on_arrival(grid, stage("arrivals", len(grid.tasks)))
+    policies[KNOWN_ON_ARRIVAL], rolled_s = on_arrival(grid, limit_s * ROLLING_SHARE, stage("arrivals", len(grid.tasks)))
     best = _best([*policies.values(), *(cheapest(grid, order) for order in _orders())]).copy()
     proven, bound = False, -np.inf
     rest_s = limit_s - rolled_s
@@ -64,7 +67,8 @@ def search(grid: Grid, limit_s: float, stage: Callable[[str, int | None], Tick])
             rest_s -= found.work_s
     windows = 0
     if not proven:
-        relaxed = lower_bound(grid, best.score().usd, BOUND_ROUNDS, stage("bound", BOUND_ROUNDS))
+        rounds = min(BOUND_ROUNDS, 1 + BOUND_JOBS // len(grid.tasks))
+        relaxed = lower_bound(grid, best.score().usd, rounds, stage("bound", rounds))
         bound = max(bound, relaxed.usd)
         guided = [cheapest(grid, order, relaxed.toll) for order in _orders()]
         spent = sum(_mend(start) for start in guided if start.score().usd < best.score().usd)
