@@ -51,6 +51,12 @@ def test_spellings_of_a_deadline(tmp_path, written):
     assert found.jobs[0].deadline_ms == START_MS + 6 * MS_PER_HOUR
 
 
+def test_a_trace_in_seconds_from_its_start(tmp_path):
+    found = jobs_of(tmp_path, "job_id,num_gpus,duration,submit_time\n1,2,5400,0\n2,1,600,90000\n")
+    assert [j.earliest_ms - START_MS for j in found.jobs] == [0, 25 * MS_PER_HOUR]
+    assert any("seconds after the start" in words for words in found.read_as)
+
+
 def test_json_and_parquet_read_as_csv(tmp_path):
     rows = [{"id": "a", "gpus": 2, "hours": 1.5, "types": "h100-sxm;a100-sxm4-80gb", "preemptible": True}]
     (tmp_path / "jobs.json").write_text(json.dumps(rows))

@@ -23,8 +23,9 @@ from gpuledger.telemetry.stamps import Fault, StampReader
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
 
 MOST_MS = 3660 * MS_PER_DAY
-# A plain number below this is hours after the start of the plan; from here on it is an epoch time.
+# A plain number below this is counted from the start of the plan; from here on it is an epoch time.
 LEAST_EPOCH = 100_000_000.0
+HOURS_PER_YEAR = 8760
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d\d)(?::(\d\d)(?:\.\d+)?)?")
 _LENGTHS = re.compile(r"\+?\s*((?:\d+(?:\.\d+)?\s*[a-z]+\s*)+)", re.IGNORECASE)
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
@@ -209,7 +210,10 @@ def is_plain(line: Line, ours: str) -> bool:
 class Instants:
     """Reads the instants of a file: ISO text, epoch numbers, or a length after the start of the plan."""
 
-    def __init__(self, zone: str) -> None:
+    def __init__(self, zone: str, lines: Sequence[Line], columns: Sequence[str]) -> None:
+        self.unit_s = _unit_s(
+            [float(line.text(c).replace(",", "")) for line in lines for c in columns if is_plain(line, c)]
+        )
         self._stamps = StampReader(("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y"), zone)
         self.relative = self.zoneless = False
 
@@ -225,7 +229,9 @@ class Instants:
         value = float(text.replace(",", "")) if number else 0.0
         if number and not (math.isfinite(value) and value >= 0):
             raise line.fault(ours, hint)
-        after = value * (column.unit_s or 3600.0) * MS_PER_S if number and value < LEAST_EPOCH else _text_length(text)
+        after = (
+            value * (column.unit_s or self.unit_s) * MS_PER_S if number and value < LEAST_EPOCH else _text_length(text)
+        )
         if after is not None:
             self.relative = True
             if after > MOST_MS:
@@ -236,6 +242,12 @@ class Instants:
         if fault[0] != Fault.NONE or not 0 < int(at[0]) < 7_258_118_400_000:
             raise line.fault(ours, hint)
         return int(at[0])
+
+
+def _unit_s(numbers: Sequence[float]) -> float:
+    """Small numbers are hours after the start; where they go beyond a year of hours, they are seconds after it."""
+    small = [n for n in numbers if n < LEAST_EPOCH]
+    return 1.0 if small and max(small) > HOURS_PER_YEAR else 3600.0
 
 
 def positive(name: str, value: float, *, most: float = math.inf) -> float:

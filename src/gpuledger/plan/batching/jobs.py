@@ -61,7 +61,7 @@ def read_jobs(
                 str(path), "hours" if needed == "work" else needed, names().jobs[needed], _header(path), "jobs"
             )
     unit_s, unit_words = _unit(lines, unit)
-    instants = Instants(zone)
+    instants = Instants(zone, lines, ("earliest", "deadline"))
     times = [(instants.read(line, "earliest"), instants.read(line, "deadline")) for line in lines]
     fixed = [at for at, _ in times if isinstance(at, int)]
     start = start_ms if start_ms is not None else min(fixed) if fixed else now_ms - now_ms % MS_PER_HOUR
@@ -72,7 +72,8 @@ def read_jobs(
     _unique(str(path), jobs)
     said = [f"{c.theirs} as {_ours(c.ours, unit_words)}" for c in columns.values()]
     if instants.relative:
-        said.append(f"plain times as after the start, {utc(start):%Y-%m-%d %H:%M} UTC")
+        counted = "seconds" if instants.unit_s == 1.0 else "hours"
+        said.append(f"plain numbers under times as {counted} after the start, {utc(start):%Y-%m-%d %H:%M} UTC")
     if instants.zoneless:
         said.append(f"times without a zone as {zone}")
     return JobFile(tuple(jobs), start, tuple(said))

@@ -103,7 +103,7 @@ def _pool(name: str, lines: Sequence[Line], spot_overhead_pct: float) -> Pool:
     zone_of(zone)
     rows = [line for line in lines if _is_window(line)]
     return Pool(
-        name=name, gpu=base.text("gpu") or "any", gpus=gpus, usd_per_gpu_h=price, terms=terms,
+        name=name, gpu=base.text("gpu") or "unnamed", gpus=gpus, usd_per_gpu_h=price, terms=terms,
         speed=1.0 if speed is None else speed,
         overhead_pct=extra if extra is not None else spot_overhead_pct if terms is Terms.SPOT else 0.0,
         windows=tuple(_window(line, zone) for line in rows), zone=zone, dated=_date(base),
