@@ -22,14 +22,15 @@ def job():
 
     def make(name: str, gpus: int, hours: float, first: float = 0, due: float = 24, **more: object) -> Job:
         at, end = (START_MS + round(h * MS_PER_HOUR) for h in (first, due))
-        return Job(name, gpus, round(hours * MS_PER_HOUR), at, end, **more)  # type: ignore[arg-type]
+        due_given = bool(more.pop("due_given", True))
+        return Job(name, gpus, round(hours * MS_PER_HOUR), at, end, due=due_given, **more)  # type: ignore[arg-type]
 
     return make
 
 
 @pytest.fixture
 def pool():
-    """A pool of 8 GPUs at $2, unless told otherwise."""
+    """A pool of 8 GPUs at $2, unless given otherwise."""
 
     def make(name: str = "cloud", gpus: int = 8, usd: str = "2", terms: str = "on-demand", **more: object) -> Pool:
         return Pool(name, str(more.pop("gpu", "a")), gpus, Decimal(usd), Terms(terms), **more)  # type: ignore[arg-type]

@@ -160,6 +160,7 @@ def test_pools_of_toml_and_csv_are_the_same(tmp_path):
         ("name,gpus,price,days\na,8,1,\na,8,2,funday\n", "row 3.*not days of the week"),
         ("name,gpus,price,tz\na,8,1,Mars/Base\n", "no time zone is called"),
         ("name,price\na,1\n", "no column 'gpus'"),
+        ("name,gpus,price,hours\na,8,1,08-20\n", "pool a has a price in some windows only"),
     ],
 )
 def test_bad_pools_are_refused_in_words(tmp_path, text, words):
@@ -167,6 +168,14 @@ def test_bad_pools_are_refused_in_words(tmp_path, text, words):
     path.write_text(text)
     with pytest.raises(InputError, match=words):
         read_pools(path, 10.0)
+
+
+def test_windows_that_cover_the_week_need_no_other_price(tmp_path):
+    path = tmp_path / "pools.csv"
+    path.write_text("name,gpus,price,hours\na,8,3,06-20\na,,1,20-06\n")
+    found = read_pools(path, 10.0).pools[0]
+    usd = usd_by_step(found.usd_per_gpu_h, found.windows, "UTC", START_MS, MS_PER_HOUR, 24)
+    assert usd.tolist() == [1.0] * 6 + [3.0] * 14 + [1.0] * 4
 
 
 def test_prices_by_step():

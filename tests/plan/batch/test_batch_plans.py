@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import sys
 from decimal import Decimal
 
 import pytest
 
-from gpuledger.errors import InputError, UnknownName
+from gpuledger.errors import InputError, MissingExtra, UnknownName
 from gpuledger.plan.batching.build import plan_batch
 from gpuledger.plan.batching.price_windows import PriceWindow
 from gpuledger.plan.batching.statement import Proof
@@ -33,6 +34,14 @@ def test_a_job_waits_for_the_night_where_its_deadline_allows_it(job, pool):
     assert made.headline == (
         "2 jobs for $36.00, all 2 deadlines met. FIFO would cost $48.00: the plan saves $12.00 (25 %)."
     )
+
+
+def test_jobs_without_deadlines_have_none_met(job, pool):
+    made = plan_batch([job("a", 1, 1, due=3, due_given=False), job("b", 1, 1, due=3)], [pool()], **HOUR)
+    assert made.placements[0].deadline_ms is None
+    assert "all 2 deadlines met" in made.headline
+    made = plan_batch([job("a", 1, 1, due=3, due_given=False)], [pool()], **HOUR)
+    assert made.headline == "1 job for $2.00, none waits too long. FIFO would cost the same."
 
 
 def test_the_last_step_is_billed_as_far_as_it_is_used(job, pool):
@@ -106,6 +115,13 @@ def test_an_unknown_type_is_refused_with_the_nearest(job, pool):
     with pytest.raises(UnknownName) as caught:
         plan_batch([job("a", 1, 1, types=("mi300y",))], [pool(gpu="mi300x")], **HOUR)
     assert "mi300x" in caught.value.hint
+
+
+def test_without_the_solver_the_next_step_is_named(job, pool, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ortools.sat.python.cp_model", None)
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    with pytest.raises(MissingExtra, match=r"gpuledger\[plan\]"):
+        plan_batch([job("a", 1, 1)], [pool()], **HOUR)
 
 
 def test_it_is_as_cheap_as_trying_everything():

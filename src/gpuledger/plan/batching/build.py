@@ -94,7 +94,7 @@ def _statement(grid: Grid, found: Found, notes: Sequence[str], read_as: Sequence
     pools = tuple(_pool_use(grid, i, found.best, paid, fixed) for i in range(len(grid.lanes)))
     bound, gap, proof = _bound(found, mine, sum(fixed.values(), ZERO))
     return BatchPlan(
-        headline=headline(mine, others[0]),
+        headline=headline(mine, others[0], any(task.job.due for task in grid.tasks)),
         start_ms=grid.start_ms,
         end_ms=grid.at_ms(_last(grid, found.best)),
         step_min=grid.step_ms / MS_PER_MIN,

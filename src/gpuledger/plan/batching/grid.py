@@ -104,7 +104,7 @@ def allowed(job: Job, pool: Pool) -> bool:
 
 
 def check(jobs: Sequence[Job], pools: Sequence[Pool], *, late: bool) -> None:
-    """Refuse jobs that no pool can run, with the reason for each; with `late` a deadline alone is no reason."""
+    """Refuse jobs that no pool can run, with the reason for each; with `late` not for the deadline alone."""
     known = {name for pool in pools for name in (pool.gpu, pool.name)}
     for wanted in {t for job in jobs for t in job.types}:
         if isinstance(find_gpu(wanted), Unknown) and not any(same_type(wanted, pool) for pool in pools):

@@ -155,7 +155,7 @@ def _unique(path: str, jobs: Sequence[Job]) -> None:
 def check_jobs(jobs: Sequence[Job]) -> None:
     """Refuse what jobs made in Python may have wrong."""
     if not jobs:
-        raise InputError("there are no jobs", hint="give at least one job")
+        raise InputError("the list of jobs is empty", hint="give at least one job")
     for job in jobs:
         if job.gpus < 1 or job.work_ms < 1 or not job.weight > 0:
             raise InputError(f"job {job.id} has {job.gpus} GPUs for {job.work_ms} ms", hint="give both above 0")

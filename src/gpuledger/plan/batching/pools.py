@@ -17,7 +17,7 @@ from gpuledger.catalog.prices import aged, price_over
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.errors import FactError, FileFault, InputError
 from gpuledger.plan.batching.cells import Column, Line, folded, lines_of, missing, names
-from gpuledger.plan.batching.price_windows import PriceWindow, zone_of
+from gpuledger.plan.batching.price_windows import PriceWindow, covers_week, zone_of
 from gpuledger.plan.market import Market
 from gpuledger.units import Unknown
 
@@ -93,20 +93,24 @@ def _pool(name: str, lines: Sequence[Line], spot_overhead_pct: float) -> Pool:
     if repeated := next((line for line in others if not _is_window(line)), None):
         raise repeated.fault("name", "give it hours, days, or from and to, if it is another price of the same pool",
                              f"pool {name} is there more than once")  # fmt: skip
+    rows = [line for line in lines if _is_window(line)]
+    zone = base.text("zone") or "UTC"
+    zone_of(zone)
+    windows = tuple(_window(line, zone) for line in rows)
+    if base in rows and not covers_week(windows):
+        raise base.fault("price", "add a row of this pool without hours, days, from and to: its price otherwise",
+                         f"pool {name} has a price in some windows only")  # fmt: skip
     gpus, price = base.whole("gpus", "give the number of GPUs, 1 or more"), base.dollars("price")
     if gpus is None or price is None:
         raise base.fault("gpus" if gpus is None else "price", "give a number", f"pool {name} has no value here")
     terms = _terms(base)
     speed = base.number_of("speed", over=True, hint="give the speed compared with the reference GPU, such as 1 or 2.2")
     extra = base.number_of("overhead_pct", hint="give the additional time in percent, 0 or more")
-    zone = base.text("zone") or "UTC"
-    zone_of(zone)
-    rows = [line for line in lines if _is_window(line)]
     return Pool(
         name=name, gpu=base.text("gpu") or "unnamed", gpus=gpus, usd_per_gpu_h=price, terms=terms,
         speed=1.0 if speed is None else speed,
         overhead_pct=extra if extra is not None else spot_overhead_pct if terms is Terms.SPOT else 0.0,
-        windows=tuple(_window(line, zone) for line in rows), zone=zone, dated=_date(base),
+        windows=windows, zone=zone, dated=_date(base),
     )  # fmt: skip
 
 

@@ -60,6 +60,14 @@ class PriceWindow:
         return found
 
 
+def covers_week(windows: Sequence[PriceWindow]) -> bool:
+    """Whether there is a price at every minute of every week."""
+    week = np.arange(7 * MINUTES_PER_DAY)
+    always = [w for w in windows if w.from_ms is None and w.to_ms is None]
+    held = [w.holds(week % MINUTES_PER_DAY, week // MINUTES_PER_DAY, week) for w in always]
+    return bool(np.any(held, axis=0).all()) if held else False
+
+
 def _hours(text: str) -> tuple[int, int]:
     found = _HOURS.fullmatch(text.strip())
     hint = "write the hours of the day as 22-06 or 08:30-18:00"

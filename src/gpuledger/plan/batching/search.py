@@ -28,7 +28,7 @@ AT_ONCE = 500_000
 BOUND_ROUNDS, BOUND_JOBS = 40, 200_000
 # The part of the work that goes into planning jobs as they arrive.
 ROLLING_SHARE = 0.4
-# A start that is cheaper than the best is worth mending where no more jobs than this are late.
+# A start that is cheaper than the best is worth repairing where no more jobs than this are late.
 MOST_LATE = 40
 KNOWN_ON_ARRIVAL = "planned on arrival"
 Tick = Callable[[int], None]
@@ -71,7 +71,7 @@ def search(grid: Grid, limit_s: float, stage: Callable[[str, int | None], Tick])
         relaxed = lower_bound(grid, best.score().usd, rounds, stage("bound", rounds))
         bound = max(bound, relaxed.usd)
         guided = [cheapest(grid, order, relaxed.toll) for order in _orders()]
-        spent = sum(_mend(start) for start in guided if start.score().usd < best.score().usd)
+        spent = sum(_repair(start) for start in guided if start.score().usd < best.score().usd)
         best = _best([best, *guided])
         if not (proven := _reached(best, bound)):
             windows = improve(best, rest_s - spent, stage("windows", None))
@@ -80,7 +80,7 @@ def search(grid: Grid, limit_s: float, stage: Callable[[str, int | None], Tick])
     return Found(best, best.score().usd if proven else bound, proven, policies, windows)
 
 
-def _mend(start: Schedule) -> float:
+def _repair(start: Schedule) -> float:
     """Let late jobs and those in their way choose again, where they are few; returns the work it took."""
     late, work = late_jobs(start), 0.0
     for i in late if len(late) <= MOST_LATE else ():

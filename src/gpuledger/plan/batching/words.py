@@ -12,12 +12,20 @@ from gpuledger.plan.outcome import Refused
 from gpuledger.units import MS_PER_MIN, count
 
 
-def headline(plan: Outcome, fifo: Outcome) -> str:
-    """The answer in two sentences: dollars, deadlines, and what is saved against a plain queue."""
-    all_met = f"all {plan.jobs:,} deadlines met" if plan.jobs > 1 else "its deadline met"
-    met = all_met if not plan.missed else f"{plan.met:,} of {plan.jobs:,} deadlines met"
+def headline(plan: Outcome, fifo: Outcome, due: bool) -> str:
+    """The answer in two sentences: dollars, deadlines, and what is saved against a plain queue.
+
+    `due`: whether any job has a deadline of the user's.
+    """
+    limit = "deadline" if due else "longest wait"
+    if plan.missed:
+        met = f"{plan.met:,} of {plan.jobs:,} {limit}s met"
+    elif due:
+        met = f"all {plan.jobs:,} deadlines met" if plan.jobs > 1 else "its deadline met"
+    else:
+        met = "none waits too long"
     first = f"{count(plan.jobs, 'job')} for {dollars(plan.usd)}, {met}."
-    misses = f" and miss {count(fifo.missed, 'deadline')}" if fifo.missed else ""
+    misses = f" and miss {count(fifo.missed, limit)}" if fifo.missed else ""
     if not fifo.more_usd:
         return f"{first} FIFO would cost the same{misses}."
     queue = f"FIFO would cost {dollars(fifo.usd)}{misses}"
@@ -31,7 +39,7 @@ def assumptions(grid: Grid, notes: Sequence[str]) -> tuple[str, ...]:
     jobs, pools = [t.job for t in grid.tasks], [lane.pool for lane in grid.lanes]
     step = f"{grid.step_ms / MS_PER_MIN:g}"
     out = [
-        "All jobs and their hours are known in advance. The ways it is compared with know a job when it arrives.",
+        "All jobs and their hours are known in advance. Queues, and planning on arrival, know a job when it arrives.",
         f"Jobs start on a grid of {step} minutes, hold GPUs for whole steps, and are billed for the time they run.",
     ]
     if any(job.preemptible for job in jobs):
