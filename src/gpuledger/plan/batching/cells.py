@@ -132,7 +132,11 @@ def lines_of(path: Path, ours: Mapping[str, Sequence[str]], what: str) -> list[L
         raise map_os_error(error, path, f"read the {what}") from error
     if not size:
         raise FileFault(path, "the file is empty", hint=f"give a table of {what} with a header")
-    rows = list(Content(str(path)).table)
+    try:
+        rows = list(Content(str(path)).table)
+    except FileFault as error:
+        error.hint = f"save the {what} as CSV in UTF-8, JSON or Parquet"
+        raise
     if not rows:
         raise FileFault(path, "no rows below a header", hint=f"give one row for each of the {what}")
     header = list(dict.fromkeys(name for _, row in rows[:1000] for name in row))

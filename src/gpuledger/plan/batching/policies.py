@@ -108,7 +108,8 @@ def cheapest_start(grid: Grid, task: Task, free: np.ndarray, toll: np.ndarray | 
             usd = usd + task.job.gpus * (added[fit.steps :] - added[: latest - task.first + 1])
         ok = free_starts(free[fit.lane], task.job.gpus, fit.steps, task.first, latest)
         usd = np.where(ok, usd, np.inf)
-        at = int(np.argmin(usd))
+        least = float(usd.min())
+        at = int(np.argmax(usd <= least + 1e-9 * max(1.0, least)))  # of equal ones, but for rounding, the earliest
         if np.isfinite(usd[at]) and (best is None or (usd[at], at) < (best[0] - 1e-12, best[1])):
             best = float(usd[at]), at, fit
     if best is None:

@@ -27,7 +27,7 @@ AT_ONCE = 500_000
 # Rounds of the bound, and the jobs they go over together at most.
 BOUND_ROUNDS, BOUND_JOBS = 40, 200_000
 # The part of the work that goes into planning jobs as they arrive.
-ROLLING_SHARE = 0.4
+ROLLING_SHARE = 0.5
 # A start that is cheaper than the best is worth repairing where no more jobs than this are late.
 MOST_LATE = 40
 KNOWN_ON_ARRIVAL = "planned on arrival"
