@@ -32,7 +32,7 @@ from gpuledger.units import MS_PER_HOUR
 
 SEED = 20261116
 CASES = 500
-# First job and number of jobs of each window of the trace; the last one is large. None of these jobs was looked at while
+# First job and number of jobs of each window of the trace; the last one is large. None of them was looked at while
 # the search was tuned: that was done on windows that start at 4,000, 5,000, 18,000, 20,000, 25,000, 32,000, 40,000,
 # 46,000, 60,000 and 74,000.
 WINDOWS = (

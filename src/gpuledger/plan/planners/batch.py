@@ -14,7 +14,7 @@ from gpuledger.units import MS_PER_MIN, MS_PER_S
 
 @planner(
     "batch",
-    "Plan when and on which pool each job of a list runs, for the fewest dollars with all deadlines met.",
+    "Plan when and on which pool each job of a list runs.",
     PlanOption("jobs", Path, None, "Table of jobs: gpus and hours, and as far as known id, earliest, deadline, types, "
                "preemptible, weight.", required=True, metavar="FILE"),
     PlanOption("pools", Path, None, "Pools as TOML or a table: name, gpu, gpus, usd_per_gpu_h, kind, speed, price "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING
 
+from gpuledger.encode import iso
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, clip, halo, layered, rows_of, says
 from gpuledger.report.written import instant, usd
-from gpuledger.units import count, utc
+from gpuledger.units import count
 
 if TYPE_CHECKING:
     import altair as alt
@@ -50,7 +50,7 @@ def _panel(plan: BatchPlan, pool: str, gpus: int, theme: Theme) -> alt.LayerChar
     for row in rows:
         row["colour"] = colours[order[row["job"]] % len(colours)]
         row["name"] = _name(row, first, last)
-    domain = [_iso(first), _iso(last)]
+    domain = [iso(first), iso(last)]
     x = alt.X(
         "from:T", title=None, scale=alt.Scale(domain=domain, type="utc"), axis=alt.Axis(format="%a %H:%M", tickCount=8)
     )
@@ -87,8 +87,8 @@ def bars(placements: list[Placement], gpus: int) -> list[Row]:
             f"{p.job}: {count(p.gpus, 'GPU')} on {p.pool}, {instant(start)} to {instant(piece.end_ms)}, {usd(p.usd)}"
         )
         out += [
-            {"job": p.job, "from": _iso(start), "to": _iso(piece.end_ms), "from_ms": start, "to_ms": piece.end_ms,
-             "low": low, "high": high, "level": (low + high) / 2, "middle": _iso((start + piece.end_ms) // 2),
+            {"job": p.job, "from": iso(start), "to": iso(piece.end_ms), "from_ms": start, "to_ms": piece.end_ms,
+             "low": low, "high": high, "level": (low + high) / 2, "middle": iso((start + piece.end_ms) // 2),
              "label": label}
             for low, high in _ranges(block)
         ]  # fmt: skip
@@ -103,7 +103,3 @@ def _ranges(block: list[int]) -> list[tuple[int, int]]:
         else:
             out.append((g, g + 1))
     return out
-
-
-def _iso(at_ms: int) -> str:
-    return utc(at_ms).astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
