@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.cli.config_viewing import ConfigViewer, main
+from gpuledger.cli.analyzer import ConfigViewer
+from gpuledger.cli.analyzer import view as main
 
 __all__ = ["ConfigViewer", "main"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.cli.config_viewing import main
+from gpuledger.cli.analyzer import view
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(view())

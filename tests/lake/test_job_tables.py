@@ -10,8 +10,7 @@ import pytest
 
 from gpuledger.errors import FileFault
 from gpuledger.lake.jobs.adding import add_jobs
-from gpuledger.lake.jobs.cells import WrongCell, gpu_count, gpus_by_host, gpus_of, hosts_of
-from gpuledger.lake.jobs.reading import read_jobs
+from gpuledger.lake.jobs.reading import WrongCell, gpu_count, gpus_by_host, gpus_of, hosts_of, read_jobs
 from gpuledger.lake.jobs.store import read_claims
 from gpuledger.lake.jobs.tables import Kind, Skipped, Why
 from gpuledger.lake.layout import Lake

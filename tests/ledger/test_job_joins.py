@@ -21,9 +21,8 @@ from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.jobs.counts import added, words_of
-from gpuledger.ledger.jobs.holding import find_holdings
+from gpuledger.ledger.jobs.holding import Hosts, Place, find_holdings
 from gpuledger.ledger.jobs.joining import join_jobs
-from gpuledger.ledger.jobs.places import Hosts, Place
 from gpuledger.ledger.posting import post
 from gpuledger.ledger.store import Ledger
 

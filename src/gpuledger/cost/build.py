@@ -19,8 +19,8 @@ from gpuledger.cost.inventory_use import priced_use, use_notes
 from gpuledger.cost.money import ZERO, rounded
 from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.projections import Quarter, project
-from gpuledger.cost.showback import Config
 from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, Comparison, CostRow, CostStatement
+from gpuledger.cost.user_settings import Config
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.jobs.counts import words_of

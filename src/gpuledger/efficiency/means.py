@@ -11,8 +11,8 @@ import numpy as np
 from gpuledger.efficiency.statement import Figure, Means
 from gpuledger.ledger.cells import CLASSES, PHASES
 from gpuledger.ledger.read.adding import distinct
+from gpuledger.ledger.read.columns import exact_share
 from gpuledger.ledger.read.rollup import HISTOGRAM, AccountSums
-from gpuledger.ledger.read.slices import exact_share
 from gpuledger.physics.calibration import Calibration
 from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_HOUR, PPM, Range, Unknown

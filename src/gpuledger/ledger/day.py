@@ -20,9 +20,8 @@ from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting.order import device_names
 from gpuledger.ledger.changes import ERRORS
 from gpuledger.ledger.jobs.counts import JoinCounts, added
-from gpuledger.ledger.jobs.holding import Holdings, find_holdings
+from gpuledger.ledger.jobs.holding import Holdings, find_holdings, places_of
 from gpuledger.ledger.jobs.joining import join_jobs
-from gpuledger.ledger.jobs.places import places_of
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post
 from gpuledger.ledger.spans import Clip, Edge

@@ -96,7 +96,7 @@ def command(
 
 def _trend(screen: Screen, results: tuple[Path, ...], seed: int) -> int:
     from gpuledger.cli.showing import give
-    from gpuledger.report.documents.trend import trend_document
+    from gpuledger.report.documents.scaling import trend_document
     from gpuledger.scaling.build import read_runs
     from gpuledger.scaling.trend import trend_of
 

@@ -1,4 +1,4 @@
-"""Who held a board from when to when, and how sure is that?
+"""Who held a board from when to when, on which host, and how sure is that?
 
 A job that names its GPUs held those. One that does not held all GPUs of its host that no other job names, if it has at
 least as many; the time of a host that such jobs share is theirs together. Nothing is guessed.
@@ -11,11 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow.parquet as pq
 
+from gpuledger.lake.batch import Batch
 from gpuledger.lake.jobs.claims import Claim, Identity, is_index, order_of
-from gpuledger.ledger.jobs.places import Hosts, Place
+from gpuledger.lake.parts import read_group, steady_groups
 from gpuledger.units import MS_PER_DAY
 
 _FOREVER = 1 << 62
@@ -201,3 +204,62 @@ def _held(direct: Mapping[Identity, Claim], loose: Mapping[Identity, _Loose], fr
 
 def _ordered(claims: Mapping[Identity, Claim]) -> tuple[Claim, ...]:
     return tuple(sorted(claims.values(), key=order_of))
+
+
+_COLUMNS = ("gpu_uuid", "host", "gpu_index")
+
+
+class Place(NamedTuple):
+    """A board, the host it is in and its index there."""
+
+    board: str
+    host: str | None
+    gpu_index: str | None
+
+
+def places_of(file: pq.ParquetFile) -> list[Place]:
+    """All places of a part of the lake, in order."""
+    noted, there = steady_groups(file), file.schema_arrow.names
+    columns = [c for c in _COLUMNS if c in there]
+    found: set[tuple[str | None, ...]] = set()
+    for group in range(file.num_row_groups):
+        table, fixed = read_group(file, group, columns, noted[group] if noted else None)
+        # Only the board makes a device here.
+        batch = Batch(table, fixed=fixed - {"gpu_uuid"})
+        heads = batch.changes(_COLUMNS).nonzero()[0]
+        found.update(zip(*(batch.text(c, heads).to_pylist() for c in _COLUMNS), strict=True))
+    return sorted((Place(b or "", h, i) for b, h, i in found), key=lambda p: tuple(t or "" for t in p))
+
+
+class Hosts:
+    """The hosts of samples, found by the names jobs give them: with or without domain, where that is clear."""
+
+    def __init__(self, known: Iterable[str], asked: Iterable[str]) -> None:
+        self._exact = {host.casefold(): host for host in known}
+        self._short: dict[str, list[str]] = defaultdict(list)
+        for full in sorted(self._exact):
+            self._short[_short(full)].append(full)
+        domains: dict[str, set[str]] = defaultdict(set)
+        for name in {a.casefold() for a in asked}:
+            if name != _short(name):
+                domains[_short(name)].add(name)
+        self._several = {short for short, names in domains.items() if len(names) > 1}
+        self.unclear: set[str] = set()
+
+    def find(self, asked: str) -> str | None:
+        """The host of the samples; None where there is none, or where it could be one of several."""
+        name = asked.casefold()
+        if name in self._exact:
+            return self._exact[name]
+        short = _short(name)
+        # Two names with different domains are two hosts.
+        fit = [full for full in self._short.get(short, ()) if short in (full, name)]
+        if len(fit) > 1 or (fit and name != short and short in self._several):
+            self.unclear.add(asked)
+            return None
+        return self._exact[fit[0]] if fit else None
+
+
+def _short(host: str) -> str:
+    """A host without its domain; an address stays whole."""
+    return host if host.replace(".", "").replace(":", "").isdecimal() else host.partition(".")[0]

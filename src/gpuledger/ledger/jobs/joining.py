@@ -7,6 +7,7 @@ sample that several jobs held becomes one row for each, which share its time.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,11 @@ import pyarrow as pa
 
 from gpuledger.lake.batch import COPY, RECORDED_RUN, Batch, board_of
 from gpuledger.lake.jobs.claims import LABELS, Claim
-from gpuledger.ledger.jobs.counts import JoinCounts
+from gpuledger.lake.jobs.store import read_manifest
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.jobs.holding import Held, Holdings, Sure
+from gpuledger.ledger.store import Ledger
 
 # The name of a job is what its table calls it; telemetry may call it by its command or its deployment.
 _COMPARED = tuple(name for name in LABELS if name != "workload")
@@ -165,3 +169,19 @@ def _with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
     if name not in table.column_names:
         return table.append_column(name, values)
     return table.set_column(table.column_names.index(name), name, values)
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Samples joined over all days; `kept_days`: days that keep the owners they have, as their samples are gone."""
+
+    samples: int
+    joined: JoinCounts
+    kept_days: tuple[str, ...]
+
+
+def owners_of(lake: Lake) -> Owners:
+    """What the job tables said of all days as they are posted."""
+    jobs, days = read_manifest(lake), Ledger(lake).manifest().days
+    gone = tuple(d.day for d in days if not d.samples_kept and d.jobs != jobs.of_day(d.day))
+    return Owners(sum(d.samples for d in days), added(d.joined for d in days), gone)

@@ -20,8 +20,7 @@ import msgspec
 
 from gpuledger.errors import FileFault, UnknownKind, nearest
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.mapping.checks import constant_reading
-from gpuledger.telemetry.mapping.faults import asking, missing, no_reading
+from gpuledger.telemetry.mapping.checks import asking, constant_reading, missing, no_reading
 from gpuledger.telemetry.mapping.files import OWN, load_mapping, shipped
 from gpuledger.telemetry.mapping.rules import Mapping, TimeRule, ValueRule, WideRule
 from gpuledger.telemetry.mapping.wide import template

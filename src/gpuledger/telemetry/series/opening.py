@@ -12,9 +12,9 @@ from typing import IO
 import pyarrow as pa
 
 from gpuledger.errors import FileFault, map_os_error
+from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME, exporters
 from gpuledger.telemetry.series.pivot import Pivot
-from gpuledger.telemetry.series.points import Points
 from gpuledger.telemetry.sources import Opened
 from gpuledger.units import utc
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import Mapping, TimeRule, ValueRule
+from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME, Reading, reading_of
 from gpuledger.telemetry.series.labels import Naming
-from gpuledger.telemetry.series.points import Points
 
 PROFILE = "gpu_profile"
 # Points that are turned into rows at a time.

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from gpuledger.errors import FileFault
+from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME
 from gpuledger.telemetry.series.opening import SHOWN_CHARS, opened, read_once, text_lines
 from gpuledger.telemetry.series.pivot import pivot
-from gpuledger.telemetry.series.points import Points
-from gpuledger.telemetry.series.text import series_labels
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+from gpuledger.telemetry.sources.metric_text import series_labels
 
 _SEPARATORS = ",;\t"
 _EXCEL = re.compile(r"\s*sep=(.)\s*", re.IGNORECASE)
