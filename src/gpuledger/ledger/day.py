@@ -99,7 +99,7 @@ def _holdings(lake: Lake, day: str, file: pq.ParquetFile) -> Holdings:
 def post_clipped(lake: Lake, posted: PostedDay, limits: Thresholds, clips: Sequence[Clip]) -> pa.Table | None:
     """Lines of parts of a day, posted from the day's samples; None where those are not at hand."""
     manifest = lake.manifest()
-    parts, after = manifest.of_day(posted.day), manifest.of_day(_day_after(posted.day))
+    parts, after = manifest.of_day(posted.day), manifest.of_day(utc_day(day_start_ms(posted.day) + MS_PER_DAY))
     if len(parts) != 1 or len(after) > 1 or part_ids(manifest, posted.day) != posted.parts:
         return None
     if read_manifest(lake).of_day(posted.day) != posted.jobs:
@@ -209,7 +209,3 @@ def first_samples(path: Path) -> dict[str, Edge]:
             table = file.read_row_group(i, columns=[schema.TIME, *schema.DEVICE, *schema.OWNER, *COUNTERS])
             found |= {d: Edge(at, known) for d, (at, known) in first_of(without_conflicts(table)[0]).items()}
     return found
-
-
-def _day_after(day: str) -> str:
-    return utc_day(day_start_ms(day) + MS_PER_DAY)

@@ -11,7 +11,7 @@ from pathlib import Path
 from gpuledger.errors import InputError
 from gpuledger.lake.jobs.claims import settled
 from gpuledger.lake.jobs.reading import read_jobs
-from gpuledger.lake.jobs.store import JobsManifest, read_claims, read_manifest, write_claims
+from gpuledger.lake.jobs.store import read_claims, read_manifest, write_claims
 from gpuledger.lake.jobs.tables import Found, Skipped, Why
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.rejects import Rejects
@@ -64,7 +64,9 @@ def add_jobs(lake: Lake, paths: Iterable[str | Path], *, zone: str | None = None
         _keep_rejects(lake, found, result)
     result.claims = len(merged)
     result.claims_new = len(set(merged) - set(before))
-    result.days = _changed(was, now, lake.manifest().days() if lake.exists() else [])
+    result.days = [
+        day for day in (lake.manifest().days() if lake.exists() else []) if was.of_day(day) != now.of_day(day)
+    ]
     if torn:
         names = _named(dict.fromkeys(claim.name for claim in torn))
         result.notes.append(
@@ -101,11 +103,6 @@ def _named(names: Iterable[str]) -> str:
     found = [n for n in names if n]
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
     return ", ".join(found[:_MOST_NAMED]) + more
-
-
-def _changed(was: JobsManifest, now: JobsManifest, days: Sequence[str]) -> list[str]:
-    """The days with samples whose claims are not what they were."""
-    return [day for day in days if was.of_day(day) != now.of_day(day)]
 
 
 def _keep_rejects(lake: Lake, found: Sequence[tuple[Path, Found]], result: JobsResult) -> None:

@@ -74,7 +74,7 @@ def settled(claims: Iterable[Claim]) -> tuple[list[Claim], list[Claim]]:
     for claim in claims:
         key = (claim.identity, claim.host, claim.gpu, claim.start_ms)
         other = found.get(key)
-        if other is not None and any(a and b and a != b for a, b in zip(_texts(claim), _texts(other), strict=True)):
+        if other is not None and any(t and other.labels[n] not in (None, "", t) for n, t in claim.labels.items()):
             torn[key] = claim
         found[key] = claim if other is None else _joined(claim, other)
     # Where one table names the GPUs of a job on a host, another that does not is about the same GPUs.
@@ -87,10 +87,6 @@ def order_of(claim: Claim) -> tuple[str, ...]:
     """A sort key that no two claims of a settled set share."""
     start = f"{claim.start_ms:015d}"
     return (claim.host or "", start, *(t or "" for t in claim.identity), claim.gpu or "")
-
-
-def _texts(claim: Claim) -> list[str | None]:
-    return list(claim.labels.values())
 
 
 def _joined(a: Claim, b: Claim) -> Claim:

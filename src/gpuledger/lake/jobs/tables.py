@@ -76,7 +76,7 @@ def read_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
     found, header, rows = Found(Kind.TABLE), *_cells(path, text)
     columns = _columns(path, header)
     found.unused = tuple(h for i, h in enumerate(header) if i not in columns.values())
-    if _is_sacct(header):
+    if {h.casefold() for h in header} >= {"jobid", "nodelist"}:
         found.kind = Kind.SACCT
     out: list[tuple[int, Row]] = []
     for number, cells in rows:
@@ -166,11 +166,6 @@ def _plain(name: str) -> str:
 
 def _blank(text: str) -> bool:
     return text.strip().casefold() in _names().words["blank"]
-
-
-def _is_sacct(header: Sequence[str]) -> bool:
-    """Whether these are columns of sacct."""
-    return {h.casefold() for h in header} >= {"jobid", "nodelist"}
 
 
 def _folded(rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:

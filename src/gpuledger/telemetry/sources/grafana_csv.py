@@ -70,12 +70,7 @@ def _shape(header: list[str]) -> str:
         return "rows"
     if NAME in names and any(n == "Value" or n.startswith("Value #") for n in names):
         return "table"
-    return "joined" if any(_is_series(n) for n in names[1:]) else ""
-
-
-def _is_series(text: str) -> bool:
-    """Braces mark a series; columns of other tables have none."""
-    return "{" in text and bool(series_labels(text))
+    return "joined" if any("{" in n and series_labels(n) for n in names[1:]) else ""
 
 
 def _read(path: Path) -> Opened:
