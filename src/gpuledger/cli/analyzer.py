@@ -96,14 +96,9 @@ class AWSGPUMigrationAnalyzer(Configured):
     ) -> MigrationReport:
         """The plan for one setup, as a text that prints."""
         form = Form(
-            instance=current_instance,
-            gpus=current_gpu_count,
-            workload=workload_type,
-            size=model_size,
-            monthly_h=monthly_hours,
-            spot=use_spot,
-            precision=precision,
-        )
+            instance=current_instance, gpus=current_gpu_count, workload=workload_type, size=model_size,
+            monthly_h=monthly_hours, spot=use_spot, precision=precision,
+        )  # fmt: skip
         return MigrationReport.of(plan_configured(self.config, form))
 
     def get_model_size_gb(self, model_size: ModelSize | str, precision: str = "fp16") -> int | float:

@@ -124,15 +124,9 @@ def _coded(values: np.ndarray) -> np.ndarray:
 
 
 def _made(
-    books: Books,
-    labels: tuple[str, ...],
-    keys: list[np.ndarray],
-    sums: dict[str, np.ndarray],
-    seen: Accumulator,
-    days: Accumulator,
-    full: frozenset[str],
-    held: Accumulator,
-) -> AccountSums:
+    books: Books, labels: tuple[str, ...], keys: list[np.ndarray], sums: dict[str, np.ndarray], seen: Accumulator,
+    days: Accumulator, full: frozenset[str], held: Accumulator,
+) -> AccountSums:  # fmt: skip
     names = books.names
     places = [names[c].places()[codes] for c, codes in zip(labels, keys, strict=False)]
     order = np.lexsort([*(k for k in reversed(keys[len(labels) :])), *reversed(places)])
@@ -147,21 +141,10 @@ def _made(
     sums["state"] = state_codes(names["state"], keys[LABELS.index("state")])
     first_ms, last_ms = sums.pop("first_ms"), sums.pop("last_ms")
     return AccountSums(
-        {c: names[c].text(codes) for c, codes in zip(labels, keys, strict=False)},
-        sums,
-        limit,
-        share,
-        device,
-        boards,
-        first_ms,
-        last_ms,
-        _device_days(days, number, names, len(first)),
-        _unobserved(seen, number, len(first)),
-        full,
-        number,
-        _slice_scale(held, keys[0], boards),
-        owned > 0,
-    )
+        {c: names[c].text(codes) for c, codes in zip(labels, keys, strict=False)}, sums, limit, share, device, boards,
+        first_ms, last_ms, _device_days(days, number, names, len(first)), _unobserved(seen, number, len(first)), full,
+        number, _slice_scale(held, keys[0], boards), owned > 0,
+    )  # fmt: skip
 
 
 def _slice_scale(held: Accumulator, codes: np.ndarray, boards: np.ndarray) -> np.ndarray:

@@ -56,21 +56,12 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
     view, outline = audit_view(audit), load_outline(NAME)
     money, first = audit.headline
     return Document(
-        name=name,
-        kind="Cost audit",
-        title=f"Cost audit, {period(audit.cost.start_ms, audit.cost.end_ms)}",
-        headline=money,
-        notes=[*inventory_warnings(audit.cost.inventory), Prose(first, "lead"), *_warnings(audit)],
-        facts=_facts(audit.cost),
-        figures=outline.key_figures(view),
-        summary=[_small_bill(view), *first_steps(audit)],
-        sections=_sections(audit, view),
-        screen=_screen(audit, view),
-        screen_notes=False,
-        data=lambda: to_json(audit),
-        files=files(audit),
-        main_table="by_owner",
-    )
+        name=name, kind="Cost audit", title=f"Cost audit, {period(audit.cost.start_ms, audit.cost.end_ms)}",
+        headline=money, notes=[*inventory_warnings(audit.cost.inventory), Prose(first, "lead"), *_warnings(audit)],
+        facts=_facts(audit.cost), figures=outline.key_figures(view), summary=[_small_bill(view), *first_steps(audit)],
+        sections=_sections(audit, view), screen=_screen(audit, view), screen_notes=False, data=lambda: to_json(audit),
+        files=files(audit), main_table="by_owner",
+    )  # fmt: skip
 
 
 def _warnings(audit: AuditStatement) -> list[Prose]:

@@ -95,14 +95,9 @@ class Prometheus:
         return points
 
     def _read(
-        self,
-        points: Points,
-        exporter: str,
-        names: Sequence[str],
-        since_ms: int,
-        until_ms: int,
+        self, points: Points, exporter: str, names: Sequence[str], since_ms: int, until_ms: int,
         devices: Sequence[str] | None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """One exporter's samples; a window that cannot be shorter is cut by devices."""
         matchers = "" if devices is None else f',{exporters()[exporter].device}=~"{one_of(devices)}"'
         try:
