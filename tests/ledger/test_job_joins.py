@@ -331,3 +331,34 @@ def test_days_posted_in_processes_carry_the_same_jobs(tmp_path, limits, processe
     for row in rows:
         held[row["gpu_uuid"], row["run_id"]] += row["samples"]
     assert {k: n for k, n in held.items() if k[1]} == {("n1-1", "a"): 60, ("n1-4", "b"): 80, ("n1-5", "c"): 1}
+
+
+def posted_words(tmp_path, limits, rows: list[dict], claims: list[Claim]) -> list[str]:
+    """What is said about the jobs of a lake once it is posted."""
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write_samples(tmp_path, "s", rows)])
+    with lake.locked():
+        write_claims(lake, claims)
+    return words_of(added(post_lake(lake, limits).joined))
+
+
+def test_jobs_of_gpus_without_samples_are_named_next_to_jobs_that_match(tmp_path, limits):
+    claims = [claim("a", 0, 6, gpu="0"), claim("b", 0, 6, host="n9"), claim("c", 0, 6, gpu="7")]
+    claims.append(claim("d", 0, 6, host=None, gpu="GPU-gone"))
+    found = posted_words(tmp_path, limits, sampled(), claims)
+    (note,) = [words for words in found if "no sample of their days" in words]
+    assert "(GPU-gone, n1/7, n9)" in note
+    assert any(words.startswith("job tables gave 6 samples") for words in found)
+
+
+def test_nothing_is_missed_where_every_job_has_samples(tmp_path, limits):
+    found = posted_words(tmp_path, limits, sampled(), [claim("a", 0, 6, gpu="0"), claim("b", 9, 99, gpu="1")])
+    assert not any("no sample of their days" in words for words in found)
+
+
+@pytest.mark.parametrize(("indexed", "words"), [(False, "indices that the samples lack (n1)"), (True, "")])
+def test_samples_without_indices_are_named_not_the_jobs_that_have_them(tmp_path, limits, indexed, words):
+    claims = [claim("a", 0, 6, gpu="0"), claim("b", 0, 6, gpu="1")]
+    found = posted_words(tmp_path, limits, sampled(indexed=indexed), claims)
+    assert not any("jobs without GPU indices" in said for said in found)
+    assert any(words in said for said in found)

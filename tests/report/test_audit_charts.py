@@ -8,7 +8,7 @@ import re
 import pytest
 
 from gpuledger.errors import UnknownName
-from gpuledger.report.adding import bucket_kinds
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import CHARTS, chart, chart_names
 from gpuledger.report.documents.audit import audit_document
 from gpuledger.report.render.html import draw_charts

@@ -12,7 +12,7 @@ import pytest
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import BUCKETS, WASTE
 from gpuledger.efficiency.statement import NotKnown
-from gpuledger.report.adding import bucket_kinds
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.documents.audit import audit_document, repeated
 from gpuledger.report.documents.audit_rows import audit_view
 from gpuledger.report.outline import load_outline

@@ -9,7 +9,7 @@ import pytest
 
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import UnknownName
-from gpuledger.report.adding import bucket_kinds
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.outline import load_outline
 from gpuledger.report.tables import SAME_REASON, Table
 from gpuledger.report.written import NARROW, model

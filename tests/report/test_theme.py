@@ -8,7 +8,7 @@ import altair as alt
 import pytest
 
 from gpuledger.errors import UnknownName
-from gpuledger.report.adding import bucket_kinds
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.theme import Theme, load_theme
 
 CLASSES = ("efficient", "moderate", "bottlenecked", "inefficient", "idle")

@@ -87,8 +87,11 @@ def post_day(task: DayTask, progress: Progress) -> DayDone:
             if stale is not None:
                 for name in TABLES:
                     writer.add(name, _replaced(ledger, task.day, name, stale, [getattr(p, name) for p in some]))
-    unclear = JoinCounts(hosts_unclear=holdings.unclear) if holdings else None
-    return DayDone(task.day, posted, writer.samples, added([*joined, unclear]) if task.jobs else None)
+    odd = None
+    if holdings:
+        unclear, missed, unindexed = holdings.unclear, holdings.missed, holdings.unindexed
+        odd = JoinCounts(hosts_unclear=unclear, missed=missed, hosts_unindexed=unindexed)
+    return DayDone(task.day, posted, writer.samples, added([*joined, odd]) if task.jobs else None)
 
 
 def _holdings(lake: Lake, day: str, file: pq.ParquetFile) -> Holdings:

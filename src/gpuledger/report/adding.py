@@ -1,39 +1,12 @@
-"""How are the dollars of a bill shown: the seven buckets, and columns rounded so that they add up?"""
+"""How are a table's dollars and shares rounded so that its columns add up?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import cache
 from typing import TypeVar
 
-import msgspec
-
-from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.cost.money import ZERO, rounded
-from gpuledger.cost.statement import Bucket
-
-
-class BucketKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A bucket for a reader: its name, what it means, its color, whether it counts as waste."""
-
-    name: Bucket
-    title: str
-    role: str
-    waste: bool
-    meaning: str
-
-
-class _Buckets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    version: int
-    buckets: tuple[BucketKind, ...]
-
-
-@cache
-def bucket_kinds() -> tuple[BucketKind, ...]:
-    """The seven buckets, in the order they are shown."""
-    return load_toml(data_dir("gpuledger.report", "buckets.toml"), _Buckets).buckets
-
 
 K = TypeVar("K")
 CENTS = 2

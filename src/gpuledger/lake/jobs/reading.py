@@ -15,6 +15,7 @@ from gpuledger.lake.jobs.claims import LABELS, Claim, is_index
 from gpuledger.lake.jobs.tables import Found, Kind, Row, Skipped, Why, read_rows
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.stamps import Fault, StampReader
+from gpuledger.telemetry.unpacking import not_utf8
 
 _FAULTS = {
     Fault.WRONG: Why.wrong_time,
@@ -30,7 +31,7 @@ def read_jobs(path: Path, zone: str | None = None) -> Found:
     except OSError as error:
         raise map_os_error(error, path, "read") from error
     except UnicodeDecodeError as error:
-        raise FileFault(path, "not UTF-8 text", hint="save the table as UTF-8") from error
+        raise not_utf8(path) from error
     stamps = StampReader((), zone or "UTC")
     found, rows = read_rows(path, text)
     _take(found, rows, stamps)

@@ -192,7 +192,10 @@ def _folded(rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
 
 
 def pod_row(pod: Mapping[str, Any]) -> dict[str, str]:
-    """A pod as a row of jobs. `mig` is filled where it holds MIG slices, which cannot be distinguished."""
+    """A pod as a row of jobs. `mig` is filled where it holds MIG slices, which cannot be distinguished.
+
+    A pod that is being deleted ends when its grace period does, even if a container still runs.
+    """
     meta, spec, status = (_part(pod, name) for name in ("metadata", "spec", "status"))
     labels = _part(meta, "labels")
     wanted = _wanted(spec)
@@ -206,7 +209,7 @@ def pod_row(pod: Mapping[str, Any]) -> dict[str, str]:
         "gpus": str(sum(int(n) for k, n in wanted.items() if k in _GPU)),
         "mig": "yes" if any(k.startswith(_MIG) for k in wanted) else "",
         "start": str(status.get("startTime") or ""),
-        "end": _end(status),
+        "end": _end(status) or str(meta.get("deletionTimestamp") or ""),
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
@@ -43,12 +43,18 @@ class Held:
 
 @dataclass(frozen=True)
 class Holdings:
-    """By board the instants at which its holders change and the number of the holders from there on (-1: none)."""
+    """By board the instants at which its holders change and the number of the holders from there on (-1: none).
+
+    `unclear`: hosts of jobs that fit several hosts of the samples. `missed`: hosts and GPUs of jobs that no sample of
+    the day is from. `unindexed`: hosts whose jobs name GPUs by index, and whose samples do not.
+    """
 
     held: tuple[Held, ...]
     of_board: Mapping[str, tuple[np.ndarray, np.ndarray]]
     hosts: Mapping[str, str]
     unclear: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
+    unindexed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,16 @@ class _Span:
     start: int
     end: int
     claim: Claim
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """The claims by the board they name, and by host those that name none; what `Holdings` reports of the others."""
+
+    direct: dict[str, list[_Span]] = field(default_factory=lambda: defaultdict(list))
+    loose: dict[str, list[_Span]] = field(default_factory=lambda: defaultdict(list))
+    missed: set[str] = field(default_factory=set)
+    unindexed: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -79,49 +95,51 @@ def find_holdings(places: Sequence[Place], claims: Iterable[Claim], day_ms: int)
         sizes[host] = max(sizes[host], len(boards[host]), int(place.gpu_index or -1) + 1)
     ordered = sorted(claims, key=order_of)
     hosts = Hosts([h for h in boards if h], [c.host for c in ordered if c.host])
-    direct, loose = _spread(places, ordered, hosts, (day_ms, day_ms + MS_PER_DAY))
+    spread = _spread(places, ordered, hosts, (day_ms, day_ms + MS_PER_DAY))
     numbers: dict[Held, int] = {}
     out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for host, mine in boards.items():
-        shared = loose.get(host, [])
+        shared = spread.loose.get(host, [])
         groups = [sorted(mine)] if shared else [[b] for b in sorted(mine)]
         for group in groups:
-            found = {b: direct[b] for b in group if b in direct}
+            found = {b: spread.direct[b] for b in group if b in spread.direct}
             if found or shared:
                 _sweep(group, found, shared, sizes[host], numbers, out)
     of_host = {b: host for host, mine in boards.items() for b in mine}
-    return Holdings(tuple(numbers), out, of_host, tuple(sorted(hosts.unclear)))
+    odd = (tuple(sorted(names)) for names in (hosts.unclear, spread.missed, spread.unindexed))
+    return Holdings(tuple(numbers), out, of_host, *odd)
 
 
-def _spread(
-    places: Sequence[Place], claims: Sequence[Claim], hosts: Hosts, day: tuple[int, int]
-) -> tuple[dict[str, list[_Span]], dict[str, list[_Span]]]:
-    """The claims by the board they name; and by host those that name none."""
+def _spread(places: Sequence[Place], claims: Sequence[Claim], hosts: Hosts, day: tuple[int, int]) -> _Spread:
     known = {p.board for p in places}
     by_index: dict[tuple[str | None, str | None], str] = {
         (p.host, p.gpu_index): p.board for p in places if p.host and p.gpu_index is not None
     }
     indexed = {p.host for p in places if p.gpu_index is not None}
-    ends = _ends(claims)
-    direct: dict[str, list[_Span]] = defaultdict(list)
-    loose: dict[str, list[_Span]] = defaultdict(list)
+    ends, out = _ends(claims), _Spread()
     for claim in claims:
         start, end = max(claim.start_ms, day[0]), min(ends[claim], day[1])
         if start >= end:
             continue
         if claim.gpu is not None and not is_index(claim.gpu):
             if claim.gpu in known:
-                direct[claim.gpu].append(_Span(start, end, claim))
+                out.direct[claim.gpu].append(_Span(start, end, claim))
+            else:
+                out.missed.add(claim.gpu)
             continue
         host = hosts.find(claim.host) if claim.host else None
         if host is None:
+            out.missed.update({claim.host} - hosts.unclear if claim.host else ())
             continue
         board = by_index.get((host, claim.gpu))
         if claim.gpu is not None and board is not None:
-            direct[board].append(_Span(start, end, claim))
+            out.direct[board].append(_Span(start, end, claim))
         elif claim.gpu is None or host not in indexed:  # or the samples do not say which board has which index
-            loose[host].append(_Span(start, end, claim))
-    return direct, loose
+            out.loose[host].append(_Span(start, end, claim))
+            out.unindexed.update(() if claim.gpu is None else (host,))
+        else:
+            out.missed.add(f"{claim.host}/{claim.gpu}")
+    return out
 
 
 def _ends(claims: Sequence[Claim]) -> dict[Claim, int]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from gpuledger.cost.money import rounded
 from gpuledger.quick_start import Later
-from gpuledger.report.adding import bucket_kinds, places_for, shares_adding_up
+from gpuledger.report.adding import places_for, shares_adding_up
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, along, by_name, empty, layered, rows_of, says
 from gpuledger.report.written import amount, money, percent, tenth, usd

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuledger.ledger.read.owners import By
 from gpuledger.quick_start import Later
-from gpuledger.report.adding import bucket_kinds
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, by_kind, by_name, clip, empty, says, stacked
 from gpuledger.report.written import money, percent

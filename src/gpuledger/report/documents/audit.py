@@ -11,7 +11,7 @@ from gpuledger.cost.statement import NOT_ASKED, CostStatement
 from gpuledger.cost.user_settings import NO_TEAM
 from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import UNALLOCATED
-from gpuledger.report.adding import bucket_kinds
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.document import Article, Block, Bullets, Code, Document, Fold, Heading, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.audit_rows import (

@@ -15,7 +15,8 @@ from gpuledger.efficiency.naming import gpu_name
 from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
-from gpuledger.report.adding import bucket_kinds, shares_adding_up
+from gpuledger.report.adding import shares_adding_up
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.tables import csv_table
 from gpuledger.report.written import device, number, percent, shares, usd
 from gpuledger.units import MS_PER_HOUR, Unknown

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuledger.advice.change import Change, OwnerChange
 from gpuledger.encode import encode
-from gpuledger.report.adding import bucket_kinds
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.document import Bullets, Document, Prose, Section
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Row, Table, cell, figure, make_table

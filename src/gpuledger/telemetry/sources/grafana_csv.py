@@ -112,8 +112,13 @@ class _Reader:
         first = next(lines, "").removeprefix("\ufeff")
         separator, rest = _separator([first])
         numbered = csv.reader([*rest, *lines] if rest else lines, delimiter=separator)
-        for cells in numbered:
-            yield numbered.line_num + (0 if rest else 1), cells
+        try:
+            for cells in numbered:
+                yield numbered.line_num + (0 if rest else 1), cells
+        except csv.Error as error:
+            where = f"line {numbered.line_num + (0 if rest else 1)} cannot be cut into cells"
+            hint = "look there for a stray line break (\\r) or a quote that is not closed, or export the CSV again"
+            raise FileFault(self.path, where, hint=hint) from error
 
     def _frame(self, header: list[str]) -> _Frame:
         shape = _shape(header)
