@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gpuledger.cli.analyzer import ConfigViewer
-from gpuledger.cli.analyzer import view as main
+from gpuledger.cli.config_viewing import ConfigViewer, main
 
 __all__ = ["ConfigViewer", "main"]

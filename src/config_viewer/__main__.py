@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuledger.cli.analyzer import view
+from gpuledger.cli.config_viewing import main
 
 if __name__ == "__main__":
-    raise SystemExit(view())
+    raise SystemExit(main())

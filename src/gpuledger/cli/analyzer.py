@@ -1,59 +1,21 @@
-"""How do GPU Fleet Optimizer's analyzer and viewer, by their own names, ask for plans and print them?"""
+"""How does GPU Fleet Optimizer's analyzer, by its own names, ask for plans and print them?"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
-from gpuledger.cli.failures import explain
-from gpuledger.cli.terminal import as_text
+from gpuledger.cli.config_viewing import Configured, explained
 from gpuledger.encode import encode
-from gpuledger.errors import GpuledgerError
 from gpuledger.plain_text import visible
 from gpuledger.plan.guide.asking import Form, form_of, plan_configured, size_key
 from gpuledger.plan.guide.checks import pick
-from gpuledger.plan.guide.config import load_config
 from gpuledger.plan.guide.schema import ModelSize, Workload, WorkloadType
 from gpuledger.plan.guide.sets import MigrationSet, members, plan_set, together, workload_named
 from gpuledger.plan.guide.statement import MigrationPlan
-from gpuledger.report.documents.configuration import configuration_document
-from gpuledger.report.render.terminal import screen
 
 WIDTH = 100
-
-
-class Configured:
-    """A configuration: the three JSON files of a folder, or the shipped reference."""
-
-    default_config_dir: Path | None = None  # the shipped reference
-
-    def __init__(self, config_dir: str | Path | None = None) -> None:
-        self.config = load_config(self.default_config_dir if config_dir is None else config_dir)
-
-
-class ConfigViewer(Configured):
-    """The configuration of a folder, or the shipped reference, as text."""
-
-    def __str__(self) -> str:
-        return as_text(screen(configuration_document(self.config), WIDTH), WIDTH)
-
-
-def view(kind: type[ConfigViewer] = ConfigViewer, arguments: Sequence[str] | None = None) -> int:
-    """Print the configuration of the folder named, or the default one."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    return explained(lambda: sys.stdout.write(str(kind(given[0] if given else None))))
-
-
-def explained(step: Callable[[], object]) -> int:
-    """The exit code of a script that takes one step; what went wrong is said on stderr."""
-    try:
-        step()
-        sys.stdout.flush()
-    except (GpuledgerError, BrokenPipeError) as error:  # the pipe breaks where the reader stops early: `| head`
-        return explain(error, as_json=False)
-    return 0
 
 
 class MigrationReport(str):
@@ -76,7 +38,9 @@ class MigrationReport(str):
 
 
 def _text(found: MigrationSet, *, full: bool) -> str:
+    from gpuledger.cli.terminal import as_text
     from gpuledger.report.documents.migrate import migrate_document
+    from gpuledger.report.render.terminal import screen
 
     return as_text(screen(migrate_document(found), WIDTH, full=full), WIDTH)
 
@@ -96,9 +60,14 @@ class AWSGPUMigrationAnalyzer(Configured):
     ) -> MigrationReport:
         """The plan for one setup, as a text that prints."""
         form = Form(
-            instance=current_instance, gpus=current_gpu_count, workload=workload_type, size=model_size,
-            monthly_h=monthly_hours, spot=use_spot, precision=precision,
-        )  # fmt: skip
+            instance=current_instance,
+            gpus=current_gpu_count,
+            workload=workload_type,
+            size=model_size,
+            monthly_h=monthly_hours,
+            spot=use_spot,
+            precision=precision,
+        )
         return MigrationReport.of(plan_configured(self.config, form))
 
     def get_model_size_gb(self, model_size: ModelSize | str, precision: str = "fp16") -> int | float:
