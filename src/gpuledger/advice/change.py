@@ -109,7 +109,7 @@ def _window(lake: Lake, scope: Scope) -> Scope:
 
 
 def _shorter(lake: Lake, window: Scope) -> str:
-    """What to do where there are no samples before the window: half of what there is, or older samples."""
+    """What to do where no sample is older than the window: half of it, or older samples."""
     first = min((p.first_ms for p in lake.manifest().parts), default=window.until_ms or 0)
     hours = ((window.until_ms or 0) - first) // 2 // MS_PER_HOUR
     if hours < 1:

@@ -20,8 +20,9 @@ from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting.order import device_names
 from gpuledger.ledger.changes import ERRORS
 from gpuledger.ledger.jobs.counts import JoinCounts, added
-from gpuledger.ledger.jobs.holding import Holdings, find_holdings, places_of
+from gpuledger.ledger.jobs.holding import Holdings, find_holdings
 from gpuledger.ledger.jobs.joining import join_jobs
+from gpuledger.ledger.jobs.places import labels_of, places_of
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post
 from gpuledger.ledger.spans import Clip, Edge
@@ -96,7 +97,7 @@ def post_day(task: DayTask, progress: Progress) -> DayDone:
 
 def _holdings(lake: Lake, day: str, file: pq.ParquetFile) -> Holdings:
     """Who held the boards of a day's part, by the job tables of the lake."""
-    return find_holdings(places_of(file), read_claims(lake, day), day_start_ms(day))
+    return find_holdings(places_of(file), read_claims(lake, day), day_start_ms(day), lambda: labels_of(file))
 
 
 def post_clipped(lake: Lake, posted: PostedDay, limits: Thresholds, clips: Sequence[Clip]) -> pa.Table | None:

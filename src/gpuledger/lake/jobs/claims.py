@@ -12,6 +12,9 @@ import msgspec
 from gpuledger.telemetry import schema
 
 LABELS = (*schema.OWNER, "pod")
+Owner = tuple[str | None, ...]  # the labels of a sample, in this order
+# The name of a job is what its table calls it; telemetry may call it by its command or its deployment.
+_COMPARED = tuple(name for name in LABELS if name != "workload")
 Identity = tuple[str | None, ...]
 
 
@@ -56,6 +59,18 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         return (
             self.run_id or self.pod or self.workload or self.user or self.account or self.team or self.namespace or ""
         )
+
+    def contradicts(self, own: Owner) -> bool:
+        """Whether a label of a sample and of the job are both known and differ; a pod may have several run ids."""
+        labels, of = self.labels, dict(zip(LABELS, own, strict=True))
+        differ = {n for n in _COMPARED if of[n] and labels[n] and of[n] != labels[n]}
+        same_pod = self.pod is not None and of["pod"] == self.pod
+        return bool(differ - {"run_id"} if same_pod else differ)
+
+    def named_by(self, own: Owner) -> bool:
+        """Whether a label of a sample names the job or its owner."""
+        labels = self.labels
+        return any(t and t == labels[n] for n, t in zip(LABELS, own, strict=True) if n != "cluster")
 
 
 def is_index(gpu: str) -> bool:

@@ -1,27 +1,23 @@
-"""Who held a board from when to when, on which host, and how sure is that?
+"""Who held a board from when to when, and how sure is that?
 
 A job that names its GPUs held those. One that does not held all GPUs of its host that no other job names, if it has at
-least as many; the time of a host that such jobs share is theirs together. Nothing is guessed.
+least as many; the time of a host that such jobs share is theirs together. A board whose own labels name one of them is
+that job's, which leaves fewer boards to the others. Nothing is guessed.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
-import pyarrow.parquet as pq
 
-from gpuledger.lake.batch import Batch
-from gpuledger.lake.jobs.claims import Claim, Identity, is_index, order_of
-from gpuledger.lake.parts import read_group, steady_groups
+from gpuledger.lake.jobs.claims import Claim, Identity, Owner, is_index, order_of
+from gpuledger.ledger.jobs.places import FOREVER, Hosts, Labelled, Place
 from gpuledger.units import MS_PER_DAY
-
-_FOREVER = 1 << 62
 
 
 class Sure(StrEnum):
@@ -59,11 +55,12 @@ class Holdings:
 
 @dataclass(frozen=True)
 class _Span:
-    """A claim within the day."""
+    """A claim within the day; or, without one, the labels that a board's own samples carry."""
 
     start: int
     end: int
-    claim: Claim
+    claim: Claim | None
+    own: Owner = ()
 
 
 @dataclass(frozen=True)
@@ -84,8 +81,10 @@ class _Loose:
     gpus: int | None
 
 
-def find_holdings(places: Sequence[Place], claims: Iterable[Claim], day_ms: int) -> Holdings:
-    """Who held the boards of a day. `claims`: of jobs that ran on it."""
+def find_holdings(
+    places: Sequence[Place], claims: Iterable[Claim], day_ms: int, labelled: Callable[[], Labelled] = dict
+) -> Holdings:
+    """Who held the boards of a day. `claims`: of jobs that ran on it; `labelled`: the labels of samples by board."""
     boards: dict[str, set[str]] = defaultdict(set)
     sizes: dict[str, int] = defaultdict(int)
     for place in places:
@@ -96,6 +95,7 @@ def find_holdings(places: Sequence[Place], claims: Iterable[Claim], day_ms: int)
     ordered = sorted(claims, key=order_of)
     hosts = Hosts([h for h in boards if h], [c.host for c in ordered if c.host])
     spread = _spread(places, ordered, hosts, (day_ms, day_ms + MS_PER_DAY))
+    said = labelled() if spread.loose else {}
     numbers: dict[Held, int] = {}
     out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for host, mine in boards.items():
@@ -104,6 +104,12 @@ def find_holdings(places: Sequence[Place], claims: Iterable[Claim], day_ms: int)
         for group in groups:
             found = {b: spread.direct[b] for b in group if b in spread.direct}
             if found or shared:
+                if shared:
+                    for b in group:
+                        found[b] = [
+                            *found.get(b, ()),
+                            *(_Span(start, end, None, own) for start, end, own in said.get(b, ())),
+                        ]
                 _sweep(group, found, shared, sizes[host], numbers, out)
     of_host = {b: host for host, mine in boards.items() for b in mine}
     odd = (tuple(sorted(names)) for names in (hosts.unclear, spread.missed, spread.unindexed))
@@ -151,7 +157,7 @@ def _ends(claims: Sequence[Claim]) -> dict[Claim, int]:
     for group in same.values():
         times = sorted(group, key=lambda c: c.start_ms)
         for claim, after in zip(times, [*times[1:], None], strict=True):
-            later = _FOREVER if after is None else after.start_ms
+            later = FOREVER if after is None else after.start_ms
             out[claim] = later if claim.end_ms is None else claim.end_ms
     return out
 
@@ -174,21 +180,48 @@ def _sweep(
         active.update(begins.get(at, ()))
         here: dict[str, dict[Identity, Claim]] = defaultdict(dict)
         rest: dict[Identity, list[Claim]] = defaultdict(list)
+        said: dict[str, Owner] = {}
         for place in sorted(active):
             board, span = spans[place]
-            if board:
+            if span.claim is None:
+                said[board] = span.own
+            elif board:
                 here[board].setdefault(span.claim.identity, span.claim)
             else:
                 rest[span.claim.identity].append(span.claim)
         # A job that names GPUs of the host is taken at its word, whatever other tables leave open.
         named = {job for found_here in here.values() for job in found_here}
         others = {job: _loose(claims) for job, claims in rest.items() if job not in named}
+        strange = _by_label(said, here, others, size)
         for board in boards:
-            held = _held(here.get(board, {}), others, size - len(here), size)
+            held = _held(here.get(board, {}), others, size - len(here) - strange, size)
             found[board].append(-1 if held is None else numbers.setdefault(held, len(numbers)))
     for board, codes in found.items():
         starts = [0, *(i for i, (a, b) in enumerate(pairwise(codes), start=1) if a != b)]
         out[board] = np.array([instants[i] for i in starts]), np.array([codes[i] for i in starts])
+
+
+def _by_label(
+    said: Mapping[str, Owner], here: dict[str, dict[Identity, Claim]], others: dict[Identity, _Loose], size: int
+) -> int:
+    """Put jobs on the boards whose own labels name them; returns how many boards have labels that fit none of them."""
+    strange, placed = 0, dict[str, Identity]()
+    for board, own in said.items():
+        if board in here:
+            continue
+        fit = [job for job, one in others.items() if not one.claim.contradicts(own)]
+        strange += not fit
+        if len(fit) == 1 and others[fit[0]].claim.named_by(own):
+            placed[board] = fit[0]
+    for board, job in placed.items():
+        here[board][job] = others[job].claim
+    for job, boards in Counter(placed.values()).items():
+        claim, gpus = others[job].claim, others[job].gpus
+        if gpus is not None and gpus < size:  # one that holds all of the host stays there
+            others[job] = _Loose(claim, gpus - boards)
+    for job in [job for job, one in others.items() if one.gpus is not None and one.gpus <= 0]:
+        del others[job]
+    return strange
 
 
 def _loose(claims: Sequence[Claim]) -> _Loose:
@@ -218,62 +251,3 @@ def _held(direct: Mapping[Identity, Claim], loose: Mapping[Identity, _Loose], fr
 
 def _ordered(claims: Mapping[Identity, Claim]) -> tuple[Claim, ...]:
     return tuple(sorted(claims.values(), key=order_of))
-
-
-_COLUMNS = ("gpu_uuid", "host", "gpu_index")
-
-
-class Place(NamedTuple):
-    """A board, the host it is in and its index there."""
-
-    board: str
-    host: str | None
-    gpu_index: str | None
-
-
-def places_of(file: pq.ParquetFile) -> list[Place]:
-    """All places of a part of the lake, in order."""
-    noted, there = steady_groups(file), file.schema_arrow.names
-    columns = [c for c in _COLUMNS if c in there]
-    found: set[tuple[str | None, ...]] = set()
-    for group in range(file.num_row_groups):
-        table, fixed = read_group(file, group, columns, noted[group] if noted else None)
-        # Only the board makes a device here.
-        batch = Batch(table, fixed=fixed - {"gpu_uuid"})
-        heads = batch.changes(_COLUMNS).nonzero()[0]
-        found.update(zip(*(batch.text(c, heads).to_pylist() for c in _COLUMNS), strict=True))
-    return sorted((Place(b or "", h, i) for b, h, i in found), key=lambda p: tuple(t or "" for t in p))
-
-
-class Hosts:
-    """The hosts of samples, found by the names jobs give them: with or without domain, where that is clear."""
-
-    def __init__(self, known: Iterable[str], asked: Iterable[str]) -> None:
-        self._exact = {host.casefold(): host for host in known}
-        self._short: dict[str, list[str]] = defaultdict(list)
-        for full in sorted(self._exact):
-            self._short[_short(full)].append(full)
-        domains: dict[str, set[str]] = defaultdict(set)
-        for name in {a.casefold() for a in asked}:
-            if name != _short(name):
-                domains[_short(name)].add(name)
-        self._several = {short for short, names in domains.items() if len(names) > 1}
-        self.unclear: set[str] = set()
-
-    def find(self, asked: str) -> str | None:
-        """The host of the samples; None where there is none, or where it could be one of several."""
-        name = asked.casefold()
-        if name in self._exact:
-            return self._exact[name]
-        short = _short(name)
-        # Two names with different domains are two hosts.
-        fit = [full for full in self._short.get(short, ()) if short in (full, name)]
-        if len(fit) > 1 or (fit and name != short and short in self._several):
-            self.unclear.add(asked)
-            return None
-        return self._exact[fit[0]] if fit else None
-
-
-def _short(host: str) -> str:
-    """A host without its domain; an address stays whole."""
-    return host if host.replace(".", "").replace(":", "").isdecimal() else host.partition(".")[0]

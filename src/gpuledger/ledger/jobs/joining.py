@@ -14,18 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.lake.batch import COPY, RECORDED_RUN, Batch, board_of
-from gpuledger.lake.jobs.claims import LABELS, Claim
+from gpuledger.lake.jobs.claims import LABELS, Claim, Owner
 from gpuledger.lake.jobs.store import read_manifest
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.jobs.holding import Held, Holdings, Sure
 from gpuledger.ledger.store import Ledger
 
-# The name of a job is what its table calls it; telemetry may call it by its command or its deployment.
-_COMPARED = tuple(name for name in LABELS if name != "workload")
-_POD = LABELS.index("pod")
 _MOST_NAMED = 4
-Owner = tuple[str | None, ...]
 
 
 class _Answer(NamedTuple):
@@ -85,29 +81,15 @@ def _held_at(batch: Batch, holdings: Holdings) -> np.ndarray:
 def _answer(own: Owner, held: Held | None) -> _Answer:
     if held is None:
         return _Answer((own,), None)
-    fit = [claim for claim in held.claims if not _contradicts(own, claim)]
+    fit = [claim for claim in held.claims if not claim.contradicts(own)]
     if not fit:
         return _Answer((own,), None, disagrees=True)
     if held.sure is Sure.UNPLACED:
-        if len(fit) == 1 and _names(own, fit[0]):
+        if len(fit) == 1 and fit[0].named_by(own):
             return _Answer((_filled(own, fit[0].labels),), Sure.PLACED)
         return _Answer((_filled(own, _joint(fit, held.free)),), Sure.UNPLACED)
     owners = {_filled(own, claim.labels) for claim in fit}
     return _Answer(tuple(sorted(owners, key=lambda o: tuple(t or "" for t in o))), held.sure)
-
-
-def _contradicts(own: Owner, claim: Claim) -> bool:
-    """Whether a label of the row and of the job are both known and differ. One pod may be known by several run ids."""
-    labels = claim.labels
-    differ = {n for n, t in zip(LABELS, own, strict=True) if n in _COMPARED and t and labels[n] and t != labels[n]}
-    same_pod = claim.pod is not None and own[_POD] == claim.pod
-    return bool(differ - {"run_id"} if same_pod else differ)
-
-
-def _names(own: Owner, claim: Claim) -> bool:
-    """Whether a label of the row names the job or its owner."""
-    labels = claim.labels
-    return any(t and t == labels[n] for n, t in zip(LABELS, own, strict=True) if n != "cluster")
 
 
 def _filled(own: Owner, labels: dict[str, str | None]) -> Owner:
