@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, clip, layered, rows_of, says
+from gpuledger.report.marks import Row, alt, by_kind, clip, layered, rows_of, says
 from gpuledger.scaling.figures import ColdStart
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.report.theme import Theme
     from gpuledger.scaling.statement import ScalingStatement
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 720, 260
 ROLES = ("efficient", "bottlenecked", "inefficient", "moderate", "idle")
