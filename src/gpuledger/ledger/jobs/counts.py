@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from gpuledger.units import some
+
 _NAMES = ("hosts_unclear", "unplaced_hosts", "missed", "hosts_unindexed")
 
 
@@ -72,12 +74,12 @@ def words_of(counts: JoinCounts) -> list[str]:
         )
     if counts.missed:
         out.append(
-            f"job tables name hosts or GPUs that no sample of their days is from ({_some(counts.missed)}): their time"
+            f"job tables name hosts or GPUs that no sample of their days is from ({some(counts.missed)}): their time"
             " is in no statement; check host names and GPU indices, and whether those hosts export telemetry"
         )
     if counts.hosts_unclear:
         out.append(
-            f"hosts of jobs that fit several hosts of the samples ({_some(counts.hosts_unclear)}): not joined; write"
+            f"hosts of jobs that fit several hosts of the samples ({some(counts.hosts_unclear)}): not joined; write"
             " full host names"
         )
     return out
@@ -87,19 +89,15 @@ def _unplaced(counts: JoinCounts) -> str:
     without = tuple(host for host in counts.unplaced_hosts if host in counts.hosts_unindexed)
     if without and without == counts.unplaced_hosts:
         return (
-            f"{_samples(counts.unplaced)} of hosts whose jobs name GPU indices that the samples lack ({_some(without)})"
+            f"{_samples(counts.unplaced)} of hosts whose jobs name GPU indices that the samples lack ({some(without)})"
             ": booked as shared; import telemetry with the index of each GPU, or name GPUs by UUID in the job table"
         )
-    also = f"; for {_some(without)} the samples lack the index too" if without else ""
+    also = f"; for {some(without)} the samples lack the index too" if without else ""
     return (
-        f"{_samples(counts.unplaced)} of hosts shared by jobs without GPU indices ({_some(counts.unplaced_hosts)}):"
+        f"{_samples(counts.unplaced)} of hosts shared by jobs without GPU indices ({some(counts.unplaced_hosts)}):"
         f" booked as shared; add a column with the index (gpu, or GRES with IDX) to place them{also}"
     )
 
 
 def _samples(count: int) -> str:
     return f"{count:,} sample{'s' * (count != 1)}"
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

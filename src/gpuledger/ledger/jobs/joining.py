@@ -20,8 +20,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.jobs.holding import Held, Holdings, Sure
 from gpuledger.ledger.store import Ledger
-
-_MOST_NAMED = 4
+from gpuledger.units import some
 
 
 class _Answer(NamedTuple):
@@ -99,14 +98,12 @@ def _filled(own: Owner, labels: dict[str, str | None]) -> Owner:
 def _joint(claims: list[Claim], free: bool) -> dict[str, str | None]:
     """The owner of time of several jobs: what all of them have in common, unless the GPU may have been free."""
     names = list(dict.fromkeys(claim.name for claim in claims))
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    listed = ", ".join(names[:_MOST_NAMED]) + more
     shared: dict[str, str | None] = dict.fromkeys(LABELS)
     if not free:
         for name in LABELS:
             values = {claim.labels[name] for claim in claims}
             shared[name] = values.pop() if len(values) == 1 else None
-    said = f"shared by job{'s' * (len(names) > 1)} {listed}{' and free GPUs' if free else ''}"
+    said = f"shared by job{'s' * (len(names) > 1)} {some(names, 4)}{' and free GPUs' if free else ''}"
     return shared | {"run_id": said}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, alt, by_kind, clip, layered, rows_of, says
 from gpuledger.scaling.figures import ColdStart
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, some
 
 if TYPE_CHECKING:
     from gpuledger.report.theme import Theme
@@ -49,7 +49,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     cold = base.transform_filter("datum.kind == 'cold'").mark_point(size=size * 1.8, strokeWidth=2.5, filled=False)
     colds = [n for n in facts.nodes if isinstance(n.cold_start, ColdStart)]
     if colds:
-        named = ", ".join(n.node for n in colds[:3]) + (f" and {len(colds) - 3} more" if len(colds) > 3 else "")
+        named = some([n.node for n in colds])
         title = f"The first requests of {named} are slower than the rest"
     else:
         unseen = any(isinstance(n.cold_start, Unknown) for n in facts.nodes)
