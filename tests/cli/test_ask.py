@@ -34,7 +34,7 @@ def test_a_folder_gets_the_whole_document(cli, lake, tmp_path, question):
 
 
 def test_a_kind_of_file_that_cannot_be_written_is_refused(cli, lake, tmp_path):
-    ended = cli("ask", "give-back", "--price", "2", "--out", "answer.pdf")
+    ended = cli("ask", "give-back", "--lake", "no-lake-needed-to-tell", "--price", "2", "--out", "answer.pdf")
     assert ended.code == 2
     assert "a .pdf file cannot be written" in ended.err
     assert ".xlsx" in ended.err

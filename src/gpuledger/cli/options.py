@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,20 @@ from gpuledger.times import instant_ms, length_ms
 
 Command = Callable[..., Any]
 PATH = click.Path(path_type=Path)
+
+
+class _ReportPath(click.Path):
+    """Where a report goes; a kind of file that cannot be written is refused before any work is done."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from gpuledger.report.sheets import is_one_file
+
+        place = Path(os.fsdecode(super().convert(value, param, ctx)))
+        is_one_file(place)
+        return place
+
+
+REPORT = _ReportPath(path_type=Path)
 
 lake_option = click.option(
     "--lake", "lake_dir", type=PATH, default=Path("gpuledger-data"), show_default=True,
