@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from operator import index
 
 from gpuledger.advice.asking import Asked
 from gpuledger.advice.case import Case
@@ -75,6 +76,10 @@ class _Window:
 def give_back(lake: Lake, scope: Scope, asked: Asked, n: int = 10) -> GiveBack:
     """The `n` GPUs to give back first; the ledger must be posted. A GPU with time of an owner in scope is judged over
     the time of all of its owners."""
+    try:
+        n = index(n)
+    except TypeError:
+        raise InputError(f"n={n!r} is not a number of GPUs", hint="give a whole number, 1 or more") from None
     if n < 1:
         raise InputError(f"n={n} is not a number of GPUs", hint="give 1 or more")
     everyone = replace(scope, clusters=(), namespaces=(), owners=())
@@ -185,14 +190,9 @@ def _readings(lake: Lake, scope: Scope, cases: Mapping[str, object]) -> dict[str
 
 
 def _row(
-    uuid: str,
-    board: _Board,
-    case: Case,
-    findings: Sequence[Finding],
-    quiet: Sequence[Sequence[QuietTime]],
-    readings: Mapping[str, Mapping[str, int]],
-    window: _Window,
-) -> IdleGpu:
+    uuid: str, board: _Board, case: Case, findings: Sequence[Finding], quiet: Sequence[Sequence[QuietTime]],
+    readings: Mapping[str, Mapping[str, int]], window: _Window,
+) -> IdleGpu:  # fmt: skip
     device, times = board.charges[0].device, board.times
     sums = readings.get(uuid, dict.fromkeys(_READINGS, 0))
     end = min(board.last_ms, window.end_ms)

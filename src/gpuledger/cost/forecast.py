@@ -75,13 +75,9 @@ def _groups(seen: Mapping[dt.date, Decimal]) -> dict[int, list[Fraction]]:
 
 
 def _off(
-    seen: Mapping[dt.date, Decimal],
-    groups: Mapping[int, Sequence[Fraction]],
-    means: Mapping[int, Fraction],
-    ahead: Sequence[tuple[dt.date, Fraction]],
-    *,
-    by_weekday: bool,
-) -> Fraction | Unknown:
+    seen: Mapping[dt.date, Decimal], groups: Mapping[int, Sequence[Fraction]], means: Mapping[int, Fraction],
+    ahead: Sequence[tuple[dt.date, Fraction]], *, by_weekday: bool,
+) -> Fraction | Unknown:  # fmt: skip
     """How far the sum may be off to either side."""
     free = len(seen) - (len(groups) if by_weekday else 1)
     if free < 1:

@@ -11,7 +11,7 @@ import numpy as np
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.thresholds import Targets, Thresholds
 from gpuledger.efficiency.hours import HourGroups
-from gpuledger.efficiency.means import NO_BOARD, Accounts, Groups, by_label, by_name, difference
+from gpuledger.efficiency.means import NO_BOARD, Accounts, Groups, difference, in_order
 from gpuledger.efficiency.statement import ActiveAnalysis, Figure, GpuRow, GroupRow, Means
 from gpuledger.ledger.cells import CLASSES, classify
 from gpuledger.ledger.read.owners import By, TeamOf, named_by, space_name
@@ -46,14 +46,9 @@ def active_analysis(groups: Groups, i: int = 0) -> ActiveAnalysis:
 
 
 def gpu_rows(
-    accounts: Accounts,
-    devices: Groups,
-    main: Sequence[int],
-    days: DeviceDays,
-    unobserved_ms: Sequence[int],
-    longest_idle_ms: Sequence[int],
-    limits: Thresholds,
-) -> tuple[GpuRow, ...]:
+    accounts: Accounts, devices: Groups, main: Sequence[int], days: DeviceDays, unobserved_ms: Sequence[int],
+    longest_idle_ms: Sequence[int], limits: Thresholds,
+) -> tuple[GpuRow, ...]:  # fmt: skip
     """Analysis 6 and the per-GPU summary: one row per device, in the order of the accounts."""
     links = [accounts.facts(row).link_bytes_per_s for row in main]
     link = np.array([np.nan if isinstance(b, Unknown) else b for b in links])
@@ -64,26 +59,12 @@ def gpu_rows(
     uuid, instance, model, cluster, namespace = ([accounts.labels[name][row] for row in main] for name in texts)
     # By position, in the order of the fields: names would take a third of the time.
     columns = zip(
-        [text or "" for text in uuid],
-        instance,
-        model,
-        days.host,
-        days.gpu_index,
-        cluster,
-        namespace,
-        devices.means,
-        [class_of(means, limits) for means in devices.means],
-        devices.bottlenecked_pct,
-        days.bottlenecked,
-        days.active,
-        slow,
-        causes,
-        (devices.all["idle_ms"] / MS_PER_HOUR).tolist(),
-        (devices.all["idle_held_ms"] / MS_PER_HOUR).tolist(),
-        (np.array(longest_idle_ms) / MS_PER_HOUR).tolist(),
-        (np.array(unobserved_ms) / MS_PER_HOUR).tolist(),
-        strict=True,
-    )
+        [text or "" for text in uuid], instance, model, days.host, days.gpu_index, cluster, namespace, devices.means,
+        [class_of(means, limits) for means in devices.means], devices.bottlenecked_pct, days.bottlenecked, days.active,
+        slow, causes, (devices.all["idle_ms"] / MS_PER_HOUR).tolist(),
+        (devices.all["idle_held_ms"] / MS_PER_HOUR).tolist(), (np.array(longest_idle_ms) / MS_PER_HOUR).tolist(),
+        (np.array(unobserved_ms) / MS_PER_HOUR).tolist(), strict=True,
+    )  # fmt: skip
     return tuple(GpuRow(*row) for row in columns)
 
 
@@ -102,9 +83,15 @@ def class_of(means: Means, limits: Thresholds) -> str:
     return classify(util / 100, pif, limits)
 
 
+def _by_name(accounts: Accounts, texts: Sequence[str]) -> tuple[list[str], Groups]:
+    """Accounts by the name each has; names in order."""
+    names, code = in_order(texts)
+    return names, Groups(accounts, code, len(names))
+
+
 def model_rows(accounts: Accounts) -> tuple[GroupRow, ...]:
     """Analysis 5: means and classes of each model, by name."""
-    names, groups = by_label(accounts, "gpu_model", lambda model: model or NO_MODEL)
+    names, groups = _by_name(accounts, [model or NO_MODEL for model in accounts.labels["gpu_model"]])
     return tuple(
         GroupRow(name, groups.means[i], groups.bottlenecked_pct[i], groups.classes_pct(i))
         for i, name in enumerate(names)
@@ -132,7 +119,7 @@ def _rules() -> _File:
 def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) -> tuple[GroupRow, ...]:
     """Analysis 8: means, classes, target and pattern of each namespace."""
     pairs = zip(accounts.labels["namespace"], accounts.owned.tolist(), strict=True)
-    names, groups = by_name(accounts, [space_name(text, owned=owned) for text, owned in pairs])
+    names, groups = _by_name(accounts, [space_name(text, owned=owned) for text, owned in pairs])
     series = _series(by_hour)
     # Hours do not tell time without a namespace apart by whether something else names its owner.
     if UNALLOCATED not in names and UNALLOCATED in series:
@@ -158,7 +145,7 @@ def owner_rows(accounts: Accounts, by: By, team_of: TeamOf) -> tuple[GroupRow, .
         named_by(by, dict(zip(by.labels, row, strict=True)), owned=owned, team_of=team_of)
         for *row, owned in zip(*columns, accounts.owned.tolist(), strict=True)
     ]
-    names, groups = by_name(accounts, texts)
+    names, groups = _by_name(accounts, texts)
     return tuple(
         GroupRow(name, groups.means[i], groups.bottlenecked_pct[i], groups.classes_pct(i))
         for i, name in enumerate(names)

@@ -21,7 +21,7 @@ from gpuledger.ledger.facts import row_facts
 from gpuledger.ledger.grouping import Grouped, by_line, kinds
 from gpuledger.ledger.measures import PIPES, Rows, Sums
 from gpuledger.ledger.spans import Clip, Edge, Stamps, cut_at_hours, shared_out, stamps_of
-from gpuledger.ledger.waits import find_waits
+from gpuledger.ledger.spells import find_waits
 from gpuledger.physics.mending import FINE_STEP_MS, mend
 from gpuledger.physics.row_facts import RowFacts
 from gpuledger.physics.states import LABELS, State, credible, judge, ppm
@@ -68,13 +68,9 @@ class _Block:
 
 
 def post(
-    table: pa.Table,
-    limits: Thresholds,
-    edges: Mapping[str, Edge] | None = None,
-    steady: Mapping[str, float] | None = None,
-    fixed: frozenset[str] = frozenset(),
-    clip: Clip | None = None,
-) -> Posted:
+    table: pa.Table, limits: Thresholds, edges: Mapping[str, Edge] | None = None,
+    steady: Mapping[str, float] | None = None, fixed: frozenset[str] = frozenset(), clip: Clip | None = None,
+) -> Posted:  # fmt: skip
     """Post rows in order and without conflicts.
 
     `steady`: error counters that stand still in all rows, which the table then need not hold; `fixed`: labels that no

@@ -27,7 +27,7 @@ from gpuledger.lake.taking import Reading
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.jobs.counts import words_of
-from gpuledger.ledger.jobs.owners import owners_of
+from gpuledger.ledger.jobs.joining import owners_of
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, empty_tables, post
 from gpuledger.ledger.spans import Edge
@@ -71,14 +71,9 @@ NO_JOBS = Jobs()
 
 @contextmanager
 def books_of(
-    files: Sequence[str | Path],
-    limits: Thresholds,
-    reading: Reading,
-    progress: Progress = lambda _stage, _rows: None,
-    *,
-    cut: bool = False,
-    jobs: Jobs = NO_JOBS,
-) -> Iterator[tuple[Lake, ImportResult]]:
+    files: Sequence[str | Path], limits: Thresholds, reading: Reading, progress: Progress = lambda _stage, _rows: None,
+    *, cut: bool = False, jobs: Jobs = NO_JOBS,
+) -> Iterator[tuple[Lake, ImportResult]]:  # fmt: skip
     """The books of some files for as long as they are needed, and what reading the files found.
 
     `cut`: a window will cut hours, which are then posted again from samples, so samples are kept meanwhile. So they are
@@ -101,13 +96,9 @@ def books_of(
 
 
 def post_files(
-    lake: Lake,
-    files: Sequence[str | Path],
-    limits: Thresholds,
-    reading: Reading | None = None,
-    progress: Progress = lambda _stage, _rows: None,
-    processes: int | None = None,
-) -> ImportResult:
+    lake: Lake, files: Sequence[str | Path], limits: Thresholds, reading: Reading | None = None,
+    progress: Progress = lambda _stage, _rows: None, processes: int | None = None,
+) -> ImportResult:  # fmt: skip
     """Make the books of some files in a lake that has no samples."""
     wanted = msgspec.structs.replace(reading or Reading(), only=COLUMNS)
     with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:

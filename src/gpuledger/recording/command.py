@@ -75,16 +75,9 @@ def run_command(
         recording, problem = None, ""
         try:
             recording = Recording(
-                lake,
-                hz=hz,
-                labels=labels,
-                device=device,
-                flush_s=flush_s,
-                program=command_name(argv),
-                environ=surroundings,
-                clock=clock,
-                around_command=True,
-            )
+                lake, hz=hz, labels=labels, device=device, flush_s=flush_s, program=command_name(argv),
+                environ=surroundings, clock=clock, around_command=True,
+            )  # fmt: skip
             with relay.held_back():
                 recording.start()
         except (DeviceError, MissingExtra) as error:

@@ -96,6 +96,11 @@ def cell(text: str, key: object = None) -> Cell:
 Row = list[Cell | str]
 
 
+def whole_usd(value: Decimal | Unknown) -> Cell:
+    """Dollars without cents."""
+    return figure(value, lambda amount: usd(amount, 0))
+
+
 def figure(value: object, form: Callable[[Any], str]) -> Cell:
     """A cell with a figure in its form, or `unknown`."""
     return cell("unknown" if isinstance(value, Unknown) else form(value), value)
@@ -260,14 +265,8 @@ def build_table(name: str, kind: TableKind, statement: object, places: int | Non
             if not total[place].unknown:
                 total[place] = Cell(text(value))
     return Table(
-        name=name,
-        caption=kind.caption,
-        heads=tuple(c.head for c in columns),
+        name=name, caption=kind.caption, heads=tuple(c.head for c in columns),
         words=tuple(c.style in WORDS or c.style == "shares" for c in columns),
-        below=[i for i, c in enumerate(columns) if c.below],
-        wide=[i for i, c in enumerate(columns) if c.wide],
-        rows=tuple(filled),
-        total=None if total is None else _once(total),
-        note=note,
-        empty=kind.empty,
-    )
+        below=[i for i, c in enumerate(columns) if c.below], wide=[i for i, c in enumerate(columns) if c.wide],
+        rows=tuple(filled), total=None if total is None else _once(total), note=note, empty=kind.empty,
+    )  # fmt: skip

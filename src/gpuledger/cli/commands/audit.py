@@ -12,6 +12,7 @@ import click
 from gpuledger.cli.analysis import books, jobs_option, reading_options
 from gpuledger.cli.options import (
     PATH,
+    REPORT,
     by_option,
     device_option,
     full_option,
@@ -76,7 +77,7 @@ class AuditCommand(click.Command):
 @click.option("--limits", "limits_file", type=PATH, help="TOML file with the limits at which advice applies.")
 @click.option(
     "--out",
-    type=PATH,
+    type=REPORT,
     help="Folder for audit.html, its Markdown and JSON versions, charts and CSVs; or FILE.csv, FILE.xlsx.",
 )
 @click.option("--fail-on", metavar="NAME>PCT", help="Exit 1 if waste or a bucket exceeds this percentage: 'waste>40'.")
@@ -126,15 +127,9 @@ def command(
 
 
 def _around(
-    screen: Screen,
-    around: Around,
-    lake_dir: Path,
-    out: Path | None,
-    chosen: Window,
-    fail_on: str | None,
-    full: bool,
+    screen: Screen, around: Around, lake_dir: Path, out: Path | None, chosen: Window, fail_on: str | None, full: bool,
     given: dict[str, Any],
-) -> int:
+) -> int:  # fmt: skip
     """Record a command, then audit that run; the command's exit code is ours."""
     from gpuledger.cli.auditing import wanted
     from gpuledger.recording.command import OUR_FAILURE, run_command, to_stderr

@@ -33,16 +33,9 @@ FOUND_PROBLEMS = 1
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
 def command(
-    screen: Screen,
-    files: tuple[str, ...],
-    lake_dir: Path,
-    reading: Callable[[], Reading],
-    explain: bool,
-    write_map: Path | None,
-    wishes: ServerWishes,
-    tables: tuple[Path, ...],
-    fail_on: str | None,
-) -> int:
+    screen: Screen, files: tuple[str, ...], lake_dir: Path, reading: Callable[[], Reading], explain: bool,
+    write_map: Path | None, wishes: ServerWishes, tables: tuple[Path, ...], fail_on: str | None,
+) -> int:  # fmt: skip
     """Import telemetry from files or a Prometheus server.
 
     SRC is a file, a folder, a quoted pattern, an s3://, gs:// or http(s):// address, or prometheus://HOST:PORT/PATH
@@ -60,8 +53,7 @@ def command(
     from gpuledger.cli.showing import give
     from gpuledger.lake.jobs.reading import read_jobs
     from gpuledger.lake.layout import Lake
-    from gpuledger.report.documents.imported import import_document, with_jobs
-    from gpuledger.report.documents.jobs import jobs_document
+    from gpuledger.report.documents.jobs import import_document, jobs_document, with_jobs
 
     how = reading()
     if explain or write_map:

@@ -26,14 +26,9 @@ from gpuledger.times import instant_ms
 @full_option
 @screen_options
 def command(
-    screen: Screen,
-    inventory: tuple[Path, ...],
-    lake_dir: Path,
-    since: int | None,
-    until: int | None,
-    out: Path | None,
+    screen: Screen, inventory: tuple[Path, ...], lake_dir: Path, since: int | None, until: int | None, out: Path | None,
     full: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Compare what you pay by your bills with list prices.
 
     By GPU model, instance and region: the list price, the price paid per GPU-hour, the difference in percent and in
@@ -43,10 +38,10 @@ def command(
         raise InputError("what you pay is unknown", hint="give the bill: gpuledger prices paid --inventory BILL.csv")
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.showing import give, write_files
-    from gpuledger.cost.inventories.reading import read_stock
+    from gpuledger.cost.inventories.kinds import read_stock
     from gpuledger.cost.paid_prices import paid_prices
     from gpuledger.lake.layout import Lake
-    from gpuledger.report.documents.paid_prices import paid_prices_document
+    from gpuledger.report.documents.inventory import paid_prices_document
 
     stock, lake = read_stock(inventory), Lake(lake_dir)
     with screen.stages() as stages:

@@ -27,18 +27,9 @@ from gpuledger.train import USUAL_SEQUENCE
 @lake_option
 @screen_options
 def command(
-    screen: Screen,
-    name: str | None,
-    config_file: Path | None,
-    tokens_per_s: float | None,
-    images_per_s: float | None,
-    gpu_name: str,
-    count: int,
-    precision: str,
-    sequence: int | None,
-    recompute: bool,
-    lake_dir: Path,
-) -> None:
+    screen: Screen, name: str | None, config_file: Path | None, tokens_per_s: float | None, images_per_s: float | None,
+    gpu_name: str, count: int, precision: str, sequence: int | None, recompute: bool, lake_dir: Path,
+) -> None:  # fmt: skip
     """Calculate a training run's MFU from the rate in its log.
 
     Model FLOPs utilization (MFU) is the model's own FLOP per second divided by the GPUs' dense bf16 peak. Also shown:
@@ -47,7 +38,7 @@ def command(
     """
     from gpuledger import train
     from gpuledger.cli.showing import give
-    from gpuledger.report.documents.mfu import mfu_document
+    from gpuledger.report.documents.training import mfu_document
 
     if (name is None) == (config_file is None):
         both = "both --model and --config" if name else "neither --model nor --config"
