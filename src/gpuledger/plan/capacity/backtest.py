@@ -148,7 +148,7 @@ def origins_of(hours: int) -> tuple[tuple[int, ...], int]:
 
 
 def backtest(values: np.ndarray) -> Backtest:
-    """The walk forward over a series of at least two days. Origins with nothing observed before or after are left out."""
+    """The walk forward over a series of two days or more; origins with nothing observed around them are left out."""
     origins, ahead = origins_of(len(values))
     rows: dict[str, list[np.ndarray]] = {}
     used = []

@@ -14,6 +14,8 @@ class CapacityFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     version: int
     source: str
+    target_ratio: float
+    cover_ratio: float
     shortest_days: int
     week_from_days: int
     longest_days: int
@@ -26,6 +28,7 @@ class CapacityFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     short_history_factor: float
     short_history_days: int
     used_from_ratio: float
+    unrated_below_ratio: float
     achievable_quantile: float
     achievable_from_gpus: int
     achievable_from_busy_h: float

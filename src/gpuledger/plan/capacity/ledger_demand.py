@@ -105,11 +105,11 @@ def read_fleet_hours(lake: Lake, scope: Scope, *, by: str = "cluster", calibrati
     pools = names["cluster"] if by == "cluster" else spaces
     made = _Pools(keys[0], sums, start, end, devices)
     labels = sorted({p or NO_CLUSTER for p in pools})
-    code = np.array([labels.index(p or NO_CLUSTER) for p in pools])
+    code, whole = np.array([labels.index(p or NO_CLUSTER) for p in pools]), by == "cluster"
     return FleetHours(
         start_ms=start * MS_PER_HOUR,
         end_ms=end * MS_PER_HOUR,
-        pools=tuple(made.pool(name, code == i, names["cluster"], whole=by == "cluster") for i, name in enumerate(labels)),
+        pools=tuple(made.pool(name, code == i, names["cluster"], whole=whole) for i, name in enumerate(labels)),
         pods=tuple(_pods(books, found.pods)),
         devices=devices,
         folded_days=len(found.folded),
@@ -126,7 +126,9 @@ def _take(
     kinds = kinds_of_rows(rows, names)
     for model, _ in kinds.pairs:
         models.setdefault(model, ModelFacts(model))
-    parts = divide(rows, kinds, models, boards_of(kinds, models, rows["gpu_uuid"], names["gpu_uuid"].texts, calibration))
+    parts = divide(
+        rows, kinds, models, boards_of(kinds, models, rows["gpu_uuid"], names["gpu_uuid"].texts, calibration)
+    )
     owned = labelled(rows) | (rows["namespace"] >= 0)
     times = _times(parts, owned)
     share = np.where(rows["gpu_instance_id"] < 0, 1.0, exact_share(rows["slice_ppm"] / 1.0))
@@ -201,7 +203,9 @@ class _Pools:
         def series(values: np.ndarray) -> Series:
             return Series(name, self._start * MS_PER_HOUR, values * scale)
 
-        idle = sums["held"] - sums["working"] if not whole else present - sums["working"] * np.nan_to_num(scale, nan=1.0)
+        idle = (
+            sums["held"] - sums["working"] if not whole else present - sums["working"] * np.nan_to_num(scale, nan=1.0)
+        )
         return PoolHours(
             name=name,
             cluster=next(iter(there)) if len(there) == 1 else None,

@@ -112,7 +112,7 @@ def holt_winters(history: np.ndarray, steps: int) -> np.ndarray:
 
 def stl_ets(history: np.ndarray, steps: int) -> np.ndarray:
     """The season taken out by STL, the rest by exponential smoothing with a damped trend."""
-    from statsmodels.tsa.seasonal import STL
+    from statsmodels.tsa.seasonal import STL  # type: ignore[import-untyped]
 
     season = season_of(len(history))
     if len(history) < 2 * season:
@@ -123,7 +123,7 @@ def stl_ets(history: np.ndarray, steps: int) -> np.ndarray:
 
 
 def _smoothed(history: np.ndarray, steps: int, kind: Mapping[str, object]) -> np.ndarray:
-    from statsmodels.tsa.holtwinters import ExponentialSmoothing
+    from statsmodels.tsa.holtwinters import ExponentialSmoothing  # type: ignore[import-untyped]
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a flat stretch does not converge; the back-test judges what comes out
