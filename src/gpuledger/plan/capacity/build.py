@@ -145,6 +145,7 @@ def _pool(demand: PoolDemand, asked: Asked, rates: Rates) -> PoolPlan | Unknown:
         months=months,
         runs_out=out,
         tested={b: tested_of(load.outlook) for b, load in loads.items() if not isinstance(load, Unknown)},
+        days_of=_shown(loads, main).basis,
         days=day_points(_shown(loads, main), asked),
         usd_per_gpu_h=rates.of(demand.name),
     )

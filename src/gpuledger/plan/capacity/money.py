@@ -145,7 +145,7 @@ def _options(
         words = f"{count(use, 'GPU')} more if all work reached the share of a GPU that the better GPUs reach"
         yield InvestOption("raise use", use, NONE, words)
     if left:
-        yield InvestOption("rent", left, rest, "at what the pool's GPUs cost now")
+        yield InvestOption("rent", left, rest, "the rest, at what the pool's GPUs cost now")
     if idle or short.high != short.middle:
         yield InvestOption("rent", short.middle, whole, "all of the shortfall rented, nothing else changed")
     if buy_usd is not None and left:

@@ -93,7 +93,7 @@ class PoolPlan:
 
     `gpus_now` is None where a table does not say it. `needs`: the most of any month ahead. `idle_gpus`: GPUs without
     work on average. `achievable_pct`: the share of working time that the better GPUs put to use, low to high by what is
-    made of unrated time.
+    made of unrated time. `days` are of the basis `days_of`.
     """
 
     name: str
@@ -106,6 +106,7 @@ class PoolPlan:
     months: tuple[PeriodNeed, ...]
     runs_out: RunsOut | Unknown
     tested: Mapping[Basis, Tested]
+    days_of: Basis
     days: tuple[DayPoint, ...]
     usd_per_gpu_h: UsdRange | Unknown
 

@@ -51,7 +51,7 @@ def capacity_document(plan: CapacityPlan) -> Document:
             Section("money", "Spending and budget", [spend, Bullets(plan.price_words, "Prices")]),
             *closing_sections(plan, data),
         ],
-        screen=[*lead, *_screen(plan, size, spend), _quality(plan), *refused_few(plan.refused)],
+        screen=[*lead, *_screen(plan, spend), _quality(plan), *refused_few(plan.refused)],
         screen_notes=plan.chosen == "demand",
         data=lambda: data,
         main_table="pools",
@@ -71,7 +71,7 @@ def _charts(plan: CapacityPlan, section: str) -> list[Chart]:
     return out
 
 
-def _screen(plan: CapacityPlan, size: Table, spend: Table) -> list[Block]:
+def _screen(plan: CapacityPlan, spend: Table) -> list[Block]:
     """What a terminal shows of right-sizing and dollars."""
     out: list[Block] = []
     if plan.rightsize:
@@ -215,9 +215,9 @@ def rightsize_rows(rows: Sequence[RightSize]) -> Table:
     ]  # fmt: skip
     heads = ("Owner", "GPU", "Held", "Used", "At work", "Give back", "Memory GiB", "MIG slice", "Per month")
     note = (
-        "Held and at work: GPUs in the hours to cover; used: the most GPUs that worked in the same hour (of a pod, those "
-        "that ever did). Give back: GPUs never used at the same time, and up to how many if GPUs are shared. Memory: the "
-        "most on any GPU. MIG (Multi-Instance GPU) slice: where memory and activity are known and small."
+        "Held and at work: GPUs in the hours to cover; used: the most GPUs that worked in the same hour (of a pod, "
+        "those that ever did). Give back: GPUs never used at the same time, and up to how many if GPUs are shared. "
+        "Memory: the most on any GPU. MIG (Multi-Instance GPU) slice: where memory and activity are known and small."
     )
     empty = "No owner is known: a table of demand does not show who holds what."
     caption = "GPUs held and used"
@@ -280,8 +280,8 @@ def tested_table(plan: CapacityPlan) -> Table:
             )  # fmt: skip
     heads = ("Pool", "Series", "Days", "Season", "Back-test", "Skill %", "MASE", "Naive", "Covered %", "Methods %")
     note = (
-        "Skill: share of the seasonal-naive forecast's miss that is avoided. MASE (mean absolute scaled error), and that "
-        f"of seasonal-naive. Covered: how often the {_promised(plan):g} % range held. Methods: the largest weights."
+        "Skill: share of the seasonal-naive forecast's miss that is avoided. MASE (mean absolute scaled error), and "
+        f"that of seasonal-naive. Covered: how often the {_promised(plan):g} % range held. Methods: largest weights."
     )
     return make_table("tested", "Walk-forward back-test", heads, "wwnWWnnnnW", rows, note=note, screen_rows=40)
 
