@@ -58,6 +58,18 @@ def harmonic(history: np.ndarray, steps: int) -> np.ndarray:
     return ahead @ fitted + rest[-1] * memory ** np.arange(1, steps + 1)
 
 
+def trend(history: np.ndarray, steps: int) -> np.ndarray:
+    """Waves of the day and the week around a straight line through the whole history; the last miss fades out."""
+    n = len(history)
+    line = (np.arange(n) - n / 2) / n
+    known = np.column_stack([_waves(np.arange(n), n), line])
+    left = known.T @ known + RIDGE * n * np.diag([0.0, *[1.0] * (known.shape[1] - 2), 0.0])
+    fitted = np.linalg.solve(left, known.T @ history)
+    rest = history - known @ fitted
+    ahead = np.column_stack([_waves(np.arange(n, n + steps), n), (n / 2 - 1 + _ahead(n, steps)) / n])
+    return ahead @ fitted + rest[-1] * _memory(rest) ** np.arange(1, steps + 1)
+
+
 def profile(history: np.ndarray, steps: int) -> np.ndarray:
     """The mean of each hour of the day, and of the week as far as weeks agree; the last miss fades out."""
     n = len(history)
@@ -138,6 +150,7 @@ SIMPLE: dict[str, Method] = {
     "seasonal-mean": seasonal_mean,
     "profile": profile,
     "harmonic": harmonic,
+    "trend": trend,
 }
 SMOOTHED: dict[str, Method] = {"level": level, "holt-winters": holt_winters, "stl-ets": stl_ets}
 

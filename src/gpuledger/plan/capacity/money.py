@@ -146,7 +146,7 @@ def _options(
         yield InvestOption("raise use", use, NONE, words)
     if left:
         yield InvestOption("rent", left, rest, "the rest, at what the pool's GPUs cost now")
-    if idle or short.high != short.middle:
+    if idle:
         yield InvestOption("rent", short.middle, whole, "all of the shortfall rented, nothing else changed")
     if buy_usd is not None and left:
         months = capacity_facts().purchase_months
