@@ -23,7 +23,9 @@ ONE_ORIGIN = Unknown("the history is too short for a second origin")
 NO_MOVEMENT = Unknown("the series does not move")
 # A weight falls with this power of a method's miss; before the first origin these misses are assumed.
 POWER = 8.0
-STEADY_MISS, OTHER_MISS = 1.0, 1.4
+STEADY_MISS, OTHER_MISS = 1.0, 1.2
+# An origin counts half as much as the one this many later.
+HALF_LIFE_ORIGINS = 3
 # The 90 % quantile of Student's t by degrees of freedom, 1 to 12.
 _T90 = (3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372, 1.363, 1.356)
 
@@ -68,14 +70,16 @@ class Backtest:
         """The weight of each method by its misses at the first origins; at all of them by default."""
         n = len(self.origins) if upto is None else upto
         each = {name: np.nanmean(np.abs(found[:n]), axis=1) for name, found in self.misses.items()}
-        steady = [each[name] for name in STEADY if name in each]
-        usual = float(np.mean(steady)) if n else 1.0
+        recent = 0.5 ** (np.arange(n - 1, -1, -1) / HALF_LIFE_ORIGINS)
+        seen = float(recent.sum())
+        steady = [float(each[name] @ recent) for name in STEADY if name in each]
+        usual = float(np.mean(steady)) / seen if n else 1.0
         if usual <= 0:
             return {name: 1 / len(each) for name in each}
         made = {}
         for name, losses in each.items():
             first = STEADY_MISS if name in STEADY else OTHER_MISS
-            made[name] = ((float(losses.sum()) / usual + first) / (n + 1)) ** -POWER
+            made[name] = ((float(losses @ recent) / usual + first) / (seen + 1)) ** -POWER
         total = sum(made.values())
         return {name: weight / total for name, weight in made.items()}
 

@@ -210,7 +210,7 @@ def _assumptions(pools: Sequence[PoolPlan], asked: Asked) -> Iterator[str]:
     if asked.growth_ratio is not None:
         yield f"demand grows by {100 * asked.growth_ratio:g} % per month of 30 days, as given, not by its own trend"
     else:
-        yield "a trend is carried ahead no further than the history reaches back, and damped where smoothing finds it"
+        yield "a trend is carried ahead no further than twice the length of the history"
     yield (
         f"the range holds {100 * facts.range_ratio:g} % of the outcomes up to {ahead:g} days ahead, as far as the "
         "back-test looked; beyond, it grows with the square root of time"

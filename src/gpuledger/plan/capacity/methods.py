@@ -21,8 +21,10 @@ DAY_WAVES, WEEK_WAVES = 4, 3
 RIDGE = 1e-3
 # Old hours count half as much after this many weeks.
 HALF_LIFE_WEEKS = 4
+# A trend is carried ahead this many times the length of the history.
+CARRY = 2
 # Weeks that must agree before their shape counts half.
-SHRINK_WEEKS = 2
+SHRINK_WEEKS = 1
 
 
 def seasonal_naive(history: np.ndarray, steps: int) -> np.ndarray:
@@ -59,15 +61,14 @@ def harmonic(history: np.ndarray, steps: int) -> np.ndarray:
 
 
 def trend(history: np.ndarray, steps: int) -> np.ndarray:
-    """Waves of the day and the week around a straight line through the whole history; the last miss fades out."""
-    n = len(history)
-    line = (np.arange(n) - n / 2) / n
-    known = np.column_stack([_waves(np.arange(n), n), line])
-    left = known.T @ known + RIDGE * n * np.diag([0.0, *[1.0] * (known.shape[1] - 2), 0.0])
-    fitted = np.linalg.solve(left, known.T @ history)
-    rest = history - known @ fitted
-    ahead = np.column_stack([_waves(np.arange(n, n + steps), n), (n / 2 - 1 + _ahead(n, steps)) / n])
-    return ahead @ fitted + rest[-1] * _memory(rest) ** np.arange(1, steps + 1)
+    """A straight line through each hour of the season, with the profile of what it leaves."""
+    n, season = len(history), season_of(len(history))
+    place = np.arange(n)
+    phase, one = place % season, np.ones(n)
+    time = place - _phase_means(place.astype(np.float64), one, phase, season)[phase]
+    spread = float(time @ time)
+    slope = float(time @ (history - _phase_means(history, one, phase, season)[phase])) / spread if spread else 0.0
+    return profile(history - slope * (place - n), steps) + slope * _ahead(n, steps)
 
 
 def profile(history: np.ndarray, steps: int) -> np.ndarray:
@@ -177,5 +178,5 @@ def forecasts(history: np.ndarray, steps: int) -> dict[str, np.ndarray]:
 
 
 def _ahead(hours: int, steps: int) -> np.ndarray:
-    """Hours ahead that a trend is carried: no further than the history reaches back."""
-    return np.minimum(np.arange(1, steps + 1), hours)
+    """Hours ahead that a trend is carried: no further than twice the length of the history."""
+    return np.minimum(np.arange(1, steps + 1), CARRY * hours)
