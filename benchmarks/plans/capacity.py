@@ -1,11 +1,11 @@
-"""Do capacity forecasts beat repeating the last season, and do their ranges hold? A walk-forward back-test on real demand.
+"""Do capacity forecasts beat repeating the last season, and do their ranges hold? A back-test on real demand.
 
     python benchmarks/plans/capacity.py --data DIR [--update docs/results/plans-capacity.md]
 
-DIR has `serving/servegen_rate_10min.csv` (request rates of three models, 14 days) and `jobs/philly_jobs.csv.gz` (jobs of
-a training cluster, eleven weeks). Both are read as `gpuledger plan capacity --demand` reads them, hour by hour. At each
-origin only what was known then is used, also to weigh the methods and to make the range. Two synthetic fleets with a
-known future check how far ahead a trend and a season carry.
+DIR has `serving/servegen_rate_10min.csv` (request rates of three models, 14 days) and `jobs/philly_jobs.csv.gz` (jobs
+of a training cluster, eleven weeks or more), read as `gpuledger plan capacity --demand` reads them, by hour. At each
+origin only what was known then is used, also to weigh the methods and to make the range. Two synthetic fleets with
+a known future check how far ahead a trend and a season carry.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gpuledger.units import Unknown
 
 MARK = "<!-- capacity -->"
 # Virtual clusters with fewer jobs are idle for weeks.
-JOBS_FROM = 1_500
+JOBS_FROM = 400
 # The trace starts with the jobs of an empty cluster: two weeks to fill it.
 FILL_DAYS = 14
 COVER = 0.95
@@ -123,17 +123,12 @@ def table(rows: list[Row]) -> Iterator[str]:
     mean = {n: float(np.mean([getattr(r, n) for r in rows])) for n in ("skill", "pinball_skill", "coverage")}
     better = sum(r.skill > 0 for r in rows)
     yield ""
+    alone = {name: float(np.mean([r.methods[name] for r in rows])) for name in candidates() if name != NAIVE}
     yield (
         f"The combined forecast beats the seasonal-naive one on {better} of {len(rows)} series, by "
-        f"{100 * mean['skill']:.0f} % of its miss on average (range: {100 * mean['pinball_skill']:.0f} % of the pinball "
-        f"loss). The {promised:.0f} % range held {100 * mean['coverage']:.0f} % of the hours. "
-        + "Single methods, on average: "
-        + ", ".join(
-            f"{name} {100 * float(np.mean([r.methods[name] for r in rows])):.0f} %"
-            for name in candidates()
-            if name != NAIVE
-        )
-        + "."
+        f"{100 * mean['skill']:.0f} % of its miss on average (range: {100 * mean['pinball_skill']:.0f} % of the "
+        f"pinball loss). The {promised:.0f} % range held {100 * mean['coverage']:.0f} % of the hours. "
+        f"Single methods, on average: {', '.join(f'{name} {100 * s:.0f} %' for name, s in alone.items())}."
     )
     yield ""
     yield "| synthetic fleet, last of 13 weeks ahead | true need | forecast | range |"

@@ -18,10 +18,12 @@ data/     precisions, optimizers, kept tensors, overheads, links, efficiency fac
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -111,3 +113,14 @@ def asked(
         **how,
     )
     return found, card, with_defaults(setup, found, tensor=tensor)
+
+
+class _Plan(ModuleType):
+    """Python makes a package that was imported an attribute of its parent: `plan.tco` must stay the planner."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and (Path(__file__).parent / "planners" / f"{name}.py").exists()):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Plan

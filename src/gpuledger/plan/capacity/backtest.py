@@ -1,9 +1,9 @@
 """Which methods would have forecast this series best, and how far off would they have been?
 
 Walk forward: from several origins each method sees only what was known then, and its misses are kept. The methods are
-combined, each with a weight by how well it did at the origins before: a method that misses twice as far counts next to
-nothing. The skill that is reported is that of the combination as it would have been made at each origin, so it is not
-flattered by hindsight.
+combined, each with a weight by how well it did at the origins before, in the last third of the hours ahead (a plan
+looks far): a method that misses twice as far counts next to nothing. The skill that is reported is that of the
+combination as it would have been made at each origin, so it is not flattered by hindsight.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ NO_MOVEMENT = Unknown("the series does not move")
 # A weight falls with this power of a method's miss; before the first origin these misses are assumed.
 POWER = 8.0
 STEADY_MISS, OTHER_MISS = 1.0, 1.2
+FAR_FROM = 2 / 3
 # An origin counts half as much as the one this many later.
 HALF_LIFE_ORIGINS = 3
 # The 90 % quantile of Student's t by degrees of freedom, 1 to 12.
@@ -69,7 +70,7 @@ class Backtest:
     def weights(self, upto: int | None = None) -> dict[str, float]:
         """The weight of each method by its misses at the first origins; at all of them by default."""
         n = len(self.origins) if upto is None else upto
-        each = {name: np.nanmean(np.abs(found[:n]), axis=1) for name, found in self.misses.items()}
+        each = {name: _far(np.abs(found[:n])) for name, found in self.misses.items()}
         recent = 0.5 ** (np.arange(n - 1, -1, -1) / HALF_LIFE_ORIGINS)
         seen = float(recent.sum())
         steady = [float(each[name] @ recent) for name in STEADY if name in each]
@@ -139,6 +140,13 @@ class Backtest:
                 over = missed - end
                 losses.append(np.nanmean(np.maximum(tau * over, (tau - 1) * over)))
         return float(np.mean(losses)) if losses else ONE_ORIGIN
+
+
+def _far(misses: np.ndarray) -> np.ndarray:
+    """The mean miss of each origin in the last third of the hours ahead; in all where none of those was observed."""
+    cut = int(FAR_FROM * misses.shape[1])
+    rows = [row[cut:] if not np.isnan(row[cut:]).all() else row for row in misses]
+    return np.array([np.nanmean(row) for row in rows])
 
 
 def origins_of(hours: int) -> tuple[tuple[int, ...], int]:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from gpuledger.errors import InputError
 from gpuledger.plan.capacity.facts import capacity_facts
 from gpuledger.plan.capacity.methods import has_smoothing
-from gpuledger.plan.capacity.money import Rates, invest, spending
+from gpuledger.plan.capacity.money import NOT_THERE, Rates, invest, spending
 from gpuledger.plan.capacity.need import Asked, Load, day_points, month_needs, most_of, runs_out, tested_of
 from gpuledger.plan.capacity.outlook import Outlook, look_ahead
 from gpuledger.plan.capacity.series import WEEK, Series, quantile, usable
@@ -19,7 +19,6 @@ from gpuledger.plan.outcome import Refused
 from gpuledger.units import Unknown
 
 MOST_WEEKS = 104
-NO_GPUS = Unknown("how many GPUs are there is unknown: give capacity=64")
 NOT_MEASURED = Unknown("a table of demand does not show what GPUs put to use")
 
 
@@ -88,7 +87,9 @@ def plan(
     refused += [Refused(f"budget of {n}", "no pool of this plan has that name", "ask by namespace") for n in lost]
     investment = invest(pools, context.rates, context.buy_usd, context.idle_usd)
     if context.buy_usd is None and not isinstance(investment, Unknown) and investment.short.middle:
-        refused.append(Refused("buying the GPUs that are short", "no purchase price is given", "give buy=30000"))
+        refused.append(
+            Refused("buying the GPUs that are short", "no purchase price is given", "give the price of a GPU (buy)")
+        )
     needs, main = _together(pools), pools[0].basis
     now = None if any(p.gpus_now is None for p in pools) else sum(p.gpus_now or 0 for p in pools)
     dates = [d.series[d.main] for d in demands]
@@ -131,7 +132,7 @@ def _pool(demand: PoolDemand, asked: Asked, rates: Rates) -> PoolPlan | Unknown:
     start = main.outlook.series.end_ms
     months = month_needs(loads, start, asked)
     seen = {b: s if isinstance(s, Unknown) else quantile(s.values, asked.cover) for b, s in demand.series.items()}
-    out = NO_GPUS if demand.gpus_now is None else runs_out(main, demand.gpus_now, start, asked)
+    out = NOT_THERE if demand.gpus_now is None else runs_out(main, demand.gpus_now, start, asked)
     return PoolPlan(
         name=demand.name,
         basis=demand.main,
@@ -190,7 +191,7 @@ def _together(pools: Sequence[PoolPlan]) -> Needs:
 def _refused_bases(pool: PoolPlan) -> Iterator[Refused]:
     for basis, need in pool.needs.items():
         if isinstance(need, Unknown):
-            instead = "set the share that can be reached: achievable=40" if basis == "realized" else ""
+            instead = "set the share that can be reached (achievable)" if basis == "realized" else ""
             yield Refused(f"{pool.name} on the {basis} basis", need.why, instead)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from gpuledger.cost.buckets import NUMBERS, boards_of, divide
 from gpuledger.cost.pieces import Device, kinds_of_rows, read_devices
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.adding import Accumulator
+from gpuledger.ledger.read.adding import Accumulator, runs
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.columns import Rows
 from gpuledger.ledger.read.owners import OWNED, labelled, space_name
@@ -93,10 +93,10 @@ def read_fleet_hours(lake: Lake, scope: Scope, *, by: str = "cluster", calibrati
     books, found = Books(lake, scope), _Reading()
     models: dict[str | None, ModelFacts] = {}
     maybe = ("limit_mw", "slice_ppm", "fb_max_bytes")
-    for _, block in books.blocks(_LABELS, NUMBERS, maybe, hourly=True):
+    for _, block in books.blocks(_LABELS, NUMBERS, maybe, hourly=True, owners=False):
         _take(books, block, models, calibration, found)
     keys, sums = found.hours.total()
-    if not keys:
+    if not keys or not sums["wanted"].any():
         raise books.nothing_found()
     devices = tuple(read_devices(books))
     start, end = int(keys[0].min()), int(keys[0].max()) + 1
@@ -105,11 +105,13 @@ def read_fleet_hours(lake: Lake, scope: Scope, *, by: str = "cluster", calibrati
     pools = names["cluster"] if by == "cluster" else spaces
     made = _Pools(keys[0], sums, start, end, devices)
     labels = sorted({p or NO_CLUSTER for p in pools})
-    code, whole = np.array([labels.index(p or NO_CLUSTER) for p in pools]), by == "cluster"
+    code = np.array([labels.index(p or NO_CLUSTER) for p in pools])
+    wanted = [i for i in range(len(labels)) if sums["wanted"][code == i].any()]
+    whole = by == "cluster" and not (scope.namespaces or scope.owners)
     return FleetHours(
         start_ms=start * MS_PER_HOUR,
         end_ms=end * MS_PER_HOUR,
-        pools=tuple(made.pool(name, code == i, names["cluster"], whole=whole) for i, name in enumerate(labels)),
+        pools=tuple(made.pool(labels[i], code == i, names["cluster"], whole=whole) for i in wanted),
         pods=tuple(_pods(books, found.pods)),
         devices=devices,
         folded_days=len(found.folded),
@@ -126,27 +128,32 @@ def _take(
     kinds = kinds_of_rows(rows, names)
     for model, _ in kinds.pairs:
         models.setdefault(model, ModelFacts(model))
-    parts = divide(
-        rows, kinds, models, boards_of(kinds, models, rows["gpu_uuid"], names["gpu_uuid"].texts, calibration)
-    )
+    boards = boards_of(kinds, models, rows["gpu_uuid"], names["gpu_uuid"].texts, calibration)
+    parts = divide(rows, kinds, models, boards)
     owned = labelled(rows) | (rows["namespace"] >= 0)
     times = _times(parts, owned)
     share = np.where(rows["gpu_instance_id"] < 0, 1.0, exact_share(rows["slice_ppm"] / 1.0))
     unknown = np.isnan(share)
-    found.unshared_ms += float(times["observed"][unknown].sum())
-    weighed = {name: np.rint(np.nan_to_num(share) * ms).astype(np.int64) for name, ms in times.items()}
+    wanted = rows["wanted"]
+    found.unshared_ms += float(times["observed"][unknown & wanted].sum())
+    weight = np.nan_to_num(share) * wanted
+    weighed = {name: np.rint(weight * ms).astype(np.int64) for name, ms in times.items()}
     hourly = rows["grain_ms"] <= MS_PER_HOUR
     found.folded.update((rows["hour_ms"][~hourly] // MS_PER_HOUR).tolist())
     labels = [rows[c] for c in ("cluster", "namespace")]
     device = [rows[c] for c in ("gpu_uuid", "gpu_instance_id")]
     hour = rows["hour_ms"] // MS_PER_HOUR
     if hourly.any():
-        keys = [hour, *labels, (labelled(rows) + 0)]
-        found.hours.add([k[hourly] for k in keys], {n: v[hourly] for n, v in weighed.items()} | _used(
-            [k[hourly] for k in (*keys, *device)], times["working"][hourly]))  # fmt: skip
+        keys = [k[hourly] for k in (hour, *labels, labelled(rows) + 0)]
+        mine, times_of = [k[hourly] for k in device], {n: v[hourly] for n, v in times.items()}
+        made = {n: v[hourly] for n, v in weighed.items()}
+        made["used"] = _used([*keys, *mine], times_of["working"] * wanted[hourly])
+        made["wanted"] = wanted[hourly].astype(np.int64)
+        made["seen"] = _seen(keys[0], mine, times_of["observed"])
+        found.hours.add(keys, made)
     memory = np.nan_to_num(rows["fb_max_bytes"], nan=-1.0)
     pod_keys = [*labels, labelled(rows) + 0, rows["pod"], *device, rows["gpu_model"]]
-    found.pods.add(pod_keys, times | {"memory": memory})
+    found.pods.add([k[wanted] for k in pod_keys], {n: v[wanted] for n, v in (times | {"memory": memory}).items()})
 
 
 def _times(parts: Mapping[str, np.ndarray], owned: np.ndarray) -> dict[str, np.ndarray]:
@@ -160,15 +167,28 @@ def _times(parts: Mapping[str, np.ndarray], owned: np.ndarray) -> dict[str, np.n
     return {name: ms.astype(np.int64) for name, ms in zip(SUMS, made, strict=True)}
 
 
-def _used(keys: Sequence[np.ndarray], working: np.ndarray) -> dict[str, np.ndarray]:
+def _used(keys: Sequence[np.ndarray], working: np.ndarray) -> np.ndarray:
     """A one on the first line of each GPU, hour and owner that worked for long enough; zeros on all others."""
-    codes = np.stack(keys)
-    _, first, place = np.unique(codes, axis=1, return_index=True, return_inverse=True)
-    place = place.reshape(-1)
-    total = np.bincount(place, working, len(first))
+    first, total = _added(keys, working)
     out = np.zeros(len(working), np.int64)
     out[first] = total >= capacity_facts().used_from_ratio * MS_PER_HOUR
-    return {"used": out}
+    return out
+
+
+def _seen(hour: np.ndarray, device: Sequence[np.ndarray], observed: np.ndarray) -> np.ndarray:
+    """On the first line of each board and hour the time it was seen; of a board in slices, of the one seen longest."""
+    first, total = _added([hour, *device], observed)
+    at, most = _added([hour[first], device[0][first]], total, np.maximum)
+    out = np.zeros(len(observed), np.int64)
+    out[first[at]] = most
+    return out
+
+
+def _added(keys: Sequence[np.ndarray], values: np.ndarray, how: np.ufunc = np.add) -> tuple[np.ndarray, np.ndarray]:
+    """The first row of each key, and what its rows come to."""
+    order, starts = runs([key - int(key.min()) for key in keys])
+    rows = np.arange(len(values)) if order is None else order
+    return rows[starts], how.reduceat(values[rows], starts)
 
 
 class _Pools:
@@ -186,19 +206,14 @@ class _Pools:
         sums = {c: np.bincount(at, v[mine], self._hours) / MS_PER_HOUR for c, v in self._sums.items() if c != "used"}
         used = np.bincount(at, self._sums["used"][mine], self._hours)
         there = {clusters[i] for i in np.flatnonzero(mine).tolist()}
-        if whole:  # the boards of a cluster are known, so a silent board is a gap
-            present = self._present(there)
-            seen = np.divide(sums["observed"], present, out=np.zeros(self._hours), where=present > 0)
-            fit = seen >= capacity_facts().hour_from_ratio
-            scale = np.divide(1.0, np.minimum(seen, 1.0), out=np.full(self._hours, np.nan), where=fit)
-            now = int(present[-1])
-        else:  # a namespace that has no line in an hour held nothing in it, where others were seen
-            total = np.bincount(self._hour, self._sums["observed"], self._hours) / MS_PER_HOUR
-            present = self._present(None)
-            seen = np.divide(total, present, out=np.zeros(self._hours), where=present > 0)
-            fit = seen >= capacity_facts().hour_from_ratio
-            scale = np.divide(1.0, np.minimum(seen, 1.0), out=np.full(self._hours, np.nan), where=fit)
-            now = round(float(np.nanmax((sums["held"] * scale)[-24:], initial=0.0)))
+        # A silent board of a cluster is a gap. A namespace without a line held nothing, where the fleet was seen.
+        present = self._present(there if whole else None)
+        time = sums["seen"] if whole else np.bincount(self._hour, self._sums["seen"], self._hours) / MS_PER_HOUR
+        seen = np.divide(time, present, out=np.zeros(self._hours), where=present > 0)
+        fit = seen >= capacity_facts().hour_from_ratio
+        scale = np.divide(1.0, np.minimum(seen, 1.0), out=np.full(self._hours, np.nan), where=fit)
+        held = sums["held"] * scale
+        now = int(present[-1]) if whole else round(float(np.max(np.nan_to_num(held[-24:]))))
 
         def series(values: np.ndarray) -> Series:
             return Series(name, self._start * MS_PER_HOUR, values * scale)

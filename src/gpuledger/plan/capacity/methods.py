@@ -34,9 +34,12 @@ def seasonal_naive(history: np.ndarray, steps: int) -> np.ndarray:
 
 def seasonal_drift(history: np.ndarray, steps: int) -> np.ndarray:
     """The last season again, with the mean growth of the history."""
-    season = min(season_of(len(history)), len(history) // 2)
+    season = season_of(len(history))
+    if len(history) < 2 * season:
+        return seasonal_naive(history, steps)
     slope = (history[-season:].mean() - history[:season].mean()) / max(len(history) - season, 1)
-    return seasonal_naive(history, steps) + slope * _ahead(len(history), steps)
+    later = season * (1 + np.arange(steps) // season)  # what is repeated is a season or more ago
+    return seasonal_naive(history, steps) + slope * np.minimum(later, CARRY * len(history))
 
 
 def seasonal_mean(history: np.ndarray, steps: int) -> np.ndarray:

@@ -26,9 +26,9 @@ from gpuledger.plan.capacity.statement import (
 from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import MS_PER_HOUR, Unknown, count
 
-NO_PRICE = Unknown("no price is known: give price=2.50 or the GPU's name")
+NO_PRICE = Unknown("no price is given (price, gpu)")
 NO_NEED = Unknown("no pool has a forecast")
-NOT_THERE = Unknown("how many GPUs are there is unknown: give capacity=64")
+NOT_THERE = Unknown("the number of GPUs there is not given (capacity)")
 NONE = UsdRange(ZERO, ZERO, ZERO)
 ALL = "all GPUs"
 
@@ -106,8 +106,9 @@ def invest(
 ) -> Investment | Unknown:
     """How the shortfall is met: GPUs without work first, then better use, then more GPUs."""
     lacks = {p.name: short_of(p, p.basis) for p in pools}
-    if unknown := next((s for s in lacks.values() if isinstance(s, Unknown)), None):
-        return unknown
+    for lack in lacks.values():
+        if isinstance(lack, Unknown):
+            return lack
     short, idle, use = GpuRange(0, 0, 0), 0, 0
     surplus: list[UsdRange | Unknown] = []
     spare, rent, rent_all = 0, [], []

@@ -1,8 +1,8 @@
 """What demand is expected ahead, and in which range?
 
 The level may lie off by what the back-test saw; further ahead than it looked, that range grows with the square root of
-time. Where methods that did equally well part further ahead (one carries a trend, another lets it fade), the range holds
-both. Single hours scatter around the level as they did.
+time. Where methods that did equally well part further ahead (one carries a trend, another lets it fade), the range
+holds both. Single hours scatter around the level as they did.
 """
 
 from __future__ import annotations

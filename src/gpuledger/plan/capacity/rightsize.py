@@ -54,7 +54,7 @@ def achievable(uses: Iterable[PodUse], set_ratio: float | None) -> tuple[float, 
 def of_namespaces(pools: Sequence[PoolHours], uses: Sequence[PodUse], asked: Asked, rate: Rate) -> list[RightSize]:
     """What each namespace holds and uses at the same time."""
     out = []
-    for pool in pools:
+    for pool in (p for p in pools if p.held.observed_h):
         mine = [u for u in uses if u.space == pool.name]
         held = quantile(pool.held.values, asked.cover)
         used, working = float(np.nanmax(pool.used.values)), quantile(pool.working.values, asked.cover)

@@ -63,7 +63,7 @@ def run(options: Options) -> CapacityPlan:
     if options["demand"] is not None:
         _without(options, OF_LAKE, "demand brings its own history")
         return _of_table(options, asked)
-    _without(options, OF_TABLE, "a lake knows its GPUs; that is for demand=FILE")
+    _without(options, OF_TABLE, "a lake knows its GPUs")
     return _of_lake(options, asked)
 
 
@@ -168,4 +168,5 @@ def _positive(options: Options, *names: str) -> None:
 def _without(options: Options, names: Sequence[str], why: str) -> None:
     for name in names:
         if options[name]:
-            raise InputError(f"{name} does not go with this: {why}", hint=f"leave {name} out")
+            given = options[name][0] if isinstance(options[name], tuple) else options[name]
+            raise InputError(f"{name}={given} cannot be used here: {why}", hint="leave it out")
