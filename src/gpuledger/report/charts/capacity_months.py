@@ -48,7 +48,7 @@ def draw(plan: CapacityPlan, theme: Theme) -> Drawing | None:
         there = alt.Chart(rows_of([{"gpus": plan.gpus_now, "words": f"{gpus(plan.gpus_now)} there"}]))
         at = alt.Y("gpus:Q", scale=scale)
         layers.append(there.mark_rule(color=p.target, strokeWidth=1.6, aria=False).encode(y=at))
-        text = there.mark_text(color=p.target, align="right", dy=-8, aria=False)
+        text = there.mark_text(color=p.target, align="left", dx=6, aria=False)
         layers.append(text.encode(y=at, x=alt.value(WIDTH), text="words:N"))
     words = "; ".join(str(r["label"]) for r in rows)
     subtitle = "All pools together, the demand that covers the hours of each month; the thin line is the range."
