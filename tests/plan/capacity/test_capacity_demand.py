@@ -180,6 +180,18 @@ def test_rows_of_one_time_and_name_are_added_and_capacity_is_read(tmp_path):
     assert [s.name for s in read_demand(tmp_path / "d.csv", by="namespace").series] == ["x", "y"]
 
 
+def test_other_separators_a_gpu_model_column_and_empty_cells_are_understood(tmp_path):
+    text = "time;gpu;n_gpus\n2026-01-20 00:00;A100;2\n2026-01-20 01:00;A100;\n2026-01-20 02:00;A100;4\n"
+    found = read_demand(table(tmp_path, text))
+    assert found.series[0].values[[0, 2]].tolist() == [2, 4]
+    assert any("1 row without a value" in note for note in found.notes)
+
+
+def test_a_job_without_an_end_runs_to_the_end_of_the_table(tmp_path):
+    text = "start,end,gpus\n2026-01-20 00:00,,2\n2026-01-20 03:00,2026-01-20 04:00,1\n"
+    assert read_demand(table(tmp_path, text)).series[0].values == pytest.approx([2, 2, 2])
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -16,7 +16,7 @@ from gpuledger.plan.capacity.series import WEEK, Series, quantile, usable
 from gpuledger.plan.capacity.statement import Basis, CapacityPlan, GpuRange, Needs, PoolPlan, RightSize
 from gpuledger.plan.capacity.words import headline
 from gpuledger.plan.outcome import Refused
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, count
 
 MOST_WEEKS = 104
 NOT_MEASURED = Unknown("a table of demand does not show what GPUs put to use")
@@ -112,7 +112,7 @@ def plan(
         spending=spent,
         prices_dated=context.rates.dated,
         price_words=context.rates.words,
-        beside_audit=capacity_facts().beside_audit,
+        next_to_audit=capacity_facts().next_to_audit,
         runners_up=tuple(b for b in needs if b != main),
         refused=tuple(refused),
         notes=context.notes,
@@ -213,8 +213,8 @@ def _assumptions(pools: Sequence[PoolPlan], asked: Asked) -> Iterator[str]:
     else:
         yield "a trend is carried ahead no further than twice the length of the history"
     yield (
-        f"the range holds {100 * facts.range_ratio:g} % of the outcomes up to {ahead:g} days ahead, as far as the "
-        "back-test looked; beyond, it grows with the square root of time"
+        f"the range holds {100 * facts.range_ratio:g} % of the outcomes up to {count(round(ahead), 'day')} ahead, as far "
+        "as the back-test looked; beyond, it grows with the square root of time"
     )
     if min(t.history_days for t in tested) <= facts.short_history_days:
         yield (

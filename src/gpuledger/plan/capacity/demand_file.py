@@ -18,7 +18,7 @@ import numpy as np
 from gpuledger.errors import FileFault, InputError, map_os_error, nearest
 from gpuledger.plan.capacity.series import Series
 from gpuledger.times import instant_ms
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S, count
 
 TIME = ("time", "timestamp", "ts", "datetime", "date", "hour", "start", "start_time", "submit", "submit_time",
         "submitted", "t_s", "t", "epoch", "window_start_s", "time_s", "time_utc", "day")  # fmt: skip
@@ -68,7 +68,10 @@ def read_demand(
     rows = list(_rows(path))
     if not rows:
         raise FileFault(path, "no row of data", hint="give a table with a time and a number of GPUs in each row")
-    columns = _columns(path, list(rows[0][1]), by, per_gpu)
+    columns = _columns(path, rows[0][1], by, per_gpu)
+    everything, rows = len(rows), [(line, row) for line, row in rows if row[columns.value].strip()]
+    if not rows:
+        raise FileFault(path, f"the column {columns.value} is empty", hint="give a number of GPUs in each row")
     times, relative = _times(path, rows, columns.time, today_ms)
     values = [_number(path, line, columns.value, row[columns.value]) for line, row in rows]
     if columns.value not in (*GPUS, *GPU_HOURS) and per_gpu is not None:
@@ -80,7 +83,9 @@ def read_demand(
         for name, mine in _grouped(named).items()
     ]
     return TableDemand(
-        tuple(made), _capacity(path, rows, columns, named), tuple(_notes(path, columns, per_gpu, relative))
+        tuple(made),
+        _capacity(path, rows, columns, named),
+        tuple(_notes(path, columns, per_gpu, relative, everything - len(rows))),
     )
 
 
@@ -89,7 +94,9 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     try:
         with (gzip.open(path, "rt", encoding="utf-8-sig", newline="") if path.suffix == ".gz" else
               path.open(encoding="utf-8-sig", newline="")) as file:  # fmt: skip
-            reader = csv.DictReader(file)
+            first = file.readline()
+            file.seek(0)
+            reader = csv.DictReader(file, delimiter=max(",;\t", key=first.count))
             for row in reader:
                 if any(v not in (None, "") for v in row.values()):
                     yield reader.line_num, {str(k).strip().lower(): v or "" for k, v in row.items() if k is not None}
@@ -99,11 +106,17 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         raise FileFault(path, f"not a CSV table: {error}", hint="save it as CSV in UTF-8") from error
 
 
-def _columns(path: Path, there: Sequence[str], by: str | None, per_gpu: float | None) -> _Columns:
+def _columns(path: Path, row: Mapping[str, str], by: str | None, per_gpu: float | None) -> _Columns:
+    there = list(row)
+
     def first(known: Sequence[str]) -> str | None:
         return next((name for name in known if name in there), None)
 
-    time, value = first(TIME), first((*GPUS, *GPU_HOURS)) or first(RATES)
+    def counted(known: Sequence[str]) -> str | None:
+        """A column of this name that has numbers: `gpu` may as well be the GPU's model."""
+        return next((name for name in known if name in there and not _is_words(row[name])), None)
+
+    time, value = first(TIME), counted((*GPUS, *GPU_HOURS)) or counted(RATES)
     if time is None:
         raise FileFault(path, f"no column with the time among {', '.join(there)}", hint=f"name it {TIME[0]}")
     if value is None:
@@ -116,6 +129,15 @@ def _columns(path: Path, there: Sequence[str], by: str | None, per_gpu: float | 
         hint = f"did you mean {close[0]}?" if close else f"columns: {', '.join(there)}"
         raise FileFault(path, f"no column is called {by}", hint=hint)
     return _Columns(time, value, by or first(NAMES), first(CAPACITY), first(DURATION), first(END))
+
+
+def _is_words(text: str) -> bool:
+    """Whether a cell is neither empty nor a number."""
+    try:
+        float(text or "0")
+    except ValueError:
+        return True
+    return False
 
 
 def _number(path: Path, line: int, column: str, text: str) -> float:
@@ -159,15 +181,19 @@ def _times(
 def _lengths(
     path: Path, rows: Sequence[tuple[int, Mapping[str, str]]], columns: _Columns, times: Sequence[int]
 ) -> list[int]:
-    """How long each job ran, in milliseconds."""
-    if columns.length:
-        return [round(_number(path, n, columns.length, row[columns.length]) * MS_PER_S) for n, row in rows]
-    assert columns.end is not None
-    ends, _ = _times(path, rows, columns.end, None)
-    for (line, _), start, end in zip(rows, times, ends, strict=True):
-        if end < start:
-            raise FileFault(path, f"line {line}: {columns.end} is before {columns.time}", hint="swap the two columns")
-    return [end - start for start, end in zip(times, ends, strict=True)]
+    """How long each job ran, in milliseconds; one without an end still runs at the last time of the table."""
+    column, last = columns.length or columns.end or "", max(times)
+    out = []
+    for (line, row), start in zip(rows, times, strict=True):
+        if not row[column].strip():
+            out.append(last - start)
+        elif columns.length:
+            out.append(round(_number(path, line, column, row[column]) * MS_PER_S))
+        else:
+            out.append(_times(path, [(line, row)], column, None)[0][0] - start)
+        if out[-1] < 0:
+            raise FileFault(path, f"line {line}: {column} is before {columns.time}", hint="swap the two columns")
+    return out
 
 
 def _grouped(names: Sequence[str]) -> dict[str, list[int]]:
@@ -240,7 +266,7 @@ def _capacity(
     return out
 
 
-def _notes(path: Path, columns: _Columns, per_gpu: float | None, relative: bool) -> Iterator[str]:
+def _notes(path: Path, columns: _Columns, per_gpu: float | None, relative: bool, empty: int) -> Iterator[str]:
     named = f", one series per {columns.name}" if columns.name else ""
     what = "jobs, each from its start for its length" if columns.jobs else "demand over time"
     yield f"{path.name}: {columns.time} is the time (UTC), {columns.value} the demand{named}; read as {what}"
@@ -248,5 +274,7 @@ def _notes(path: Path, columns: _Columns, per_gpu: float | None, relative: bool)
         yield f"one GPU carries {per_gpu:g} of {columns.value}"
     if relative:
         yield f"{columns.time} counts seconds from a start that the table does not give: it is taken to end today"
+    if empty:
+        yield f"{count(empty, 'row')} without a value left out: gaps, not zero"
     if columns.capacity:
         yield f"{columns.capacity} is the number of GPUs there"

@@ -1,4 +1,4 @@
-"""What does a capacity plan assume where nobody says otherwise?"""
+"""What does a capacity plan assume by default?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CapacityFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     achievable_from_gpus: int
     achievable_from_busy_h: float
     purchase_months: int
-    beside_audit: str
+    next_to_audit: str
 
 
 @cache

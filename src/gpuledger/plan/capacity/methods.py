@@ -133,7 +133,7 @@ def stl_ets(history: np.ndarray, steps: int) -> np.ndarray:
     season = season_of(len(history))
     if len(history) < 2 * season:
         return seasonal_naive(history, steps)
-    waves = STL(history, period=season, robust=False).fit().seasonal
+    waves = STL(history, period=season).fit().seasonal
     rest = _smoothed(history - waves, steps, {"trend": "add", "damped_trend": True})
     return rest + np.resize(waves[-season:], steps)
 

@@ -25,7 +25,7 @@ NO_MEMORY = Unknown("memory use is not recorded")
 WORKS_TOO_MUCH = Unknown("its GPU works for too much of the time")
 # A pod whose GPU is busy for less of the time than this may do with a slice.
 SLICE_BELOW_RATIO = 0.3
-# What a GPU must do for its pod beside the slice's memory: this share of it stays free.
+# A slice must have this much more memory than the pod's high-water mark.
 MEMORY_MARGIN = 1.1
 
 

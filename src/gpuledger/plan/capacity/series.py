@@ -1,4 +1,4 @@
-"""What is a series of demand: GPUs by hour, with hours that nobody observed?"""
+"""What is a series of demand: GPUs by hour, with gaps where it was not observed?"""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ class CapacityPlan:
     spending: tuple[MonthSpend, ...]
     prices_dated: str | Unknown
     price_words: tuple[str, ...]
-    beside_audit: str
+    next_to_audit: str
     runners_up: tuple[Basis, ...]
     refused: tuple[Refused, ...]
     notes: tuple[str, ...]

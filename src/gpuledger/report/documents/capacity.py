@@ -41,7 +41,7 @@ def capacity_document(plan: CapacityPlan) -> Document:
             f"covers {plan.cover_pct:g} % of hours, {plan.target_pct:g} % of GPUs taken",
             f"prices: {plan.prices_dated}",
         ],
-        notes=[*(Prose(f"{words}.", "note") for words in plan.notes), *_beside(plan)],
+        notes=[*(Prose(f"{words}.", "note") for words in plan.notes), *_next_to_audit(plan)],
         figures=key_figures(plan),
         summary=[*lead, *_charts(plan, "need")],
         sections=[
@@ -58,8 +58,8 @@ def capacity_document(plan: CapacityPlan) -> Document:
     )
 
 
-def _beside(plan: CapacityPlan) -> list[Prose]:
-    return [Prose(plan.beside_audit, "note")] if plan.chosen != "demand" else []
+def _next_to_audit(plan: CapacityPlan) -> list[Prose]:
+    return [Prose(plan.next_to_audit, "note")] if plan.chosen != "demand" else []
 
 
 def _charts(plan: CapacityPlan, section: str) -> list[Chart]:
