@@ -213,8 +213,8 @@ def _assumptions(pools: Sequence[PoolPlan], asked: Asked) -> Iterator[str]:
     else:
         yield "a trend is carried ahead no further than twice the length of the history"
     yield (
-        f"the range holds {100 * facts.range_ratio:g} % of the outcomes up to {count(round(ahead), 'day')} ahead, as far "
-        "as the back-test looked; beyond, it grows with the square root of time"
+        f"the range holds {100 * facts.range_ratio:g} % of the outcomes up to {count(round(ahead), 'day')} ahead, as "
+        "far as the back-test looked; beyond, it grows with the square root of time"
     )
     if min(t.history_days for t in tested) <= facts.short_history_days:
         yield (
