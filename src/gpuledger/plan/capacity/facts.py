@@ -14,8 +14,6 @@ class CapacityFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     version: int
     source: str
-    target_ratio: float
-    cover_ratio: float
     shortest_days: int
     week_from_days: int
     longest_days: int

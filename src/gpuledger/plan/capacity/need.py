@@ -121,8 +121,7 @@ def day_points(load: Load, asked: Asked, history_days: int = 60) -> tuple[DayPoi
         values = series.values[first : first + DAY]
         day = f"{utc(series.start_ms + first * MS_PER_HOUR):%Y-%m-%d}"
         if np.isnan(values).all():
-            gap = Unknown("no hour of this day was observed")
-            out.append(DayPoint(day, gap, gap, gap, ahead=False))
+            out.append(DayPoint(day, None, None, None, ahead=False))
         else:
             seen = quantile(values, asked.cover)
             out.append(DayPoint(day, seen, seen, seen, ahead=False))

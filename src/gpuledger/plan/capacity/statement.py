@@ -69,12 +69,15 @@ class Tested:
 
 @dataclass(frozen=True)
 class DayPoint:
-    """Demand of one day that is enough for the covered share of its hours; low to high where it is ahead."""
+    """Demand of one day that is enough for the covered share of its hours; low to high where it is ahead.
+
+    None: no hour of the day was observed.
+    """
 
     day: str
-    low: Figure
-    middle: Figure
-    high: Figure
+    low: float | None
+    middle: float | None
+    high: float | None
     ahead: bool
 
 

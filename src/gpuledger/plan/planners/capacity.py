@@ -24,7 +24,7 @@ OF_TABLE = ("capacity", "per_gpu", "gpu", "column")
 
 @planner(
     "capacity",
-    "Forecast demand and plan how many GPUs are needed, when, and at what cost.",
+    "Forecast demand: how many GPUs, when, and at what cost.",
     PlanOption("lake", Path, None, f"Lake folder; default: {LAKE}.", metavar="DIR"),
     PlanOption("demand", Path, None, "Table of demand (CSV), not a lake: time and gpus, or jobs.", metavar="FILE"),
     PlanOption("weeks", int, 13, "Weeks ahead."),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, layered, plottable, rows_of
+from gpuledger.report.marks import Row, layered, rows_of
 from gpuledger.report.written import gpus, tenth
 from gpuledger.units import Unknown
 
@@ -62,10 +62,8 @@ def _there(pool: PoolPlan, x: alt.X, scale: alt.Scale, theme: Theme) -> list[alt
 
 
 def _row(point: DayPoint) -> Row:
-    middle = plottable(point.middle)
-    label = f"{point.day}: unobserved" if middle is None else f"{point.day}: {tenth(middle)} GPUs"
-    ends = {"low": plottable(point.low), "high": plottable(point.high)}
-    return {"day": point.day, "middle": middle, **ends, "ahead": point.ahead, "label": label}
+    label = f"{point.day}: unobserved" if point.middle is None else f"{point.day}: {tenth(point.middle)} GPUs"
+    return {**vars(point), "label": label}
 
 
 def _title(pool: PoolPlan) -> str:
@@ -75,15 +73,15 @@ def _title(pool: PoolPlan) -> str:
     first = next(d.day for d in pool.days if d.ahead)
     need = pool.needs[pool.basis]
     if found.expected == first:
-        wanted = "" if isinstance(need, Unknown) else f", {need.middle} needed as owners hold them"
-        wanted = wanted if pool.basis == "held" else "" if isinstance(need, Unknown) else f", {need.middle} needed"
+        how = " as owners hold them" if pool.basis == "held" else ""
+        wanted = "" if isinstance(need, Unknown) else f", {need.middle} needed{how}"
         return f"{pool.name}: short already{wanted}"
     return f"{pool.name} runs out in the week of {found.expected}"
 
 
 def _words(pool: PoolPlan) -> str:
     last = pool.days[-1]
-    if isinstance(last.middle, Unknown) or isinstance(last.low, Unknown) or isinstance(last.high, Unknown):
+    if last.middle is None or last.low is None or last.high is None:
         return f"A line of {WHAT[pool.days_of]} in {pool.name}."
     end = f"{tenth(last.middle)} ({tenth(last.low)} to {tenth(last.high)})"
     return f"A line of {WHAT[pool.days_of]} in {pool.name}; expected on {last.day}: {end}."
