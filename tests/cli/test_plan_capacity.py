@@ -42,7 +42,10 @@ def test_a_plan_of_a_lake_on_screen_in_json_and_in_files(cli, lake, tmp_path):
     assert {m["verdict"] for m in told["spending"]} <= {"over", "within", "uncertain"}
     assert any(r["kind"] == "namespace" for r in told["rightsize"])
     assert "do not add the two" in (tmp_path / "plan" / "capacity.md").read_text()
-    assert (tmp_path / "plan" / "capacity.html").exists()
+    page = (tmp_path / "plan" / "capacity.html").read_text()
+    drawn = {p.stem.split("-")[0] for p in (tmp_path / "plan" / "charts").iterdir()}
+    assert {"capacity_forecast", "capacity_months", "capacity_rightsize"} <= drawn
+    assert "GPUs needed by month" in page
 
 
 def test_by_namespace_and_one_namespace_only(cli, lake):

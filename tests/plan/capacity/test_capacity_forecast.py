@@ -153,3 +153,10 @@ def test_without_statsmodels_the_simple_methods_still_forecast(monkeypatch):
     monkeypatch.setattr(methods, "has_smoothing", lambda: False)
     assert set(forecasts(wave(3 * DAY), 5)) == set(methods.SIMPLE)
     assert backtest(wave(2 * WEEK, noise=4.0)).skill > 0
+
+
+def test_two_days_are_enough_for_a_forecast_without_a_known_skill():
+    found = outlook(wave(2 * DAY), DAY)
+    assert isinstance(found.tested.skill, Unknown)
+    ends = found.covered(0, DAY, 0.95)
+    assert ends.low < ends.middle < ends.high
