@@ -203,7 +203,7 @@ def table(rows: list[Row]) -> Iterator[str]:
             f"| {100 * r.coverage:.0f} % | {r.best_alone} |"
         )
     mean = {n: float(np.mean([getattr(r, n) for r in rows])) for n in ("skill", "strict", "pinball_skill", "coverage")}
-    better = sum(r.skill > 0 for r in rows)
+    better, middle = sum(r.skill > 0 for r in rows), float(np.median([r.strict for r in rows]))
     yield ""
     alone = {name: float(np.mean([r.methods[name] for r in rows])) for name in candidates() if name != NAIVE}
     yield (
@@ -211,8 +211,8 @@ def table(rows: list[Row]) -> Iterator[str]:
         f"{100 * mean['skill']:.0f} % of its miss on average (range: {100 * mean['pinball_skill']:.0f} % of the "
         f"pinball loss). Against the best of three naive forecasts (the last hour, day or week again), picked for each "
         f"series in hindsight, it wins on {sum(r.strict > 0 for r in rows)} of {len(rows)}, by "
-        f"{100 * mean['strict']:.0f} % on average. The {promised:.0f} % range held {100 * mean['coverage']:.0f} % of "
-        "the hours. "
+        f"{100 * mean['strict']:.0f} % on average (median {100 * middle:.0f} %). "
+        f"The {promised:.0f} % range held {100 * mean['coverage']:.0f} % of the hours. "
         f"Single methods, on average: {', '.join(f'{name} {100 * s:.0f} %' for name, s in alone.items())}."
     )
     worst, best, apart = elsewhere(rows)

@@ -53,7 +53,7 @@ def test_every_method_finds_a_clean_season_again():
     t = np.arange(3 * WEEK + 2 * DAY)
     clean = 40 + 10 * np.sin(2 * np.pi * t / DAY)
     for name, path in forecasts(clean[: 3 * WEEK], 2 * DAY).items():
-        if name != "level":
+        if name not in {"level", "last-hour"}:
             assert path == pytest.approx(clean[3 * WEEK :], abs=0.5), name
 
 

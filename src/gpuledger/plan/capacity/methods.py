@@ -32,6 +32,16 @@ def seasonal_naive(history: np.ndarray, steps: int) -> np.ndarray:
     return np.resize(history[-min(season_of(len(history)), len(history)) :], steps)
 
 
+def last_day(history: np.ndarray, steps: int) -> np.ndarray:
+    """The last day again."""
+    return np.resize(history[-DAY:], steps)
+
+
+def last_hour(history: np.ndarray, steps: int) -> np.ndarray:
+    """The last hour for all hours ahead."""
+    return np.full(steps, history[-1])
+
+
 def seasonal_drift(history: np.ndarray, steps: int) -> np.ndarray:
     """The last season again, with the mean growth of the history."""
     season = season_of(len(history))
@@ -150,6 +160,8 @@ def _smoothed(history: np.ndarray, steps: int, kind: Mapping[str, object]) -> np
 
 SIMPLE: dict[str, Method] = {
     NAIVE: seasonal_naive,
+    "last-day": last_day,
+    "last-hour": last_hour,
     "seasonal-drift": seasonal_drift,
     "seasonal-mean": seasonal_mean,
     "profile": profile,
