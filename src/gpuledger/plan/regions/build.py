@@ -131,7 +131,7 @@ def _plan(
         gpu_names=tuple(g.name for g in asked.gpus),
         hours=asked.hours,
         purchase=asked.purchase,
-        data_gb=asked.billed_gb,
+        data_gib=asked.billed_gb,
         data_at=asked.data_at.name if asked.data_at else "",
         chosen=front,
         runners_up=[c for c in ranked if not c.on_front],

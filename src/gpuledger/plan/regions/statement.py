@@ -79,7 +79,7 @@ class RegionsPlan:
     gpu_names: tuple[str, ...]
     hours: Decimal
     purchase: str
-    data_gb: Decimal
+    data_gib: Decimal
     data_at: str
     chosen: Sequence[RegionOption]
     runners_up: Sequence[RegionOption]

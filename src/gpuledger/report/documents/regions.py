@@ -27,7 +27,7 @@ def regions_document(plan: RegionsPlan) -> Document:
     front, data = front_table(plan), encode("regions", plan)
     charts: list[Block] = [Chart(name, plan) for name in chart_names("regions", "front")]
     beaten = beaten_table(plan.runners_up)
-    moving = f", {plan.data_gb:,.0f} GB of data" if plan.data_gb else ""
+    moving = f", {plan.data_gib:,.0f} GiB of data" if plan.data_gib else ""
     return Document(
         name="regions",
         kind="Plan of regions",
