@@ -219,7 +219,8 @@ def table(rows: list[Row]) -> Iterator[str]:
     yield ""
     yield (
         "Which methods are tried, how they are weighed and how the range is made was decided while looking at these "
-        "series (all but e13805), so the figures flatter somewhat. For the weights that can be measured: over "
+        "series, so the figures flatter somewhat (e13805 was scored last; only last-day and last-hour as methods "
+        "came after it). For the weights that can be measured: over "
         f"{np.prod([len(v) for v in GRID.values()])} settings the mean skill is {100 * worst:.1f} to "
         f"{100 * best:.1f} %; with settings chosen for each series without looking at it, {100 * apart:.1f} %."
     )

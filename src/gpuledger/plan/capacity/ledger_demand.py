@@ -17,11 +17,10 @@ from gpuledger.cost.pieces import Device, kinds_of_rows, read_devices
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.adding import Accumulator, runs
 from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.columns import Rows
+from gpuledger.ledger.read.columns import Rows, exact_share
 from gpuledger.ledger.read.owners import OWNED, labelled, space_name
 from gpuledger.ledger.read.rollup import state_codes
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.ledger.read.slices import exact_share
 from gpuledger.physics.activity import pipe_sums
 from gpuledger.physics.calibration import Calibration
 from gpuledger.physics.evidence import ModelFacts
