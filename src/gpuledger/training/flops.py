@@ -135,12 +135,12 @@ def count(run: Callable[[], Any], *, hardware: bool = False) -> int:
     torch = need_torch("counting the FLOP of a module")
     from torch.utils.flop_counter import FlopCounterMode
 
-    with FlopCounterMode(display=False, custom_mapping=_formulas(torch.ops.aten, hardware=hardware)) as counter:
+    with FlopCounterMode(display=False, custom_mapping=formulas(torch.ops.aten, hardware=hardware)) as counter:
         run()
     return int(counter.get_total_flops())
 
 
-def _formulas(aten: Any, *, hardware: bool) -> dict[Any, Callable[..., int]]:
+def formulas(aten: Any, *, hardware: bool) -> dict[Any, Callable[..., int]]:
     """What torch omits or counts differently, by operator; operators this torch does not have are skipped."""
 
     def back(_grad: Size, query: Size, key: Size, value: Size, *_rest: Any, **_named: Any) -> int:
