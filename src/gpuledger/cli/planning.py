@@ -59,6 +59,10 @@ _OPTIONS = (
                  help="Attention kernel; full stores the whole score matrix."),
     click.option("--kernels", type=click.Choice(["eager", "fused"]), default="eager", show_default=True,
                  help="Plain PyTorch, or fused as in Megatron-LM."),
+    click.option("--accumulate/--no-accumulate", default=True, show_default=True,
+                 help="Gradients stay through several micro-batches, or are freed after each step."),
+    click.option("--trace", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+                 help="Run one step of a --config on torch's meta device instead of using formulas (needs transformers)."),
     click.option("--lora-rank", type=int, default=0, show_default=True,
                  help="Train only LoRA adapters of this rank; 0 trains all weights."),
     click.option("--frozen-precision", default="", help="Precision of the frozen weights with LoRA; nf4 is QLoRA."),
@@ -80,6 +84,7 @@ def _said(names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _asked(*, model_name: str | None, config: Path | None, gpu_name: str, mode: Any, **how: Any) -> Asked:
+    from gpuledger.catalog.models.shapes import longest_sequence
     from gpuledger.plan import asked
     from gpuledger.plan.setup import SERVING, TRAINING
 
@@ -92,6 +97,6 @@ def _asked(*, model_name: str | None, config: Path | None, gpu_name: str, mode: 
         hint = "for example --model llama-3.1-8b, or --config config.json"
         raise InputError("give either --model or --config", hint=hint)
     found = asked(model_name or config or "", gpu_name, mode=mode, **how)
-    for option in () if hasattr(found[0].shape, "max_context") else _said(_OF_TOKENS):
+    for option in () if longest_sequence(found[0].shape) else _said(_OF_TOKENS):
         raise InputError(f"{option} is for text models, and {found[0].name} is not one", hint=f"leave {option} out")
     return found

@@ -9,6 +9,7 @@ from typing import Literal
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model, TransformerShape, VitShape
+from gpuledger.catalog.models.shapes import longest_sequence
 from gpuledger.errors import InputError
 from gpuledger.plan.memory.facts import get_optimizer, get_precision, get_scheme, precisions
 
@@ -17,7 +18,7 @@ Problems = Iterator[tuple[str, str]]  # what cannot be asked, and what can
 MOST_GPUS = 1_000_000
 # What a setup of one mode reads and one of the other does not.
 TRAINING = ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels", "lora_rank",
-            "frozen_precision", "sequence_parallel", "dropout")  # fmt: skip
+            "frozen_precision", "sequence_parallel", "dropout", "accumulate", "trace")  # fmt: skip
 SERVING = ("context", "batch", "cache_precision")
 
 
@@ -44,6 +45,8 @@ class Setup:
     attention: Literal["flash", "full"] = "flash"
     kernels: Literal["eager", "fused"] = "eager"
     dropout: bool = False
+    accumulate: bool = True  # gradients of earlier micro-batches are there while one runs
+    trace: Literal["auto", "always", "never"] = "auto"  # whether a configuration is traced instead of formulas
     lora_rank: int = 0
     frozen_precision: str = ""  # of the frozen weights under LoRA; QLoRA is nf4
     # serving
@@ -101,7 +104,7 @@ def _splits(setup: Setup, model: Model) -> Problems:
         yield f"pipeline={pipeline}: {model.name} is not a stack of equal layers", "leave it at 1"
     if layers is not None and pipeline > layers:
         yield f"pipeline={pipeline} but {model.name} has {layers} layers", f"at most {layers}"
-    longest = getattr(model.shape, "max_context", None)
+    longest = longest_sequence(model.shape)
     option = "sequence" if setup.mode == "train" else "context"
     if longest is not None and (asked := getattr(setup, option)) > longest:
         problem = f"{option}={asked} but {model.name} reads at most {longest} tokens"

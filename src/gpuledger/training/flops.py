@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpuledger.catalog.models import CnnShape, DiffusionShape, Shape, TransformerShape, VitShape
+from gpuledger.catalog.models import CnnShape, CountedShape, DiffusionShape, Shape, TransformerShape, VitShape
 from gpuledger.catalog.models.params import attention_matrix_params, convolutions, mlp_matrix_params
 from gpuledger.errors import InputError
 from gpuledger.training.runtime import need_torch
@@ -36,7 +36,8 @@ Size = Sequence[int]
 
 def unit_of(shape: Shape) -> str:
     """What the model reads one of: a token or an image."""
-    return "token" if isinstance(shape, TransformerShape) else "image"
+    text = isinstance(shape, TransformerShape) or (isinstance(shape, CountedShape) and shape.text)
+    return "token" if text else "image"
 
 
 def forward_flop_by_part(
@@ -118,7 +119,9 @@ def _cnn(s: CnnShape) -> dict[str, int]:
     return {**parts, "head": s.widths[-1] * s.classes}
 
 
-def _no_formula(shape: DiffusionShape) -> Unknown:
+def _no_formula(shape: DiffusionShape | CountedShape) -> Unknown:
+    if isinstance(shape, CountedShape):
+        return Unknown(f"no formula is known for {shape.built_as}; its step is traced instead")
     parts = ", ".join(part.name for part in shape.components)
     return Unknown(f"no formula is known for a pipeline of {parts}; count the module itself (training.flops.count)")
 

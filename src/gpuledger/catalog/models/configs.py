@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -104,6 +105,7 @@ class _Type(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     latent: bool = False
     learned_positions: bool = False
     mlp_over_hidden: int = 0
+    formula: bool = False  # whether our formulas for what a training step keeps were checked for this type
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,12 +123,27 @@ def _rules() -> _File:
 _MOST = {"layers": 10_000, "hidden": MOST, "heads": MOST}
 
 
-def model_from_config(path: Path) -> Model:
-    """The model a config.json (or the folder that holds one) describes."""
+class UnreadType(FactError):
+    """A configuration of a model_type that no formula is known for."""
+
+
+def read_config(path: Path) -> tuple[Path, dict[str, Any]]:
+    """The fields of a config.json, or of the folder that holds one, and the file itself."""
     file = path / "config.json" if path.is_dir() else path
     raw = parse_json(read_text(file, "read the model's configuration"), str(file))
     if not isinstance(raw, dict):
         raise FileFault(file, "does not hold a JSON object", hint="give the model's config.json")
+    return file, raw
+
+
+def config_name(file: Path) -> str:
+    """What a model is called that has nothing but a file."""
+    return file.parent.name if file.name == "config.json" and file.parent.name else file.stem
+
+
+def model_from_config(path: Path) -> Model:
+    """The model a config.json (or the folder that holds one) describes."""
+    file, raw = read_config(path)
     inner, nested = raw, ""
     if isinstance(raw.get("text_config"), dict):
         inner, nested = dict(raw["text_config"]), "text_config."
@@ -137,7 +154,7 @@ def model_from_config(path: Path) -> Model:
         near = nearest(str(named), known)
         problem = "is missing" if named is None else f"{named!r} is not a type we can read"
         hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise FactError(str(file), f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
+        raise UnreadType(str(file), f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
     kind = known[named]
     fields = Fields(str(file), nested, inner, _rules().usual | kind.fields, dict(kind.defaults))
     shape = _READERS[kind.reads](fields, kind)
@@ -145,13 +162,15 @@ def model_from_config(path: Path) -> Model:
         field, words = wrong
         raise FactError(str(file), fields.spelled(field), words, hint="compare with the file the model came with")
     return Model(
-        name=file.parent.name if file.name == "config.json" and file.parent.name else file.stem,
+        name=config_name(file),
         family=named,
         shape=shape,
         dtype=_DTYPES.get(str(inner.get("dtype") or inner.get("torch_dtype") or raw.get("torch_dtype"))),
         differs=TEXT_ONLY if nested else "",
         source=str(file),
         as_of="not dated",
+        config=json.dumps(raw),
+        by_formula=kind.formula,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpuledger.catalog.models.shapes import CnnShape, DiffusionShape, Shape, TransformerShape, VitShape
+from gpuledger.catalog.models.shapes import CnnShape, CountedShape, DiffusionShape, Shape, TransformerShape, VitShape
 
 _EXPAND = 4  # a bottleneck block is a quarter as wide inside as outside
 STEM_KERNEL = 7
@@ -19,6 +19,8 @@ def params_by_part(shape: Shape) -> dict[str, int]:
         parts = _vit(shape)
     elif isinstance(shape, CnnShape):
         parts = _cnn(shape)
+    elif isinstance(shape, CountedShape):
+        parts = {"matrices": shape.matrices, "rest": shape.rest}
     else:
         parts = {part.name: round(part.params.value) for part in shape.components}
     return {name: count for name, count in parts.items() if count}

@@ -8,12 +8,14 @@ from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.models import DiffusionShape, Model, TransformerShape
+from gpuledger.catalog.models import CountedShape, DiffusionShape, Model, TransformerShape
+from gpuledger.catalog.models.shapes import longest_sequence
 from gpuledger.errors import InputError
 from gpuledger.plan.fitting.changes import Case, Change, changes
-from gpuledger.plan.memory.facts import capacity, get_optimizer, get_precision, get_scheme, kept, overheads
+from gpuledger.plan.memory.facts import Measured, capacity, get_optimizer, get_precision, get_scheme, kept, overheads
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
+from gpuledger.plan.tracing import INSTALL, is_traced, traced_step
 from gpuledger.units import Unknown
 
 MOST_REMEDIES = 6
@@ -56,7 +58,7 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
     need = memory(model, setup)
     room, room_from = capacity(gpu)
     fits = need.total_bytes <= room
-    low, high = overheads().error.of(setup.mode).span(need.total_bytes)
+    low, high = measured_errors(model, setup).span(need.total_bytes)
     remedies, nowhere = ((), "") if fits else search(model, gpu, setup)
     return Fit(
         model=model.name,
@@ -82,6 +84,16 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
     )
 
 
+def measured_errors(model: Model, setup: Setup) -> Measured:
+    """How far off answers of this kind were."""
+    errors = overheads().error
+    if setup.mode == "serve":
+        return errors.serve
+    if is_traced(model, setup):
+        return errors.traced
+    return errors.train if model.by_formula else errors.unchecked
+
+
 def assumptions(model: Model, setup: Setup) -> list[str]:
     """Everything the answer assumes, given or by default."""
     found = _training(model, setup) if setup.mode == "train" else _serving(model, setup)
@@ -97,7 +109,7 @@ def assumptions(model: Model, setup: Setup) -> list[str]:
     return [
         *found,
         f"overhead: {fixed}, and {slack:g} % of what comes and goes for the allocator's gaps",
-        f"error: {facts.error.of(setup.mode).words}",
+        f"error: {measured_errors(model, setup).words}",
     ]
 
 
@@ -122,14 +134,29 @@ def _training(model: Model, setup: Setup) -> list[str]:
     if setup.lora_rank:
         base = f"over frozen {setup.frozen_precision or setup.precision} weights"
         found.append(f"LoRA of rank {setup.lora_rank} on attention and dense MLPs, {base}")
-    length = f"sequence {setup.sequence}, " if isinstance(model.shape, TransformerShape) else ""
+    length = f"sequence {setup.sequence}, " if longest_sequence(model.shape) else ""
     found.append(f"{length}micro-batch {setup.micro_batch}")
     if isinstance(model.shape, DiffusionShape):
         found.append("the denoiser is trained; encoders and decoder stay frozen in memory")
     found.append("recomputation: only each layer's input is kept" if setup.recompute else "no recomputation")
     attention = "flash attention" if setup.attention == "flash" else "attention keeps its whole score matrix"
     found.append(f"{attention}; kernels: {kept(setup.kept_by).words}")
-    found.append("gradients live through the whole step (accumulation; buckets are views of them)")
+    held = "live through the whole step (accumulation; buckets are views of them)"
+    found.append(f"gradients {held if setup.accumulate else 'are freed after each step: one micro-batch per step'}")
+    return [*found, *_counted(model, setup)]
+
+
+def _counted(model: Model, setup: Setup) -> list[str]:
+    """Where the figures of a model without a checked formula come from."""
+    found = []
+    if isinstance(model.shape, CountedShape):
+        found.append(f"weights: counted after {model.shape.built_by} built {model.shape.built_as}")
+    if is_traced(model, setup):
+        longer = traced_step(model, setup).extended
+        found.append("activations and working memory: one step traced on torch's meta device")
+        found += ["traced at shorter sequences and extended: it loops over its tokens"] if longer else []
+    elif not model.by_formula:
+        found.append(f"activations: formulas not checked for {model.family}, so the range is wide; {INSTALL}")
     return found
 
 
@@ -240,7 +267,7 @@ def _tried(model: Model, case: Case, chosen: tuple[Change, ...]) -> Remedy | Non
         capacity_bytes=room,
         free_bytes=room - need.total_bytes,
         at_least=bool(need.not_known),
-        close=overheads().error.of(changed.setup.mode).span(need.total_bytes)[1] > room,
+        close=measured_errors(model, changed.setup).span(need.total_bytes)[1] > room,
     )
 
 

@@ -6,7 +6,7 @@ heads, latent attention, experts and unfused kernels count as what they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
@@ -14,6 +14,7 @@ from gpuledger.catalog.models.params import convolutions
 from gpuledger.plan.memory.facts import Kept, get_precision, kept
 from gpuledger.plan.memory.weights import Stage
 from gpuledger.plan.setup import Setup
+from gpuledger.plan.tracing import is_traced, traced_step
 from gpuledger.units import Unknown
 
 FP32_BYTES = 4
@@ -35,6 +36,9 @@ def work_bytes(setup: Setup) -> float:
 def activations(model: Model, setup: Setup, stage: Stage) -> Activations | Unknown:
     """What a stage keeps and holds in a training step."""
     shape = model.shape
+    if is_traced(model, setup):
+        step = traced_step(model, replace(setup, accumulate=True))
+        return Activations(step.kept_bytes, step.working_bytes)
     if isinstance(shape, TransformerShape):
         return _stack(_Layers(shape, setup, setup.sequence), stage, head=shape.vocab)
     if isinstance(shape, VitShape):

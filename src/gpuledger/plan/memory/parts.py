@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
-from gpuledger.catalog.models import Model, TransformerShape, VitShape
-from gpuledger.plan.memory.activations import activations
+from gpuledger.catalog.models import CountedShape, Model, TransformerShape, VitShape
+from gpuledger.plan.memory.activations import Activations, activations
 from gpuledger.plan.memory.facts import FP32_BITS, get_optimizer, get_precision, get_scheme, overheads
 from gpuledger.plan.memory.weights import Held, Stage, held, stages
 from gpuledger.plan.setup import Setup
+from gpuledger.plan.tracing import is_traced, served_pass, traced_step
+from gpuledger.training.flops import unit_of
 from gpuledger.units import Unknown
 
 # Embeddings, norms and routers are left in 16 bits where the matrices are quantized.
@@ -115,6 +117,8 @@ def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict
         missing["activations"] = step.why
     else:
         parts["activations"], parts["working"] = step.kept_bytes, step.working_bytes
+        if not setup.accumulate:
+            parts["gradients"] = _gradients_at_peak(model, setup, gradients, step)
     # No more can be gathered than what the GPU does not hold already.
     if setup.zero >= 2 and setup.data > 1:
         if states.unit_weights is None or states.unit_gradients is None:
@@ -125,18 +129,38 @@ def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict
     return parts, missing
 
 
+def _gradients_at_peak(model: Model, setup: Setup, gradients: int, step: Activations) -> int:
+    """Without accumulation gradients grow while activations shrink: what is there of them when most is held."""
+    most = step.kept_bytes + step.working_bytes
+    if is_traced(model, setup):  # the trace has the gradients it makes on the way within its peak
+        most = traced_step(model, replace(setup, accumulate=True)).peak_bytes
+        grown = traced_step(model, setup).peak_bytes - most
+        return max(0, min(gradients, max(grown, gradients - most)))
+    return max(0, gradients - most)
+
+
 def _serving(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[str, int], dict[str, str]]:
     precision = get_precision(setup.precision)
     bits, rest = precision.bits, max(precision.bits, LEAST_REST_BITS)
     narrow = own.experts if precision.experts_only and own.experts else own.matrices
-    parts = {
-        "weights": _bytes((narrow + own.frozen) * bits + (own.matrices - narrow + own.rest) * rest),
-        "cache": cache_bytes(model, setup, stage),
-    }
+    weights = {"weights": _bytes((narrow + own.frozen) * bits + (own.matrices - narrow + own.rest) * rest)}
+    if isinstance(model.shape, CountedShape):
+        return {**weights, **_counted_serving(model, setup)}, {}
+    parts = {**weights, "cache": cache_bytes(model, setup, stage)}
     working = working_bytes(model, setup, stage)
     if isinstance(working, Unknown):
         return parts, {"working": working.why}
     return {**parts, "working": working}, {}
+
+
+def _counted_serving(model: Model, setup: Setup) -> dict[str, int]:
+    """The cache one sequence leaves, for each of them, and what a pass over as many prompts as go at a time holds."""
+    chunk = int(overheads().prefill_chunk_tokens.value)
+    text = unit_of(model.shape) == "token"
+    rows = max(1, min(setup.batch, chunk // setup.context)) if text else setup.batch
+    one, several = served_pass(model, 1, setup.context), served_pass(model, rows, setup.context)
+    narrower = get_precision(setup.cache_precision).bits / LEAST_WORK_BITS
+    return {"cache": ceil(setup.batch * one.cache_bytes * narrower), "working": several.working_bytes}
 
 
 def _bytes(bits: float) -> int:

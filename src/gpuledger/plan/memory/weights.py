@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
+from gpuledger.catalog.models import CnnShape, CountedShape, Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import attention_matrix_params, component_params, params_by_part
 
 DENOISER = "denoiser"
@@ -74,6 +74,8 @@ def held(model: Model, stage: Stage, tensor: int) -> Held:
         parts = params_by_part(shape)
         rest = parts["norms"]
         return Held(model.params_total - rest, rest, 0, None, 0, None)
+    if isinstance(shape, CountedShape):
+        return Held(shape.matrices, shape.rest, 0, shape.block or None, 0, shape.edges)
     # Only the denoiser of a pipeline is trained; text encoders and the image decoder stay as they are.
     trained = component_params(shape, DENOISER) or sum(round(part.params.value) for part in shape.components)
     return Held(trained, 0, model.params_total - trained, None, 0, None)

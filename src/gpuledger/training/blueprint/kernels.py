@@ -12,7 +12,6 @@ from torch.overrides import TorchFunctionMode
 
 _PLAIN_ATTENTION, _PLAIN_DROPOUT = functional.scaled_dot_product_attention, functional.dropout
 FLOP_PER_MULTIPLY_ADD = 2
-_MATRIX_ROWS = 2
 
 
 class _Fused(torch.autograd.Function):
@@ -43,9 +42,10 @@ class Attention:
         self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
         is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
     ) -> Any:  # fmt: skip
-        if key.shape[1] != query.shape[1] and not enable_gqa:  # no fused kernel broadcasts heads
-            how = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
-            return _PLAIN_ATTENTION(query, key, value, **how)
+        # As seen on an H200: a learned bias (T5) takes the plain path once there is dropout, and only then.
+        learned = attn_mask is not None and attn_mask.requires_grad and dropout_p > 0
+        if learned or (key.shape[1] != query.shape[1] and not enable_gqa):  # no fused kernel takes these
+            return _unfused(query, key, value, attn_mask, dropout_p)
         if attn_mask is not None and attn_mask.dtype == torch.bool:  # kernels add a bias instead
             attn_mask = torch.empty_like(attn_mask, dtype=query.dtype)
         batch, heads, rows, wide = query.shape
@@ -53,6 +53,15 @@ class Attention:
         self.forward_flop += FLOP_PER_MULTIPLY_ADD * batch * heads * pairs * (wide + value.shape[-1])
         self.calls += 1
         return _Fused.apply(query, key, value, attn_mask)
+
+
+def _unfused(query: Any, key: Any, value: Any, bias: Any, dropout: float) -> Any:
+    """What torch does where no fused kernel fits: all of it in fp32, with the whole score matrix."""
+    query, key, value, kind = query.float() * 1.0, key.float() * 1.0, value.float(), query.dtype
+    scores = query @ key.transpose(-2, -1)
+    if bias is not None:
+        scores = scores.add_(bias)
+    return (_dropout(torch.softmax(scores, -1), dropout) @ value).to(kind)
 
 
 def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: A002, ARG001

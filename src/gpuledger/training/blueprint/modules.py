@@ -71,7 +71,7 @@ def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
 
 
 def _config(transformers: Any, fields: dict[str, Any]) -> Any:
-    given = {name: value for name, value in fields.items() if name not in ("transformers_version", "auto_map")}
+    given = {name: _number(value) for name, value in fields.items() if name not in ("transformers_version", "auto_map")}
     named = str(given.pop("model_type", ""))
     if named not in transformers.CONFIG_MAPPING:
         problem = f"transformers {transformers.__version__} has no model of type {named!r}"
@@ -86,6 +86,17 @@ def _config(transformers: Any, fields: dict[str, Any]) -> Any:
         if config.is_encoder_decoder and getattr(config, name, None) is None:
             setattr(config, name, 0)
     return config
+
+
+def _number(value: Any) -> Any:
+    """A value with infinities as transformers writes them ({"__float__": "Infinity"}) put back."""
+    if isinstance(value, list):
+        return [_number(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"__float__"}:
+        return float(value["__float__"])
+    return {name: _number(one) for name, one in value.items()}
 
 
 def _class(transformers: Any, config: Any, fields: dict[str, Any]) -> Any:

@@ -61,6 +61,7 @@ class Weights:
     layers: int
     block: int
     edges: int
+    tensors: int
     text: bool
     longest: int
     version: str
@@ -92,6 +93,7 @@ def weights(config: str) -> Weights:
         layers=sum(size * 2 > largest for size in blocks),
         block=largest,
         edges=edges,
+        tensors=len(every),
         text=built.text,
         longest=_longest(built),
         version=str(need_transformers().__version__),
@@ -176,6 +178,42 @@ def _run(built: Built, asked: Asked, sequence: int) -> Traced:
         product_bytes=sum(moved for _, moved in watch.product_flop_bytes),
         attention_flop=3 * attended + again,  # backward makes two products for each one
     )
+
+
+@dataclass(frozen=True)
+class Served:
+    """A forward pass without gradients: the cache it leaves, and what it holds in addition at most."""
+
+    cache_bytes: int
+    working_bytes: int
+    product_flop: int
+    attention_flop: int
+
+
+@lru_cache(maxsize=REMEMBERED)
+def served(config: str, batch: int, context: int) -> Served:
+    """Prompts read in one pass in bf16."""
+    import torch
+
+    from gpuledger.training.blueprint.kernels import as_on_gpu
+    from gpuledger.training.blueprint.watch import Watch
+
+    built = _module(config, False, False)
+    given = {name: value for name, value in inputs(built, batch, context).items() if name != "labels"}
+    if built.module.config.is_encoder_decoder and "decoder_input_ids" not in given:
+        given["decoder_input_ids"] = torch.zeros(batch, context, dtype=torch.long, device="meta")
+    built.module.eval()
+    watch = Watch((*built.module.parameters(), *built.module.buffers()))
+    try:
+        with torch.no_grad(), as_on_gpu(autocast=False) as attention, watch:
+            out = built.module(**given)
+            cache = next((out[name] for name in ("past_key_values", "cache_params") if out.get(name) is not None), None)
+            del out
+            kept = watch.now
+            del cache
+    finally:
+        built.module.train()
+    return Served(kept, watch.peak - kept, watch.flop, attention.forward_flop)
 
 
 def _loss(out: Any) -> Any:
