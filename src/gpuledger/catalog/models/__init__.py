@@ -44,6 +44,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     extra: tuple[Component, ...] = ()
     dtype: str | None = None  # of the published weights
     config: str = ""  # the configuration it was read from, as JSON
+    kept: dict[str, float] = {}  # how a plain step of this type differs in what it keeps from the usual table
     by_formula: bool = True  # whether formulas say what a step keeps; else it is traced where that is possible
     params_published: Fact | None = None
     params_active_published: Fact | None = None

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -104,7 +105,11 @@ class _Type(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sliding: str = ""
     latent: bool = False
     learned_positions: bool = False
+    more_positions: int = 0  # rows of the table beyond the longest sequence
+    only_if: dict[str, bool] = {}  # flags a file may not set otherwise: no formula covers that
+    same: dict[str, str] = {}  # fields that must equal another: no formula covers a projection between them
     mlp_over_hidden: int = 0
+    kept: dict[str, float] = {}
     formula: bool = False  # whether our formulas for what a training step keeps were checked for this type
 
 
@@ -156,6 +161,9 @@ def model_from_config(path: Path) -> Model:
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise UnreadType(str(file), f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
     kind = known[named]
+    if other := _uncovered(kind, inner):
+        hint = "formulas cover the usual variant of this type only"
+        raise UnreadType(str(file), f"{nested}{other}", f"{inner[other]!r} is a variant we cannot read", hint=hint)
     fields = Fields(str(file), nested, inner, _rules().usual | kind.fields, dict(kind.defaults))
     shape = _READERS[kind.reads](fields, kind)
     if wrong := shape_problem(shape):
@@ -171,7 +179,15 @@ def model_from_config(path: Path) -> Model:
         as_of="not dated",
         config=json.dumps(raw),
         by_formula=kind.formula,
+        kept=kind.kept,
     )
+
+
+def _uncovered(kind: _Type, inner: Mapping[str, Any]) -> str | None:
+    """The field that makes a file a variant of its type that formulas do not cover."""
+    flagged = (name for name, usual in kind.only_if.items() if inner.get(name, usual) != usual)
+    apart = (name for name, other in kind.same.items() if inner.get(name) not in (None, inner.get(other)))
+    return next(chain(flagged, apart), None)
 
 
 def _decoder(fields: Fields, kind: _Type) -> Shape:
@@ -192,7 +208,7 @@ def _decoder(fields: Fields, kind: _Type) -> Shape:
         "vocab": fields.whole("vocab"),
         "tied_embeddings": fields.typed("tied_embeddings", bool),
         "max_context": context,
-        "learned_positions": context if kind.learned_positions else 0,
+        "learned_positions": context + kind.more_positions if kind.learned_positions else 0,
         "sliding_window": window,
         "sliding_layers": sliding,
         **moe,

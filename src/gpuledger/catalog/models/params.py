@@ -75,6 +75,7 @@ def _transformer(s: TransformerShape) -> dict[str, int]:
     attention += s.heads if s.attention_sinks else 0
     norms = s.norms_per_layer * norm
     norms += 2 * s.head_dim if s.qk_norm else 0
+    norms += s.head_dim * (s.heads + s.kv_heads) if s.qk_norm_wide else 0
     norms += s.mla.q_lora_rank + s.mla.kv_lora_rank if s.mla else 0
     shared = _mlp(s, s.expert_hidden * s.shared_experts, s.mlp_bias) if s.shared_experts else 0
     return {
@@ -85,8 +86,8 @@ def _transformer(s: TransformerShape) -> dict[str, int]:
         "experts": s.moe_layers * s.experts * expert_params(s),
         "shared_experts": s.moe_layers * shared,
         "router": s.moe_layers * s.experts * (s.hidden + (1 if s.router_bias else 0)),
-        "norms": s.layers * norms + norm,
-        "head": 0 if s.tied_embeddings else s.vocab * s.hidden,
+        "norms": s.layers * norms + norm * (2 if s.embedding_norm else 1),
+        "head": (0 if s.tied_embeddings else s.vocab * s.hidden) + (s.vocab if s.head_bias else 0),
     }
 
 

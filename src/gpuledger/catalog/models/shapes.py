@@ -50,7 +50,10 @@ class TransformerShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     norm_bias: bool = False  # LayerNorm has one, RMSNorm has none
     attention_sinks: bool = False  # one learned number per head
     qk_norm: bool = False  # a norm with weights on each head's query and key
+    qk_norm_wide: bool = False  # a norm with weights over all heads together
     norms_per_layer: int = 2
+    embedding_norm: bool = False
+    head_bias: bool = False
     learned_positions: int = 0
     sliding_window: int | None = None  # tokens a windowed layer looks back
     sliding_layers: int = 0

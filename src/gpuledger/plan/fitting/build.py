@@ -90,7 +90,7 @@ def measured_errors(model: Model, setup: Setup) -> Measured:
     if setup.mode == "serve":
         return errors.serve
     if is_traced(model, setup):
-        return errors.traced
+        return errors.traced_recompute if setup.recompute else errors.traced
     return errors.train if model.by_formula else errors.unchecked
 
 

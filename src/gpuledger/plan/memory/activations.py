@@ -6,8 +6,11 @@ heads, latent attention, experts and unfused kernels count as what they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import ceil
+
+import msgspec
 
 from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import convolutions
@@ -40,9 +43,9 @@ def activations(model: Model, setup: Setup, stage: Stage) -> Activations | Unkno
         step = traced_step(model, replace(setup, accumulate=True))
         return Activations(step.kept_bytes, step.working_bytes)
     if isinstance(shape, TransformerShape):
-        return _stack(_Layers(shape, setup, setup.sequence), stage, head=shape.vocab)
+        return _stack(_Layers(shape, setup, setup.sequence, model.kept), stage, head=shape.vocab)
     if isinstance(shape, VitShape):
-        return _stack(_Layers(_as_transformer(shape), setup, shape.tokens), stage, head=0)
+        return _stack(_Layers(_as_transformer(shape), setup, shape.tokens, model.kept), stage, head=0)
     if isinstance(shape, CnnShape):
         return _convolutions(shape, setup)
     why = f"no closed form for what {model.name} keeps: it depends on the image and on how its parts are written"
@@ -64,10 +67,13 @@ class _Layers:
     shape: TransformerShape
     setup: Setup
     length: int
+    own: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def table(self) -> Kept:
-        return kept(self.setup.kept_by)
+        """What applies to these kernels, with what a type does differently in plain torch."""
+        usual = kept(self.setup.kept_by)
+        return msgspec.structs.replace(usual, **self.own) if self.own and self.setup.kept_by == "eager" else usual
 
     @property
     def tokens(self) -> int:

@@ -67,14 +67,14 @@ class ModelStates:
     unit_gradients: int | None
 
 
-def model_states(setup: Setup, own: Held) -> ModelStates:
-    """What training holds for its parameters on one GPU of an unsharded run."""
+def model_states(setup: Setup, own: Held, *, casts: bool = True) -> ModelStates:
+    """What training holds for its parameters on one GPU of an unsharded run; `casts`: with the copies autocast makes."""
     precision, scheme = get_precision(setup.precision), get_scheme(setup.scheme)
     optimizer = get_optimizer(setup.optimizer)
     work = get_precision(precision.train_as).bits
     bits = {"work": work, "fp32": FP32_BITS, "none": 0.0}
     masters = bits[scheme.master] if work < FP32_BITS else 0.0  # fp32 weights are their own master
-    copies = precision.train_copy_bits + (bits[scheme.copies] if work < FP32_BITS else 0.0)
+    copies = precision.train_copy_bits + (bits[scheme.copies] if work < FP32_BITS and casts else 0.0)
     per_weight = bits[scheme.weights]
     edges = own.edges
     if setup.lora_rank:
@@ -103,7 +103,8 @@ def model_states(setup: Setup, own: Held) -> ModelStates:
 
 
 def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[str, int], dict[str, str]]:
-    states, missing = model_states(setup, own), {}
+    traced = is_traced(model, setup)  # a trace has the copies among what it keeps
+    states, missing = model_states(setup, own, casts=not traced), {}
     whole = states.optimizer
     weights = _shard(states.weights, setup.data if setup.zero >= 3 else 1)
     gradients = _shard(states.gradients, setup.data if setup.zero >= 2 else 1)
