@@ -78,6 +78,9 @@ def inputs(net: Any, run: dict[str, Any]) -> dict[str, torch.Tensor]:
         side = getattr(vision, "image_size", 224)
         image = torch.randn(rows, 3, side, side, device="cuda", dtype=dtype)
         return {"pixel_values": image, "labels": torch.randint(0, config.num_labels, (rows,), device="cuda")}
+    if name == "input_values":  # ten seconds of sound
+        sound = torch.randn(rows, 160_000, device="cuda", dtype=dtype)
+        return {"input_values": sound, "labels": torch.randint(0, config.num_labels, (rows,), device="cuda")}
     tokens = torch.randint(5, config.get_text_config().vocab_size, (rows, run["sequence"]), device="cuda")
     if name == "input_features":
         sound = torch.randn(rows, config.num_mel_bins, 2 * config.max_source_positions, device="cuda", dtype=dtype)

@@ -32,7 +32,7 @@ from gpuledger.plan.speed.traced import soft_max
 from gpuledger.plan.tracing import configured_model, traced_step
 
 HERE = Path(__file__).parent
-MEASURED = HERE / "data" / "models_h200.json"
+MEASURED = [HERE / "data" / "models_h200.json", HERE / "data" / "models_fresh_h200.json"]
 GPU = "h200-sxm-141gb"
 BEST_COMPUTE = 0.702  # gpuledger calibrate on one H200: a bf16 product's share of the dense peak
 
@@ -79,7 +79,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["| model (family) | run | peak GB | memory | total | in range | measured /s | speed | in range |",
              "|---|---|---:|---:|---:|---|---:|---:|---|"]  # fmt: skip
     for row in sorted(rows, key=lambda row: row["split"] == "calibrate"):
-        mark = " *" if row["split"] == "calibrate" else ""
+        mark = {"calibrate": " *", "fresh": " +"}.get(row["split"], "")
         lines.append(
             f"| {row['name']} ({row['family']}){mark} | {row['run']} | {row['allocated_gb']:.2f} "
             f"| {row['memory_ratio']:.3f} | {row['total_ratio']:.3f} | {'yes' if row['in_range'] else 'no'} "
@@ -89,9 +89,9 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def summary(rows: list[dict[str, Any]]) -> list[str]:
-    """What holds over all held-out runs."""
-    held = [row for row in rows if row["split"] != "calibrate"]
+def summary(rows: list[dict[str, Any]], split: str, what: str) -> list[str]:
+    """What holds over all runs of a split."""
+    held = [row for row in rows if row["split"] == split]
     memory, total, speed = (np.array([row[name] for row in held]) for name in ("memory_ratio", "total_ratio", "speed_ratio"))
     near = np.mean(np.abs(memory - 1) <= 0.1)  # noqa: PLR2004
 
@@ -99,7 +99,7 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
         return ", ".join(f"p{q} {np.quantile(values, q / 100):.3f}" for q in (10, 50, 90))
 
     return [
-        f"- memory, {len(held)} held-out runs of {len({row['name'] for row in held})} models: {100 * near:.0f} % within "
+        f"- memory, {len(held)} {what} runs of {len({row['name'] for row in held})} models: {100 * near:.0f} % within "
         f"10 % of torch's peak, the furthest {100 * np.max(np.abs(memory - 1)):.1f} % off",
         f"- total (with what lies outside torch and the allocator's gaps): {cut(total)}; "
         f"{sum(row['in_range'] for row in held)} of {len(held)} inside the printed range",
@@ -133,12 +133,13 @@ def calibrate(measured: dict[str, Any], folder: Path) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measured", type=Path, default=MEASURED, help="what models_on_gpu.py wrote")
+    parser.add_argument("--measured", type=Path, nargs="*", default=MEASURED, help="what models_on_gpu.py wrote")
     parser.add_argument("--update", type=Path, help="write the table into this Markdown file")
     parser.add_argument("--calibrate", action="store_true", help="print the factors the calibrating runs ask for")
     parser.add_argument("--formula", action="store_true", help="plan memory by formula, where the type is known")
     given = parser.parse_args()
-    measured, rows = json.loads(given.measured.read_text(encoding="utf-8")), []
+    files, rows = [json.loads(file.read_text(encoding="utf-8")) for file in given.measured], []
+    measured = {**files[0], "runs": [run for file in files for run in file["runs"]]}
     with tempfile.TemporaryDirectory() as folder:
         one = partial(compared, folder=Path(folder), trace="never" if given.formula else "auto")
         for run in measured["runs"]:
@@ -152,8 +153,9 @@ def main() -> int:
 
     made = f"Measured on one {measured['device']} with torch {measured['torch']} and transformers {measured['transformers']}; "
     made += f"planned with transformers {transformers.__version__}; speed factors: {factors().traced.source}."
-    lines = ["# Plans of many model families, measured", "", made, "", *summary(rows), "",
-             "Ratios are planned over measured. Runs marked * set the speed factors and are not in the figures above.", "",
+    lines = ["# Plans of many model families, measured", "", made, "", *summary(rows, "held_out", "held-out"), "",
+             "Families measured after factors and ranges were written:", "", *summary(rows, "fresh", "fresh"), "",
+             "Ratios are planned over measured. Runs marked * set the speed factors and are not in the figures above; fresh ones are marked +.", "",
              *table(rows)]  # fmt: skip
     print("\n".join(lines))
     if given.update:

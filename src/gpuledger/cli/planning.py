@@ -69,6 +69,11 @@ _OPTIONS = (
     click.option("--context", type=int, help="Tokens per served sequence.  [default: 4096, or the model's maximum]"),
     click.option("--batch", type=int, default=1, show_default=True, help="Sequences one model copy serves at a time."),
     click.option("--cache-precision", default="fp16", show_default=True, help="KV-cache precision."),
+    click.option("--cache", type=click.Choice(["contiguous", "paged"]), default="contiguous", show_default=True,
+                 help="KV cache set aside per sequence, or in blocks as vLLM and SGLang do."),
+    click.option("--block-tokens", type=int, default=16, show_default=True, help="Tokens per block of a paged cache."),
+    click.option("--memory-share", type=float, default=0.9, show_default=True,
+                 help="Share of the card a server with a paged cache takes (vLLM: gpu_memory_utilization)."),
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ MOST_GPUS = 1_000_000
 # What a setup of one mode reads and one of the other does not.
 TRAINING = ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels", "lora_rank",
             "frozen_precision", "sequence_parallel", "dropout", "accumulate", "trace")  # fmt: skip
-SERVING = ("context", "batch", "cache_precision")
+SERVING = ("context", "batch", "cache_precision", "cache", "block_tokens", "memory_share")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,9 @@ class Setup:
     context: int = 4096
     batch: int = 1
     cache_precision: str = "fp16"
+    cache: Literal["contiguous", "paged"] = "contiguous"
+    block_tokens: int = 16  # of a paged cache
+    memory_share: float = 0.9  # of the card, that a server with a paged cache takes
 
     @property
     def data(self) -> int:
@@ -132,11 +135,13 @@ def _split_problems(model: Model, tensor: int) -> Iterator[str]:
 
 
 def _counts(setup: Setup) -> Problems:
-    for option in ("count", "tensor", "pipeline", "sequence", "micro_batch", "context", "batch"):
+    for option in ("count", "tensor", "pipeline", "sequence", "micro_batch", "context", "batch", "block_tokens"):
         if getattr(setup, option) < 1:
             yield f"{option}={getattr(setup, option)} is below 1", "give a whole number from 1 up"
     if setup.count > MOST_GPUS:
         yield f"count={setup.count} is above {MOST_GPUS:,}", "ask for fewer GPUs"
+    if not 0 < setup.memory_share <= 1:
+        yield f"memory_share={setup.memory_share} is not a share", "give a number above 0, up to 1; vLLM takes 0.9"
     if setup.zero not in range(4):
         yield f"zero={setup.zero} is not a stage", "0 none, 1 optimizer, 2 gradients, 3 weights (FSDP)"
     if setup.lora_rank < 0:

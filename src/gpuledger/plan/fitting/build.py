@@ -13,6 +13,7 @@ from gpuledger.catalog.models.shapes import longest_sequence
 from gpuledger.errors import InputError
 from gpuledger.plan.fitting.changes import Case, Change, changes
 from gpuledger.plan.memory.facts import Measured, capacity, get_optimizer, get_precision, get_scheme, kept, overheads
+from gpuledger.plan.memory.paged import Paged, is_paged, paged, room_bytes
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
 from gpuledger.plan.tracing import INSTALL, is_traced, traced_step
@@ -45,6 +46,7 @@ class Fit:
     assumptions: tuple[str, ...]
     remedies: tuple[Remedy, ...]
     nowhere: str  # why nothing makes it fit, where it does not
+    paged: Paged | None = None  # what a paged cache holds, where one was asked for
 
     def as_json(self) -> dict[str, object]:
         """Parts that are unknown stand among the others."""
@@ -56,7 +58,7 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
     """Check the question, count the memory, and look for remedies where it does not fit."""
     check(setup, model, gpu)
     need = memory(model, setup)
-    room, room_from = capacity(gpu)
+    room, room_from = room_bytes(gpu, setup), capacity(gpu)[1]
     fits = need.total_bytes <= room
     low, high = measured_errors(model, setup).span(need.total_bytes)
     remedies, nowhere = ((), "") if fits else search(model, gpu, setup)
@@ -81,6 +83,7 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
         assumptions=tuple(assumptions(model, setup)),
         remedies=remedies,
         nowhere=nowhere,
+        paged=paged(model, gpu, setup) if is_paged(setup) else None,
     )
 
 
@@ -173,6 +176,9 @@ def _serving(model: Model, setup: Setup) -> list[str]:
         found.append(
             f"context {setup.context}, batch {setup.batch} per copy, {setup.cache_precision} cache, all of it full"
         )
+        if is_paged(setup):
+            share = f"the server takes {100 * setup.memory_share:g} % of the card at its start"
+            found.append(f"paged cache: blocks of {setup.block_tokens} tokens; {share}")
         found.append(f"prompts are read in pieces of {int(overheads().prefill_chunk_tokens.value)} tokens")
     else:
         found.append(f"batch {setup.batch} per copy")
@@ -252,7 +258,7 @@ def _tried(model: Model, case: Case, chosen: tuple[Change, ...]) -> Remedy | Non
         check(changed.setup, model, changed.gpu)
     except InputError:
         return None
-    need, room = memory(model, changed.setup), capacity(changed.gpu)[0]
+    need, room = memory(model, changed.setup), room_bytes(changed.gpu, changed.setup)
     if need.total_bytes > room:
         return None
     return Remedy(

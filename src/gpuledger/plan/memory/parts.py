@@ -159,7 +159,9 @@ def _counted_serving(model: Model, setup: Setup) -> dict[str, int]:
     chunk = int(overheads().prefill_chunk_tokens.value)
     text = unit_of(model.shape) == "token"
     rows = max(1, min(setup.batch, chunk // setup.context)) if text else setup.batch
-    one, several = served_pass(model, 1, setup.context), served_pass(model, rows, setup.context)
+    blocks = _shard(setup.context, setup.block_tokens) * setup.block_tokens
+    context = blocks if setup.cache == "paged" and text else setup.context
+    one, several = served_pass(model, 1, context), served_pass(model, rows, setup.context)
     narrower = get_precision(setup.cache_precision).bits / LEAST_WORK_BITS
     return {"cache": ceil(setup.batch * one.cache_bytes * narrower), "working": several.working_bytes}
 
@@ -185,9 +187,12 @@ def cache_bytes(model: Model, setup: Setup, stage: Stage) -> int:
     if not isinstance(shape, TransformerShape):
         return 0
     windowed = shape.sliding_layers * stage.layers // shape.layers  # rounded down: a stage may have more full layers
-    seen = stage.layers * setup.context
-    if shape.sliding_window is not None:
-        seen -= windowed * (setup.context - min(setup.context, shape.sliding_window))
+    whole, window = setup.context, min(setup.context, shape.sliding_window or setup.context)
+    if setup.cache == "paged":  # whole blocks; a window touches one more than it fills
+        block = setup.block_tokens
+        whole = _shard(whole, block) * block
+        window = min(whole, (_shard(window, block) + 1) * block)
+    seen = (stage.layers - windowed) * whole + windowed * window
     numbers = setup.batch * seen * cache_numbers_per_token(shape, setup.tensor)
     return ceil(numbers * get_precision(setup.cache_precision).bits / 8)
 

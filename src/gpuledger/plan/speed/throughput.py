@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import CountedShape, Model, TransformerShape
 from gpuledger.catalog.models.shapes import longest_sequence
-from gpuledger.plan.memory.facts import capacity
+from gpuledger.plan.memory.paged import room_bytes
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
 from gpuledger.plan.speed.facts import Decode, ErrorSpread, Way, all_reduce_s, factors, links, spread, way
@@ -91,7 +91,7 @@ def throughput(
 
 
 def _fits(model: Model, gpu: Gpu, setup: Setup) -> bool:
-    return memory(model, setup).total_bytes <= capacity(gpu)[0]
+    return memory(model, setup).total_bytes <= room_bytes(gpu, setup)
 
 
 def train_rate(

@@ -18,8 +18,8 @@ _HEADS = (
     "AutoModelForObjectDetection", "AutoModelForSemanticSegmentation", "AutoModel",
 )  # fmt: skip
 USUAL_IMAGE = 224
-USUAL_CLASSES = 2
 AUDIO_SAMPLES = 16_000 * 10  # ten seconds
+LABELS = 100
 # Cast aside what a vocabulary's special tokens would refuse.
 _SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 
@@ -150,7 +150,8 @@ def inputs(built: Built, micro_batch: int, sequence: int) -> dict[str, Any]:
         labels = {"labels": torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")}
     elif first == "input_values":
         found = {"input_values": torch.zeros(micro_batch, AUDIO_SAMPLES, device="meta", dtype=dtype)}
-        labels = {"labels": torch.zeros(micro_batch, 100, dtype=torch.long, device="meta")}
+        size = (micro_batch, LABELS) if built.name.endswith("CTC") else (micro_batch,)
+        labels = {"labels": torch.zeros(size, dtype=torch.long, device="meta")}
     else:
         tokens = torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")
         found = {"input_ids": tokens}
