@@ -30,7 +30,7 @@ def fit_document(fit: Fit) -> Document:
         kind="Memory fit",
         title=f"Memory of {fit.model}",
         headline=headline(fit),
-        facts=[fit.setup.precision, f"{gb(fit.capacity_bytes)} per GPU visible to a program"],
+        facts=[fit.setup.precision, f"{gb(fit.capacity_bytes)} per GPU {_room(fit)}"],
         figures=key_figures(fit),
         sections=[
             Section("memory", "Memory", memory),
@@ -64,10 +64,16 @@ def key_figures(fit: Fit) -> list[KeyFigure]:
     label, note = ("Free", "left") if fit.fits else ("Too much", "missing")
     return [
         KeyFigure("Need", gb(fit.total_bytes), f"{gb(fit.low_bytes)} to {gb(fit.high_bytes)}", least),
-        KeyFigure("Card", gb(fit.capacity_bytes), "", "visible to a program"),
+        KeyFigure("Card", gb(fit.capacity_bytes), "", _room(fit)),
         KeyFigure(label, gb(abs(fit.free_bytes)), "", note),
         *([KeyFigure("Sequences", f"{fit.paged.sequences:,}", "", _held(fit, fit.paged))] if fit.paged else []),
     ]
+
+
+def _room(fit: Fit) -> str:
+    """What the memory of a card means."""
+    share = f"taken by the server: {100 * fit.paged.memory_share:g} % of the card" if fit.paged else ""
+    return share or "visible to a program"
 
 
 def _held(fit: Fit, paged: Paged) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import signature
 from typing import Any
 
 from gpuledger.errors import InputError
@@ -160,6 +161,7 @@ def _run(built: Built, asked: Asked, sequence: int) -> Traced:
     given = inputs(built, asked.micro_batch, sequence)
     mine = (*built.module.parameters(), *built.module.buffers(), *(p.grad for p in every if p.grad is not None))
     watch = Watch(mine)
+    watch.hold(given.values())
     with as_on_gpu(autocast=asked.autocast) as attention, watch:
         loss = _loss(built.module(**given))
         kept = watch.now
@@ -202,6 +204,8 @@ def served(config: str, batch: int, context: int) -> Served:
     given = {name: value for name, value in inputs(built, batch, context).items() if name != "labels"}
     if built.module.config.is_encoder_decoder and "decoder_input_ids" not in given:
         given["decoder_input_ids"] = torch.zeros(batch, context, dtype=torch.long, device="meta")
+    if "use_cache" in signature(built.module.forward).parameters:
+        given["use_cache"] = True
     built.module.eval()
     watch = Watch((*built.module.parameters(), *built.module.buffers()))
     try:

@@ -52,6 +52,12 @@ class Watch(TorchDispatchMode):
             self._work(func, args, given, out, new if new else made)
         return out
 
+    def hold(self, tensors: Iterable[Any]) -> None:
+        """Count tensors that were there before: the inputs."""
+        for tensor in tensors:
+            if isinstance(tensor, torch.Tensor):
+                self._count(tensor)
+
     def _work(self, func: Any, args: Any, given: dict[str, Any], out: Any, written: list[Any]) -> None:
         read = [tensor for tensor in tree_iter((args, given)) if isinstance(tensor, torch.Tensor)]
         moved = sum(tensor.numel() * tensor.element_size() for tensor in (*read, *written))
