@@ -158,7 +158,7 @@ def main() -> int:
         "version": 1, "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
         "transformers": transformers.__version__,
     }  # fmt: skip
-    for case, run in ((case, run) for case in cases for run in case["runs"]):
+    for case, run in ((one, run) for one in cases for run in one["runs"]):
         if (given.only and case["name"] not in given.only) or time.perf_counter() - began > given.seconds:
             continue
         started = time.perf_counter()

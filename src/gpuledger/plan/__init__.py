@@ -96,8 +96,8 @@ def asked(
     from gpuledger.catalog.models import get_model
     from gpuledger.catalog.models.shapes import longest_sequence
     from gpuledger.errors import UnknownName
-    from gpuledger.plan.tracing import configured_model
     from gpuledger.plan.setup import Setup, with_defaults
+    from gpuledger.plan.tracing import configured_model
 
     known = {f.name for f in fields(Setup)}
     if unknown := next((name for name in how if name not in known), None):

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from gpuledger.catalog.models import CountedShape, Model
 from gpuledger.catalog.models.configs import UnreadType, config_name, model_from_config, read_config
+from gpuledger.errors import InputError
 from gpuledger.plan.memory.facts import FP32_BITS, get_precision
 from gpuledger.plan.setup import Setup
 from gpuledger.training.blueprint import step
 from gpuledger.training.blueprint.modules import installed
 from gpuledger.training.blueprint.step import Asked, Served, Traced
+from gpuledger.units import Unknown
 
 INSTALL = "install torch and transformers (pip install torch transformers) and any type they know is built and counted"
 
@@ -57,8 +59,8 @@ def is_traced(model: Model, setup: Setup) -> bool:
     return not split and setup.kernels == "eager" and installed()
 
 
-def traced_step(model: Model, setup: Setup) -> Traced:
-    """One micro-batch of this setup, forward and backward."""
+def traced_step(model: Model, setup: Setup) -> Traced | Unknown:
+    """One micro-batch of this setup, forward and backward; unknown where it cannot run without values."""
     fp32 = get_precision(get_precision(setup.precision).train_as).bits >= FP32_BITS
     asked = Asked(
         micro_batch=setup.micro_batch,
@@ -69,7 +71,10 @@ def traced_step(model: Model, setup: Setup) -> Traced:
         recompute=setup.recompute,
         accumulate=setup.accumulate,
     )
-    return step.traced(model.config, asked)
+    try:
+        return step.traced(model.config, asked)
+    except InputError as error:
+        return Unknown(str(error))
 
 
 def traced_tensors(model: Model) -> int:

@@ -26,7 +26,8 @@ from gpuledger.catalog.models.shapes import (
 from gpuledger.errors import FactError
 
 __all__ = [
-    "CnnShape", "Component", "CountedShape", "DiffusionShape", "MlaShape", "Model", "Shape", "TransformerShape", "VitShape",
+    "CnnShape", "Component", "CountedShape", "DiffusionShape", "MlaShape", "Model", "Shape", "TransformerShape",
+    "VitShape",
     "find_model", "get_model", "load_models",
 ]  # fmt: skip
 

@@ -8,15 +8,15 @@ from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.models import CountedShape, DiffusionShape, Model, TransformerShape
+from gpuledger.catalog.models import DiffusionShape, Model, TransformerShape
 from gpuledger.catalog.models.shapes import longest_sequence
 from gpuledger.errors import InputError
 from gpuledger.plan.fitting.changes import Case, Change, changes
-from gpuledger.plan.memory.facts import Measured, capacity, get_optimizer, get_precision, get_scheme, kept, overheads
+from gpuledger.plan.fitting.sources import counted_by, measured_errors
+from gpuledger.plan.memory.facts import capacity, get_optimizer, get_precision, get_scheme, kept, overheads
 from gpuledger.plan.memory.paged import Paged, is_paged, paged, room_bytes
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
-from gpuledger.plan.tracing import INSTALL, is_traced, traced_step
 from gpuledger.units import Unknown
 
 MOST_REMEDIES = 6
@@ -87,16 +87,6 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
     )
 
 
-def measured_errors(model: Model, setup: Setup) -> Measured:
-    """How far off answers of this kind were."""
-    errors = overheads().error
-    if setup.mode == "serve":
-        return errors.serve
-    if is_traced(model, setup):
-        return errors.traced_recompute if setup.recompute else errors.traced
-    return errors.train if model.by_formula else errors.unchecked
-
-
 def assumptions(model: Model, setup: Setup) -> list[str]:
     """Everything the answer assumes, given or by default."""
     found = _training(model, setup) if setup.mode == "train" else _serving(model, setup)
@@ -146,21 +136,7 @@ def _training(model: Model, setup: Setup) -> list[str]:
     found.append(f"{attention}; kernels: {kept(setup.kept_by).words}")
     held = "live through the whole step (accumulation; buckets are views of them)"
     found.append(f"gradients {held if setup.accumulate else 'are freed after each step: one micro-batch per step'}")
-    return [*found, *_counted(model, setup)]
-
-
-def _counted(model: Model, setup: Setup) -> list[str]:
-    """Where the figures of a model without a checked formula come from."""
-    found = []
-    if isinstance(model.shape, CountedShape):
-        found.append(f"weights: counted after {model.shape.built_by} built {model.shape.built_as}")
-    if is_traced(model, setup):
-        longer = traced_step(model, setup).extended
-        found.append("activations and working memory: one step traced on torch's meta device")
-        found += ["traced at shorter sequences and extended: it loops over its tokens"] if longer else []
-    elif not model.by_formula:
-        found.append(f"activations: formulas not checked for {model.family}, so the range is wide; {INSTALL}")
-    return found
+    return [*found, *counted_by(model, setup)]
 
 
 def _serving(model: Model, setup: Setup) -> list[str]:

@@ -12,7 +12,7 @@ from math import ceil
 
 import msgspec
 
-from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
+from gpuledger.catalog.models import CnnShape, CountedShape, Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import convolutions
 from gpuledger.plan.memory.facts import Kept, get_precision, kept
 from gpuledger.plan.memory.weights import Stage
@@ -41,7 +41,10 @@ def activations(model: Model, setup: Setup, stage: Stage) -> Activations | Unkno
     shape = model.shape
     if is_traced(model, setup):
         step = traced_step(model, replace(setup, accumulate=True))
-        return Activations(step.kept_bytes, step.working_bytes)
+        if not isinstance(step, Unknown):
+            return Activations(step.kept_bytes, step.working_bytes)
+        if isinstance(shape, CountedShape):
+            return step
     if isinstance(shape, TransformerShape):
         return _stack(_Layers(shape, setup, setup.sequence, model.kept), stage, head=shape.vocab)
     if isinstance(shape, VitShape):

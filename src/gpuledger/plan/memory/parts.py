@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 from gpuledger.catalog.models import CountedShape, Model, TransformerShape, VitShape
@@ -68,7 +68,7 @@ class ModelStates:
 
 
 def model_states(setup: Setup, own: Held, *, casts: bool = True) -> ModelStates:
-    """What training holds for its parameters on one GPU of an unsharded run; `casts`: with the copies autocast makes."""
+    """What training holds for its parameters on one unsharded GPU; `casts`: with the copies autocast makes."""
     precision, scheme = get_precision(setup.precision), get_scheme(setup.scheme)
     optimizer = get_optimizer(setup.optimizer)
     work = get_precision(precision.train_as).bits
@@ -134,8 +134,8 @@ def _gradients_at_peak(model: Model, setup: Setup, gradients: int, step: Activat
     """Without accumulation gradients grow while activations shrink: what is there of them when most is held."""
     most = step.kept_bytes + step.working_bytes
     if is_traced(model, setup):  # the trace has the gradients it makes on the way within its peak
-        most = traced_step(model, replace(setup, accumulate=True)).peak_bytes
-        grown = traced_step(model, setup).peak_bytes - most
+        freed = traced_step(model, setup)
+        grown = 0 if isinstance(freed, Unknown) else freed.peak_bytes - most
         return max(0, min(gradients, max(grown, gradients - most)))
     return max(0, gradients - most)
 

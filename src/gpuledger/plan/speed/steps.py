@@ -72,7 +72,9 @@ def step_load(model: Model, gpu: Gpu, setup: Setup, context: float) -> StepLoad 
     shape = model.shape
     if not isinstance(shape, TransformerShape):
         known = isinstance(shape, CountedShape)
-        return Unknown(f"no formula for writing tokens with {model.name}" if known else f"{model.name} writes no tokens")
+        return Unknown(
+            f"no formula for writing tokens with {model.name}" if known else f"{model.name} writes no tokens"
+        )
     peak = compute_peak(gpu, setup.precision)
     if isinstance(peak, Unknown):
         return peak

@@ -140,7 +140,8 @@ def _mfu(model: Model, gpu: Gpu, setup: Setup, sequences_per_s: float) -> float 
     length = setup.sequence if isinstance(model.shape, TransformerShape) else None
     flop, peak = training_flop(model.shape, 1, length), compute_peak(gpu, gpu.reference_precision())
     if isinstance(flop, Unknown) and is_traced(model, setup):
-        flop = round(traced_flop(model, setup) / setup.micro_batch)
+        whole = traced_flop(model, setup)
+        flop = whole if isinstance(whole, Unknown) else round(whole / setup.micro_batch)
     if isinstance(flop, Unknown):
         return flop
     return peak if isinstance(peak, Unknown) else 100 * sequences_per_s * flop / (peak * setup.count)
@@ -150,7 +151,9 @@ def prefill_rate(model: Model, gpu: Gpu, setup: Setup) -> Rate | Unknown:
     """Prompt tokens per second, all copies together, while nothing is written."""
     if not isinstance(model.shape, TransformerShape):
         known = isinstance(model.shape, CountedShape)
-        return Unknown(f"no formula for reading prompts with {model.name}" if known else f"{model.name} reads no prompts")
+        return Unknown(
+            f"no formula for reading prompts with {model.name}" if known else f"{model.name} reads no prompts"
+        )
     facts = factors().prefill
     done = work(model, gpu, replace(setup, pipeline=1), facts)
     if isinstance(done, Unknown):

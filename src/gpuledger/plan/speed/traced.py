@@ -26,6 +26,8 @@ def traced_work(model: Model, gpu: Gpu, setup: Setup, facts: TracedFactors) -> W
     if isinstance(peak, Unknown):
         return peak
     step = traced_step(model, replace(setup, accumulate=True))
+    if isinstance(step, Unknown):
+        return step
     compute = (step.product_flop + step.attention_flop) / peak / facts.compute_ratio
     traffic = step.moved_bytes / gpu.memory_bandwidth_bytes_per_s.value / facts.memory_ratio
     total = soft_max(compute + traffic, step.kernels * facts.per_kernel_s)
@@ -43,7 +45,7 @@ def soft_max(one: float, other: float) -> float:
     return float((one**SOFT + other**SOFT) ** (1 / SOFT))
 
 
-def traced_flop(model: Model, setup: Setup) -> int:
+def traced_flop(model: Model, setup: Setup) -> int | Unknown:
     """FLOP of one micro-batch of training, nothing counted twice for recomputation."""
     step = traced_step(model, replace(setup, accumulate=True, recompute=False))
-    return step.product_flop + step.attention_flop
+    return step if isinstance(step, Unknown) else step.product_flop + step.attention_flop

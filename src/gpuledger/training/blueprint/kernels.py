@@ -14,7 +14,7 @@ _PLAIN_ATTENTION, _PLAIN_DROPOUT = functional.scaled_dot_product_attention, func
 FLOP_PER_MULTIPLY_ADD = 2
 
 
-class _Fused(torch.autograd.Function):
+class _Fused(torch.autograd.Function):  # type: ignore[misc]
     """Fused attention keeps queries, keys, values, its output, a log-sum per row, and a bias where there is one."""
 
     @staticmethod
@@ -40,7 +40,8 @@ class Attention:
 
     def __call__(
         self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
-        is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+        is_causal: bool = False, scale: float | None = None,  # noqa: ARG002
+        enable_gqa: bool = False,
     ) -> Any:  # fmt: skip
         # As seen on an H200: a learned bias (T5) takes the plain path once there is dropout, and only then.
         learned = attn_mask is not None and attn_mask.requires_grad and dropout_p > 0
@@ -69,7 +70,7 @@ def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = 
     return torch.native_dropout(input, p, True)[0] if training and p > 0 else input
 
 
-class Autocast(TorchFunctionMode):
+class Autocast(TorchFunctionMode):  # type: ignore[misc]
     """torch.autocast for the meta device, which has none: products in 16 bits, sums that need it in fp32."""
 
     _narrow = frozenset({

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 from dataclasses import dataclass
 from typing import Any
@@ -158,8 +159,8 @@ def inputs(built: Built, micro_batch: int, sequence: int) -> dict[str, Any]:
         labels = {"labels": tokens}
         if "pixel_values" in takes and "return_loss" in takes:  # two towers compared, such as CLIP
             vision = config.vision_config
-            size = (micro_batch, 3, vision.image_size, vision.image_size)
-            found |= {"pixel_values": torch.zeros(size, device="meta", dtype=dtype), "return_loss": True}
+            image = (micro_batch, 3, vision.image_size, vision.image_size)
+            found |= {"pixel_values": torch.zeros(image, device="meta", dtype=dtype), "return_loss": True}
     return found | ({} if "labels" not in takes else labels)
 
 

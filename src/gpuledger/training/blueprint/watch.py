@@ -24,12 +24,12 @@ class TooLong(Exception):
     """More operators than a trace should take."""
 
 
-class Watch(TorchDispatchMode):
+class Watch(TorchDispatchMode):  # type: ignore[misc]
     """Bytes alive now and at most; operators that launch a kernel, the bytes they read and write, and their FLOP."""
 
     def __init__(self, without: Iterable[Any], most: int = MOST_OPERATORS) -> None:
         super().__init__()
-        self.alive: dict[int, int] = {tensor.untyped_storage()._cdata: 0 for tensor in without}
+        self.alive: dict[int, int] = {tensor.untyped_storage()._cdata: 0 for tensor in without}  # noqa: SLF001
         self.now = self.peak = 0
         self.kernels = 0
         self.moved_bytes = 0
@@ -49,7 +49,7 @@ class Watch(TorchDispatchMode):
         new = [tensor for tensor in made if self._count(tensor)]
         in_place = func._schema.is_mutable  # noqa: SLF001
         if new or in_place:
-            self._work(func, args, given, out, new if new else made)
+            self._work(func, args, given, out, new or made)
         return out
 
     def hold(self, tensors: Iterable[Any]) -> None:
