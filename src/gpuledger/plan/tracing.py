@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gpuledger.catalog.models import CountedShape, Model
-from gpuledger.catalog.models.configs import UnreadType, config_name, model_from_config, read_config
+import msgspec
+
+from gpuledger.catalog.files import Fact
+from gpuledger.catalog.models import Component, CountedShape, Model
+from gpuledger.catalog.models.configs import TEXT_ONLY, UnreadType, config_name, model_from_config, read_config
 from gpuledger.errors import InputError
 from gpuledger.plan.memory.facts import FP32_BITS, get_precision
 from gpuledger.plan.setup import Setup
@@ -25,7 +28,7 @@ INSTALL = "install torch and transformers (pip install torch transformers) and a
 def configured_model(path: Path) -> Model:
     """The model of a config.json: by formula, or built by transformers where no formula is known."""
     try:
-        return model_from_config(path)
+        return _whole(model_from_config(path))
     except UnreadType as unread:
         if "model_type" not in read_config(path)[1]:
             raise
@@ -47,6 +50,24 @@ def configured_model(path: Path) -> Model:
         config=config,
         by_formula=False,
     )  # fmt: skip
+
+
+def _whole(model: Model) -> Model:
+    """A model read from its text_config only, with the parameters of its other parts where they can be counted."""
+    if model.differs != TEXT_ONLY or not installed():
+        return model
+    try:
+        found = step.weights(model.config)
+    except InputError:
+        return model
+    others = found.matrices + found.rest - model.params_total
+    if others <= 0:
+        return model
+    fact = Fact(
+        value=others, source=f"counted after transformers {found.version} built {found.name}", as_of=model.as_of
+    )
+    words = f"{others / 1e6:,.0f} M parameters outside text_config are counted, their activations are not"
+    return msgspec.structs.replace(model, extra=(Component(name="other", role="encoder", params=fact),), differs=words)
 
 
 def is_traced(model: Model, setup: Setup) -> bool:

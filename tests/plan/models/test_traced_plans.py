@@ -121,3 +121,30 @@ def test_serving_a_counted_model_has_its_cache(tmp_path):
     one, two = (plan.fit(file, "l4", mode="serve", batch=n, context=256).statement.per_gpu_bytes for n in (1, 2))
     assert one["cache"] == 2 * 2 * 2 * 128 * 256  # keys and values, layers, bytes, width, tokens
     assert two["cache"] == 2 * one["cache"]
+
+
+VISION = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
+          "image_size": 32, "patch_size": 8}  # fmt: skip
+LLAVA = {
+    "model_type": "llava",
+    "text_config": {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+                    "num_key_value_heads": 4, "intermediate_size": 96, "vocab_size": 512,
+                    "max_position_embeddings": 256, "tie_word_embeddings": False},
+    "vision_config": {"model_type": "clip_vision_model", **VISION},
+}  # fmt: skip
+
+
+@torch_only
+def test_parts_outside_the_text_model_are_counted(tmp_path):
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    found = plan.fit(written(tmp_path, LLAVA), "l4", micro_batch=1, sequence=64).statement
+    with torch.device("meta"):
+        module = transformers.LlavaForConditionalGeneration(transformers.LlavaConfig.from_dict(LLAVA))
+    assert found.params_total == sum(one.numel() for one in module.parameters())
+    assert any("outside text_config are counted" in words for words in found.assumptions)
+
+
+def test_a_diffusers_configuration_is_refused_in_words(tmp_path):
+    with pytest.raises(UnreadType, match="model_type: is missing") as caught:
+        plan.fit(written(tmp_path, {"_class_name": "UNet2DConditionModel", "in_channels": 4}), "l4")
+    assert "diffusers" in caught.value.hint
