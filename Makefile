@@ -81,7 +81,7 @@ bench-truth: $(STAMP) ## accuracy through import, analyze and audit against what
 	fi
 
 lock: ## resolve the locked versions again
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra plan --extra ray --extra xlsx pyproject.toml requirements/tools.in -o $(LOCK)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra otel --extra plan --extra ray --extra tui --extra web --extra xlsx pyproject.toml requirements/tools.in -o $(LOCK)
 
 clean: ## remove what was made
 	rm -rf $(VENV) site gpuledger-demo gpuledger-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -19,6 +19,7 @@ The rooms, each of which uses only those above it:
     bench         how a service does under load: the runner, targets, results
     scaling       how N GPUs do as one: analysis, verdicts on claims
     report        the document model, documents, charts, renderers
+    web           the dashboard: pages, JSON and events of a growing lake
     api, train    the Python face
     cli           the command line
 

@@ -13,10 +13,11 @@ from gpuledger.advice.findings import Finding, find, find_all
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.rule import RULES
 from gpuledger.advice.statement import AuditSavings, MonthlyUsd
-from gpuledger.advice.totals import NEXT_TO_MOVES, Scale, combine_cases, total
+from gpuledger.advice.totals import NEXT_TO_MOVES, Scale, combine_cases, total, with_quarter
+from gpuledger.cost.projections import project
 from gpuledger.cost.statement import Times
 from gpuledger.report.documents.audit_rows import savings_rows
-from gpuledger.units import Unknown
+from gpuledger.units import MS_PER_HOUR, Unknown, day_start_ms
 
 LIMITS = load_limits()
 EVERY = list(CASES.values())
@@ -95,6 +96,22 @@ def test_it_says_that_a_migration_plan_draws_on_the_same_dollars():
     assert NEXT_TO_MOVES in summed([_lever(one, "dali", "throughput", "0.4")], Decimal(1000)).words
     assert "must not be added" in NEXT_TO_MOVES
     assert summed([], Decimal(1000)).words == ()
+
+
+def test_what_could_be_saved_next_quarter_is_the_month_times_its_days():
+    """$1,000 in the window, 30 / 7 windows per month, 40 % saved: $1,714.29 per month, 91 of 30 days in 2026-Q2."""
+    one = case("starved", money={"productive": 0.6, "underused": 0.4})
+    made = summed([_lever(one, "dali", "throughput", "0.4")], Decimal(1000))
+    rate = project(Decimal(1000), 7 * 24 * MS_PER_HOUR, day_start_ms("2026-02-01"))
+    found = with_quarter(made, rate)
+    assert made.combined_month.middle_usd == Decimal("1714.29")
+    assert (found.combined_quarter.name, found.combined_quarter.days) == ("2026-Q2", 91)
+    assert found.combined_quarter.middle_usd == round(Decimal("1714.29") * 91 / 30, 2)
+    assert found.combined_quarter.middle_usd / rate.quarter.usd == pytest.approx(Decimal("0.4"), rel=Decimal("1e-5"))
+    assert found.combined_quarter.low_usd <= found.combined_quarter.middle_usd <= found.combined_quarter.high_usd
+    rows = {r["name"]: r["quarter_usd"] for r in savings_rows(found)}
+    assert rows["Saved together"] == found.combined_quarter.middle_usd
+    assert with_quarter(made, Unknown("no price")).combined_quarter.why == "what is spent per hour is unknown"
 
 
 def test_sixty_percent_spot_and_a_forty_percent_fix_are_seventy_six():

@@ -62,6 +62,14 @@ def test_run_and_list_print_and_return(analyzer, capsys):
     assert "expected: Significant cost savings with G6/G6e instances" in out
 
 
+def test_tags_choose_workloads(analyzer, capsys):
+    assert list(analyzer.list_available_workloads("research")) == ["research_training_g6e"]
+    assert "batch_inference_g5" not in capsys.readouterr().out.partition("Workload sets")[0]
+    reports = analyzer.run_workloads_by_tag("inference", "batch")
+    assert list(reports) == ["batch_inference_g5"]
+    assert reports["batch_inference_g5"] in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [

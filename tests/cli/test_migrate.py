@@ -68,6 +68,41 @@ def test_a_set_sums_up_and_an_option_changes_its_members(cli):
     assert on_demand["plans"][0]["current"]["purchase"] == "on-demand"
 
 
+def test_a_tag_plans_the_workloads_that_have_it(cli):
+    args = ("plan", "migrate", "--config", "reference", "--json", "--tag")
+    one, both = cli(*args, "cost_reduction").json(), cli(*args, "cost_reduction", "--tag", "batch").json()
+    assert [p["job"]["workload_id"] for p in one["plans"]] == [
+        "fine_tuning_medium_p5", "inference_small_p5", "batch_inference_g5",
+    ]  # fmt: skip
+    assert one["name"] == "tagged cost_reduction"
+    assert [p["job"]["workload_id"] for p in both["plans"]] == ["batch_inference_g5"]
+
+
+def test_a_kept_number_of_gpus_refuses_others_and_the_screen_names_the_patterns(cli):
+    args = ("plan", "migrate", "--workload-id", "fine_tuning_medium_p5", "--config", "reference", "--keep-gpus")
+    (plan,) = cli(*args, "--json").json()["plans"]
+    assert {o["gpus"] for o in plan["options"]} == {2}
+    assert any(r["kind"] == "COUNT" and r["remedies"] for r in plan["refused"])
+    assert [p["name"] for p in plan["patterns"] if p["applies"]] == ["legacy_training", "budget_research"]
+    assert "Common patterns" in cli(*args).out
+    assert "scaling" in plan["chosen"]
+
+
+def test_python_answers_what_the_command_answers(cli):
+    import gpuledger
+    from gpuledger.errors import GpuledgerError
+
+    said = cli("plan", "migrate", "--workload-id", "inference_small_p5", "--config", "reference", "--json").json()
+    found = gpuledger.plan.migrate(workload_id="inference_small_p5", config="reference")
+    assert found.to_dict()["plans"] == said["plans"]
+    assert "Migration plan" in found.to_markdown()
+    assert gpuledger.plan.run("migrate", tags="batch", config="reference").plans[0].job.tags
+    with pytest.raises(GpuledgerError, match="did you mean workload"):
+        gpuledger.plan.migrate(workloud="inference")
+    with pytest.raises(GpuledgerError, match="not given: instance or gpu, workload, model or size"):
+        gpuledger.plan.migrate()
+
+
 def test_whole_instances_cost_more_than_shares(cli):
     args = ("plan", "migrate", "--instance", "p5.48xlarge", "--gpus", 2, "--workload", "inference", "--model-size",
             "small", "--json")  # fmt: skip
@@ -151,6 +186,10 @@ def test_the_report_as_page_markdown_and_json(cli, tmp_path):
          ("'int8'", "not for training", "bf16")),
         (("--set", "nobody"), ("no workload set is called 'nobody'",)),
         (("--set", "basic_demos", "--instance", "P5"), ("--set names its own setups",)),
+        (("--tag", "cost_reductoin"), ("--tag 'cost_reductoin'", "did you mean cost_reduction?")),
+        (("--tag", "batch", "--tag", "research"), ("no workload has all of the tags batch, research", "fewer")),
+        (("--tag", "batch", "--set", "basic_demos"), ("--set and --tag both name workloads", "one of them")),
+        (("--tag", "batch", "--gpu", "l4"), ("--tag names its own setups", "--instance and --gpu")),
         ((*FORM, "--config", "nowhere"), ("nowhere", "gpuledger config init")),
         ((*FORM, "--config", "reference", "--region", "eu-west-1"), ("--config brings its own prices",)),
         ((*FORM, "--region", "mars"), ("mars",)),
@@ -197,6 +236,23 @@ class TestConfig:
         assert "allowed: a number above 0" in ended.err
         told = cli("config", "check", "mine", "--json")
         assert (told.code, told.json()["sound"], len(told.json()["faults"])) == (2, False, 2)
+
+    def test_check_reports_values_without_effect(self, cli, tmp_path):
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "gpu_instances.json").write_text('{"P5": {"compute_tflops": 3000}}')
+        ended = cli("config", "check", "mine")
+        assert ended.code == 0
+        assert "note: gpu_instances.P5.compute_tflops 3000 has no effect on plans" in ended.out
+        assert "interconnect_multiplier of 9 shipped instances have no effect on plans" in ended.out
+        told = cli("config", "check", "mine", "--json").json()["unused"]
+        assert [one["field"] for one in told if one["yours"]] == ["gpu_instances.P5.compute_tflops"]
+        assert {"value", "why", "instead"} <= set(told[0])
+
+    def test_show_has_the_month_at_spot_prices_and_says_what_each_field_does(self, cli):
+        told = cli("config", "show", "reference", "--json").json()
+        assert told["instances"]["G6e"]["gpu_spot_monthly_usd"] == "1260"
+        assert told["fields"]["gpu_instances"]["vcpus"]["effect"] == "shown"
+        assert "1,260" in cli("config", "show", "reference").out
 
     def test_the_shipped_one_is_sound(self, cli):
         assert cli("config", "check").code == 0

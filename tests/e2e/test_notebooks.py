@@ -47,6 +47,13 @@ def test_the_quick_start_runs():
     assert report.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+def test_the_generator_of_synthetic_data_writes_the_fleet(tmp_path):
+    script, out = ROOT / "examples" / "generate_synthetic_data.py", tmp_path / "fleet.parquet"
+    done = subprocess.run([sys.executable, str(script), str(out)], capture_output=True, text=True, check=True)
+    assert "504,000 rows" in done.stdout
+    assert out.stat().st_size > 0
+
+
 @pytest.mark.parametrize("name", ["gpu_cost_audit", "gpu_efficiency_analysis"])
 def test_a_notebook_uses_public_names_only(name):
     notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)

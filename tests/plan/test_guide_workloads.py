@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from gpuledger.catalog.gpus import load_gpus
 from gpuledger.catalog.prices import instance_price
 from gpuledger.plan.guide.asking import Form, Market, form_of, plan_configured, plan_market
 from gpuledger.plan.guide.config import reference
+from gpuledger.plan.guide.placed_job import CANNOT_FIT, Misfit
 from gpuledger.plan.guide.sets import plan_set
-from gpuledger.plan.guide.statement import CANNOT_FIT, Misfit
 from gpuledger.plan.market import market_options
 from gpuledger.report.documents.migrate import headline
 from gpuledger.units import Unknown
@@ -87,8 +88,8 @@ def test_a_set(name, plans):
     assert found.then_usd == sum(p.chosen.monthly_usd for p in found.plans)
     assert float(found.then_usd) == pytest.approx(float(TABLE["sets"][name]["then_usd"]), rel=0.01)
     lost = "training_large_p4d" in reference().sets[name]
-    assert (found.cannot_run_now, found.cannot_run_then_usd) == ((1, 24000) if lost else (0, 0))
-    assert ("1 of them cannot run where it is: to run it takes $24,000 of that" in headline(found)) == lost
+    assert (found.cannot_run_now, found.cannot_run_then_usd) == ((1, 20000) if lost else (0, 0))
+    assert ("1 of them cannot run where it is: to run it takes $20,000 of that" in headline(found)) == lost
 
 
 @pytest.mark.parametrize("claim", TABLE["claims"], ids=lambda c: c["claim"])
@@ -133,11 +134,44 @@ def test_at_market_prices_the_over_provisioned_server_saves_73_percent():
 
 
 def test_already_well_optimized_is_an_answer():
-    form = Form(instance="P6", gpus=2, workload="fine_tuning", size="medium", monthly_h=200, spot=True)
+    form = Form(instance="P5e", gpus=8, workload="fine_tuning", size="medium", monthly_h=200, spot=True)
     plan = plan_configured(reference(), form)
     assert plan.verdict == "already well optimized"
     assert plan.chosen.current
-    assert plan.recommendation.startswith("Already well optimized: keep 2 x B200")
+    assert plan.recommendation.startswith("Already well optimized: keep 8 x H200")
+
+
+def test_more_of_the_same_is_proposed_for_work_that_ends_unless_the_count_is_to_stay():
+    form = Form(instance="P6", gpus=2, workload="fine_tuning", size="medium", monthly_h=200, spot=True)
+    free, fixed = (plan_configured(reference(), replace(form, keep_gpus=kept)) for kept in (False, True))
+    assert free.recommendation.startswith("Use 8 x B200 (P6, spot) instead of 2: ")
+    assert "Each GPU does 100 % of what it does on 1" in free.recommendation
+    assert free.chosen.speed_ratio == pytest.approx(4, rel=0.02)
+    assert fixed.recommendation.startswith("Already well optimized: keep 2 x B200")
+    assert {o.candidate.gpus for o in fixed.options} == {2}
+    assert {r.candidate.gpus for r in fixed.refused if r.kind == "COUNT"} >= {1, 4, 8}
+    assert any("stays 2, as asked" in words for words in fixed.assumptions)
+
+
+def test_what_depends_on_the_network_between_instances_is_not_chosen_for_it():
+    """32 B200 are 8.4 times as fast at 400 Gb/s and 2.8 times at 100: eight in one instance are the surer 2.1 times."""
+    form = Form(instance="P5", gpus=8, workload="training", size="small", precision="bf16")
+    plan = plan_configured(reference(), form)
+    many = next(o for o in plan.options if o.candidate.id == "P6/32/on-demand")
+    assert plan.chosen.candidate.id == "P6/8/on-demand"
+    assert many is plan.fastest
+    assert any("network" in words for words in many.risk.reasons)
+    assert many.scaling.low_ratio < 0.5 < many.scaling.ratio
+    assert many.low_monthly_usd < many.monthly_usd < many.high_monthly_usd
+
+
+def test_of_counts_that_score_alike_the_fewest_gpus_are_chosen(plans):
+    """One B200 does the month's work within a day; eight would do it in three hours for the same money."""
+    chosen = plans["research_training_g6e"].chosen
+    alike = [o for o in plans["research_training_g6e"].options if o.candidate.offer == chosen.candidate.offer]
+    assert max(o.score for o in alike) - chosen.score < 0.005
+    assert chosen.candidate.gpus == min(o.candidate.gpus for o in alike) == 1
+    assert chosen.monthly_h < 24
 
 
 def test_spot_is_never_chosen_for_production_serving():

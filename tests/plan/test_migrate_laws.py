@@ -18,10 +18,10 @@ from gpuledger.catalog.files import Fact
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.encode import encode
 from gpuledger.plan.guide.build import Terms, plan_migration
+from gpuledger.plan.guide.placed_job import Candidate, Job, Misfit, Placement, Rate
 from gpuledger.plan.guide.placing import place
 from gpuledger.plan.guide.schema import Priority, Weights, WorkloadType, dense_model, migrate_facts
-from gpuledger.plan.guide.statement import Candidate, Job, Misfit, Placement, Rate
-from gpuledger.report.documents.migrate import measures_table
+from gpuledger.report.documents.migrate_rows import measures_table
 from gpuledger.units import Unknown
 
 WEIGHTS = {
@@ -44,16 +44,19 @@ def gpu_with(base: str, memory_gb: float) -> Gpu:
 
 @dataclass(frozen=True)
 class Toy:
-    """A world of three figures: bytes the job needs in all, and speed by the bandwidth of a GPU."""
+    """A world of few figures: bytes the job needs in all, speed by the bandwidth of a GPU, half of which is left over a
+    slower network between instances."""
 
     need_gb: float
 
-    def __call__(self, _job: Job, gpu: Gpu, gpus: int, _per_instance: int) -> Placement | Misfit:
+    def __call__(self, _job: Job, gpu: Gpu, gpus: int, per_instance: int) -> Placement | Misfit:
         need, room = int(self.need_gb * GB / gpus), int(gpu.memory_bytes.value)
         if need > room:
             return Misfit("CANNOT FIT MODEL", "too large", ("more GPUs",), need, room)
         rate = gpu.memory_bandwidth_bytes_per_s.value * gpus / 1e9
-        return Placement("toy", 1, gpus, 1, {"all": need}, need, room, Rate(rate * 0.8, rate, rate * 1.2), "token")
+        slow = rate / 2 if gpus > per_instance else None
+        span = Rate(rate * 0.8, rate, rate * 1.2)
+        return Placement("toy", 1, gpus, 1, {"all": need}, need, room, span, "token", slow)
 
 
 @st.composite
@@ -106,11 +109,11 @@ def planned(job: Job, given_: list[Candidate], toy: Toy):
 def oracle(job: Job, given_: list[Candidate], toy: Toy) -> tuple[dict[str, float], set[str], dict[str, Decimal]]:
     """Scores of what may be chosen, ids of what must be refused, and the dollars of a month, by brute force."""
     facts, now = migrate_facts(), given_[0]
-    here = toy(job, now.gpu, now.gpus, 1)
+    here = toy(job, now.gpu, now.gpus, now.gpus_per_instance)
     serves = job.workload is WorkloadType.INFERENCE and job.use_case != "batch_inference"
     refused, dollars, rates, rest = set(), {}, {}, {}
     for c in given_:
-        there = toy(job, c.gpu, c.gpus, 1)
+        there = toy(job, c.gpu, c.gpus, c.gpus_per_instance)
         spot = c.purchase == "spot" and not (job.spot_suitable and job.spot_asked)
         if isinstance(c.usd_per_h, Unknown) or spot or isinstance(there, Misfit):
             refused.add(c.id)
@@ -121,15 +124,18 @@ def oracle(job: Job, given_: list[Candidate], toy: Toy) -> tuple[dict[str, float
         if (hours > 730 and hours > job.monthly_h) or (serves and speed is not None and speed < busy):
             refused.add(c.id)
             continue
-        dollars[c.id], rates[c.id] = c.usd_per_h * hours, there.rate.middle
+        # Scores go by the speed that is left over a slower network.
+        sure = Decimal("0.5") if c.gpus > c.gpus_per_instance else 1
+        dollars[c.id], rates[c.id] = c.usd_per_h * hours, there.rate.middle * float(sure)
         rest[c.id] = (c, there, speed, serves)
     if not dollars:
         return {}, refused, {}
     # A server is paid by the month, other work by what is done.
     price = dollars if serves else {i: rest[i][0].usd_per_h / Decimal(repr(rates[i])) for i in dollars}
     least, most = min(price.values()), max(rates.values())
-    if serves and not isinstance(here, Misfit):
-        most = min(most, here.rate.middle * facts.limits.enough_speed_ratio)
+    if not isinstance(here, Misfit):  # twice the present is enough for a server, a day for a month's work
+        soon = max(1, job.monthly_h / 24)
+        most = min(most, here.rate.middle * (facts.limits.enough_speed_ratio if serves else float(soon)))
     links = {i: c.gpu.link.bytes_per_s.value / -(-c.gpus // c.gpus_per_instance) for i, (c, *_) in rest.items()}
     scores = {}
     for id_, (c, there, speed, serving) in rest.items():
@@ -148,7 +154,7 @@ def oracle(job: Job, given_: list[Candidate], toy: Toy) -> tuple[dict[str, float
 def risk_points(job, c, there, speed, serves) -> int:
     points = 2 if c.purchase == "spot" else 0
     points += (1 - there.per_gpu_bytes / there.capacity_bytes) < 0.1
-    points += c.gpus > c.gpus_per_instance
+    points += 2 * (c.gpus > c.gpus_per_instance)  # one failing stops all, and the network decides the speed
     points += c.stale
     points += c.zones is not None and c.zones < 6
     return points + (serves and speed is not None and speed < 1 and job.busy_ratio is None)
@@ -249,12 +255,24 @@ def cost_alone(job: Job, given_: list[Candidate], toy: Toy):
 @settings(max_examples=200, deadline=None)
 @given(jobs(), candidates(), st.integers(1, 6), st.integers(1, 400), st.sampled_from([10, 40, 90]))
 def test_where_cost_alone_counts_the_proposed_plan_never_gets_cheaper(job, given_, which, percent, need):
-    """A rise of any price but the present one: with nothing to weigh cost against, the law holds for the choice."""
+    """A rise of any price but the present one: with nothing to weigh cost against, the law holds for the choice.
+
+    Its dollars are those that are scored: of work that ends, for a unit of it; over several instances, as the slower
+    network leaves them.
+    """
     at = 1 + which % (len(given_) - 1)
     raised = [dearer(c, percent) if i == at else c for i, c in enumerate(given_)]
     before, after = cost_alone(job, given_, Toy(need)), cost_alone(job, raised, Toy(need))
     assume(before.chosen is not None)
-    assert after.chosen.monthly_usd >= before.chosen.monthly_usd
+    assert sure_usd(job, after.chosen) >= sure_usd(job, before.chosen) * Decimal("0.999999")
+
+
+def sure_usd(job: Job, option) -> Decimal:
+    """A server's month, or a unit of work that ends: where the present setup cannot run, its month is not known."""
+    if job.workload is WorkloadType.INFERENCE and job.use_case != "batch_inference":
+        return option.monthly_usd
+    spans = option.candidate.gpus > option.candidate.gpus_per_instance
+    return option.candidate.usd_per_h * (2 if spans else 1) / Decimal(repr(option.placement.rate.middle))
 
 
 def test_a_weighted_choice_may_leave_a_dearer_option_for_a_cheaper_one():

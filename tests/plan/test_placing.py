@@ -13,11 +13,12 @@ from gpuledger.catalog.gpus import load_gpus
 from gpuledger.plan.guide.asking import Form, job_of, plan_configured
 from gpuledger.plan.guide.config import reference
 from gpuledger.plan.guide.judging import effort, mean
-from gpuledger.plan.guide.options import configured, counts
-from gpuledger.plan.guide.placing import fits, place, rule_of_thumb, smallest_count
+from gpuledger.plan.guide.memory_rule import rule_of_thumb
+from gpuledger.plan.guide.options import configured, counts, may_pay
+from gpuledger.plan.guide.placed_job import CANNOT_FIT, Misfit, Placement
+from gpuledger.plan.guide.placing import fits, place, smallest_count
 from gpuledger.plan.guide.schema import dense_model
 from gpuledger.plan.guide.sets import together
-from gpuledger.plan.guide.statement import CANNOT_FIT, Misfit, Placement
 from gpuledger.units import Unknown
 
 
@@ -123,15 +124,45 @@ def test_the_fewest_gpus_against_trying_every_count(name, per_instance):
         assert f"{fitting[0]} GPUs of {gpu(name).name} instead of 4" in found.remedies
 
 
-def test_counts_stay_within_an_instance_or_take_whole_ones():
+def steps(asked, gpu_or_not, gpus, per_instance, instance="P5"):
+    return list(counts(asked, gpu_or_not, configured(reference(), instance, gpus, "on-demand"), per_instance).steps)
+
+
+def test_counts_stay_within_an_instance_or_take_whole_ones_up_to_four_times_the_present():
     anywhere = Unknown("not in the catalog")
-    assert counts(job(), anywhere, 4, 8) == [1, 2, 4]
-    assert counts(job(), anywhere, 3, 8) == [1, 2, 3]
-    assert counts(job(), anywhere, 12, 8) == [1, 2, 4, 8]  # twelve is not a whole number of instances of eight
+    assert steps(job(), anywhere, 4, 8) == [1, 2, 4, 8, 16]
+    assert steps(job(), anywhere, 3, 8) == [1, 2, 3, 4, 8]
+    assert steps(job(), anywhere, 12, 8) == [1, 2, 4, 8, 16, 32, 48]  # twelve is not whole instances of eight
+    assert steps(job(), anywhere, 32, 8)[-1] == 64  # never above the most
     large = job(workload="training", size="massive")
     least = smallest_count(large, gpu("a100-sxm4-80gb"), 8)
     assert least > 8
-    assert counts(large, gpu("a100-sxm4-80gb"), 1, 8)[-1] == least
+    assert steps(large, gpu("a100-sxm4-80gb"), 1, 8)[-1] == least
+
+
+def test_where_the_present_setup_cannot_run_it_no_more_gpus_than_it_needs_are_looked_at():
+    training = job(workload="training", size="small", precision="bf16")
+    assert steps(training, gpu("h100-sxm5-80gb"), 1, 8) == [1, 2, 4]  # four hold it, one does not
+    assert steps(training, gpu("h100-sxm5-80gb"), 4, 8) == [1, 2, 4, 8, 16]
+
+
+def test_more_gpus_of_a_server_must_not_cost_more_than_now_and_work_that_ends_may():
+    config = reference()
+    now, four = configured(config, "P5", 1, "on-demand"), configured(config, "G6", 4, "on-demand")  # $6.25 and $5.29
+    eight = configured(config, "G6", 8, "on-demand")
+    assert [may_pay(job(), c, now, 2) for c in (four, eight)] == [True, False]
+    assert may_pay(job(), eight, now, 8)  # as many as it needs
+    assert may_pay(job(workload="training"), eight, now, 2)
+
+
+def test_over_several_instances_the_range_reaches_down_to_a_slower_network():
+    """13B in plain data parallel would exchange 26 GB of gradients; sharded it gathers more, so the network shows."""
+    training = job(workload="training", size="small", precision="bf16")
+    one, two = (place(training, gpu("h100-sxm5-80gb"), n, 8) for n in (8, 16))
+    assert one.slow_network is None
+    assert two.slow_network < 0.9 * two.rate.middle
+    assert two.rate.low < two.slow_network
+    assert two.rate.middle == pytest.approx(2 * one.rate.middle, rel=0.01)  # hidden behind the work at 400 Gb/s
 
 
 def test_effort_adds_its_steps():

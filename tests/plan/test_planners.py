@@ -94,3 +94,11 @@ def test_an_unknown_planner_suggests_the_nearest(racks, cli):
     code, _, err = cli("plan", "rack")
     assert code == 2
     assert "racks" in err
+
+
+def test_a_planner_stays_one_after_its_package_was_imported():
+    import gpuledger.plan.tco.build
+    from gpuledger import plan
+
+    assert all(callable(plan.tco) and not hasattr(plan.tco, "__path__") for _ in range(2))
+    assert gpuledger.plan.memory.__path__

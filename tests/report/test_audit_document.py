@@ -13,7 +13,7 @@ from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import BUCKETS, WASTE
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.documents.audit import audit_document, repeated
+from gpuledger.report.documents.audit import NEXT_TO_PLANS, audit_document, repeated
 from gpuledger.report.documents.audit_rows import audit_view
 from gpuledger.report.outline import load_outline
 from gpuledger.report.render.html import render_html
@@ -47,6 +47,19 @@ def test_the_money_is_first_and_the_first_thing_to_do_second(page, audit):
     first, second = body.index("$13,773 a month"), body.index("First: Change number 3")
     assert first < second < body.index('class="cards"')
     assert "<h1" in body[:first]
+
+
+def test_audit_and_plan_say_how_their_savings_relate(audit):
+    from gpuledger.plan.move.verdict import settings_file
+    from gpuledger.report.document import Prose
+
+    made = audit_document(audit)
+    for place in (made.notes, made.screen):
+        assert Prose(NEXT_TO_PLANS, "dim") in place
+    assert "gpuledger plan migrate --lake" in NEXT_TO_PLANS
+    assert "overlap and must not be added" in settings_file().beside_audit
+    free = dataclasses.replace(audit, savings=Unknown("nothing is priced"))
+    assert Prose(NEXT_TO_PLANS, "dim") not in audit_document(free).notes
 
 
 def test_nothing_is_fetched_and_every_tag_is_closed(page):

@@ -15,7 +15,8 @@ from gpuledger.plan.guide.asking import form_of, plan_configured
 from gpuledger.plan.guide.config import reference
 from gpuledger.plan.guide.sets import plan_set, together
 from gpuledger.plan.guide.words import dollars
-from gpuledger.report.documents.migrate import key_figures, migrate_document, options_table, shown
+from gpuledger.report.documents.migrate import key_figures, migrate_document
+from gpuledger.report.documents.migrate_rows import options_table, shown
 from gpuledger.report.render.html import render_html
 from gpuledger.report.render.markdown import render_markdown
 from gpuledger.report.theme import load_theme

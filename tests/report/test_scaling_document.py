@@ -75,7 +75,7 @@ def test_the_figures_of_the_tables_are_the_statement_s(published):
     assert heads["Success, %"] == node["success_pct"]
     assert [row[2].text for row in found["claims"].rows] == [c["verdict"] for c in figures["claims"]]
     assert [row[2].text for row in found["scorecard"].rows] == [
-        g["grade"] or "not graded" for g in figures["grades"].values()
+        g["mark"] or "not graded" for g in figures["grades"].values()
     ]
     assert found["latencies"].rows[0][3].key == figures["latency_s"]["mean"]
     assert found["latencies"].rows[0][5].text == "", "too few samples for a 95th percentile"

@@ -185,3 +185,13 @@ def test_the_largest_saving_comes_first():
     seen = replace(SHOWS["loader"], precision="fp32", sites=(SITE,))
     saved = [f.middle for f in find_all(seen)]
     assert saved == sorted(saved, reverse=True)
+
+
+def test_a_convolutional_network_is_held_against_its_own_band():
+    """Half of the peak is within the band of transformers and below that of convolutional networks."""
+    step_s = observed().step.mean
+    half = Work(0.5 * 989.5e12 * step_s, 0.5 * 989.5e12 * step_s, 0.2e12, "counted")
+    assert "mfu" not in by_topic(observed(work=half))
+    found = by_topic(observed(work=replace(half, convolution_ratio=0.97)))["mfu"]
+    assert "usual for convolutional networks: 60 to 80 % MFU, as claimed" in found.why
+    assert "mfu" not in by_topic(observed(work=replace(half, convolution_ratio=0.03)))  # a transformer's patches

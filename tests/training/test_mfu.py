@@ -195,3 +195,14 @@ def test_shares_scale_with_the_work_and_against_the_gpus(key, share, count):
     twice = utilization(2 * flop_per_s, gpu, precision, count)
     assert twice.mfu_in_use_pct == pytest.approx(2 * more.mfu_in_use_pct)
     assert one.mfu_in_use_pct == pytest.approx(100 * one.achieved_tflops / gpu.peak(precision))
+
+
+@pytest.mark.parametrize(("name", "words"), [("llama-3.1-8b", "transformers"), ("resnet-50", "convolutional networks")])
+def test_the_usual_band_is_of_the_kind_of_model(name, words):
+    from gpuledger.catalog.models import get_model
+    from gpuledger.training.bands import band_of
+
+    found = band_of(get_model(name))
+    assert found.words == words
+    assert 0 < found.low_pct < found.high_pct <= 100
+    assert found.source

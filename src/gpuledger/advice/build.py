@@ -13,10 +13,11 @@ from gpuledger.advice.cases import Made, make_cases
 from gpuledger.advice.findings import find_all, with_measured
 from gpuledger.advice.hours import idle_by_hour, quiet_hours
 from gpuledger.advice.limits import Limits, load_limits
+from gpuledger.advice.orientation import orientation_of
 from gpuledger.advice.recommend import headline, recommend, unrated_note
 from gpuledger.advice.statement import AuditStatement, ClassPart, GroupBehaviour, RoiPriced
 from gpuledger.advice.stretches import read_stretches
-from gpuledger.advice.totals import Scale, combine_cases, roi_priced, total
+from gpuledger.advice.totals import Scale, combine_cases, roi_priced, total, with_quarter
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms, statement_and_bill
 from gpuledger.cost.charges import grouped
@@ -58,7 +59,7 @@ def _advised(
     combined = combine_cases(findings)
     scale = Scale(cost.paid_usd, cost.times.paid_ms, months_of(cost.projection, cost.end_ms - cost.start_ms))
     recommendations = recommend(findings, combined, scale)
-    savings = total(combined, scale)
+    savings = with_quarter(total(combined, scale), cost.projection)
     return AuditStatement(
         cost=cost,
         phases_pct=cost.phases_pct,
@@ -71,6 +72,7 @@ def _advised(
         headline=headline(cost, savings, recommendations, limits.unrated.sizable_from_ratio),
         unrated_note=unrated_note(cost, recommendations, limits.unrated.sizable_from_ratio),
         not_known=tuple(_not_known(cost, cases)),
+        orientation=orientation_of(cost),
         assumptions=(*_assumptions(cost, limits), *changed(efficiency_classes=origin, advice=limits.origin)),
     )
 

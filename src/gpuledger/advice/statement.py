@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from gpuledger.advice.case import Case
+from gpuledger.advice.orientation import Orientation
 from gpuledger.advice.rule import Effort, Snippet
 from gpuledger.cost.savings import Kind, Spread
 from gpuledger.cost.statement import CostStatement
@@ -23,6 +24,17 @@ from gpuledger.units import Unknown
 class MonthlyUsd:
     """Dollars per month, cautious to bold."""
 
+    low_usd: Decimal
+    middle_usd: Decimal
+    high_usd: Decimal
+
+
+@dataclass(frozen=True)
+class QuarterUsd:
+    """Dollars over the next calendar quarter, cautious to bold: those of a month times its days over 30."""
+
+    name: str
+    days: int
     low_usd: Decimal
     middle_usd: Decimal
     high_usd: Decimal
@@ -115,6 +127,9 @@ class GroupBehaviour:
     parts: tuple[ClassPart, ...]
 
 
+NO_QUARTER = Unknown("what is spent per hour is unknown")
+
+
 @dataclass(frozen=True)
 class AuditSavings:
     """All levers together, compared with the naive sum. Single figures are the middle case.
@@ -134,6 +149,8 @@ class AuditSavings:
     combined_month: MonthlyUsd | Unknown
     with_rate_month: MonthlyUsd | Unknown
     words: tuple[str, ...]
+    combined_quarter: QuarterUsd | Unknown = NO_QUARTER
+    with_rate_quarter: QuarterUsd | Unknown = NO_QUARTER
 
 
 @dataclass(frozen=True)
@@ -169,12 +186,13 @@ class AuditStatement:
     assumptions: tuple[str, ...]
     unrated_note: str = ""
     budgets: tuple[Budget, ...] = ()
+    orientation: tuple[Orientation, ...] = ()
 
     def as_json(self) -> Json:
         """The headline, the figures of the cost statement under their own names, then the advice."""
         head = {"headline": self.headline, "first": self.first.id if self.first else None}
         head |= {"unrated_note": self.unrated_note or None}
-        advice = ("recommendations", "savings", "behaviours", "roi_priced", "budgets", "assumptions")
+        advice = ("recommendations", "savings", "behaviours", "roi_priced", "budgets", "orientation", "assumptions")
         return head | self.cost.as_json() | {name: getattr(self, name) for name in advice}
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
 from gpuledger.advice.case import Case
 from gpuledger.advice.findings import Finding
-from gpuledger.advice.statement import AuditSavings, MonthlyUsd, RoiPriced
+from gpuledger.advice.statement import AuditSavings, MonthlyUsd, QuarterUsd, RoiPriced
 from gpuledger.advice.stretches import Stretch
 from gpuledger.catalog.thresholds import Targets
 from gpuledger.cost.charges import NOTHING_PAID, grouped
 from gpuledger.cost.money import usd
+from gpuledger.cost.projections import DAYS_PER_MONTH, Projection, Quarter
 from gpuledger.cost.savings import ACTS_ON, CASES, Bill, Savings, Spread, combine
 from gpuledger.cost.statement import Bucket, CostStatement
 from gpuledger.efficiency.capacity import roi
@@ -123,6 +124,23 @@ def total(combined: Mapping[CaseKey, Combined], scale: Scale) -> AuditSavings:
         with_rate_month=_month(spreads[1], month) if priced else NO_PRICE,
         words=(*_relations(_over(add("one_bucket_pct"), whole), _over(combined_sum, whole)), *_words(used)),
     )
+
+
+def with_quarter(savings: AuditSavings, projection: Projection | Unknown) -> AuditSavings:
+    """The savings with what they come to in the quarter that the projection names."""
+    if isinstance(projection, Unknown):
+        return savings
+    quarter = projection.quarter
+    combined, final = (_quarter(month, quarter) for month in (savings.combined_month, savings.with_rate_month))
+    return replace(savings, combined_quarter=combined, with_rate_quarter=final)
+
+
+def _quarter(month: MonthlyUsd | Unknown, quarter: Quarter) -> QuarterUsd | Unknown:
+    if isinstance(month, Unknown):
+        return month
+    times = Fraction(quarter.days, DAYS_PER_MONTH)
+    parts = (Fraction(getattr(month, f"{case}_usd")) * times for case in CASES)
+    return QuarterUsd(quarter.name, quarter.days, *(round(usd(part), CENT_PLACES) for part in parts))
 
 
 def differs(one_bucket_pct: Decimal, combined_pct: Decimal) -> bool:

@@ -12,7 +12,7 @@ from gpuledger.plain_text import visible
 from gpuledger.plan.guide.asking import Form, form_of, plan_configured, size_key
 from gpuledger.plan.guide.checks import pick
 from gpuledger.plan.guide.schema import ModelSize, Workload, WorkloadType
-from gpuledger.plan.guide.sets import MigrationSet, members, plan_set, together, workload_named
+from gpuledger.plan.guide.sets import MigrationSet, members, plan_set, tagged, together, workload_named
 from gpuledger.plan.guide.statement import MigrationPlan
 
 WIDTH = 100
@@ -77,10 +77,11 @@ class AWSGPUMigrationAnalyzer(Configured):
         found = size.parameter_count_billion * kind.bytes_per_parameter
         return int(found) if found == int(found) else found
 
-    def list_available_workloads(self) -> dict[str, Workload]:
-        """Print the workloads and sets there are; returns the workloads by id."""
+    def list_available_workloads(self, *tags: str) -> dict[str, Workload]:
+        """Print the workloads and sets there are; returns the workloads by id. With tags: those that have them all."""
+        found = {id_: self.config.workloads[id_] for id_ in tagged(self.config, tags)}
         lines = ["Workloads"]
-        for key, one in self.config.workloads.items():
+        for key, one in found.items():
             lines += [f"  {key}: {one.name}", f"    {one.description}"]
             lines += [f"    expected: {one.expected_outcome}", f"    tags: {', '.join(one.tags)}"]
             lines += [f"    use case: {one.use_case}"] if one.use_case else []
@@ -89,7 +90,7 @@ class AWSGPUMigrationAnalyzer(Configured):
             about = self.config.purposes.get(name)
             lines.append(f"  {name}: {', '.join(ids)}{f' ({about.purpose})' if about else ''}")
         _say("\n".join(lines))
-        return dict(self.config.workloads)
+        return found
 
     def run_workload_by_id(self, workload_id: str) -> MigrationReport:
         """Print and return the report of one workload of the configuration."""
@@ -103,6 +104,15 @@ class AWSGPUMigrationAnalyzer(Configured):
         for report in reports.values():
             _say(report)
         _say(_text(plan_set(self.config, set_name, lambda id_: reports[id_].plan), full=False))
+        return reports
+
+    def run_workloads_by_tag(self, *tags: str) -> dict[str, MigrationReport]:
+        """Print and return the reports of the workloads that have all of these tags, by their id."""
+        reports = {id_: self._report(id_) for id_ in tagged(self.config, tags)}
+        for report in reports.values():
+            _say(report)
+        found = together([report.plan for report in reports.values()], f"tagged {', '.join(tags)}")
+        _say(_text(found, full=False))
         return reports
 
     def _report(self, workload_id: str) -> MigrationReport:

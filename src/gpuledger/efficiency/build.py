@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -72,13 +73,18 @@ def _stated(
     devices = Groups(accounts, accounts.device, accounts.devices)
     capacities = device_capacities(accounts, devices, main, source, calibration)
     lines, fleet_lines, share = hour_lines(books, found), fleet_hours(books, found), np.nan_to_num(capacities.share)
-    sums = gather(lines, fleet_lines, books.names, capacities.seen_tflops, capacities.board, share)
     idle_ms = longest_idle_ms(quiet_spells(books, found), scope, accounts.devices)
+    with ThreadPoolExecutor(1) as aside:  # reading and adding up lines leaves Python free for the rows
+        sums_later = aside.submit(
+            gather, lines, fleet_lines, books.names, capacities.seen_tflops, capacities.board, share
+        )
+        per_gpu = gpu_rows(accounts, devices, main, found.days, found.unobserved_ms, idle_ms, limits)
+        by_model, health = model_rows(accounts), health_analysis(found)
+        whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
+        sums = sums_later.result()
     unknown = capacities.achievable.unknown
     why = unknown[min(unknown)].why if unknown else "no PIF"
     hours = hour_rows(sums, accounts.models, why)
-    per_gpu = gpu_rows(accounts, devices, main, found.days, found.unobserved_ms, idle_ms, limits)
-    whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
     means, posted = whole.means[0], _posted_days(books, scope)
     other = [d.day for d in posted if d.rules != rules_fingerprint(limits)]
     return EfficiencyStatement(
@@ -95,7 +101,7 @@ def _stated(
         util_power=util_power_cells(sums, limits),
         hours=hours,
         trends=trends(hours),
-        by_model=model_rows(accounts),
+        by_model=by_model,
         per_gpu=per_gpu,
         by_namespace=namespace_rows(accounts, sums.groups, limits.targets),
         by=by,
@@ -106,7 +112,7 @@ def _stated(
             accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share
         ),
         not_known=not_known(accounts, whole, capacity, unknown_capacity(capacities)),
-        health=health_analysis(found),
+        health=health,
     )
 
 

@@ -76,8 +76,9 @@ def health_analysis(found: AccountSums) -> HealthAnalysis:
     boards = {name: np.maximum.reduceat(values, first) for name, values in by_device.items()}
     faults = np.sum([boards[name] for name in FAULTS], axis=0) > 0
     heat = 100 * boards["thermal_ms"] > THERMAL_ABOVE_PCT * boards["throttle_ms"]
-    rows = []
-    for board in np.flatnonzero(faults | heat).tolist():
+    rows, named = [], np.flatnonzero(faults | heat)
+    figures = zip(*(values[named].tolist() for values in boards.values()), strict=True)
+    for board, found_there in zip(named.tolist(), figures, strict=True):
         devices = slice(first[board], first[board + 1] if board + 1 < len(first) else len(account))
         spots = list(zip(found.days.host[devices], found.days.gpu_index[devices], strict=True))
         host = next((host for host, _ in spots if host), None)
@@ -86,7 +87,7 @@ def health_analysis(found: AccountSums) -> HealthAnalysis:
             gpu_model=found.labels["gpu_model"][account[first[board]]],
             host=host,
             gpu_index=next((index for at, index in spots if at == host and index), None),
-            **_figures({name: float(values[board]) for name, values in boards.items()}),
+            **_figures(dict(zip(boards, found_there, strict=True))),
         )
         rows.append(row)
     total = {name: float(boards[name].sum()) for name in HEALTH}

@@ -14,15 +14,18 @@ data/     precisions, optimizers, kept tensors, overheads, links, efficiency fac
 
     gpuledger.plan.fit("llama-3.1-70b", "h100-sxm5-80gb", count=8)
     gpuledger.plan.throughput("llama-3.1-8b", "l4", mode="serve", batch=8)
+    gpuledger.plan.migrate(instance="P5", workload="inference", size="small")
     gpuledger.plan.tco(gpu="h100-sxm5-80gb", gpus=64)     # any planner by its name
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from gpuledger.catalog.gpus import Gpu
     from gpuledger.catalog.models import Model
     from gpuledger.plan.fitting.build import Fit
+    from gpuledger.plan.guide.sets import MigrationSet
     from gpuledger.plan.setup import Setup
     from gpuledger.plan.speed.throughput import Throughput
 
@@ -58,15 +62,27 @@ def throughput(
     return Answer(rated(*asked(model, gpu, **setup), micro_batches=micro_batches, node_gbps=node_gbps))
 
 
+def migrate(**asked: Any) -> Answer[MigrationSet]:
+    """Where a job should run instead: cost, speed, risk, effort, what was refused and why.
+
+    `asked`: instance or gpu, gpus, workload, model or size, monthly_h, spot, precision, priority, use_case, method,
+    keep_gpus, busy_pct, clouds, regions, whole; or config with workload_id, set_name or tags.
+    """
+    from gpuledger.answers import Answer
+    from gpuledger.plan.guide.question import answer as planned
+
+    return Answer(planned(asked))
+
+
 def run(name: str, **options: Any) -> Any:
-    """The answer of a planner by its name: fit, throughput, or one that registered itself.
+    """The answer of a planner by its name: fit, throughput, migrate, or one that registered itself.
 
     A statement with a document of its own comes as an `Answer`; that of another package as it is.
     """
     from gpuledger.answers import answer
     from gpuledger.plan.planners import PLANNERS
 
-    built_in: dict[str, Callable[..., object]] = {"fit": fit, "throughput": throughput}
+    built_in: dict[str, Callable[..., object]] = {"fit": fit, "throughput": throughput, "migrate": migrate}
     return built_in[name](**options) if name in built_in else answer(PLANNERS.get(name).state(options))
 
 
@@ -113,3 +129,14 @@ def asked(
         **how,
     )
     return found, card, with_defaults(setup, found, tensor=tensor)
+
+
+class _Plan(ModuleType):
+    """Python makes a package that was imported an attribute of its parent: `plan.tco` must stay the planner."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (isinstance(value, ModuleType) and (Path(__file__).parent / "planners" / f"{name}.py").exists()):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Plan

@@ -23,13 +23,23 @@ from gpuledger.scaling.analysis.counting import (
 from gpuledger.scaling.analysis.curve import scaling_of, size_of, unit_of
 from gpuledger.scaling.analysis.latency import latency_of, samples_of
 from gpuledger.scaling.analysis.nodes import node_figures
+from gpuledger.scaling.analysis.standouts import (
+    Detail,
+    latency_against,
+    mean_tokens,
+    metrics_apart,
+    next_review,
+    ratings_of,
+    standouts_of,
+    study_of,
+)
 from gpuledger.scaling.analysis.telemetry import batches_of, cost_of, memory_pct, no_telemetry, telemetry_of
 from gpuledger.scaling.causes import causes_of, factors_of
 from gpuledger.scaling.claims.rule import Case, Claim, checks, read_claims, verdicts
 from gpuledger.scaling.figures import Facts, Source, Telemetry
 from gpuledger.scaling.gains import bottlenecks_of, optimizations_of, public_figures
 from gpuledger.scaling.grades import Thresholds, load_scaling_thresholds, overall, readiness_of, scorecard
-from gpuledger.scaling.statement import ScalingStatement, headline, recommendations, summary
+from gpuledger.scaling.statement import Readiness, ScalingStatement, headline, recommendations, summary
 from gpuledger.scaling.statistics import LEVEL
 from gpuledger.scaling.trend import compare_runs
 from gpuledger.settings import changed
@@ -149,6 +159,23 @@ def scaling_statement(given: Given, limits: Thresholds | None = None, *, seed: i
         summary=summary(facts, ready, holds, found),
         recommendations=recommendations(facts, changes, limits),
         comparison=Unknown("no earlier run was given") if before is None else compare_runs(before, given.run, seed),
+        detail=_detail(given, facts, ready, limits, seed, first=holds[0].name if holds else ""),
+    )
+
+
+def _detail(given: Given, facts: Facts, ready: Readiness, limits: Thresholds, seed: int, *, first: str) -> Detail:
+    taken, made = mean_tokens(given.run)
+    return Detail(
+        study=study_of(facts, compared=given.before is not None),
+        next_review=next_review(ready.verdict, first, ready.unknown),
+        standouts=standouts_of(given.run),
+        metrics_apart=metrics_apart(facts.nodes, limits.variance),
+        ratings=ratings_of(facts.nodes, limits),
+        latency_of_baseline_pct=latency_against(
+            given.run, Unknown(facts.scaling.refused) if facts.scaling.refused else given.baseline, seed
+        ),
+        mean_input_tokens=taken,
+        mean_output_tokens=made,
     )
 
 

@@ -148,8 +148,8 @@ def _one(known: Known, facts: Facts) -> Words | None:
         if isinstance(gain, Unknown):
             return (known.gain, known.source or NO_FIGURE, why) if known.gain else None
         return (_times(gain), MEASURED, why) if gain >= WORTH_PCT else None
-    if known.id == "adaptive_batching":
-        return known.gain, known.source, "requests of different lengths wait for the longest of a fixed batch"
+    if known.id in _PUBLISHED:
+        return known.gain, known.source, _PUBLISHED[known.id]
     if known.id == "memory":
         return _memory(facts)
     return _parallel(facts) if known.id in {"model_parallelism", "pipeline_parallelism"} else _more_nodes(facts)
@@ -197,6 +197,11 @@ def _more_nodes(facts: Facts) -> Words:
     return gain, "Universal Scalability Law", curve.note
 
 
+_PUBLISHED = {
+    "adaptive_batching": "requests of different lengths wait for the longest of a fixed batch",
+    "pooling": "a cache reserved for the longest request stays empty for shorter ones; a server that pages it already "
+    "gains nothing",
+}
 _COMPUTED = {
     "fix_failures": (fixing_gain_pct, "planned over answered requests, in the same time"),
     "warm_up": (_cold_gain_pct, "the extra seconds of cold requests over warm ones"),

@@ -37,6 +37,18 @@ class Scale(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         good = [value >= limit if self.better == "higher" else value <= limit for limit in self.limits]
         return LETTERS[good.index(True) if True in good else len(good)]
 
+    def mark(self, value: float) -> str:
+        """The grade with a plus or a minus: in the best or the worst third of its span. F has none, A no plus."""
+        letter = self.grade(value)
+        at = LETTERS.index(letter)
+        if at == len(self.limits):
+            return letter
+        own = self.limits[at]
+        span = abs(self.limits[at - 1] - own) if at else abs(own - self.limits[1])
+        share = abs(value - own) / span if span else 0.5
+        sign = "-" if share < 1 / 3 else "+" if at and share >= 2 / 3 else ""
+        return letter + sign
+
     @property
     def words(self) -> str:
         """Where the grades end."""
@@ -59,6 +71,23 @@ class Nodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     apart_from_pct: Annotated[float, msgspec.Meta(ge=0)]
     source: str
+
+
+class Variance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a difference between nodes is called, in percent of the lower figure."""
+
+    equal_up_to_pct: Annotated[float, msgspec.Meta(ge=0)]
+    good_up_to_pct: Annotated[float, msgspec.Meta(ge=0)]
+    moderate_up_to_pct: Annotated[float, msgspec.Meta(ge=0)]
+    source: str
+
+    def status(self, apart_pct: float) -> Literal["equal", "good", "moderate", "critical"]:
+        """The band it lies in."""
+        if apart_pct <= self.equal_up_to_pct:
+            return "equal"
+        if apart_pct <= self.good_up_to_pct:
+            return "good"
+        return "moderate" if apart_pct <= self.moderate_up_to_pct else "critical"
 
 
 class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -89,6 +118,7 @@ class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     grades: dict[str, Scale]
     readiness: Ready
     nodes: Nodes
+    variance: Variance
     claims: Claims
     batches: Batches
     mix: Mix
@@ -112,8 +142,10 @@ def load_scaling_thresholds(path: Path | None = None) -> Thresholds:
 def grade_of(area: str, value: Figure, limits: Thresholds) -> Grade:
     """One line of the scorecard."""
     scale = limits.grades[area]
-    letter = value if isinstance(value, Unknown) else scale.grade(value)
-    return Grade(area, scale.title, value, scale.unit, letter, scale.words, scale.essential)
+    if isinstance(value, Unknown):
+        return Grade(area, scale.title, value, scale.unit, value, value, scale.words, scale.essential)
+    letter, mark = scale.grade(value), scale.mark(value)
+    return Grade(area, scale.title, value, scale.unit, letter, mark, scale.words, scale.essential)
 
 
 def overall(grades: tuple[Grade, ...]) -> tuple[str | Unknown, str]:

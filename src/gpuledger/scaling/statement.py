@@ -11,6 +11,7 @@ from gpuledger.scaling.figures import Facts, Figure, NodeFigures, Ranged, Scalin
 from gpuledger.units import Unknown, known
 
 if TYPE_CHECKING:
+    from gpuledger.scaling.analysis.standouts import Detail
     from gpuledger.scaling.grades import Thresholds
 
 Word = Literal["supported", "contradicted", "cannot tell"]
@@ -22,13 +23,14 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Grade:
-    """One line of the scorecard; the grade is unknown where the figure is."""
+    """One line of the scorecard; the grade is unknown where the figure is. `mark`: with a plus or a minus."""
 
     area: str
     title: str
     value: Figure
     unit: str
     grade: str | Unknown
+    mark: str | Unknown
     limits: str
     essential: bool
 
@@ -153,6 +155,7 @@ class ScalingStatement:
     summary: tuple[str, ...]
     recommendations: tuple[tuple[str, tuple[str, ...]], ...]
     comparison: Comparison | Unknown
+    detail: Detail
 
     def as_json(self) -> Json:
         """A figure with an interval is {value, low, high}, except for the main ones, whose interval is next to them."""
@@ -175,7 +178,7 @@ class ScalingStatement:
             "recommendations": dict(self.recommendations),
         }
         facts = {name: getattr(f, name) for name in _FACTS}
-        return lead | shaped | facts | {name: getattr(self, name) for name in _OWN}
+        return lead | shaped | facts | {name: getattr(self, name) for name in _OWN} | vars(self.detail)
 
 
 _KINDS = ("warm", "cold", "warmup", "ttft", "per_token")

@@ -19,6 +19,7 @@ from gpuledger.catalog.models import Model, TransformerShape
 from gpuledger.efficiency.calibration_files import BoardCalibration
 from gpuledger.encode import encode
 from gpuledger.errors import InputError
+from gpuledger.training.bands import band_of
 from gpuledger.training.flops import RECOMPUTED_PASSES, TRAINING_PASSES, forward_flop_by_part, training_flop, unit_of
 from gpuledger.units import Unknown, known
 
@@ -187,6 +188,7 @@ def training_utilization(
             **{name: getattr(work, name) for name in ("mfu_pct", "mfu_in_use_pct", "mfu_achievable_pct")},
             "hfu_pct": work.peak.share_pct(units_per_s * done, count),
             "mfu_causal_pct": None if causal is None else work.peak.share_pct(units_per_s * causal, count),
+            "usual": band_of(model),
             "peak_tflops": work.peak.tflops,
             "in_use_peak_tflops": work.in_use.tflops,
             "achievable_tflops": work.achievable.tflops,
@@ -202,8 +204,7 @@ def training_utilization(
             f"{unit}s_per_s": units_per_s,
             "unit": unit,
             "model": model.name,
-            "params_total": model.params_total,
-            "params_active": model.params_active,
+            **{name: getattr(model, name) for name in ("params_total", "params_active")},
             "gpu": gpu.key,
             "gpu_name": gpu.name,
             "count": work.count,

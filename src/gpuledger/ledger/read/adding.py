@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -52,6 +53,28 @@ def added(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
         return np.add.reduceat(values, starts).astype(np.float64)
     high, low = (np.add.reduceat(half, starts) for half in (values >> _HALF_BITS, values & (_HALF - 1)))
     return high.astype(np.float64) * _HALF + low.astype(np.float64)
+
+
+def grouped(
+    keys: list[np.ndarray], columns: Mapping[str, np.ndarray], ends: Mapping[str, np.ufunc] = MappingProxyType({})
+) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+    """A piece added up by its keys, whole numbers from -1 on; `ends`: columns that are not sums."""
+    order, starts = runs([key + 1 for key in keys])
+    if len(starts) == len(keys[0]) and order is None:
+        return [np.array(key) for key in keys], {name: np.array(values) for name, values in columns.items()}
+    out, alone, made = {}, len(starts) == len(keys[0]), dict[tuple[int, np.ufunc], np.ndarray]()
+    for name, values in columns.items():
+        how = ends.get(name, np.add)
+        same = made.get((id(values), how))
+        if same is not None:  # times known are mostly the time observed: one array under many names
+            out[name] = same.copy()
+        elif name not in ends and not values.any():  # most columns of most fleets are zero
+            out[name] = np.zeros(len(starts), values.dtype)
+        else:
+            ordered = values if order is None else values[order]
+            out[name] = made[id(values), how] = ordered if alone else how.reduceat(ordered, starts)
+    first = starts if order is None else order[starts]
+    return [key[first] for key in keys], out
 
 
 class Accumulator:
@@ -105,7 +128,7 @@ class Accumulator:
         for name in whole:
             if int(columns[name].max()) >= (1 << 62) // len(keys[0]):  # the sum of this piece could pass 2**63
                 columns[name], columns[name + _HIGH] = _split(columns[name])
-        heads, sums = self._grouped(keys, columns)
+        heads, sums = grouped(keys, columns, self._ends)
         for name in whole:
             high = name + _HIGH
             if high not in sums and (high in self._columns or int(sums[name].max()) >= _SPLIT_FROM):
@@ -124,7 +147,7 @@ class Accumulator:
         columns = {}
         for name in self._columns:
             columns[name] = np.concatenate([table.get(name, np.zeros(len(k[0]), np.int64)) for k, table in tables])
-        self._keys, self._columns = self._grouped(keys, columns)
+        self._keys, self._columns = grouped(keys, columns, self._ends)
         self._sizes = []
 
     def _numbered(self, heads: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -138,26 +161,6 @@ class Accumulator:
                 return _combined(self._keys, heads)
             self._held = _in_one(self._keys, self._sizes)
         return self._held, _in_one(heads, self._sizes)
-
-    def _grouped(
-        self, keys: list[np.ndarray], columns: dict[str, np.ndarray]
-    ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-        order, starts = runs([key + 1 for key in keys])
-        if len(starts) == len(keys[0]) and order is None:
-            return [np.array(key) for key in keys], {name: np.array(values) for name, values in columns.items()}
-        out, alone, made = {}, len(starts) == len(keys[0]), dict[tuple[int, np.ufunc], np.ndarray]()
-        for name, values in columns.items():
-            how = self._ends.get(name, np.add)
-            same = made.get((id(values), how))
-            if same is not None:  # times known are mostly the time observed: one array under many names
-                out[name] = same.copy()
-            elif name not in self._ends and not values.any():  # most columns of most fleets are zero
-                out[name] = np.zeros(len(starts), values.dtype)
-            else:
-                ordered = values if order is None else values[order]
-                out[name] = made[id(values), how] = ordered if alone else how.reduceat(ordered, starts)
-        first = starts if order is None else order[starts]
-        return [key[first] for key in keys], out
 
     def total(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """The keys in order, and each column; sums as floats."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from gpuledger.lake.names import Names
 from gpuledger.ledger import lines
 from gpuledger.ledger.fleet_hours import SUMS
-from gpuledger.ledger.read.adding import Accumulator, runs
+from gpuledger.ledger.read.adding import Accumulator, grouped, runs
 from gpuledger.ledger.read.books import Books, Rated
 from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.owners import OWNED, labelled
@@ -39,6 +40,7 @@ _SUMS = (
 )  # fmt: skip
 _DAY = ("active_ms", "bottleneck_ms", "active_pif_ms")
 _PLACE = ("host", "gpu_index")
+Piece = tuple[list[np.ndarray], dict[str, np.ndarray]]  # keys, and sums by them
 
 
 @dataclass(frozen=True)
@@ -90,33 +92,48 @@ def read_accounts(books: Books, more: Sequence[str] = ()) -> AccountSums:
     """The accounts of everyone in scope; an error where there is not one line. `more`: labels to keep apart too."""
     kept_apart = (*LABELS, *(name for name in more if name not in LABELS))
     numbers = tuple(dict.fromkeys(("first_ms", "last_ms", *_SUMS, *ACTIVITY, *CONDITIONS)))
-    accounts = Accumulator(most=("last_ms", *HOTTEST), least=("first_ms",))
-    seen, days = Accumulator(most=("last_ms",), least=("first_ms",)), Accumulator(most=("last_ms",))
-    held = Accumulator()
+    accounts, devices = Accumulator(most=("last_ms", *HOTTEST), least=("first_ms",)), _Devices()
     full: frozenset[str] = frozenset()
-    labels = (*kept_apart, *_PLACE, *OWNED)
-    for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
-        device = [rows[c] for c in schema.DEVICE]
-        seen.add(device, {c: rows[c] for c in ("first_ms", "last_ms", "observed_ms")})
-        sliced = rows["gpu_instance_id"] >= 0
-        if sliced.any():
-            keys = [*device, _coded(rows["slice_ppm"])]
-            held.add([k[sliced] for k in keys], {"observed_ms": rows["observed_ms"][sliced]})
-        mine = {c: v[rows["wanted"]] for c, v in rows.items()} if not rows["wanted"].all() else rows
-        if not len(mine["hour_ms"]):
-            continue
-        full |= recorded(mine)
-        device = [mine[c] for c in schema.DEVICE]
-        day = mine["hour_ms"] // MS_PER_DAY
-        days.add([day, *device, *(mine[c] for c in _PLACE)], {c: mine[c] for c in (*_DAY, "last_ms")})
-        keys = [*(mine[c] for c in kept_apart), labelled(mine) + 0, *(_coded(mine[c]) for c in OWN)]
-        used = (*_SUMS, *CONDITIONS, "first_ms", "last_ms")
-        hottest = {c: np.nan_to_num(mine[c], nan=-1.0) for c in HOTTEST}
-        accounts.add(keys, {c: mine[c] for c in used} | hottest | pipe_sums(mine))
+    labels, used = (*kept_apart, *_PLACE, *OWNED), (*_SUMS, *CONDITIONS, "first_ms", "last_ms")
+    with ThreadPoolExecutor(1) as aside:
+        waits: Future[None] | None = None
+        for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
+            mine = {c: v[rows["wanted"]] for c, v in rows.items()} if not rows["wanted"].all() else rows
+            if waits is not None:
+                waits.result()
+            waits = aside.submit(devices.add, rows, mine)  # what needs little of Python, next to what needs more
+            if not len(mine["hour_ms"]):
+                continue
+            full |= recorded(mine)
+            keys = [*(mine[c] for c in kept_apart), labelled(mine) + 0, *(_coded(mine[c]) for c in OWN)]
+            hottest = {c: np.nan_to_num(mine[c], nan=-1.0) for c in HOTTEST}
+            accounts.add(keys, {c: mine[c] for c in used} | hottest | pipe_sums(mine))
+        if waits is not None:
+            waits.result()
     keys, sums = accounts.total()
     if not keys:
         raise books.nothing_found()
-    return _made(books, kept_apart, keys, sums, seen, days, full, held)
+    return _made(books, kept_apart, keys, sums, devices, full)
+
+
+class _Devices:
+    """What is added up by device, whatever its accounts: when it was seen, its days, and how long each slice held."""
+
+    def __init__(self) -> None:
+        self.seen, self.held = Accumulator(most=("last_ms",), least=("first_ms",)), Accumulator()
+        self.days: list[Piece] = []  # each of days of its own: nothing to merge
+
+    def add(self, rows: Rows, mine: Rows) -> None:
+        """Take a block: all of its rows, and those of the owners in scope."""
+        device = [rows[c] for c in schema.DEVICE]
+        self.seen.add(device, {c: rows[c] for c in ("first_ms", "last_ms", "observed_ms")})
+        sliced = rows["gpu_instance_id"] >= 0
+        if sliced.any():
+            keys = [*device, _coded(rows["slice_ppm"])]
+            self.held.add([k[sliced] for k in keys], {"observed_ms": rows["observed_ms"][sliced]})
+        if len(mine["hour_ms"]):
+            keys = [mine["hour_ms"] // MS_PER_DAY, *(mine[c] for c in (*schema.DEVICE, *_PLACE))]
+            self.days.append(grouped(keys, {c: mine[c] for c in (*_DAY, "last_ms")}, {"last_ms": np.maximum}))
 
 
 def _coded(values: np.ndarray) -> np.ndarray:
@@ -129,10 +146,8 @@ def _made(
     labels: tuple[str, ...],
     keys: list[np.ndarray],
     sums: dict[str, np.ndarray],
-    seen: Accumulator,
-    days: Accumulator,
+    devices: _Devices,
     full: frozenset[str],
-    held: Accumulator,
 ) -> AccountSums:
     names = books.names
     places = [names[c].places()[codes] for c, codes in zip(labels, keys, strict=False)]
@@ -156,11 +171,11 @@ def _made(
         boards,
         first_ms,
         last_ms,
-        _device_days(days, number, names, len(first)),
-        _unobserved(seen, number, len(first)),
+        _device_days(devices.days, number, names, len(first)),
+        _unobserved(devices.seen, number, len(first)),
         full,
         number,
-        _slice_scale(held, keys[0], boards),
+        _slice_scale(devices.held, keys[0], boards),
         owned > 0,
     )
 
@@ -217,8 +232,9 @@ def _unobserved(seen: Accumulator, number: np.ndarray, devices: int) -> list[int
     return out
 
 
-def _device_days(days: Accumulator, number: np.ndarray, names: dict[str, Names], devices: int) -> DeviceDays:
-    keys, sums = days.total()
+def _device_days(days: Sequence[Piece], number: np.ndarray, names: dict[str, Names], devices: int) -> DeviceDays:
+    keys = [np.concatenate(parts) for parts in zip(*(keys for keys, _ in days), strict=True)]
+    sums = {c: np.concatenate([found[c] for _, found in days]) for c in days[0][1]}
     day, board, instance, *where = keys
     device = number[board, instance]
     host, index = (names[c].places()[codes] for c, codes in zip(_PLACE, where, strict=True))

@@ -15,11 +15,14 @@ from gpuledger.errors import InputError, UnknownName
 from gpuledger.plan.guide.build import Terms, plan_migration
 from gpuledger.plan.guide.checks import fold, pick
 from gpuledger.plan.guide.config import Config
+from gpuledger.plan.guide.effects import unused
 from gpuledger.plan.guide.judging import preferred_gpus
-from gpuledger.plan.guide.options import cheapest_each, configured, counts, from_config, from_market, gpu_of
+from gpuledger.plan.guide.options import cheapest_each, configured, counts, from_config, from_market, may_pay
+from gpuledger.plan.guide.own_gpus import gpu_of, own_words, uses_own_figures
+from gpuledger.plan.guide.placed_job import Candidate, Job
 from gpuledger.plan.guide.placing import require_precision
 from gpuledger.plan.guide.schema import MOST_GPUS, ModelSize, Workload, WorkloadType, dense_model
-from gpuledger.plan.guide.statement import Candidate, Job, MigrationPlan
+from gpuledger.plan.guide.statement import MigrationPlan
 from gpuledger.plan.market import MarketOption, Purchase
 from gpuledger.plan.memory.facts import precisions
 from gpuledger.units import Unknown
@@ -49,6 +52,7 @@ class Form:
     use_case: str | None = None
     method: str | None = None
     busy_ratio: float | None = None
+    keep_gpus: bool = False
 
 
 def form_of(workload: Workload, **changed: Any) -> Form:
@@ -63,6 +67,7 @@ def form_of(workload: Workload, **changed: Any) -> Form:
         spot=s.use_spot,
         precision=s.precision,
         use_case=workload.use_case,
+        keep_gpus=s.keep_gpu_count,
     )
     return replace(form, **changed)
 
@@ -87,6 +92,7 @@ def job_of(form: Form, config: Config, workload_id: str = "") -> Job:
         spot_asked=form.spot,
         spot_suitable=suits.spot_suitable,
         method=_method(form, kind, model),
+        fixed_gpus=form.gpus if form.keep_gpus else None,
         busy_ratio=form.busy_ratio,
         workload_id=workload_id,
         **(
@@ -141,23 +147,25 @@ def plan_configured(config: Config, form: Form, workload_id: str = "") -> Migrat
     key = pick(form.instance, config.instances, "instance")
     now = configured(config, key, form.gpus, "spot" if form.spot else "on-demand")
     require_precision(job, now.gpu)
-    wanted = {
-        (name, gpus): None
-        for name, one in config.instances.items()
-        for gpus in counts(job, gpu_of(one), form.gpus, one.gpus)
-    }
+    found = list(from_config(config, [(key, form.gpus)]))
+    for name, one in config.instances.items():
+        steps = counts(job, gpu_of(one).gpu, now, one.gpus)
+        made = from_config(config, ((name, gpus) for gpus in steps.steps))
+        found += [candidate for candidate in made if may_pay(job, candidate, now, steps.enough)]
     words = UNDATED if config.illustrative else f"prices are those of {config.where}, as configured"
     terms = _terms(config, job, words, illustrative=config.illustrative, notes=(*config.notes, *_notes(config)))
-    return plan_migration(job, now, list(from_config(config, wanted | {(key, form.gpus): None})), terms)
+    return plan_migration(job, now, list({c.id: c for c in found}.values()), terms)
 
 
 def _notes(config: Config) -> Iterator[str]:
-    """Assumptions made about the instances."""
+    """Assumptions made about the instances, and what of the user's own has no effect."""
+    yield from (str(one) for one in unused(config) if one.yours)
     if unnamed := [key for key, one in config.instances.items() if one.price_scope is None]:
         yield (
             f"{', '.join(unnamed)}: no price_scope is given, so the price is read as that of a whole instance; "
             'write "price_scope": "gpu" if it is of one GPU'
         )
+    yield from (f"{key}: {own_words(one)}" for key, one in config.instances.items() if uses_own_figures(one))
     for key, one in config.instances.items():
         yield from (f"{key}: {name} is {fix.value:g}: {fix.why}" for name, fix in one.corrections.items())
 
@@ -199,12 +207,14 @@ def plan_market(config: Config, form: Form, market: Market, workload_id: str = "
     require_precision(job, now.gpu)
     found = {now.id: now, other.id: other}
     for offer in cheapest_each(market.offered):
-        sizes = counts(job, offer.gpu, form.gpus, offer.gpus)
+        steps = counts(job, offer.gpu, now, offer.gpus)
+        sizes, enough = steps.steps, steps.enough
         if market.whole:  # only whole instances are sold, even if that is more than is used now
-            sizes = [n for n in sizes if n % offer.gpus == 0] or [offer.gpus]
+            sizes, enough = tuple(n for n in sizes if n % offer.gpus == 0) or (offer.gpus,), max(enough, offer.gpus)
         for gpus in sizes:
             candidate = from_market(offer, gpus, market.today, whole=market.whole)
-            found.setdefault(candidate.id, candidate)
+            if may_pay(job, candidate, now, enough):
+                found.setdefault(candidate.id, candidate)
     return plan_migration(job, now, list(found.values()), _terms(config, job, _dated(market)))
 
 

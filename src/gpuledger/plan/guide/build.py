@@ -11,20 +11,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from gpuledger.plan.guide.judging import Place, effort, grouped, guidelines, refuse, risk, scored, too_slow
-from gpuledger.plan.guide.placing import place, rule_of_thumb
+from gpuledger.plan.guide.memory_rule import rule_of_thumb
+from gpuledger.plan.guide.patterns import patterns
+from gpuledger.plan.guide.placed_job import Candidate, Job, Misfit, Placement, Rate
+from gpuledger.plan.guide.placing import place
 from gpuledger.plan.guide.schema import Priority, migrate_facts
 from gpuledger.plan.guide.sets import sharing
-from gpuledger.plan.guide.statement import (
-    Candidate,
-    Current,
-    Job,
-    MigrationPlan,
-    Misfit,
-    Option,
-    Placement,
-    Rate,
-    Refused,
-)
+from gpuledger.plan.guide.statement import Current, MigrationPlan, Option, Refused, Scaling
 from gpuledger.plan.guide.words import assumptions, recommendation, warnings
 from gpuledger.units import Unknown
 
@@ -67,7 +60,7 @@ def plan_migration(
         else:
             options.append(found)
     ranked = [
-        replace(o, other_purchase_usd=_times(_other(o.candidate, every), o.monthly_h))
+        replace(o, other_purchase_usd=_times(_other(o.candidate, every), o.monthly_h), scaling=_scaling(o, options))
         for o in scored(options, terms.priority.weights, serves=job.serves, enough=_enough(job, now))
     ]
     chosen, dates = _chosen(ranked), sorted({c.price_date for c in every})
@@ -85,6 +78,7 @@ def plan_migration(
         refused_groups=grouped(refused),
         memory=rule_of_thumb(job, terms.multiplier, terms.size_multiplier),
         sharing=sharing(job, [current, *([chosen.candidate] if chosen and not chosen.current else [])]),
+        patterns=patterns(job, now, ranked, refused),
         weights={k: getattr(terms.priority.weights, k) for k in ("cost", "performance", "reliability")},
         prices=terms.prices,
         price_dates=(dates[0], dates[-1]),
@@ -106,10 +100,21 @@ def _remembered(placing: Place) -> Callable[[Job, Candidate], Placement | Misfit
             return Misfit("GPU", gpu.why, ("set catalog_gpu in gpu_instances.json",))
         key = (gpu.key, gpu.memory_bytes.value, gpus, each)
         if key not in known:
-            known[key] = placing(job, gpu, gpus, each)
+            found = placing(job, gpu, gpus, each)
+            ends = [placing(job, end, gpus, each) for end in candidate.span or ()]
+            known[key] = _spanned(found, ends)
         return known[key]
 
     return placed
+
+
+def _spanned(found: Placement | Misfit, ends: Sequence[Placement | Misfit]) -> Placement | Misfit:
+    """A placement whose speed spans the slow and the fast reading of its GPU."""
+    rates = [end.rate for end in ends if isinstance(end, Placement) and isinstance(end.rate, Rate)]
+    if isinstance(found, Misfit) or isinstance(found.rate, Unknown) or not rates:
+        return found
+    low, high = min(rate.low for rate in rates), max(rate.high for rate in rates)
+    return replace(found, rate=Rate(min(low, found.rate.low), found.rate.middle, max(high, found.rate.high)))
 
 
 def _consider(
@@ -158,11 +163,23 @@ def _range(candidate: Candidate, monthly: Decimal, rate: Rate, *, fixed_hours: b
     return monthly * _exact(rate.middle / rate.high), monthly * most * _exact(rate.middle / rate.low)
 
 
+def _scaling(option: Option, options: Sequence[Option]) -> Scaling | Unknown:
+    """What each GPU does, compared with each of the fewest of the same GPU that can do the job."""
+    gpu = option.candidate.gpu
+    same = [o for o in options if getattr(o.candidate.gpu, "key", None) == getattr(gpu, "key", "")]
+    first = min(same, key=lambda o: o.candidate.gpus)
+    each, base = option.placement.speed, first.placement.speed
+    if not each or not base:
+        return Unknown("its speed is unknown")
+    share = first.candidate.gpus / option.candidate.gpus / base
+    return Scaling(first.candidate.gpus, each * share, (option.placement.slow_network or each) * share)
+
+
 def _chosen(ranked: Sequence[Option]) -> Option | None:
     """The best option; the present setup where the best gains less than estimates and prices vary by."""
     if not ranked:
         return None
-    best, limits = ranked[0], migrate_facts().limits
+    best, limits = _fewest(ranked), migrate_facts().limits
     stay = next((o for o in ranked if o.current), None)
     if stay is None or best.current or isinstance(best.saving_pct, Unknown) or isinstance(best.speed_ratio, Unknown):
         return best
@@ -170,11 +187,24 @@ def _chosen(ranked: Sequence[Option]) -> Option | None:
     return stay if little else best
 
 
+def _fewest(ranked: Sequence[Option]) -> Option:
+    """The best option, or the fewest GPUs of the same offer that score as well."""
+    first, near = ranked[0], migrate_facts().limits.same_score
+    alike = [o for o in ranked if o.candidate.offer == first.candidate.offer and first.score - o.score <= near]
+    return min(alike, key=lambda o: o.candidate.gpus)
+
+
 def _enough(job: Job, now: Current) -> float | None:
-    """The speed above which a server is not better: it answers what it is asked, not more."""
-    if not job.serves or isinstance(now.rate, Unknown):
+    """The speed above which more is not better.
+
+    A server answers what it is asked, not more; a month's work that is done within a day is done soon enough.
+    """
+    if isinstance(now.rate, Unknown):
         return None
-    return now.rate.middle * migrate_facts().limits.enough_speed_ratio
+    limits = migrate_facts().limits
+    if job.serves:
+        return now.rate.middle * limits.enough_speed_ratio
+    return now.rate.middle * max(1.0, float(job.monthly_h) / limits.enough_h)
 
 
 def _runners_up(ranked: Sequence[Option], chosen: Option | None) -> tuple[Option, ...]:

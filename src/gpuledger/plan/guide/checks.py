@@ -8,11 +8,12 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from gpuledger.catalog.gpus import load_gpus
+from gpuledger.catalog.gpus import find_gpu, load_gpus
 from gpuledger.errors import FactError, GpuledgerError, InputError, nearest
 from gpuledger.plan.guide.schema import Instance, Scenario, WorkloadType
 from gpuledger.plan.memory.facts import precisions
 from gpuledger.settings import value_at
+from gpuledger.units import Unknown
 
 Made = Mapping[str, Mapping[str, Any]]
 KINDS = tuple(kind.name for kind in WorkloadType)
@@ -127,6 +128,9 @@ def _instances(made: Made, files: Mapping[str, str]) -> Iterator[FactError]:
         at = f"gpu_instances.{key}"
         if one.catalog_gpu is not None:
             yield from _unnamed(one.catalog_gpu, load_gpus(), path, f"{at}.catalog_gpu")
+        if one.figures_from == "catalog" and one.catalog_gpu is None and isinstance(find_gpu(one.gpu_type), Unknown):
+            hint = "leave figures_from out, or give catalog_gpu, a key of `gpuledger catalog gpus`"
+            yield FactError(path, f"{at}.figures_from", f"{one.gpu_type!r} is not in the catalog", hint=hint)
         for name, correction in one.corrections.items():
             if name != "gpus_per_instance" or correction.value < 1 or correction.value != int(correction.value):
                 hint = "allowed: gpus_per_instance, a whole number of at least 1"

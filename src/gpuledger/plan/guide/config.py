@@ -53,7 +53,7 @@ _JSON5_FAULT = re.compile(r"<string>:(\d+) (.*) at column (\d+)")
 @dataclass(frozen=True)
 class Config:
     """The three files, checked; `where` names their folder, `files` the file of each section, `notes` the defaults
-    that were filled in."""
+    that were filled in, `changed` the fields that are not as shipped."""
 
     where: str
     illustrative: bool
@@ -68,6 +68,7 @@ class Config:
     purposes: Mapping[str, schema.SetPurpose]
     files: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    changed: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -79,6 +80,7 @@ class _Reading:
     files: dict[str, str] = field(default_factory=dict)
     faults: list[GpuledgerError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
     illustrative: bool = True
 
 
@@ -119,8 +121,9 @@ def examine(folder: Path | str | None = None) -> tuple[Config | None, tuple[Gpul
     if reading.faults:
         return None, tuple(reading.faults)
     where = "the shipped reference configuration" if folder is None else str(folder)
-    fields = {_FIELDS.get(section, section): entries for section, entries in reading.made.items()}
-    return Config(where, reading.illustrative, **fields, files=reading.files, notes=tuple(reading.notes)), ()
+    fields: dict[str, Any] = {_FIELDS.get(section, section): entries for section, entries in reading.made.items()}
+    fields |= {"files": reading.files, "notes": tuple(reading.notes), "changed": frozenset(reading.changed)}
+    return Config(where, reading.illustrative, **fields), ()
 
 
 def _own_files(folder: Path, reading: _Reading) -> dict[str, Path]:
@@ -151,6 +154,9 @@ def _take(reading: _Reading, name: str, file: Traversable | Path, *, shipped: bo
         reading.files[section] = str(file)
         held = reading.raw.setdefault(section, {})
         for key, value in entries.items():
+            if not shipped and isinstance(value, dict):
+                before = held.get(key) or {}
+                reading.changed |= {f"{section}.{key}.{n}" for n, v in value.items() if v != before.get(n)}
             if value is None:
                 held.pop(key, None)
             elif not shipped and isinstance(value, dict) and isinstance(held.get(key), dict):

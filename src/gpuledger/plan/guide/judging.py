@@ -14,19 +14,9 @@ from decimal import Decimal
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.plan.guide.config import Config
+from gpuledger.plan.guide.placed_job import Candidate, Job, Misfit, Placement
 from gpuledger.plan.guide.schema import MEASURES, Judgment, Measure, Weights, WorkloadType, migrate_facts
-from gpuledger.plan.guide.statement import (
-    Candidate,
-    Job,
-    Judged,
-    Level,
-    Misfit,
-    Option,
-    Placement,
-    Refused,
-    RefusedGroup,
-    Verdict,
-)
+from gpuledger.plan.guide.statement import Judged, Level, Option, Refused, RefusedGroup, Verdict
 from gpuledger.units import Unknown
 
 Place = Callable[[Job, Gpu, int, int], Placement | Misfit]
@@ -35,8 +25,8 @@ SCORES = ("cost", "performance", "reliability")
 UNSCORED = Unknown("none of its measures is known")
 # Speeds are estimated for what writes tokens, and for training where the FLOP of a step are known.
 SPEED_REMEDY = "measure it where it runs; `gpuledger plan fit` shows on which other GPUs it fits"
-# These hold for a purchase option as such, whichever the instance.
-OF_ALL = ("SPOT", "SPOT NOT ASKED")
+# These hold for a purchase option or a number of GPUs as such, whichever the instance.
+OF_ALL = ("SPOT", "SPOT NOT ASKED", "COUNT")
 # Breaking one of these guidelines counts as a risk; the others are advice on price.
 BINDING = ("training_p", "family")
 
@@ -49,7 +39,7 @@ def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit) -> Refuse
     if isinstance(candidate.usd_per_h, Unknown):
         remedy = "give your own rate with `gpuledger prices update FILE`, or choose another region"
         return Refused(candidate, "PRICE", candidate.usd_per_h.why, (remedy,))
-    if candidate.purchase == "spot" and (found := _not_spot(job, candidate)):
+    if found := _not_wanted(job, candidate):
         return found
     if isinstance(placed, Misfit):
         return Refused(candidate, placed.kind, placed.why, placed.remedies)
@@ -58,7 +48,12 @@ def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit) -> Refuse
     return None
 
 
-def _not_spot(job: Job, candidate: Candidate) -> Refused | None:
+def _not_wanted(job: Job, candidate: Candidate) -> Refused | None:
+    """Another number of GPUs where it is to stay, and spot where it does not do."""
+    if job.fixed_gpus not in {None, candidate.gpus}:
+        return Refused(candidate, "COUNT", f"the number of GPUs is to stay {job.fixed_gpus}", ("let it change",))
+    if candidate.purchase != "spot":
+        return None
     if not job.spot_suitable:
         why = f"spot capacity can be taken back at any time, and {job.use_case.replace('_', ' ')} must not stop"
         remedy = "on demand, or a use case that tolerates interruption: batch_inference, research_training"
@@ -111,6 +106,7 @@ def risk(
         "spot": candidate.purchase == "spot",
         "thin": placement.headroom_ratio < facts.limits.headroom_thin_ratio,
         "nodes": candidate.nodes > 1 and placement.gpus_per_copy > candidate.gpus_per_instance,
+        "network": placement.sure_ratio < facts.limits.network_ratio,
         "guideline": any(not v.kept for v in verdicts if v.rule in BINDING),
         "stale": candidate.stale,
         "scarce": candidate.zones is not None and candidate.zones < facts.limits.zones_wide // 2,
@@ -171,17 +167,18 @@ def scored(options: Sequence[Option], weights: Weights, *, serves: bool, enough:
     """The options with their scores, best first; a tie goes to the cheaper, then to the name.
 
     `serves`: dollars are for the hours of a month; else for a unit of work. `enough`: work per second above which more
-    is not better, where the work does not end sooner for it.
+    is not better, where the work does not end sooner for it. Speeds over several instances count as over the slower
+    network: nothing is chosen for a network that it may not have.
     """
     if not options:
         return []
     best_usd = min(price(o, serves=serves) for o in options)
-    best_rate = min(max(o.placement.speed or 0.0 for o in options), math.inf if enough is None else enough)
+    best_rate = min(max(_sure_speed(o) or 0.0 for o in options), math.inf if enough is None else enough)
     best_link = max(link_bytes_per_s(o) for o in options)
     made = []
     for option in options:
         facts, zones, own = migrate_facts(), option.candidate.zones, price(option, serves=serves)
-        rate, linked = option.placement.speed, option.placement.gpus_per_copy > 1
+        rate, linked = _sure_speed(option), option.placement.gpus_per_copy > 1
         found: dict[Measure, float | None] = {
             "dollars": float(best_usd / own) if own else 1.0,
             "throughput": min(1.0, rate / best_rate) if rate is not None and best_rate else None,
@@ -199,7 +196,12 @@ def price(option: Option, *, serves: bool) -> Decimal:
     """Dollars for a month of a server, or for a million units of work that ends."""
     if serves or isinstance(option.usd_per_million, Unknown):
         return option.monthly_usd
-    return option.usd_per_million
+    return option.usd_per_million / Decimal(repr(option.placement.sure_ratio))
+
+
+def _sure_speed(option: Option) -> float | None:
+    speed = option.placement.speed
+    return None if speed is None else speed * option.placement.sure_ratio
 
 
 def link_bytes_per_s(option: Option) -> float:

@@ -8,49 +8,20 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
-import msgspec
-
-from gpuledger.catalog.files import Fact
-from gpuledger.catalog.gpus import Gpu, find_gpu, load_gpus
+from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.prices import aged
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.plan.guide.config import Config
-from gpuledger.plan.guide.placing import sizes, smallest_count
+from gpuledger.plan.guide.own_gpus import gpu_of
+from gpuledger.plan.guide.placed_job import Candidate, Job
+from gpuledger.plan.guide.placing import fits, sizes, smallest_count
 from gpuledger.plan.guide.schema import Instance, migrate_facts
-from gpuledger.plan.guide.statement import Candidate, Job
 from gpuledger.plan.market import MarketOption, Purchase
 from gpuledger.units import Unknown
 
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
 MONTH_H = 720
-SAME_MEMORY_RATIO = 0.05
 NO_SPOT = Unknown("no spot price is given")
-
-
-def gpu_of(instance: Instance) -> Gpu | Unknown:
-    """The GPU of a configured instance: the catalog's, with the configured memory where that differs."""
-    found = load_gpus()[instance.catalog_gpu] if instance.catalog_gpu else find_gpu(instance.gpu_type)
-    memory = Fact(instance.gpu_memory_gb * 1e9, "your configuration", "undated")
-    if not isinstance(found, Unknown):
-        if abs(memory.value / found.memory_bytes.value - 1) <= SAME_MEMORY_RATIO:
-            return found
-        key = f"{found.key}-{instance.gpu_memory_gb:g}gb-configured"
-        return msgspec.structs.replace(found, key=key, memory_bytes=memory)
-    if instance.memory_bandwidth_gb_per_s is None:
-        return Unknown(f"{instance.gpu_type!r} is not in the GPU catalog, and its memory bandwidth is not given")
-    word = "compute_tflops of your configuration, taken for dense 16-bit"
-    peak = Fact(instance.compute_tflops, word, "undated", verified=False)
-    return Gpu(
-        key=f"configured-{instance.gpu_type.casefold().replace(' ', '-')}",
-        name=instance.gpu_type,
-        vendor=instance.gpu_type.partition(" ")[0],
-        architecture="configured",
-        form_factor="configured",
-        board_power_w=Fact(0.0, "not given", "undated", verified=False),
-        memory_bytes=memory,
-        memory_bandwidth_bytes_per_s=Fact(instance.memory_bandwidth_gb_per_s * 1e9, "your configuration", "undated"),
-        peak_tflops={"bf16": peak, "fp16": peak},
-    )
 
 
 def scope_of(instance: Instance) -> str:
@@ -75,19 +46,21 @@ class InstancePrices:
     spot_usd_per_gpu_h: Decimal | Unknown
     usd_per_instance_h: Decimal
     gpu_monthly_usd: Decimal
+    gpu_spot_monthly_usd: Decimal | Unknown
 
 
 def prices_of(instance: Instance) -> InstancePrices:
     """What one GPU and one whole instance cost."""
     price, spot = per_gpu(instance, "on-demand"), per_gpu(instance, "spot")
     assert not isinstance(price, Unknown), "an on-demand price is required"
-    return InstancePrices(price, spot, price * instance.gpus, price * MONTH_H)
+    spot_month = spot if isinstance(spot, Unknown) else spot * MONTH_H
+    return InstancePrices(price, spot, price * instance.gpus, price * MONTH_H, spot_month)
 
 
 def configured(config: Config, key: str, gpus: int, purchase: Purchase) -> Candidate:
     """A number of GPUs of one configured instance, at their share of its price."""
     one = config.instances[key]
-    price = per_gpu(one, purchase)
+    price, found = per_gpu(one, purchase), gpu_of(one)
     share: Decimal | Unknown = price if isinstance(price, Unknown) else price * gpus
     whole = share
     if scope_of(one) == "instance" and not isinstance(price, Unknown):
@@ -96,7 +69,8 @@ def configured(config: Config, key: str, gpus: int, purchase: Purchase) -> Candi
         id=f"{key}/{gpus}/{purchase}",
         instance=key,
         family=one.family,
-        gpu=gpu_of(one),
+        gpu=found.gpu,
+        span=found.span,
         gpu_name=one.gpu_type.removeprefix("NVIDIA "),
         gpus=gpus,
         gpus_per_instance=one.gpus,
@@ -129,17 +103,40 @@ def _listings() -> dict[tuple[str, str, str], set[tuple[str, str]]]:
     return found
 
 
-def counts(job: Job, gpu: Gpu | Unknown, current: int, gpus_per_instance: int) -> list[int]:
-    """The GPU counts to look at: 1, 2, 4, ... within an instance, then whole instances, up to the limit.
+@dataclass(frozen=True)
+class Counts:
+    """GPU counts to look at; up to `enough` each of them, above it those that may pay (`may_pay`)."""
 
-    The fewest GPUs the job fits on are among them.
+    steps: tuple[int, ...]
+    enough: int
+
+
+def counts(job: Job, gpu: Gpu | Unknown, now: Candidate, gpus_per_instance: int) -> Counts:
+    """1, 2, 4, ... within an instance, then whole instances, up to some times the present count.
+
+    The fewest GPUs the job fits on are among them. Where the present setup cannot run the job, nothing says how many
+    hours it takes on more GPUs than these, so there are no more.
     """
-    limits = migrate_facts().limits
+    limits, current = migrate_facts().limits, now.gpus
+    runs = not isinstance(now.gpu, Unknown) and fits(job, now.gpu, current, now.gpus_per_instance)
     least = None if isinstance(gpu, Unknown) else smallest_count(job, gpu, gpus_per_instance)
-    most = max(limits.counts_times * current, least or 1)
-    steps = {current, *sizes(gpus_per_instance, most)}
+    enough = max(current, least or 1)
+    most = max(current * (limits.counts_times if runs else 1), least or 1)
+    steps = {current, *sizes(gpus_per_instance, enough), *sizes(gpus_per_instance, most)}
     fitting = {n for n in steps if n <= gpus_per_instance or n % gpus_per_instance == 0} | ({least} if least else set())
-    return sorted(n for n in fitting if n <= min(most, max(limits.most_gpus, current)))
+    return Counts(tuple(sorted(n for n in fitting if n <= min(most, max(limits.most_gpus, current)))), enough)
+
+
+def may_pay(job: Job, candidate: Candidate, now: Candidate, enough: int) -> bool:
+    """Whether a candidate is worth a look for its number of GPUs.
+
+    Work that ends may end sooner on more GPUs. A server runs all hours: more GPUs than now, and than it needs, are for
+    it only if they cost no more than now.
+    """
+    if candidate.gpus <= enough or not job.serves:
+        return True
+    price, paid = candidate.usd_per_h, now.usd_per_h
+    return not isinstance(price, Unknown) and not isinstance(paid, Unknown) and price <= paid
 
 
 def from_config(config: Config, wanted: Iterable[tuple[str, int]]) -> Iterator[Candidate]:

@@ -7,14 +7,14 @@ both. Serving: copies of the model on 1, 2, 4, ... GPUs of one instance, with as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model
 from gpuledger.errors import InputError
+from gpuledger.plan.guide.placed_job import CANNOT_FIT, Job, Misfit, Placement, Rate
 from gpuledger.plan.guide.schema import WorkloadType, migrate_facts
-from gpuledger.plan.guide.statement import CANNOT_FIT, Job, Misfit, Placement, Rate, RuleOfThumb
 from gpuledger.plan.memory.facts import capacity, get_precision, precisions
 from gpuledger.plan.memory.parts import Memory, memory
 from gpuledger.plan.setup import Setup, split_problem
@@ -115,7 +115,7 @@ def _serving(job: Job, gpus: int, gpus_per_instance: int) -> Iterator[Way]:
 
 def _placement(job: Job, gpu: Gpu, way: Way, need: Memory, room: int, gpus_per_instance: int) -> Placement:
     serving = way.setup.mode == "serve"
-    rate = work_rate(job.model, way.setup, gpu, gpus_per_instance)
+    speed = work_rate(job.model, way.setup, gpu, gpus_per_instance)
     at_a_time = f", {way.setup.batch} request{'s' if way.setup.batch > 1 else ''} at a time" if serving else ""
     return Placement(
         words=way.words + at_a_time,
@@ -125,8 +125,9 @@ def _placement(job: Job, gpu: Gpu, way: Way, need: Memory, room: int, gpus_per_i
         parts=dict(need.parts),
         per_gpu_bytes=need.total_bytes,
         capacity_bytes=room,
-        rate=rate if isinstance(rate, Unknown) else Rate(*(way.copies * r for r in (rate.low, rate.middle, rate.high))),
+        rate=speed if isinstance(speed, Unknown) else speed.rate.times(way.copies),
         unit="generated token" if serving else "trained token",
+        slow_network=None if isinstance(speed, Unknown) else speed.slow_network,
     )
 
 
@@ -219,60 +220,39 @@ def _adapters(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> list[str
     return []
 
 
-def work_rate(model: Model, setup: Setup, gpu: Gpu, gpus_per_instance: int) -> Rate | Unknown:
+@dataclass(frozen=True)
+class Speed:
+    """Tokens per second of one copy; `slow_network`: over the slower network, where it spans instances."""
+
+    rate: Rate
+    slow_network: float | None = None
+
+
+def work_rate(model: Model, setup: Setup, gpu: Gpu, gpus_per_instance: int) -> Speed | Unknown:
     """Tokens per second of one copy: trained, or written with all its requests at a time, half full on average.
 
-    The range of the measured errors is widened to hold the estimate itself where all of them lie on one side.
+    The range of the measured errors is widened to hold the estimate itself where all of them lie on one side, and over
+    several instances down to what a slower network leaves of it.
     """
     if setup.mode == "train":
-        found = train_rate(model, gpu, setup, MICRO_BATCHES, per_node=gpus_per_instance)
-        if isinstance(found, Unknown):
-            return found
-        middle, low, high = found.rate.per_s, found.rate.low_per_s, found.rate.high_per_s
-    else:
-        step = decode_step_s(model, gpu, setup, setup.context / 2)
-        if isinstance(step, Unknown):
-            return step
-        middle = setup.data * setup.batch / step
-        low, high = decode_errors(model, gpu).range_of(middle)
-    return Rate(min(low, middle), middle, max(high, middle))
+        return _train_speed(model, setup, gpu, gpus_per_instance)
+    step = decode_step_s(model, gpu, setup, setup.context / 2)
+    if isinstance(step, Unknown):
+        return step
+    middle = setup.data * setup.batch / step
+    low, high = decode_errors(model, gpu).range_of(middle)
+    return Speed(Rate(min(low, middle), middle, max(high, middle)))
 
 
-def rule_of_thumb(job: Job, multiplier: float, size_multiplier: float | Unknown) -> RuleOfThumb:
-    """Weights times the configured factor, compared with the breakdown on one GPU of any size."""
-    stored = round(job.model.params_total * get_precision(job.precision).bits / 8)
-    parts = breakdown(job)
-    real: int | Unknown = sum(parts.values()) if parts else Unknown(f"{job.precision} is not for training")
-    by_size = size_multiplier if isinstance(size_multiplier, Unknown) else round(stored * size_multiplier)
-    return RuleOfThumb(
-        weights_bytes=stored,
-        multiplier=multiplier,
-        rule_bytes=round(stored * multiplier),
-        size_multiplier=size_multiplier,
-        size_rule_bytes=by_size,
-        real_bytes=real,
-        real_parts=parts,
-        words=_rule_words(job, stored, multiplier, real, parts),
-    )
-
-
-def breakdown(job: Job) -> Mapping[str, int]:
-    """What the plainest way needs on one GPU; nothing where the precision cannot be trained in."""
-    if job.workload is not WorkloadType.INFERENCE and not get_precision(job.precision).train_as and not job.adapts:
-        return {}
-    setup = next(iter(ways(job, 1, 1))).setup
-    if setup.mode == "serve":
-        setup = replace(setup, batch=migrate_facts().limits.serving_batch)
-    return {name: size for name, size in memory(job.model, setup).parts.items() if size}
-
-
-def _rule_words(job: Job, stored: int, multiplier: float, real: int | Unknown, parts: Mapping[str, int]) -> str:
-    rule = f"rule of thumb: {stored / 1e9:.1f} GB of weights x {multiplier:g} = {stored * multiplier / 1e9:.1f} GB"
-    if isinstance(real, Unknown):
-        return f"{rule}; the real need is {real}"
-    split = ", ".join(f"{name} {size / 1e9:.1f}" for name, size in parts.items())
-    limits = migrate_facts().limits
-    what = "sequences of 4,096 tokens, one at a time, nothing recomputed"
-    if job.workload is WorkloadType.INFERENCE:
-        what = f"{limits.serving_batch} requests of {limits.serving_context:,} tokens"
-    return f"{rule}; with {what} it really is {real / 1e9:.1f} GB on one GPU of any size ({split})"
+def _train_speed(model: Model, setup: Setup, gpu: Gpu, gpus_per_instance: int) -> Speed | Unknown:
+    found = train_rate(model, gpu, setup, MICRO_BATCHES, per_node=gpus_per_instance)
+    if isinstance(found, Unknown):
+        return found
+    middle, low, high = found.rate.per_s, found.rate.low_per_s, found.rate.high_per_s
+    slow = None
+    if setup.count > gpus_per_instance:
+        over = migrate_facts().limits.slow_network_gbps
+        slower = train_rate(model, gpu, setup, MICRO_BATCHES, node_gbps=over, per_node=gpus_per_instance)
+        if not isinstance(slower, Unknown):
+            low, slow = min(low, slower.rate.low_per_s), slower.rate.per_s
+    return Speed(Rate(min(low, middle), middle, max(high, middle)), slow)

@@ -13,6 +13,7 @@ from gpuledger.catalog.models import Component, Model, TransformerShape
 from gpuledger.catalog.models.params import total_params
 
 PriceScope = Literal["gpu", "instance"]
+FiguresFrom = Literal["catalog", "configuration"]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Price = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -69,6 +70,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     memory_bandwidth_gb_per_s: Positive | None = None
     market_instances: tuple[str, ...] = ()
     corrections: dict[str, Correction] = {}
+    figures_from: FiguresFrom | None = None
 
     @property
     def gpus(self) -> int:
@@ -136,6 +138,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     monthly_hours: Hours = 720
     use_spot: bool = False
     precision: str = "fp16"
+    keep_gpu_count: bool = False
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -182,6 +185,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     serving_context: Count
     assumed_busy_ratio: Share
     enough_speed_ratio: float
+    enough_h: Positive
+    same_score: Share
+    slow_network_gbps: Positive
+    network_ratio: Share
     runners_up: Count
     zones_wide: Count
 
@@ -202,6 +209,13 @@ class Judgment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parts: dict[str, Part]
 
 
+class PatternKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A common migration pattern, and what is claimed for it."""
+
+    words: str
+    claim: str
+
+
 class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file."""
 
@@ -212,6 +226,8 @@ class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     risks: Judgment
     efforts: Judgment
     guidelines: dict[str, str]
+    patterns: dict[str, PatternKind]
+    generations: dict[str, tuple[str, ...]]
 
 
 @cache

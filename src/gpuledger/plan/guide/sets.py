@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from gpuledger.catalog.gpus.mig import smallest_slice
-from gpuledger.errors import UnknownName
+from gpuledger.errors import InputError, UnknownName
+from gpuledger.plan.guide.checks import pick
 from gpuledger.plan.guide.config import Config
+from gpuledger.plan.guide.placed_job import Candidate, Job, Misfit
 from gpuledger.plan.guide.placing import precision_refusal
 from gpuledger.plan.guide.schema import WorkloadType, migrate_facts
-from gpuledger.plan.guide.statement import Candidate, Job, MigrationPlan, Misfit, Sharing
+from gpuledger.plan.guide.statement import MigrationPlan, Sharing
 from gpuledger.plan.memory.facts import capacity
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.packing import Parcel, bins
@@ -65,6 +67,16 @@ def workload_named(config: Config, name: str) -> str:
     if name not in config.workloads:
         raise UnknownName("workload", name, config.workloads)
     return name
+
+
+def tagged(config: Config, tags: Sequence[str]) -> tuple[str, ...]:
+    """The workloads that have all of these tags."""
+    known = sorted({tag for one in config.workloads.values() for tag in one.tags})
+    wanted = [pick(tag, known, "tag") for tag in tags]
+    found = tuple(id_ for id_, one in config.workloads.items() if set(wanted) <= set(one.tags))
+    if not found:
+        raise InputError(f"no workload has all of the tags {', '.join(wanted)}", hint="give fewer tags")
+    return found
 
 
 def plan_set(config: Config, name: str, plan: Callable[[str], MigrationPlan]) -> MigrationSet:

@@ -7,96 +7,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
-from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.models import Model
-from gpuledger.plan.guide.schema import WorkloadType
-from gpuledger.plan.market import Purchase
+from gpuledger.plan.guide.placed_job import NOT_COUNTED, Candidate, Job, Misfit, Placement, Rate
 from gpuledger.units import Unknown
 
 Level = Literal["low", "medium", "high"]
-CANNOT_FIT = "CANNOT FIT MODEL"
-_NOT_COUNTED = Unknown("it was not asked for")
-
-
-@dataclass(frozen=True)
-class Job:
-    """What runs. `busy_ratio`: the share of the present capacity in use, where it was measured."""
-
-    workload: WorkloadType
-    model: Model
-    size: str
-    precision: str
-    monthly_h: Decimal
-    use_case: str
-    priority: str
-    spot_asked: bool
-    spot_suitable: bool
-    method: str = "lora"
-    busy_ratio: float | None = None
-    name: str = ""
-    workload_id: str = ""
-    description: str = ""
-    expected_outcome: str = ""
-    tags: tuple[str, ...] = ()
-
-    @property
-    def serves(self) -> bool:
-        """Whether it must answer at all hours; other work has an end."""
-        return self.workload is WorkloadType.INFERENCE and self.use_case != "batch_inference"
-
-    @property
-    def adapts(self) -> bool:
-        """Whether it trains adapters (LoRA, QLoRA) instead of the whole model."""
-        return self.workload is WorkloadType.FINE_TUNING and self.method != "full"
-
-    def as_json(self) -> dict[str, Any]:
-        """The model by its name; text that was not given as null."""
-        made = {name: None if value == "" else value for name, value in vars(self).items() if name != "workload"}
-        method = self.method if self.workload is WorkloadType.FINE_TUNING else None
-        model = {"model": self.model.name, "params_total": self.model.params_total}
-        return made | model | {"workload_type": self.workload, "method": method}
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A number of GPUs of an instance type under one purchase option. `usd_per_h` is for these GPUs: their share of the
-    instances they are in, or whole instances where only whole ones are sold (`whole`)."""
-
-    id: str
-    instance: str
-    family: str
-    gpu: Gpu | Unknown
-    gpu_name: str
-    gpus: int
-    gpus_per_instance: int
-    purchase: Purchase
-    usd_per_gpu_h: Decimal | Unknown
-    high_usd_per_gpu_h: Decimal | Unknown
-    usd_per_h: Decimal | Unknown
-    whole_usd_per_h: Decimal | Unknown
-    price_scope: str
-    price_date: str
-    price_source: str
-    cloud: str = "aws"
-    region: str = ""
-    zones: int | None = None
-    stale: bool = False
-    whole: bool = False
-
-    @property
-    def nodes(self) -> int:
-        """Instances it takes."""
-        return -(-self.gpus // self.gpus_per_instance)
-
-    @property
-    def name(self) -> str:
-        """What a person would call it."""
-        where = f" in {self.region}" if self.region else ""
-        return f"{self.gpus} x {self.gpu_name} ({self.instance}{where}, {self.purchase})"
-
-    def as_json(self) -> dict[str, Any]:
-        """The GPU by its key."""
-        return {**vars(self), "gpu": getattr(self.gpu, "key", self.gpu), "nodes": self.nodes, "words": self.name}
 
 
 @dataclass(frozen=True)
@@ -109,52 +23,12 @@ class _OfCandidate:
 
 
 @dataclass(frozen=True)
-class Rate:
-    """Work per second, with the range its estimate is known to have."""
+class Scaling:
+    """Work per GPU over that on the fewest GPUs of its kind, `base_gpus`; low: over a slower network."""
 
-    low: float
-    middle: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Placement:
-    """How the job sits on the GPUs: its split, the memory of the fullest GPU by part, and how fast it goes."""
-
-    words: str
-    copies: int
-    gpus_per_copy: int
-    batch: int
-    parts: Mapping[str, int]
-    per_gpu_bytes: int
-    capacity_bytes: int
-    rate: Rate | Unknown
-    unit: str
-
-    @property
-    def headroom_ratio(self) -> float:
-        """Free memory of the fullest GPU over what it has."""
-        return 1 - self.per_gpu_bytes / self.capacity_bytes
-
-    @property
-    def speed(self) -> float | None:
-        """Work per second, where it is known."""
-        return None if isinstance(self.rate, Unknown) else self.rate.middle
-
-    def as_json(self) -> dict[str, Any]:
-        """With the headroom."""
-        return {**vars(self), "headroom_ratio": self.headroom_ratio}
-
-
-@dataclass(frozen=True)
-class Misfit:
-    """Why the job does not run there, and what would make it run."""
-
-    kind: str
-    why: str
-    remedies: tuple[str, ...]
-    per_gpu_bytes: int | Unknown = _NOT_COUNTED
-    capacity_bytes: int | Unknown = _NOT_COUNTED
+    base_gpus: int
+    ratio: float
+    low_ratio: float
 
 
 @dataclass(frozen=True)
@@ -193,12 +67,13 @@ class Option(_OfCandidate):
     risk: Judged
     effort: Judged
     guidelines: tuple[Verdict, ...]
-    other_purchase_usd: Decimal | Unknown = _NOT_COUNTED
+    other_purchase_usd: Decimal | Unknown = NOT_COUNTED
     measures: Mapping[str, float] = field(default_factory=dict)
-    cost_score: float | Unknown = _NOT_COUNTED
-    performance_score: float | Unknown = _NOT_COUNTED
-    reliability_score: float | Unknown = _NOT_COUNTED
+    cost_score: float | Unknown = NOT_COUNTED
+    performance_score: float | Unknown = NOT_COUNTED
+    reliability_score: float | Unknown = NOT_COUNTED
     score: float = 0.0
+    scaling: Scaling | Unknown = NOT_COUNTED
     not_scored: tuple[str, ...] = ()
 
 
@@ -222,6 +97,23 @@ class RefusedGroup:
     candidates: int
     why: str
     remedies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A common migration pattern: what is claimed for it, whether it applies here, and what it comes to.
+
+    `option` is what it would take; the figures are compared with now.
+    """
+
+    name: str
+    words: str
+    claim: str
+    applies: bool
+    why_not: str
+    option: str
+    saving_pct: float | Unknown
+    speed_ratio: float | Unknown
 
 
 @dataclass(frozen=True)
@@ -287,6 +179,7 @@ class MigrationPlan:
     refused_groups: tuple[RefusedGroup, ...]
     memory: RuleOfThumb
     sharing: tuple[Sharing, ...]
+    patterns: tuple[Pattern, ...]
     weights: Mapping[str, float]
     prices: str
     price_dates: tuple[str, str]

@@ -6,8 +6,9 @@ from collections import Counter
 from decimal import Decimal
 
 from gpuledger.plan.guide.judging import busy
+from gpuledger.plan.guide.placed_job import Misfit
 from gpuledger.plan.guide.schema import DENSE_WORDS, WorkloadType, migrate_facts
-from gpuledger.plan.guide.statement import MigrationPlan, Misfit, Option
+from gpuledger.plan.guide.statement import MigrationPlan, Option
 from gpuledger.plan.speed.facts import network
 from gpuledger.units import Unknown
 
@@ -31,10 +32,13 @@ def recommendation(plan: MigrationPlan) -> str:
         return _stay(plan, chosen)
     now = plan.current.monthly_usd
     cannot = " for a setup that cannot run it" if isinstance(plan.current.placement, Misfit) else ""
+    there, here = chosen.candidate, plan.current.candidate
+    move = f"Use {there.name} instead of {here.gpus}" if there.offer == here.offer else f"Move to {there.name}"
     words = [
-        f"Move to {chosen.candidate.name}: {dollars(chosen.monthly_usd)} per month instead of {dollars(now)}{cannot}",
+        f"{move}: {dollars(chosen.monthly_usd)} per month instead of {dollars(now)}{cannot}",
         _saving(chosen),
         _speed(plan, chosen),
+        _scaling(plan, chosen),
         f"Risk {chosen.risk.level}, effort {chosen.effort.level} ({chosen.effort.amount:g} h)",
     ]
     return ". ".join(w for w in words if w) + "."
@@ -72,6 +76,21 @@ def _speed(plan: MigrationPlan, option: Option) -> str:
     return f"{ratio:.2f} x the speed: it holds the load if the present setup is at most {100 * ratio:.0f} % busy"
 
 
+def _scaling(plan: MigrationPlan, option: Option) -> str:
+    """What more GPUs than now lose by working together."""
+    found = option.scaling
+    if isinstance(found, Unknown) or option.candidate.gpus <= max(plan.current.candidate.gpus, found.base_gpus):
+        return ""
+    less = round(100 * found.low_ratio) < round(100 * found.ratio)
+    low = f" ({100 * found.low_ratio:.0f} % if the network has {slow_network()})" if less else ""
+    return f"Each GPU does {100 * found.ratio:.0f} %{low} of what it does on {found.base_gpus}"
+
+
+def slow_network() -> str:
+    """The network that the low end of a range over several instances is for."""
+    return f"{migrate_facts().limits.slow_network_gbps:g} Gb/s per GPU"
+
+
 def warnings(plan: MigrationPlan) -> tuple[str, ...]:
     """What the reader should not overlook."""
     found: list[str] = []
@@ -100,6 +119,22 @@ def warnings(plan: MigrationPlan) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _counts(plan: MigrationPlan) -> str:
+    """Which numbers of GPUs were looked at."""
+    limits, now = migrate_facts().limits, plan.current.candidate.gpus
+    if plan.job.fixed_gpus is not None:
+        return f"the number of GPUs stays {plan.job.fixed_gpus}, as asked"
+    if isinstance(plan.current.placement, Misfit):
+        return (
+            "GPU counts: up to the fewest that fit; on more, the hours are unknown, as the present setup cannot run it"
+        )
+    most = (
+        f"up to {limits.counts_times} times the present {now}, or the fewest that fit, and {limits.most_gpus} at most"
+    )
+    few = "; counts above both only if they cost no more than now" if plan.job.serves else ""
+    return f"GPU counts: {most}{few}"
+
+
 def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
     """Everything the plan assumes."""
     job, limits = plan.job, migrate_facts().limits
@@ -124,9 +159,14 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
             f"the present one is {100 * busy(job):.0f} % busy, {basis}"
         )
     else:
-        found.append("the amount of work stays: a faster option runs fewer hours")
+        found.append(
+            "the amount of work stays: a faster option runs fewer hours; a month's work done within "
+            f"{limits.enough_h:g} hours is not scored higher for being done sooner"
+        )
         if any(option.candidate.nodes > 1 for option in plan.options):
-            found.append(f"GPUs of several instances exchange over {network()}")
+            over = f"GPUs of several instances exchange over {network()}"
+            found.append(f"{over}; ranges reach down to {slow_network()}, and scores use that")
+    found.append(_counts(plan))
     if not plan.current.candidate.whole:
         found.append("GPUs of an instance that the job does not use are paid by whoever uses them")
     missing = Counter(name for option in plan.options for name in option.not_scored)
@@ -135,6 +175,10 @@ def assumptions(plan: MigrationPlan) -> tuple[str, ...]:
         "measures, whose shares are scaled up to 1"
         for name, without in missing.items()
     ]
+    found.append(
+        "hours and load are as given, not measured: the saving is of this job's whole bill, so it overlaps with what "
+        "an audit of the same GPUs would save, and the two must not be added"
+    )
     found.append(
         f"risk, effort and the shares of the seven measures are judgments of {migrate_facts().as_of}, written down in "
         "plan/data/migrate.toml"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuledger.plan.guide.words import dollars
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.documents.migrate import mark, shown
+from gpuledger.report.documents.migrate_rows import mark, shown
 from gpuledger.report.marks import Row, by_kind, halo, layered, rows_of, spread
 from gpuledger.units import Unknown
 

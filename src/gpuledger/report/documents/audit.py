@@ -40,6 +40,7 @@ WHOLE_FROM_USD = 1000
 # Dimensions of ownership that the section of owners shows anyway.
 IN_WHO = frozenset({By.NAMESPACE})
 IN_COLUMNS = ("who", "before", "devices")
+NEXT_TO_PLANS = "Other GPUs: gpuledger plan migrate --lake DIR. Its saving and this one overlap: do not add them."
 # Always named on the first page: a failing GPU cannot wait, and what is unrated may hide the largest saving.
 ALWAYS = ("health", "record-pipes")
 
@@ -56,12 +57,13 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
     """The document of an audit."""
     view, outline = audit_view(audit), load_outline(NAME)
     money, first = audit.headline
+    notes = [Prose(first, "lead"), *_warnings(audit), *_next_to_plans(audit)]
     return Document(
         name=name,
         kind="Cost audit",
         title=f"Cost audit, {period(audit.cost.start_ms, audit.cost.end_ms)}",
         headline=money,
-        notes=[*inventory_warnings(audit.cost.inventory), Prose(first, "lead"), *_warnings(audit)],
+        notes=[*inventory_warnings(audit.cost.inventory), *notes],
         facts=_facts(audit.cost),
         figures=outline.key_figures(view),
         summary=[_small_bill(view), *first_steps(audit)],
@@ -83,6 +85,12 @@ def _warnings(audit: AuditStatement) -> list[Prose]:
         few = f"Only {amount(number(c.samples), 'sample')} in this window: too few to judge."
         out.append(Prose(f"{few} Record for longer, or widen the window.", "warning"))
     return out
+
+
+def _next_to_plans(audit: AuditStatement) -> list[Prose]:
+    """How the saving relates to that of a migration plan, where there is one."""
+    found = audit.savings
+    return [] if isinstance(found, Unknown) or not found.combined_pct else [Prose(NEXT_TO_PLANS, "dim")]
 
 
 def _facts(c: CostStatement) -> list[str]:
@@ -112,7 +120,7 @@ def _screen(audit: AuditStatement, view: Row) -> list[Block]:
     lines += [note.text for note in _warnings(audit) if note.text != audit.unrated_note]
     if audit.not_known:
         lines.append(f"{amount(str(len(audit.not_known)), 'figure')} unknown.")
-    return [*out, Prose(" ".join(lines), "warning")] if lines else out
+    return [*out, *([Prose(" ".join(lines), "warning")] if lines else []), *_next_to_plans(audit)]
 
 
 def first_steps(audit: AuditStatement, always: Sequence[str] = ALWAYS) -> list[Block]:

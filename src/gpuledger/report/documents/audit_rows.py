@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from gpuledger.advice.statement import AuditSavings, AuditStatement, GroupBehaviour, MonthlyUsd, Recommendation
+from gpuledger.advice.orientation import Orientation
+from gpuledger.advice.statement import (
+    AuditSavings,
+    AuditStatement,
+    GroupBehaviour,
+    MonthlyUsd,
+    QuarterUsd,
+    Recommendation,
+)
 from gpuledger.advice.totals import differs
 from gpuledger.cost.projections import Projection
 from gpuledger.cost.savings import CASES, Spread
@@ -18,7 +26,7 @@ from gpuledger.plain_text import csv_text
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.tables import csv_table
-from gpuledger.report.written import device, number, percent, shares, usd
+from gpuledger.report.written import device, money, number, percent, shares, usd
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 NAMED = 3
@@ -46,13 +54,24 @@ def audit_view(audit: AuditStatement) -> Row:
         "phases_pct": audit.phases_pct,
         "roi_priced": audit.roi_priced,
         "waste_share": wasted,
+        "quarter_saving": _quarter_saving(savings),
         "bill": _bill(cost),
         "bill_total": {"title": "Paid", "hours": cost.times.paid_h, "pct": whole, "usd": paid, "meaning": ""},
         "projections": _projections(cost.projection),
+        "orientation": [_orientation(o) for o in audit.orientation],
         "behaviors": [_behavior(b) for b in audit.behaviours],
         "advice": [_advised(rank, r) for rank, r in enumerate(audit.recommendations, 1)],
         "savings_rows": () if isinstance(savings, Unknown) else savings_rows(savings),
     }
+
+
+def _quarter_saving(savings: AuditSavings | Unknown) -> str:
+    """What could be saved of the next quarter, in words."""
+    found = savings if isinstance(savings, Unknown) else savings.combined_quarter
+    if isinstance(found, Unknown):
+        return ""
+    low, middle, high = (money(v) for v in (found.low_usd, found.middle_usd, found.high_usd))
+    return f"{middle} of it could be saved ({low} to {high})"
 
 
 def _bill(cost: CostStatement) -> list[Row]:
@@ -77,6 +96,18 @@ def _projections(rate: Projection | Unknown) -> list[Row]:
     over = {"Per hour": rate.hourly_usd, "Per month": rate.monthly_usd}
     over |= {f"Next quarter after {q.as_of}: {q.name} ({q.days} days)": q.usd, "Per year": rate.yearly_usd}
     return [{"name": name, "usd": usd} for name, usd in over.items()]
+
+
+def _orientation(o: Orientation) -> Row:
+    """What is called usual, and this fleet's figure."""
+    form = usd if o.unit == "usd_per_gpu_h" else percent
+    name = f"{o.name}, dollars per GPU-hour" if o.unit == "usd_per_gpu_h" else o.name
+    if isinstance(o.here_low, Unknown) or isinstance(o.here_high, Unknown):
+        here = str(o.here_low)
+    else:
+        low, high = form(o.here_low), form(o.here_high)
+        here = low if low == high else f"between {low} and {high}"
+    return {"name": name, "usual": f"{form(o.low)} to {form(o.high)}", "here": here}
 
 
 def mark(r: Recommendation, audit: AuditStatement) -> str:
@@ -145,22 +176,25 @@ def savings_rows(s: AuditSavings) -> list[Row]:
     """The naive sum, what there is to act on, the honest figures."""
 
     def alone(name: str, pct: Decimal, words: str) -> Row:
-        return {"name": name, "low_pct": "", "middle_pct": float(pct), "high_pct": "", "middle_usd": "", "words": words}
+        row = {"name": name, "low_pct": "", "middle_pct": float(pct), "high_pct": "", "words": words}
+        return row | {"middle_usd": "", "quarter_usd": ""}
 
-    def spread(name: str, found: Spread, month: MonthlyUsd | Unknown, words: str) -> Row:
-        likely = month if isinstance(month, Unknown) else month.middle_usd
-        return {"name": name, "middle_usd": likely, "words": words} | {k: float(v) for k, v in vars(found).items()}
+    def spread(name: str, found: Spread, over: tuple[MonthlyUsd | Unknown, QuarterUsd | Unknown], words: str) -> Row:
+        month, quarter = (time if isinstance(time, Unknown) else time.middle_usd for time in over)
+        figures = {k: float(v) for k, v in vars(found).items()}
+        return {"name": name, "middle_usd": month, "quarter_usd": quarter, "words": words} | figures
 
     compounded = "1 - (1 - f1)(1 - f2)..., whichever dollars each acts on, up to all waste: for comparison."
     cheaper = f"What is still paid for gets {percent(float(s.rate_pct))} cheaper: this multiplies."
+    once = f"Of {s.of}, no dollar counted twice."
     rows = [alone("Naive sum", s.naive_pct, "Every percentage added up: wrong, for comparison only.")]
     if differs(s.one_bucket_pct, s.combined_pct):
         rows.append(alone("Compounded as one bucket", s.one_bucket_pct, compounded))
     return [
         *rows,
         alone("Most there is to act on", s.cap_pct, "The buckets the changes act on, in full."),
-        spread("Saved together", s.combined, s.combined_month, f"Of {s.of}, no dollar counted twice."),
-        spread("With lower prices on top", s.with_rate, s.with_rate_month, cheaper),
+        spread("Saved together", s.combined, (s.combined_month, s.combined_quarter), once),
+        spread("With lower prices on top", s.with_rate, (s.with_rate_month, s.with_rate_quarter), cheaper),
     ]
 
 

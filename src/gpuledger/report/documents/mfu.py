@@ -28,13 +28,15 @@ def mfu_document(data: Mapping[str, Any]) -> Document:
     ]
     rate = f"{whole(data[f'{unit}s_per_s'])} {unit}s/s in {data['precision']}"
     share = "unknown" if data["mfu_pct"] is None else percent(data["mfu_pct"])
+    usual = data["usual"]
+    near = [f"usual for {usual['words']}: {usual['low_pct']:g} to {usual['high_pct']:g} %, as claimed"] if usual else []
     return Document(
         name="mfu",
         kind="Training utilization",
         title=f"MFU of {data['model']}",
         headline=f"{data['model']}: model FLOPs utilization (MFU) {share}",
         notes=[Prose(text, "warning") for text in data["warnings"]],
-        facts=[f"{data['count']:,} {data['gpu_name']}", rate],
+        facts=[f"{data['count']:,} {data['gpu_name']}", rate, *near],
         summary=[b for b in blocks if not isinstance(b, Bullets) or b.items],
         data=lambda: data,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.report.written import loose, money, percent, tenth, whole, yes_no
+from gpuledger.scaling.analysis.standouts import MetricApart, Rating
 from gpuledger.scaling.figures import Distribution, Facts, Figure, Latency, NodeFigures, Ranged
 from gpuledger.scaling.statement import Comparison, Grade, ScalingStatement
 from gpuledger.scaling.statistics import Interval
@@ -26,7 +27,7 @@ def scaling_view(s: ScalingStatement) -> Row:
         **vars(s),
         "scorecard": [
             {"title": g.title, "value": _graded(g), "change": _trend(g, s), "limits": g.limits,
-             "grade": "not graded" if isinstance(g.grade, Unknown) else g.grade}
+             "grade": "not graded" if isinstance(g.mark, Unknown) else g.mark}
             for g in s.grades
         ],
         "claims": [
@@ -38,13 +39,13 @@ def scaling_view(s: ScalingStatement) -> Row:
             {"title": c.title, "found": "caught" if c.caught else "not found", "why": c.why if c.caught else ""}
             for c in sorted(s.checks, key=lambda c: not c.caught)
         ],
-        "configuration": _configuration(f),
-        "scaling": _scaling(f),
+        "configuration": _configuration(s),
+        "scaling": [*_scaling(f), *_against(s)],
+        "standouts": [{**vars(x), "value": f"{loose(x.value)} {x.unit}"} for x in s.detail.standouts],
+        "apart": [_apart(x) for x in s.detail.metrics_apart],
         "latencies": _latencies(f.latency),
-        "node_latencies": [
-            _spread(name, d) for n in f.nodes for name, d in ((n.node, n.latency), (f"{n.node}, warm", n.warm))
-        ],
-        "tokens": _tokens(f),
+        "node_latencies": [r for n, rated in zip(f.nodes, s.detail.ratings, strict=True) for r in _by_node(n, rated)],
+        "tokens": _tokens(s),
         "nodes": [{**vars(n), "answered": f"{n.counts.ok:,} of {n.counts.planned:,}"} for n in f.nodes],
         "cold": [_cold(n) for n in f.nodes],
         "memory": _memory(f),
@@ -97,13 +98,32 @@ def _trend(g: Grade, s: ScalingStatement) -> str:
     return next((c.words for c in found if c.figure == TREND_OF.get(g.area)), "")
 
 
-def _configuration(f: Facts) -> list[Row]:
-    """What ran, on what, and how."""
+def _apart(x: MetricApart) -> Row:
+    low, high = (f"{loose(v)}{'' if x.unit == '/s' else ' '}{x.unit}" for v in (x.low, x.high))
+    return {"metric": x.metric, "low": f"{low} ({x.low_node})", "high": f"{high} ({x.high_node})",
+            "apart": x.apart_pct, "status": x.status}  # fmt: skip
+
+
+def _against(s: ScalingStatement) -> list[Row]:
+    """Latency compared with the baseline's, where there is one."""
+    found = s.detail.latency_of_baseline_pct
+    if isinstance(found, Unknown):
+        return []
+    return [_line("Warm latency, of the baseline's", _ranged(found, " %"), "under 100 %: faster than the baseline")]
+
+
+def _configuration(s: ScalingStatement) -> list[Row]:
+    """What ran, on what, how, and when to look again."""
+    f = s.facts
+    started = next((x.started for x in f.sources if x.started), None)
     cards: dict[str, int] = {}
     for n in f.nodes:
         cards[str(n.gpu)] = cards.get(str(n.gpu), 0) + (1 if isinstance(n.gpus, Unknown) else n.gpus)
     planned = f"{f.counts.planned:,}" if f.counts.planned_known else "unknown: not in the header"
     rows = [
+        *([_line("Started", started)] if started else []),
+        _line("Kind of study", s.detail.study),
+        _line("Next review", s.detail.next_review),
         _line("Nodes", ", ".join(n.node for n in f.nodes) or "none"),
         _line("GPUs", ", ".join(f"{count} x {name}" for name, count in cards.items()) or "none"),
         _line("Model", str(f.model)),
@@ -166,6 +186,12 @@ def _spread(name: str, d: Distribution, times: float = 1) -> Row:
     return {"name": name, "n": d.n, "consistency_pct": d.consistency_pct, **found}
 
 
+def _by_node(n: NodeFigures, rated: Rating) -> list[Row]:
+    """All answers of a node, and the warm ones, each with its rating."""
+    kinds = ((n.node, n.latency, rated.all), (f"{n.node}, warm", n.warm, rated.warm))
+    return [_spread(name, d) | {"rating": mark} for name, d, mark in kinds]
+
+
 def _latencies(found: Latency) -> list[Row]:
     """Those kinds of requests that have samples."""
     kinds = (
@@ -179,17 +205,24 @@ def _latencies(found: Latency) -> list[Row]:
     return [_spread(name, d, times) for name, d, times in kinds if d.n or d is found.all]
 
 
-def _tokens(f: Facts) -> list[Row]:
+def _tokens(s: ScalingStatement) -> list[Row]:
     """Tokens by wall clock, and the rate within one request, which is something else."""
-    t = f.tokens
+    t = s.facts.tokens
     seen = "tokens over latency, mean over requests: what one user sees, not a throughput"
     return [
         _line("Output tokens by wall clock", _ranged(t.per_s, "/s")),
         _line("Per GPU", in_words(t.per_gpu_per_s, loose, "/s")),
         _line("Within one request", in_words(t.single_stream_per_s, loose, "/s"), seen),
-        _line("Output tokens", in_words(t.output_tokens, whole)),
-        _line("Input tokens", in_words(t.input_tokens, whole)),
+        _line("Output tokens", in_words(t.output_tokens, whole), _means(s.detail.mean_output_tokens, t.output_range)),
+        _line("Input tokens", in_words(t.input_tokens, whole), _means(s.detail.mean_input_tokens, t.input_range)),
     ]
+
+
+def _means(mean: Figure, span: tuple[int, int] | Unknown) -> str:
+    """Tokens of one request: the mean, and from where to where."""
+    if isinstance(mean, Unknown) or isinstance(span, Unknown):
+        return ""
+    return f"{mean:.1f} per request ({span[0]} to {span[1]})"
 
 
 def _cold(n: NodeFigures) -> Row:
@@ -216,6 +249,12 @@ def _memory(f: Facts) -> list[Row]:
         }
         for n in f.nodes
     ]
+    used = [n.memory_used_bytes for n in f.nodes if not isinstance(n.memory_used_bytes, Unknown)]
+    sizes = [n.card_bytes for n in f.nodes if not isinstance(n.card_bytes, Unknown)]
+    if 1 < len(f.nodes) == len(used) == len(sizes):
+        whole_pct = 100 * sum(used) / sum(sizes)
+        row = {"node": "together", "card": "one GPU of each", "used": _gb(sum(used)), "size": _gb(sum(sizes))}
+        rows.append(row | {"pct": whole_pct})
     peak = f.telemetry.memory_peak_bytes
     if not isinstance(peak, Unknown):
         name, card = "any GPU, at its peak", "from the telemetry"

@@ -38,7 +38,7 @@ def render_html(document: Document, drawn: Mapping[str, Drawing] | None = None) 
         .render(
             document=document,
             drawn=shown,
-            colors=_colors(),
+            colors=colors(),
             long=len(document.headline) > LONG_HEADLINE,
             version=__version__,
         )
@@ -52,14 +52,19 @@ def render_summary(document: Document) -> str:
     return visible(_templates().get_template("summary.html").render(document=document, drawn={}), lines=True)
 
 
-@cache
 def _templates() -> Environment:
+    return environment()
+
+
+@cache
+def environment(*more: str) -> Environment:
+    """The templates of pages, and those in further folders, which may use them."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     folder = data_dir("gpuledger.report", "templates")
     made = Environment(
-        loader=FileSystemLoader(str(folder)),
+        loader=FileSystemLoader([str(folder), *more]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -75,7 +80,7 @@ def _variables(palette: Palette) -> str:
     return " ".join(f"--{role.replace('_', '-')}: {color};" for role, color in palette.roles().items())
 
 
-def _colors() -> str:
+def colors() -> str:
     """Both palettes: the reader's system chooses, the button overrides, paper is always light."""
     light, dark = _variables(load_theme("light").palette), _variables(load_theme("dark").palette)
     return "\n".join(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.lake.counted import MeasuredFinding
+from gpuledger.training.bands import band_by_work
 from gpuledger.training.findings import COMPUTE, NO_TIME, TOPICS, Facts, by_speedup, finding, share_of, speedups
 from gpuledger.training.meter.observed import Observed
 from gpuledger.training.mfu import reference_peak
@@ -90,11 +91,12 @@ def below_target(seen: Observed, known: Facts) -> MeasuredFinding | None:
         return None
     peak = reference_peak(gpu)
     mfu = peak.share_pct(work.model_flop / step.mean, 1)
-    if isinstance(mfu, Unknown) or mfu >= known["transformer_low_pct"]:
+    usual = band_by_work(work.convolution_ratio)
+    if isinstance(mfu, Unknown) or mfu >= usual.low_pct:
         return None
     longest = max(seen.phases_s, key=lambda p: seen.phases_s[p])
     why = (
-        f"MFU {mfu:.1f} % of the {peak.words} ({known['target']}); the longest phase is {longest}, "
+        f"MFU {mfu:.1f} % of the {peak.words} ({usual.target}); the longest phase is {longest}, "
         f"{100 * seen.share(longest):.0f} % of the step"
     )
     return finding(known, why, NO_TIME, {"mfu_pct": mfu})

@@ -109,6 +109,7 @@ class Counting:
     def __init__(self, torch: Any, phase: Callable[[], str]) -> None:
         self._torch, self._phase = torch, phase
         self.forward_flop = self.backward_flop = self.hardware_flop = self.odd_flop = self.product_flop = 0.0
+        self.seen_flop = self.convolution_flop = 0.0
         self.kernels, self.precisions = 0, Precisions(torch)
         self.odd_sizes, self.unseen = Counter[tuple[int, ...]](), Counter[str]()
         self._stack = contextlib.ExitStack()
@@ -140,6 +141,7 @@ class Counting:
             odd_ratio=self.odd_flop / self.product_flop if self.product_flop else 0.0,
             odd_sizes=tuple(odd for odd, _ in self.odd_sizes.most_common(3)),
             recompute_ratio=max(0.0, backward / forward - 2) if forward else 0.0,
+            convolution_ratio=self.convolution_flop / self.seen_flop if self.seen_flop else 0.0,
         )  # fmt: skip
 
     def _saw(self, func: Any, args: Any, kwargs: Any, out: Any, formula: Any) -> None:
@@ -155,6 +157,8 @@ class Counting:
             return
         flop = float(formula(*args, **kwargs, out_val=out))
         self.precisions.saw(name, args, flop)
+        self.seen_flop += flop
+        self.convolution_flop += flop if "conv" in name else 0.0
         if self._phase() == "backward":
             self.backward_flop += flop
         else:

@@ -41,7 +41,8 @@ class StepSeconds:
 
 @dataclass(frozen=True)
 class Work:
-    """What one step computes. `how` it was counted; `tokens` and `samples` are that step's."""
+    """What one step computes. `how` it was counted; `tokens` and `samples` are that step's. `convolution_ratio`: the
+    share of its FLOPs in convolutions."""
 
     model_flop: float
     hardware_flop: float
@@ -53,6 +54,7 @@ class Work:
     odd_ratio: float = 0.0
     odd_sizes: tuple[tuple[int, ...], ...] = ()
     recompute_ratio: float = 0.0
+    convolution_ratio: float = 0.0
 
     def steps_like(self, steps: float, tokens: float | None, samples: float | None) -> float:
         """How many steps like the counted one this work is: by tokens, by samples, else by steps."""

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 from gpuledger.catalog.models import find_model
+from gpuledger.catalog.models.shapes import CnnShape
 from gpuledger.lake.counted import CountedSpan
 from gpuledger.training.flops import forward_flop, training_flop, unit_of
 from gpuledger.training.meter.events import PHASES, StepTimes
@@ -270,6 +271,8 @@ def by_formula(name: str) -> Callable[[Totals], Work | Unknown] | Unknown:
     if isinstance(tried := forward_flop(shape, 1, 1), Unknown):
         return tried
 
+    convolves = isinstance(shape, CnnShape)
+
     def work(totals: Totals) -> Work | Unknown:
         samples, sequence = totals.samples_per_step, totals.sequence
         if isinstance(samples, Unknown):
@@ -281,6 +284,7 @@ def by_formula(name: str) -> Callable[[Totals], Work | Unknown] | Unknown:
         if isinstance(once, Unknown) or isinstance(forward, Unknown):
             return once if isinstance(once, Unknown) else Unknown("no formula is known")
         how = f"by formula of {model.name}" + (f" at {sequence} tokens per sequence" if sequence else "")
-        return Work(once, once, forward, f"{how}; a formula does not see recomputation", samples=1, tokens=sequence)
+        how += "; a formula does not see recomputation"
+        return Work(once, once, forward, how, samples=1, tokens=sequence, convolution_ratio=float(convolves))
 
     return work

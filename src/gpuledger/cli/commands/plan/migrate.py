@@ -16,6 +16,7 @@ from gpuledger.errors import InputError
 @click.option("--instance", metavar="NAME", help="Current instance: P5, g6e.12xlarge, ... (or give --gpu).")
 @click.option("--gpu", metavar="NAME", help="Current GPU: h100-sxm5-80gb, L40S, ...")
 @click.option("--gpus", type=int, metavar="N", help="Number of GPUs the job uses; default: 1.")
+@click.option("--keep-gpus", is_flag=True, default=None, help="Keep the number of GPUs: other numbers are rejected.")
 @click.option("--workload", metavar="KIND", help="Kind of job: training, fine-tuning or inference.")
 @click.option("--model", metavar="NAME", help="A model from the catalog, such as llama-3.1-70b.")
 @click.option(
@@ -33,6 +34,7 @@ from gpuledger.errors import InputError
 )
 @click.option("--workload-id", metavar="ID", help="A workload from the configuration.")
 @click.option("--set", "set_name", metavar="NAME", help="A set of workloads from the configuration.")
+@click.option("--tag", "tags", multiple=True, help="Workloads from the configuration with this tag; repeatable.")
 @click.option("--cloud", "clouds", multiple=True, help="Cloud to search; default: aws, `any` for all; repeatable.")
 @click.option(
     "--region", "regions", multiple=True, help="Region to search; default: us-east-1, `any` for all; repeatable."
@@ -57,7 +59,7 @@ def command(
     """Propose a better place for a job: cost, speed, risk, effort.
 
     Uses dated market prices unless --config names others. Every rejected option is listed with what would change that.
-    --workload-id and --set read their setups from the configuration; other options override them.
+    --workload-id, --set and --tag read their setups from the configuration; other options override them.
     """
     if lake_dir is None and (inventory or prices or to or chosen):
         problem = "--inventory, --price, --to, the window and the filters need a lake"

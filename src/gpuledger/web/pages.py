@@ -1,0 +1,103 @@
+"""Which document does each page show? Those of the reports, cut to what the page is about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+
+from gpuledger.advice.statement import AuditStatement
+from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.encode import encode
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.owners import By
+from gpuledger.ledger.store import Ledger
+from gpuledger.report.document import Bullets, Document, KeyFigure, Section
+from gpuledger.report.documents.audit import audit_document, first_steps
+from gpuledger.report.documents.efficiency import efficiency_document
+from gpuledger.report.plan_sections import dollar_figure
+from gpuledger.report.tables import Row, Table, cell, make_table
+from gpuledger.report.written import amount, instant, number
+from gpuledger.units import MS_PER_HOUR, Unknown
+
+OWNERS = tuple(by.value for by in By)
+REJECT_FILES = 20
+
+
+def overview(audit: AuditStatement) -> Document:
+    """Money first: paid, productive, wasted, and the first three things to do."""
+    whole = audit_document(audit)
+    bill = [s for s in whole.sections if s.id == "bill"]
+    return replace(whole, summary=[*first_steps(audit, ())], sections=bill)
+
+
+def timeline(statement: EfficiencyStatement) -> Document:
+    """The fleet over time, and how busy time compares with power."""
+    return _only(efficiency_document(statement), {"time", "active", "models", "capacity"})
+
+
+def savings(audit: AuditStatement) -> Document:
+    """Where the waste is, and what to change, one by one."""
+    return _only(audit_document(audit), {"changes", "savings", "how", "behavior", "roi"})
+
+
+def owners(audit: AuditStatement) -> Document:
+    """What each owner paid for, and what of it was wasted."""
+    return _only(audit_document(audit), {"who"})
+
+
+def _only(document: Document, sections: Collection[str]) -> Document:
+    return replace(document, summary=(), sections=[s for s in document.sections if s.id in sections])
+
+
+def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
+    """What came in, what was rejected, and how old the newest sample is."""
+    manifest = lake.manifest()
+    newest, samples = max((p.last_ms for p in manifest.parts), default=0), sum(p.rows for p in manifest.parts)
+    days = sorted(manifest.days(), reverse=True)
+    rejected = sorted((lake.root / "rejects").glob("*.csv"), key=lambda f: -f.stat().st_mtime)[:REJECT_FILES]
+    evidence = audit.cost.evidence_pct
+    shares = {} if isinstance(evidence, Unknown) else evidence
+    rests_on = [f"{kind}: {share:.0f} % of the time" for kind, share in shares.items()]
+    came_in, refused = _days(lake, days), _rejects(rejected)
+    return Document(
+        name="data",
+        kind="Data and evidence",
+        title="Data and evidence",
+        headline=f"{amount(number(samples), 'sample')}, the newest of {instant(newest)} UTC",
+        figures=[
+            KeyFigure("Newest sample", f"{(now_ms - newest) / MS_PER_HOUR:,.1f} h ago", "", f"{instant(newest)} UTC"),
+            KeyFigure("Days", number(len(days)), "", f"{days[-1]} to {days[0]}" if days else ""),
+            dollar_figure("Paid", audit.cost.paid_usd, "in this window"),
+        ],
+        sections=[
+            Section("came-in", "What came in", [came_in, refused]),
+            Section("evidence", "What the figures rest on", [Bullets(rests_on), Bullets(audit.assumptions)]),
+        ],
+        data=lambda: encode(
+            "data",
+            {"samples": samples, "newest_ms": newest, "days": days, "rejected_files": [f.name for f in rejected]},
+        ),
+    )
+
+
+def _days(lake: Lake, days: Collection[str]) -> Table:
+    manifest, posted = lake.manifest(), {d.day: d for d in Ledger(lake).manifest().days}
+    rows: list[Row] = []
+    for day in days:
+        parts, found = manifest.of_day(day), posted.get(day)
+        figures = (sum(p.rows for p in parts), len(parts), found.conflicts if found else 0)
+        rows.append([day, *(cell(number(value), value) for value in figures), "yes" if found else "no"])
+    heads = ("Day", "Samples", "Files", "Contradicting rows", "Posted")
+    return make_table("days", "Samples by day, the newest first", heads, "wnnnw", rows, empty="No samples.")
+
+
+def _rejects(files: Collection[Path]) -> Table:
+    rows: list[Row] = [[f.name, cell(number(rows), rows)] for f in files for rows in (_rows_in(f),)]
+    return make_table("rejects", "Rejected rows, by file", ("File in the lake", "Rows"), "wn", rows, empty="None.")
+
+
+def _rows_in(file: Path) -> int:
+    """The rows of a CSV file of ours, less its header."""
+    with file.open("rb") as handle:
+        return max(sum(chunk.count(b"\n") for chunk in iter(lambda: handle.read(1 << 20), b"")) - 1, 0)

@@ -1,0 +1,39 @@
+"""A small fleet, and the dashboard of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import gpuledger
+from dashboards import wait_ready
+from gpuledger.web.app import create_app
+from gpuledger.web.live_lake import LiveLake
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of 6 GPUs over 2 days, one a day."""
+    folder = tmp_path_factory.mktemp("fleet")
+    spec = gpuledger.FleetSpec(gpus=6, days=2)
+    gpuledger.write_fleet(spec, folder, files="day")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory, fleet: Path) -> Path:
+    """The lake of the fleet; tests only read it."""
+    root = tmp_path_factory.mktemp("lakes") / "lake"
+    gpuledger.open(root).ingest(*sorted(fleet.glob("*.parquet")))
+    return root
+
+
+@pytest.fixture(scope="module")
+def client(lake: Path) -> Iterator[TestClient]:
+    """The dashboard of the lake, ready."""
+    with TestClient(create_app(LiveLake(lake), every_s=0.1), base_url="http://localhost") as made:
+        wait_ready(made)
+        yield made

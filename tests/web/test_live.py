@@ -1,0 +1,112 @@
+"""Does a page learn of new samples, and is each statement made once?"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+import gpuledger
+from dashboards import Server
+from gpuledger.web.live_lake import Filters, LiveLake
+
+
+def test_a_statement_is_made_once_whoever_asks(lake: Path) -> None:
+    live = LiveLake(lake)
+    live.refresh()
+    made: list[int] = []
+    gate = threading.Barrier(8)
+
+    def make() -> int:
+        made.append(1)
+        return 7
+
+    def ask() -> None:
+        gate.wait()
+        assert live.once("x", Filters(), make) == 7
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1]
+
+
+def test_nothing_new_is_no_new_edition(lake: Path) -> None:
+    live = LiveLake(lake)
+    assert live.refresh()
+    first = live.status.edition
+    assert not live.refresh()
+    assert live.status.edition == first
+
+
+def test_new_samples_reach_a_viewer_over_a_real_socket(tmp_path: Path, fleet: Path) -> None:
+    days = sorted(fleet.glob("*.parquet"))
+    lake = gpuledger.open(tmp_path / "lake")
+    lake.ingest(days[0])
+    server = Server(tmp_path / "lake")
+    try:
+        editions: list[int] = []
+        with httpx.stream("GET", f"{server.base}/events", timeout=60) as stream:
+            for line in stream.iter_lines():
+                if line.startswith("data:"):
+                    editions.append(int(line[5:]))
+                    if len(editions) == 1:
+                        before = httpx.get(f"{server.base}/api/v1/efficiency", timeout=60).json()["samples"]
+                        lake.ingest(days[1])
+                    if len(editions) == 2:
+                        break
+        assert editions[1] > editions[0]
+        after = httpx.get(f"{server.base}/api/v1/efficiency", timeout=60).json()["samples"]
+        assert after == 2 * before
+    finally:
+        code, errors = server.stop()
+    assert "Traceback" not in errors, errors
+    assert code in (0, -15)
+
+
+def test_a_lake_that_cannot_be_written_is_still_shown(
+    tmp_path: Path, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(lake, tmp_path / "lake")
+
+    def refuse(*_given: object) -> None:
+        raise PermissionError("read-only file system")
+
+    monkeypatch.setattr("gpuledger.web.live_lake.post_lake", refuse)
+    gpuledger.open(lake).analyze()  # posts the original
+    shutil.rmtree(tmp_path / "lake")
+    shutil.copytree(lake, tmp_path / "lake")
+    live = LiveLake(tmp_path / "lake")
+    live.refresh()
+    assert live.status.state == "ready"
+
+
+def test_bound_elsewhere_a_token_is_made_and_asked_for(lake: Path) -> None:
+    server = Server(lake, "--host", "0.0.0.0")
+    try:
+        assert server.token
+        assert httpx.get(f"{server.base}/", timeout=30).status_code == 401
+        answer = httpx.get(
+            f"{server.base}/api/v1/status", headers={"Authorization": f"Bearer {server.token}"}, timeout=30
+        )
+        assert answer.status_code == 200
+    finally:
+        server.stop()
+
+
+def test_a_port_in_use_is_said_with_a_next_step(lake: Path) -> None:
+    server = Server(lake)
+    try:
+        command = [sys.executable, "-m", "gpuledger", "serve", "--lake", str(lake), "--port", str(server.port)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    finally:
+        server.stop()
+    assert done.returncode == 2
+    assert "--port" in done.stderr
