@@ -77,7 +77,7 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-_OF_TOKENS = ("sequence", "context", "cache_precision")
+_OF_TOKENS = ("sequence", "context", "cache_precision", "cache", "block_tokens")
 
 
 def _said(names: tuple[str, ...]) -> Iterator[str]:
