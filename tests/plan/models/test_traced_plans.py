@@ -148,3 +148,14 @@ def test_a_diffusers_configuration_is_refused_in_words(tmp_path):
     with pytest.raises(UnreadType, match="model_type: is missing") as caught:
         plan.fit(written(tmp_path, {"_class_name": "UNet2DConditionModel", "in_channels": 4}), "l4")
     assert "diffusers" in caught.value.hint
+
+
+@torch_only
+def test_a_step_that_depends_on_values_leaves_activations_unknown(tmp_path):
+    pytest.importorskip("transformers")
+    fields = {"model_type": "longformer", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+              "intermediate_size": 96, "vocab_size": 512, "attention_window": 8}  # fmt: skip
+    found = plan.fit(written(tmp_path, fields), "l4", sequence=32).statement
+    assert found.at_least
+    assert "activations" in found.not_known
+    assert found.per_gpu_bytes["optimizer"] == 12 * found.params_total

@@ -148,7 +148,7 @@ def _serving(model: Model, setup: Setup) -> list[str]:
     wide = f"{attention}embeddings, norms and routers"
     rest = f"; {wide} in 16 bits" if setup.precision not in ("fp32", "tf32", "bf16", "fp16") else ""
     found.append(f"{setup.precision} weights{rest}")
-    if isinstance(model.shape, TransformerShape):
+    if longest_sequence(model.shape):
         found.append(
             f"context {setup.context}, batch {setup.batch} per copy, {setup.cache_precision} cache, all of it full"
         )
@@ -158,7 +158,7 @@ def _serving(model: Model, setup: Setup) -> list[str]:
         found.append(f"prompts are read in pieces of {int(overheads().prefill_chunk_tokens.value)} tokens")
     else:
         found.append(f"batch {setup.batch} per copy")
-    return found
+    return [*found, *counted_by(model, setup)]
 
 
 @dataclass(frozen=True)

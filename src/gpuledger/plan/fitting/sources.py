@@ -25,6 +25,9 @@ def counted_by(model: Model, setup: Setup) -> list[str]:
     found = []
     if isinstance(model.shape, CountedShape):
         found.append(f"weights: counted after {model.shape.built_by} built {model.shape.built_as}")
+    if setup.mode == "serve":
+        traced = isinstance(model.shape, CountedShape)
+        return [*found, "cache and working memory: one forward pass traced on torch's meta device"] if traced else found
     if is_traced(model, setup):
         step = traced_step(model, setup)
         found.append("activations and working memory: one step traced on torch's meta device")

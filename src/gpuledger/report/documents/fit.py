@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuledger.encode import encode
 from gpuledger.plan.fitting.build import Fit
-from gpuledger.plan.memory.paged import Paged
+from gpuledger.plan.memory.paged import Paged, is_paged
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, make_table
@@ -72,8 +72,9 @@ def key_figures(fit: Fit) -> list[KeyFigure]:
 
 def _room(fit: Fit) -> str:
     """What the memory of a card means."""
-    share = f"taken by the server: {100 * fit.paged.memory_share:g} % of the card" if fit.paged else ""
-    return share or "visible to a program"
+    if is_paged(fit.setup):
+        return f"taken by the server: {100 * fit.setup.memory_share:g} % of the card"
+    return "visible to a program"
 
 
 def _held(fit: Fit, paged: Paged) -> str:

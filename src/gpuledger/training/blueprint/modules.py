@@ -20,7 +20,6 @@ _HEADS = (
 )  # fmt: skip
 USUAL_IMAGE = 224
 AUDIO_SAMPLES = 16_000 * 10  # ten seconds
-LABELS = 100
 # Cast aside what a vocabulary's special tokens would refuse.
 _SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 
@@ -83,6 +82,8 @@ def _config(transformers: Any, fields: dict[str, Any]) -> Any:
     except Exception as error:
         problem = f"transformers {transformers.__version__} refuses this {named} configuration: {first_line(error)}"
         raise InputError(problem, hint="give the config.json the model came with") from error
+    if hasattr(config, "apply_spec_augment"):  # masks parts of a sound by its values; keeps nothing of size
+        config.apply_spec_augment = False
     for name in _SPECIAL:
         if config.is_encoder_decoder and getattr(config, name, None) is None:
             setattr(config, name, 0)
@@ -144,15 +145,16 @@ def inputs(built: Built, micro_batch: int, sequence: int) -> dict[str, Any]:
         high, wide = _sides(getattr(vision, "image_size", None) or USUAL_IMAGE)
         channels = getattr(vision, "num_channels", 3)
         found = {"pixel_values": torch.zeros(micro_batch, channels, high, wide, device="meta", dtype=dtype)}
-        labels = {"labels": torch.zeros(micro_batch, dtype=torch.long, device="meta")}
+        size = (micro_batch, high, wide) if built.name.endswith("SemanticSegmentation") else (micro_batch,)
+        labels = {"labels": torch.zeros(size, dtype=torch.long, device="meta")}
     elif first == "input_features":
         frames = 2 * getattr(config, "max_source_positions", 1500)
         found = {"input_features": torch.zeros(micro_batch, config.num_mel_bins, frames, device="meta", dtype=dtype)}
         labels = {"labels": torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")}
     elif first == "input_values":
         found = {"input_values": torch.zeros(micro_batch, AUDIO_SAMPLES, device="meta", dtype=dtype)}
-        size = (micro_batch, LABELS) if built.name.endswith("CTC") else (micro_batch,)
-        labels = {"labels": torch.zeros(size, dtype=torch.long, device="meta")}
+        if not built.name.endswith("CTC"):  # its loss checks the values of labels; without them it is left out
+            labels = {"labels": torch.zeros(micro_batch, dtype=torch.long, device="meta")}
     else:
         tokens = torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")
         found = {"input_ids": tokens}
