@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, layered, rows_of
+from gpuledger.report.marks import Row, alt, layered, rows_of
 from gpuledger.report.written import capital
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.report.theme import Theme
     from gpuledger.scaling.statement import ScalingStatement
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 640, 280
 

@@ -5,22 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.cost.money import rounded
-from gpuledger.quick_start import Later
 from gpuledger.report.adding import places_for, shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, along, by_name, empty, layered, rows_of, says
+from gpuledger.report.marks import Row, along, alt, by_name, empty, layered, rows_of, says
 from gpuledger.report.written import amount, money, percent, tenth, usd
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.advice.statement import AuditStatement
     from gpuledger.cost.statement import Bucket
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, ROW_HEIGHT = 560, 38
 # The widest bar leaves room for its words.

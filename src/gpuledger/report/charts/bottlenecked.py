@@ -7,20 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpuledger.efficiency.naming import gpu_name
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import CORNERS, Row, clip, empty, layered, plottable, rows_of, says, spread
+from gpuledger.report.marks import CORNERS, Row, alt, clip, empty, layered, plottable, rows_of, says, spread
 from gpuledger.report.written import gpus, plain, round_percent, whole, write
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.catalog.thresholds import Thresholds
     from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
     from gpuledger.report.documents.efficiency import EfficiencyView
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 560, 400
 LABELS = 8

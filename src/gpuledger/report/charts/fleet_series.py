@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, empty, layered, plottable, rows_of, says, spread
+from gpuledger.report.marks import Row, alt, by_kind, empty, layered, plottable, rows_of, says, spread
 from gpuledger.report.written import amount, instant, percent, whole, write
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import altair as alt
-
     from gpuledger.efficiency.statement import EfficiencyStatement, HourRow
     from gpuledger.report.documents.efficiency import EfficiencyView
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH = 640
 HOVER_LIMIT = 400

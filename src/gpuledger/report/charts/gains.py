@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, along, by_name, layered, rows_of
+from gpuledger.report.marks import Row, along, alt, by_name, layered, rows_of
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.report.theme import Theme
     from gpuledger.scaling.statement import ScalingStatement
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, ROW_HEIGHT = 520, 40
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import by_kind, rows_of, says
+from gpuledger.report.marks import alt, by_kind, rows_of, says
 from gpuledger.report.written import instant, number
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.efficiency.gpu_history import GpuHistory
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 760, 200
 ORDER = ("working", "light", "unrated", "waiting", "idle", "idle, memory held")

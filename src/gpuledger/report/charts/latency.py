@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, clip, layered, rows_of, says
+from gpuledger.report.marks import Row, alt, by_kind, clip, layered, rows_of, says
 from gpuledger.scaling.figures import ColdStart
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, some
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.report.theme import Theme
     from gpuledger.scaling.statement import ScalingStatement
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 720, 260
 ROLES = ("efficient", "bottlenecked", "inefficient", "moderate", "idle")
@@ -54,7 +49,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     cold = base.transform_filter("datum.kind == 'cold'").mark_point(size=size * 1.8, strokeWidth=2.5, filled=False)
     colds = [n for n in facts.nodes if isinstance(n.cold_start, ColdStart)]
     if colds:
-        named = ", ".join(n.node for n in colds[:3]) + (f" and {len(colds) - 3} more" if len(colds) > 3 else "")
+        named = some([n.node for n in colds])
         title = f"The first requests of {named} are slower than the rest"
     else:
         unseen = any(isinstance(n.cold_start, Unknown) for n in facts.nodes)

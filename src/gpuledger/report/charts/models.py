@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, bar_row, clip, empty, layered, range_of, rows_of, says, widest_gap
+from gpuledger.report.marks import Row, alt, bar_row, clip, empty, layered, range_of, rows_of, says, widest_gap
 from gpuledger.report.written import model, points, write
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
     from gpuledger.report.documents.efficiency import EfficiencyView
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 MOST = 12
 PANEL_WIDTH = 168

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import (
     Row,
     along,
+    alt,
     bar_row,
     by_kind,
     by_name,
@@ -25,13 +25,9 @@ from gpuledger.report.written import points, write
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.efficiency.statement import EfficiencyStatement, GroupRow
     from gpuledger.report.documents.efficiency import EfficiencyView
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 MOST = 20
 WIDTH, GAP_WIDTH, ROW_HEIGHT = 480, 150, 54

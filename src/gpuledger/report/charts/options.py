@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.plan.guide.words import dollars
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.migrate_rows import mark, shown
-from gpuledger.report.marks import Row, by_kind, halo, layered, rows_of, spread
+from gpuledger.report.marks import Row, alt, by_kind, halo, layered, rows_of, spread
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.plan.guide.statement import MigrationPlan, Option
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 760, 320
 LABEL_PX, ROOM_PX = 15, 220

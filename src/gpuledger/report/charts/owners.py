@@ -5,21 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.ledger.read.owners import By
-from gpuledger.quick_start import Later
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, by_name, clip, empty, says, stacked
+from gpuledger.report.marks import Row, alt, by_kind, by_name, clip, empty, says, stacked
 from gpuledger.report.written import money, percent
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.advice.statement import AuditStatement
     from gpuledger.cost.statement import CostRow, Dollars
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 MOST = 15
 WIDTH, ROW_HEIGHT = 560, 44

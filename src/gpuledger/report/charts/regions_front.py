@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.plan.regions.words import kilograms
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, halo, layered, rows_of, says, spread
+from gpuledger.report.marks import Row, alt, by_kind, halo, layered, rows_of, says, spread
 from gpuledger.units import Unknown, count
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.plan.regions.statement import RegionOption, RegionsPlan
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 760, 340
 LABEL_PX, ROOM_PX, NAMED = 15, 200, 12

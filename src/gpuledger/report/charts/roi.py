@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.efficiency import EfficiencyView, next_target
-from gpuledger.report.marks import by_name, empty, layered, rows_of, says
+from gpuledger.report.marks import alt, by_name, empty, layered, rows_of, says
 from gpuledger.report.written import amount, gpus, percent, round_percent, tenth, whole, write
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, ROW_HEIGHT = 480, 58
 

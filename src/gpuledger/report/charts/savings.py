@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, along, by_name, empty, halo, layered, rows_of, says
+from gpuledger.report.marks import Row, along, alt, by_name, empty, halo, layered, rows_of, says
 from gpuledger.report.written import percent, round_percent
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.advice.statement import AuditSavings, AuditStatement
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, ROW_HEIGHT = 520, 46
 ROOM = 1.3

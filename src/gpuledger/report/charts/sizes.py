@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, layered, rows_of
+from gpuledger.report.marks import Row, alt, by_kind, layered, rows_of
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.report.theme import Theme
     from gpuledger.scaling.statement import ScalingStatement
     from gpuledger.scaling.statistics import Interval
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 640, 300
 

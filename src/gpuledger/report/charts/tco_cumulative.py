@@ -6,17 +6,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpuledger.plan.tco.statement import Path, TcoPlan
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, halo, layered, rows_of, spread
+from gpuledger.report.marks import Row, alt, halo, layered, rows_of, spread
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT, LABEL_PX, ROOM_PX = 620, 320, 16, 170
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.plan.tco.words import number
-from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, by_name, layered, rows_of, says
+from gpuledger.report.marks import Row, alt, by_kind, by_name, layered, rows_of, says
 from gpuledger.report.written import capital
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.plan.tco.statement import Swing, TcoPlan
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, ROW_HEIGHT, MOST = 560, 30, 12
 

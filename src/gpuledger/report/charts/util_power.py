@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuledger.quick_start import Later
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import CORNERS, by_kind, empty, halo, layered, rows_of, says
+from gpuledger.report.marks import CORNERS, alt, by_kind, empty, halo, layered, rows_of, says
 from gpuledger.report.written import amount, percent, plain, round_percent, tenth
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from gpuledger.catalog.thresholds import Classes
     from gpuledger.efficiency.statement import EfficiencyStatement
     from gpuledger.report.documents.efficiency import EfficiencyView
     from gpuledger.report.theme import Theme
-else:
-    alt = Later("altair")  # to know which charts there are, none need be drawn
 
 WIDTH, HEIGHT = 600, 400
 BIN_UTIL_PCT, BIN_PIF = 5.0, 0.05
