@@ -35,11 +35,13 @@ from gpuledger.plan.tracing import configured_model, traced_step
 HERE = Path(__file__).parent
 MEASURED = [HERE / "data" / "models_h200.json", HERE / "data" / "models_fresh_h200.json"]
 GPU = "h200-sxm-141gb"
-SEEN = """For memory these runs are not held out: the stand-ins for GPU kernels (which attention is fused, what a bias and
+SEEN = """\
+For memory these runs are not held out: the stand-ins for GPU kernels (which attention is fused, what a bias and
 a dropout keep, in which layout an output lies) were corrected where they showed a difference. The fresh runs below
 are the check of memory. Seconds are those of one session: steps of small models, which wait for the processor,
 differed by up to a third, one by half, between sessions."""
-FRESH = """Families measured after stand-ins and factors were settled; neither was changed for them. The range of speed is the
+FRESH = """\
+Families measured after stand-ins and factors were settled; neither was changed for them. The range of speed is the
 outer twentieths of the held-out runs above; it was widened from tenths after these runs had been seen."""
 MARKS = """Ratios are planned over measured. Runs marked * set the speed factors and are not in the figures above; fresh
 ones are marked +."""
@@ -183,7 +185,8 @@ def main() -> int:
     made = f"Measured on one {measured['device']} with torch {measured['torch']} and transformers "
     made += f"{measured['transformers']}; planned with transformers {transformers.__version__}; "
     made += f"speed factors: {factors().traced.source}."
-    lines = ["# Plans of many model families, measured", "", made, "", *summary(rows, "held_out", "held-out"), "", SEEN, "",
+    lines = ["# Plans of many model families, measured", "", made, "", *summary(rows, "held_out", "held-out"), "",
+             SEEN, "",
              FRESH, "", *summary(rows, "fresh", "fresh"), "",
              MARKS, "",
              *table(rows)]  # fmt: skip
