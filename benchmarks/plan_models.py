@@ -33,7 +33,7 @@ from gpuledger.plan.speed.traced import soft_max
 from gpuledger.plan.tracing import configured_model, traced_step
 
 HERE = Path(__file__).parent
-MEASURED = [HERE / "data" / "models_h200.json", HERE / "data" / "models_fresh_h200.json"]
+MEASURED = [HERE / "data" / f"models_{part}h200.json" for part in ("", "fresh_", "last_")]
 GPU = "h200-sxm-141gb"
 SEEN = """\
 For memory these runs are not held out: the stand-ins for GPU kernels (which attention is fused, what a bias and
@@ -43,8 +43,11 @@ differed by up to a third, one by half, between sessions."""
 FRESH = """\
 Families measured after stand-ins and factors were settled; neither was changed for them. The range of speed is the
 outer twentieths of the held-out runs above; it was widened from tenths after these runs had been seen."""
+LAST = """\
+Families chosen and measured last, when stand-ins, factors and both ranges were settled; nothing was changed for them:
+the check of memory, speed and their ranges."""
 MARKS = """Ratios are planned over measured. Runs marked * set the speed factors and are not in the figures above; fresh
-ones are marked +."""
+ones are marked +, the last ones ++."""
 BEST_COMPUTE = 0.702  # gpuledger calibrate on one H200: a bf16 product's share of the dense peak
 
 
@@ -91,7 +94,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["| model (family) | run | peak GB | memory | total | in range | measured /s | speed | in range |",
              "|---|---|---:|---:|---:|---|---:|---:|---|"]  # fmt: skip
     for row in sorted(rows, key=lambda row: row["split"] == "calibrate"):
-        mark = {"calibrate": " *", "fresh": " +"}.get(row["split"], "")
+        mark = {"calibrate": " *", "fresh": " +", "last": " ++"}.get(row["split"], "")
         lines.append(
             f"| {row['name']} ({row['family']}){mark} | {row['run']} | {row['allocated_gb']:.2f} "
             f"| {row['memory_ratio']:.3f} | {row['total_ratio']:.3f} | {'yes' if row['in_range'] else 'no'} "
@@ -104,6 +107,8 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
 def summary(rows: list[dict[str, Any]], split: str, what: str) -> list[str]:
     """What holds over all runs of a split."""
     held = [row for row in rows if row["split"] == split]
+    if not held:
+        return [f"- no {what} runs"]
     memory, total, speed = (
         np.array([row[name] for row in held]) for name in ("memory_ratio", "total_ratio", "speed_ratio")
     )
@@ -188,6 +193,7 @@ def main() -> int:
     lines = ["# Plans of many model families, measured", "", made, "", *summary(rows, "held_out", "held-out"), "",
              SEEN, "",
              FRESH, "", *summary(rows, "fresh", "fresh"), "",
+             LAST, "", *summary(rows, "last", "last"), "",
              MARKS, "",
              *table(rows)]  # fmt: skip
     print("\n".join(lines))
