@@ -185,6 +185,12 @@ def send(data: MetricsData, endpoint: str, headers: Mapping[str, str], timeout_s
     return count_points(data)
 
 
+def _reason(fault: Exception) -> str:
+    """Why a connection failed, without the layers of calls around it."""
+    inner = fault.args[0] if fault.args else fault
+    return str(getattr(inner, "reason", inner)).rpartition("] ")[2].rstrip(")")
+
+
 @contextmanager
 def _said() -> Iterator[list[str]]:
     """What the exporter would write to the log, kept for the error instead."""
@@ -192,7 +198,8 @@ def _said() -> Iterator[list[str]]:
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            words.append(record.getMessage())
+            faults = [a for a in record.args or () if isinstance(a, Exception)]
+            words.append(_reason(faults[0]) if faults else record.getMessage())
 
     keep, before = Keep(), log.propagate
     log.addHandler(keep)
