@@ -1,4 +1,4 @@
-"""Does a scrape give the figures of the statements, in the format that Prometheus reads, and nothing for the unknown?"""
+"""Does a scrape give the figures of the statements in the format Prometheus reads, and nothing for the unknown?"""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import newest_ms
 from gpuledger.live.exposition import Family, family, text_of
 from gpuledger.live.figures import window_families
-from gpuledger.live.metrics import recent, statements
+from gpuledger.live.metrics import read_window, recent
 from gpuledger.units import MS_PER_HOUR, Unknown
 from servers.real_prometheus import PROMTOOL, needs_prometheus
 
 
 def families(lake: Lake, scope: Scope | None = None, **terms: object) -> dict[str, Family]:
-    made = statements(lake, recent(lake, scope or Scope()), asked(lake.root, **terms))  # type: ignore[arg-type]
-    return {f.name: f for f in window_families(*made, newest_ms(lake))}
+    made = read_window(lake, recent(lake, scope or Scope()), asked(lake.root, **terms))  # type: ignore[arg-type]
+    return {f.name: f for f in window_families(made, newest_ms(lake))}
 
 
 def value(found: Family, **labels: str) -> float:
@@ -32,7 +32,9 @@ def value(found: Family, **labels: str) -> float:
 
 
 @needs_prometheus
-@pytest.mark.parametrize("namespace", ["plain", 'quo"te', "back\\slash", "two\nlines", "esc\x1b[31m", "日本 ü", "a,b={c}"])
+@pytest.mark.parametrize(
+    "namespace", ["plain", 'quo"te', "back\\slash", "two\nlines", "esc\x1b[31m", "日本 ü", "a,b={c}"]
+)
 def test_promtool_reads_what_labels_may_hold(namespace: str) -> None:
     made = family("gpuledger_test_usd_per_hour", 'A "help" with a \\ and\na line.', [({"namespace": namespace}, 1.5)])
     command = [str(PROMTOOL), "check", "metrics"]
@@ -42,7 +44,9 @@ def test_promtool_reads_what_labels_may_hold(namespace: str) -> None:
 
 def test_the_text_is_as_the_format_writes_it() -> None:
     made = family("x_ratio", "Of\nall.", [({"a": 'q"\\\n', "b": None}, 0.5), ({}, 3)])
-    assert text_of([made]) == '# HELP x_ratio Of\\nall.\n# TYPE x_ratio gauge\nx_ratio{a="q\\"\\\\\\n"} 0.5\nx_ratio 3\n'
+    assert (
+        text_of([made]) == '# HELP x_ratio Of\\nall.\n# TYPE x_ratio gauge\nx_ratio{a="q\\"\\\\\\n"} 0.5\nx_ratio 3\n'
+    )
 
 
 def test_what_is_unknown_has_no_series_and_an_empty_family_no_lines() -> None:
@@ -59,9 +63,9 @@ def test_promtool_accepts_a_whole_page(lake: Lake) -> None:
 
 
 def test_dollars_are_those_of_the_audit(lake: Lake) -> None:
-    made = statements(lake, Scope(), asked(lake.root))
-    found = {f.name: f for f in window_families(*made, newest_ms(lake))}
-    cost = made[0].cost
+    made = read_window(lake, Scope(), asked(lake.root))
+    found = {f.name: f for f in window_families(made, newest_ms(lake))}
+    cost = made.audit.cost
     assert isinstance(cost.dollars, Dollars)
     rate = float(cost.dollars.paid_usd) / cost.wall_h
     assert value(found["gpuledger_paid_usd_per_hour"]) == pytest.approx(rate)
@@ -92,6 +96,8 @@ def test_readings_that_were_not_recorded_are_absent(tmp_path: Path) -> None:
     seen = {name: {own["gpu"] for own, _ in f.series} for name, f in found.items() if name.startswith("gpuledger_gpu_")}
     assert seen["gpuledger_gpu_utilization_ratio"] == {"GPU-util"}
     assert seen["gpuledger_gpu_power_watts"] == {"GPU-power"}
+    assert seen["gpuledger_gpu_memory_used_bytes"] == {"GPU-util"}
+    assert seen["gpuledger_gpu_memory_size_bytes"] == set()
     assert seen["gpuledger_gpu_idle_seconds"] == {"GPU-util"}  # of the other it is unknown whether it was idle
     assert seen["gpuledger_gpu_realized_ratio"] == set()
 

@@ -51,32 +51,34 @@ evaluation_interval: 1m
 tests:
 - interval: 1m
   input_series:
-  - {series: 'gpuledger_build_info', values: '1x240'}
-  - {series: 'gpuledger_newest_sample_timestamp_seconds', values: '0x240'}
-  - {series: 'gpuledger_paid_usd_per_hour', values: '10x240'}
-  - {series: 'gpuledger_bucket_usd_per_hour{bucket="productive"}', values: '6x240'}
-  - {series: 'gpuledger_bucket_usd_per_hour{bucket="idle"}', values: '3x240'}
-  - {series: 'gpuledger_bucket_usd_per_hour{bucket="underused"}', values: '1x240'}
-  - {series: 'gpuledger_namespace_paid_usd_per_hour{namespace="research"}', values: '2x240'}
-  - {series: 'gpuledger_gpu_idle_seconds{gpu="a",name="n/0"}', values: '1800x240'}
-  - {series: 'gpuledger_gpu_idle_held_seconds{gpu="a",name="n/0"}', values: '0x240'}
-  - {series: 'gpuledger_gpu_observed_seconds{gpu="a",name="n/0"}', values: '3600x240'}
-  - {series: 'gpuledger_gpu_idle_seconds{gpu="b",name="n/1"}', values: '60x240'}
-  - {series: 'gpuledger_gpu_idle_held_seconds{gpu="b",name="n/1"}', values: '0x240'}
-  - {series: 'gpuledger_gpu_observed_seconds{gpu="b",name="n/1"}', values: '3600x240'}
-  - {series: 'gpuledger_gpu_row_remap_failures{gpu="b",name="n/1"}', values: '1x240'}
+  - {series: 'gpuledger_build_info{job="g",instance="i"}', values: '1x240'}
+  - {series: 'gpuledger_newest_sample_timestamp_seconds{job="g",instance="i"}', values: '0x240'}
+  - {series: 'gpuledger_paid_usd_per_hour{job="g",instance="i"}', values: '10x240'}
+  - {series: 'gpuledger_bucket_usd_per_hour{job=\"g\",instance=\"i\",bucket="productive"}', values: '6x240'}
+  - {series: 'gpuledger_bucket_usd_per_hour{job=\"g\",instance=\"i\",bucket="idle"}', values: '3x240'}
+  - {series: 'gpuledger_bucket_usd_per_hour{job=\"g\",instance=\"i\",bucket="underused"}', values: '1x240'}
+  - {series: 'gpuledger_namespace_paid_usd_per_hour{job=\"g\",instance=\"i\",namespace="research"}', values: '2x240'}
+  - {series: 'gpuledger_gpu_idle_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '1800x240'}
+  - {series: 'gpuledger_gpu_idle_held_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '0x240'}
+  - {series: 'gpuledger_gpu_observed_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '3600x240'}
+  - {series: 'gpuledger_gpu_idle_seconds{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '60x240'}
+  - {series: 'gpuledger_gpu_idle_held_seconds{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '0x240'}
+  - {series: 'gpuledger_gpu_observed_seconds{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '3600x240'}
+  - {series: 'gpuledger_gpu_row_remap_failures{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '1x240'}
   promql_expr_test:
-  - {expr: 'gpuledger:waste_usd_per_hour:sum', eval_time: 10m, exp_samples: [{labels: 'gpuledger:waste_usd_per_hour:sum', value: 4}]}
+  - expr: 'gpuledger:waste_usd_per_hour:sum'
+    eval_time: 10m
+    exp_samples: [{labels: 'gpuledger:waste_usd_per_hour:sum', value: 4}]
   - {expr: 'gpuledger:waste:ratio', eval_time: 10m, exp_samples: [{labels: 'gpuledger:waste:ratio', value: 0.4}]}
   - expr: 'gpuledger:gpu_idle:ratio{gpu="a"}'
     eval_time: 10m
-    exp_samples: [{labels: 'gpuledger:gpu_idle:ratio{gpu="a",name="n/0"}', value: 0.5}]
+    exp_samples: [{labels: 'gpuledger:gpu_idle:ratio{job="g",instance="i",gpu="a",name="n/0"}', value: 0.5}]
   alert_rule_test:
   - {eval_time: 10m, alertname: GpuledgerNoSamples, exp_alerts: []}
   - eval_time: 25m
     alertname: GpuledgerNoSamples
     exp_alerts:
-    - exp_labels: {severity: warning}
+    - exp_labels: {severity: warning, job: g, instance: i}
       exp_annotations:
         summary: No new GPU samples
         description: The newest sample is 25m 0s old. Check the exporters and the import.
@@ -84,21 +86,21 @@ tests:
   - eval_time: 150m
     alertname: GpuIdle
     exp_alerts:
-    - exp_labels: {severity: info, gpu: a, name: n/0}
+    - exp_labels: {severity: info, job: g, instance: i, gpu: a, name: n/0}
       exp_annotations:
         summary: n/0 is idle
         description: It was idle for 50% of the last hour, and so for 2h. Give it back, or schedule work on it.
   - eval_time: 5m
     alertname: GpuRowRemapFailure
     exp_alerts:
-    - exp_labels: {severity: critical, gpu: b, name: n/1}
+    - exp_labels: {severity: critical, job: g, instance: i, gpu: b, name: n/1}
       exp_annotations:
         summary: n/1 cannot remap failing memory
         description: Drain it and have it replaced.
   - eval_time: 180m
     alertname: GpuBudget
     exp_alerts:
-    - exp_labels: {severity: warning, budget: research, namespace: research}
+    - exp_labels: {severity: warning, job: g, instance: i, budget: research, namespace: research}
       exp_annotations:
         summary: research spends more than its budget
         description: "At the rate of the last day it spends $1.44k per month; the budget is $1,000."

@@ -2,6 +2,7 @@
 
 exposition   the text format of Prometheus
 figures      the figures of a window, one family of series each
+traffic      memory and bytes moved by each device
 metrics      those figures as a /metrics page
 rules        recording and alerting rules on them
 grafana      a dashboard on them

@@ -6,7 +6,8 @@ window; `gpuledger_window_seconds` has its length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from gpuledger import __version__
@@ -16,20 +17,33 @@ from gpuledger.efficiency.health import FAULTS, HealthAnalysis
 from gpuledger.efficiency.naming import name_of
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.live.exposition import Family, Value, family
+from gpuledger.live.traffic import Traffic
 from gpuledger.units import MS_PER_S, Unknown
 
 Named = dict[str, str | None]
 _HOUR_S = 3600.0
 
 
-def window_families(audit: AuditStatement, efficiency: EfficiencyStatement, newest_ms: int) -> tuple[Family, ...]:
+@dataclass(frozen=True)
+class Seen:
+    """The statements of a window, and the memory and traffic of its devices."""
+
+    audit: AuditStatement
+    efficiency: EfficiencyStatement
+    traffic: Mapping[tuple[str, str | None], Traffic]
+
+
+def window_families(seen: Seen, newest_ms: int) -> tuple[Family, ...]:
     """All families of a window; `newest_ms`: the end of the newest sample."""
+    cost, rows = seen.audit.cost, seen.efficiency.per_gpu
     return (
-        *_window(audit.cost, newest_ms),
-        *_money(audit),
-        *_by_owner(audit.cost),
-        *_by_gpu(efficiency.per_gpu, audit.cost.by_gpu, audit.cost.wall_h),
-        *_health(efficiency.health),
+        *_window(cost, newest_ms),
+        *_money(seen.audit),
+        *_by_owner(cost),
+        *_by_gpu(rows),
+        *_memory(rows, seen.traffic),
+        *_gpu_dollars(cost.by_gpu, cost.wall_h),
+        *_health(seen.efficiency.health),
     )
 
 
@@ -112,7 +126,7 @@ def gpu_labels(row: GpuRow | GpuCost) -> Named:
     }  # fmt: skip
 
 
-def _by_gpu(rows: Sequence[GpuRow], costs: Sequence[GpuCost], hours: float) -> Iterator[Family]:
+def _by_gpu(rows: Sequence[GpuRow]) -> Iterator[Family]:
     def by(figure: Callable[[GpuRow], Value | Unknown | None]) -> list[tuple[Named, Value | Unknown | None]]:
         return [(gpu_labels(row), figure(row)) for row in rows]
 
@@ -128,10 +142,23 @@ def _by_gpu(rows: Sequence[GpuRow], costs: Sequence[GpuCost], hours: float) -> I
         meaning = f"Realized share of the dense peak by pipe counters, 0 to 1: {end} estimate."
         yield family(f"gpuledger_gpu_realized{suffix}_ratio", meaning, by(realized(end)))
     yield family("gpuledger_gpu_power_watts", "Mean power.", by(lambda r: r.means.power_w))
-    yield family("gpuledger_gpu_memory_used_ratio", "Memory in use, 0 to 1.", by(lambda r: _part(r.means.memory_pct)))
+    activity = "Memory interface activity, 0 to 1."
+    yield family("gpuledger_gpu_memory_activity_ratio", activity, by(lambda r: _part(r.means.memory_pct)))
     yield family("gpuledger_gpu_idle_seconds", "Idle, memory free.", by(lambda r: _idle(r, r.idle_h)))
     yield family("gpuledger_gpu_idle_held_seconds", "Idle, memory held.", by(lambda r: _idle(r, r.idle_held_h)))
     yield family("gpuledger_gpu_observed_seconds", "Time with samples.", by(lambda r: r.means.observed_h * _HOUR_S))
+
+
+def _memory(rows: Sequence[GpuRow], traffic: Mapping[tuple[str, str | None], Traffic]) -> Iterator[Family]:
+    found = [(gpu_labels(row), traffic.get((row.gpu_uuid, row.gpu_instance_id))) for row in rows]
+    known = [(labels, one) for labels, one in found if one is not None]
+    used = [(labels, one.memory_used_bytes) for labels, one in known]
+    yield family("gpuledger_gpu_memory_used_bytes", "Memory in use, mean.", used)
+    size = [(labels, one.memory_size_bytes) for labels, one in known]
+    yield family("gpuledger_gpu_memory_size_bytes", "Memory of the device.", size)
+
+
+def _gpu_dollars(costs: Sequence[GpuCost], hours: float) -> Iterator[Family]:
     yield family(
         "gpuledger_gpu_paid_usd_per_hour",
         "Dollars per hour paid for the device.",

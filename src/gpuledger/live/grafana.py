@@ -56,7 +56,7 @@ def panels() -> Sequence[Panel]:
     return (
         Panel("stat", "Paid per hour", "All GPUs with a price.", PER_HOUR, [_now("gpuledger_paid_usd_per_hour")], 4, 4),
         Panel("stat", "Wasted per hour", "Stalled, underused, idle and idle-held time.", PER_HOUR, [_now(waste)], 4, 4),
-        Panel("stat", "Wasted", "Of what is paid.", RATIO, [_now(f"{waste} / gpuledger_paid_usd_per_hour")], 4, 4),
+        Panel("stat", "Wasted", "Of what is paid.", RATIO, [_now(f"{waste} / sum(gpuledger_paid_usd_per_hour)")], 4, 4),
         Panel(
             "stat", "Could be saved per month", "By the advice of the audit, without lower prices.", PER_HOUR,
             [_now(saving % end, end) for end in ("low", "middle", "high")], 8, 4,

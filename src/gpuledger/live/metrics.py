@@ -8,25 +8,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuledger.advice.asking import Asked, audit
-from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.showback import Config
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
-from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import newest_ms
 from gpuledger.live.exposition import text_of
-from gpuledger.live.figures import window_families
+from gpuledger.live.figures import Seen, window_families
+from gpuledger.live.traffic import read_traffic
 from gpuledger.units import MS_PER_HOUR
 
 LAST = "1h"
 
 
-def metrics_text(audit: AuditStatement, efficiency: EfficiencyStatement, newest: int) -> str:
-    """The page of statements that are made already."""
-    return text_of(window_families(audit, efficiency, newest))
+def metrics_text(seen: Seen, newest: int) -> str:
+    """The page of a window that is read already."""
+    return text_of(window_families(seen, newest))
 
 
 def recent(lake: Lake, scope: Scope) -> Scope:
@@ -36,10 +35,10 @@ def recent(lake: Lake, scope: Scope) -> Scope:
     return replace(scope, since_ms=newest_ms(lake) - MS_PER_HOUR)
 
 
-def statements(lake: Lake, scope: Scope, asked: Asked) -> tuple[AuditStatement, EfficiencyStatement]:
-    """The two statements that metrics rest on; the ledger must be posted."""
+def read_window(lake: Lake, scope: Scope, asked: Asked) -> Seen:
+    """What metrics rest on; the ledger must be posted."""
     teams = (asked.terms.get("teams") or Config()).set_team
     efficiency = efficiency_statement(
         lake, scope, thresholds=load_thresholds(None), calibration=load_calibration(lake), team_of=teams
     )
-    return audit(lake, scope, asked), efficiency
+    return Seen(audit(lake, scope, asked), efficiency, read_traffic(lake, scope))

@@ -8,19 +8,22 @@ it, sent as deltas. Dollars are metrics of our own, gpuledger.gpu.*. An unknown 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 from gpuledger import __version__
-from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import GpuCost
 from gpuledger.efficiency.health import HealthRow
 from gpuledger.efficiency.naming import gpu_name
-from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
+from gpuledger.efficiency.statement import GpuRow
 from gpuledger.errors import MissingExtra, ServerFault
 from gpuledger.lake.batch import device_name
+from gpuledger.live.figures import Seen
+from gpuledger.live.traffic import Traffic
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
@@ -43,19 +46,26 @@ class Point:
 
 @dataclass(frozen=True)
 class Instrument:
-    """A metric of the conventions, or of ours; `summed`: a sum over the window, else a mean."""
+    """A metric of the conventions, or of ours.
+
+    A gauge is a mean over the window, a counter a sum over it; an amount is a sum that may also fall.
+    """
 
     name: str
     unit: str
     description: str
-    summed: bool = False
+    kind: Literal["gauge", "counter", "amount"] = "gauge"
 
 
+Figure = tuple[Instrument, Attributes, float | int | Unknown | None]
 UTILIZATION = Instrument("hw.gpu.utilization", "1", "Fraction of time spent in a specific task.")
 MEMORY = Instrument("hw.gpu.memory.utilization", "1", "Fraction of GPU memory used.")
+USED = Instrument("hw.gpu.memory.usage", "By", "GPU memory used.", "amount")
+LIMIT = Instrument("hw.gpu.memory.limit", "By", "Size of the GPU memory.", "amount")
+IO = Instrument("hw.gpu.io", "By", "Received and transmitted bytes by the GPU.", "counter")
 POWER = Instrument("hw.power", "W", "Mean power drawn by the component.")
-ENERGY = Instrument("hw.energy", "J", "Energy consumed by the component.", summed=True)
-ERRORS = Instrument("hw.errors", "{error}", "Number of errors encountered by the component.", summed=True)
+ENERGY = Instrument("hw.energy", "J", "Energy consumed by the component.", "counter")
+ERRORS = Instrument("hw.errors", "{error}", "Number of errors encountered by the component.", "counter")
 REALIZED = Instrument("gpuledger.gpu.realized", "1", "Share of the dense peak that pipe counters prove.")
 COST = Instrument("gpuledger.gpu.cost", "{USD}/h", "Dollars per hour, by bucket of use.")
 # What a fault is called as the type of an error.
@@ -65,54 +75,60 @@ FAULTS = {
 }  # fmt: skip
 
 
-def points_of(audit: AuditStatement, efficiency: EfficiencyStatement) -> dict[Place, dict[Instrument, list[Point]]]:
+def points_of(seen: Seen) -> dict[Place, dict[Instrument, list[Point]]]:
     """All points of a window by host and instrument."""
     found: dict[Place, dict[Instrument, list[Point]]] = {}
-    costs = {(c.gpu_uuid, c.gpu_instance_id): c for c in audit.cost.by_gpu}
-    sick = {row.gpu_uuid: row for row in efficiency.health.rows}
-    faulty = set[str]()
-    for row in efficiency.per_gpu:
+    costs = {(c.gpu_uuid, c.gpu_instance_id): c for c in seen.audit.cost.by_gpu}
+    sick = {row.gpu_uuid: row for row in seen.efficiency.health.rows}
+    for row in seen.efficiency.per_gpu:
+        device, own = (row.gpu_uuid, row.gpu_instance_id), gpu_attributes(row)
         here = found.setdefault((row.host, row.cluster), {})
-        for instrument, point in (
-            *_readings(row),
-            *_dollars(row, costs.get((row.gpu_uuid, row.gpu_instance_id)), audit),
-        ):
-            here.setdefault(instrument, []).append(point)
-        if row.gpu_uuid in sick and row.gpu_uuid not in faulty:  # faults are of the board, whatever slices it has
-            faulty.add(row.gpu_uuid)
-            here.setdefault(ERRORS, []).extend(_errors(row, sick[row.gpu_uuid]))
+        figures = (
+            *_readings(row, own),
+            *_memory(seen.traffic.get(device), own),
+            *_dollars(costs.get(device), seen.audit.cost.wall_h, own),
+        )
+        for instrument, attributes, value in figures:
+            if value is not None and not isinstance(value, Unknown):
+                here.setdefault(instrument, []).append(Point(attributes, value))
+        # Faults are of the board, whatever slices it has: its first device brings them.
+        if board := sick.pop(row.gpu_uuid, None):
+            here.setdefault(ERRORS, []).extend(_errors(own, board))
     return found
 
 
-def _readings(row: GpuRow) -> Iterable[tuple[Instrument, Point]]:
-    means, own = row.means, gpu_attributes(row)
-    general = {**own, "hw.gpu.task": "general"}
+def _readings(row: GpuRow, own: Attributes) -> Iterator[Figure]:
+    means = row.means
     realized = means.rfu_counters_pct
     energy = means.energy_kwh if isinstance(means.energy_kwh, Unknown) else means.energy_kwh * JOULES_PER_KWH
-    figures: tuple[tuple[Instrument, Attributes, float | Unknown], ...] = (
-        (UTILIZATION, general, _part(means.gpu_util_pct)),
-        (MEMORY, own, _part(means.memory_pct)),
-        (POWER, own, means.power_w),
-        (ENERGY, own, energy),
-        (REALIZED, own, realized if isinstance(realized, Unknown) else realized.middle / 100),
-    )
-    return ((i, Point(at, value)) for i, at, value in figures if not isinstance(value, Unknown))
+    yield UTILIZATION, {**own, "hw.gpu.task": "general"}, _part(means.gpu_util_pct)
+    yield POWER, own, means.power_w
+    yield ENERGY, own, energy
+    yield REALIZED, own, realized if isinstance(realized, Unknown) else realized.middle / 100
 
 
-def _dollars(row: GpuRow, cost: GpuCost | None, audit: AuditStatement) -> Iterable[tuple[Instrument, Point]]:
-    hours = audit.cost.wall_h
+def _memory(traffic: Traffic | None, own: Attributes) -> Iterator[Figure]:
+    if traffic is None:
+        return
+    used, size = traffic.memory_used_bytes, traffic.memory_size_bytes
+    yield MEMORY, own, used / size if used is not None and size else None
+    yield USED, own, None if used is None else round(used)
+    yield LIMIT, own, size
+    yield IO, {**own, "network.io.direction": "receive"}, traffic.received_bytes
+    yield IO, {**own, "network.io.direction": "transmit"}, traffic.transmitted_bytes
+
+
+def _dollars(cost: GpuCost | None, hours: float, own: Attributes) -> Iterator[Figure]:
     if cost is None or isinstance(cost.dollars, Unknown) or not hours:
-        return ()
-    own = gpu_attributes(row)
-    each = cost.dollars.each().items()
-    return ((COST, Point({**own, "gpuledger.bucket": b}, float(amount) / hours)) for b, amount in each)
+        return
+    for bucket, amount in cost.dollars.each().items():
+        yield COST, {**own, "gpuledger.bucket": bucket}, float(amount) / hours
 
 
-def _errors(row: GpuRow, sick: HealthRow) -> Iterable[Point]:
-    own = {**gpu_attributes(row), "hw.id": row.gpu_uuid}
-    own.pop("hw.parent", None)
+def _errors(own: Attributes, sick: HealthRow) -> Iterator[Point]:
+    board = {**{k: v for k, v in own.items() if k != "hw.parent"}, "hw.id": sick.gpu_uuid}
     counts = ((kind, getattr(sick, name)) for name, kind in FAULTS.items())
-    return (Point({**own, "error.type": kind}, number) for kind, number in counts if number)
+    return (Point({**board, "error.type": kind}, number) for kind, number in counts if number)
 
 
 def _part(pct: float | Unknown) -> float | Unknown:
@@ -134,14 +150,14 @@ def _vendor(model: str) -> str:
     return next((maker for maker in ("NVIDIA", "AMD", "Intel") if model.casefold().startswith(maker.casefold())), "")
 
 
-def metrics_data(audit: AuditStatement, efficiency: EfficiencyStatement) -> MetricsData:
+def metrics_data(seen: Seen) -> MetricsData:
     """The window as the SDK's own data; an error where the SDK is not installed."""
     try:
         from opentelemetry.sdk.metrics.export import MetricsData
     except ImportError as error:
         raise MissingExtra("OpenTelemetry", "otel") from error
-    span = efficiency.start_ms * NS_PER_MS, efficiency.end_ms * NS_PER_MS
-    found = points_of(audit, efficiency)
+    span = seen.efficiency.start_ms * NS_PER_MS, seen.efficiency.end_ms * NS_PER_MS
+    found = points_of(seen)
     return MetricsData([_resource(place, instruments, span) for place, instruments in found.items()])
 
 
@@ -162,7 +178,11 @@ def _data(instrument: Instrument, points: Sequence[Point], span: tuple[int, int]
     from opentelemetry.sdk.metrics.export import AggregationTemporality, Gauge, NumberDataPoint, Sum
 
     made = [NumberDataPoint(dict(p.attributes), span[0], span[1], p.value) for p in points]
-    return Sum(made, AggregationTemporality.DELTA, True) if instrument.summed else Gauge(made)
+    if instrument.kind == "gauge":
+        return Gauge(made)
+    if instrument.kind == "counter":
+        return Sum(made, AggregationTemporality.DELTA, True)
+    return Sum(made, AggregationTemporality.CUMULATIVE, False)
 
 
 def send(data: MetricsData, endpoint: str, headers: Mapping[str, str], timeout_s: float = 10.0) -> int:
@@ -179,16 +199,21 @@ def send(data: MetricsData, endpoint: str, headers: Mapping[str, str], timeout_s
         finally:
             exporter.shutdown()
     if result is not MetricExportResult.SUCCESS:
-        why = f": {said[0]}" if said else ""
+        why = _unreachable(endpoint, timeout_s) or " ".join(said[:1]) or "no reason given"
         hint = "start a collector with an OTLP/HTTP receiver there, or give its address"
-        raise ServerFault(endpoint, f"did not take the metrics{why}", hint=hint)
+        raise ServerFault(endpoint, f"did not take the metrics: {why}", hint=hint)
     return count_points(data)
 
 
-def _reason(fault: Exception) -> str:
-    """Why a connection failed, without the layers of calls around it."""
-    inner = fault.args[0] if fault.args else fault
-    return str(getattr(inner, "reason", inner)).rpartition("] ")[2].rstrip(")")
+def _unreachable(endpoint: str, timeout_s: float) -> str:
+    """Why nobody answers at an address; empty where somebody does."""
+    parts = urlsplit(endpoint)
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        socket.create_connection((parts.hostname or "", port), timeout_s).close()
+    except (OSError, ValueError) as error:
+        return str(getattr(error, "strerror", None) or error)
+    return ""
 
 
 @contextmanager
@@ -198,8 +223,7 @@ def _said() -> Iterator[list[str]]:
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            faults = [a for a in record.args or () if isinstance(a, Exception)]
-            words.append(_reason(faults[0]) if faults else record.getMessage())
+            words.append(record.getMessage())
 
     keep, before = Keep(), log.propagate
     log.addHandler(keep)

@@ -62,11 +62,13 @@ def rules_text(terms: RuleTerms) -> str:
 def _recording() -> Iterator[Rule]:
     waste = f'sum(gpuledger_bucket_usd_per_hour{{bucket=~"{WASTED}"}})'
     yield _record("gpuledger:waste_usd_per_hour:sum", waste)
-    yield _record("gpuledger:waste:ratio", f"{waste} / gpuledger_paid_usd_per_hour")
+    yield _record("gpuledger:waste:ratio", f"{waste} / sum(gpuledger_paid_usd_per_hour)")
     for label in ("namespace", "team"):
         part = f'sum by ({label}) (gpuledger_{label}_bucket_usd_per_hour{{bucket=~"{WASTED}"}})'
         yield _record(f"gpuledger:{label}_waste_usd_per_hour:sum", part)
-        yield _record(f"gpuledger:{label}_waste:ratio", f"{part} / gpuledger_{label}_paid_usd_per_hour")
+        yield _record(
+            f"gpuledger:{label}_waste:ratio", f"{part} / sum by ({label}) (gpuledger_{label}_paid_usd_per_hour)"
+        )
     idle = "(gpuledger_gpu_idle_seconds + gpuledger_gpu_idle_held_seconds) / (gpuledger_gpu_observed_seconds > 0)"
     yield _record("gpuledger:gpu_idle:ratio", idle)
     yield _record("gpuledger:gpu_gap:ratio", "gpuledger_gpu_utilization_ratio - gpuledger_gpu_realized_high_ratio")

@@ -8,7 +8,9 @@ from fastapi import FastAPI
 from fastapi.responses import Response
 
 from gpuledger.live.exposition import CONTENT_TYPE
+from gpuledger.live.figures import Seen
 from gpuledger.live.metrics import LAST, metrics_text
+from gpuledger.live.traffic import read_traffic
 from gpuledger.web.asking import Chosen, ready
 from gpuledger.web.live_lake import Filters, LiveLake
 
@@ -24,4 +26,5 @@ def add_metrics(app: FastAPI, live: LiveLake) -> None:
 
 
 def _made(live: LiveLake, given: Filters) -> str:
-    return metrics_text(live.audit(given), live.efficiency(given), live.status.newest_ms or 0)
+    traffic = read_traffic(live.lake, given.scope(live.lake))
+    return metrics_text(Seen(live.audit(given), live.efficiency(given), traffic), live.status.newest_ms or 0)

@@ -26,8 +26,8 @@ def command(screen: Screen, chosen: Window, lake_dir: Path, paid: dict[str, Any]
     .prom file. Without a window the figures are over the last hour before the newest sample.
     """
     from gpuledger.ledger.read.window import newest_ms, scope_of
-    from gpuledger.live.metrics import metrics_text, recent, statements
+    from gpuledger.live.metrics import metrics_text, read_window, recent
 
     lake, asked = ready(screen, lake_dir, paid)
-    made = statements(lake, recent(lake, scope_of(lake, **chosen)), asked)
-    deliver(screen, metrics_text(*made, newest_ms(lake)), out, "metrics")
+    seen = read_window(lake, recent(lake, scope_of(lake, **chosen)), asked)
+    deliver(screen, metrics_text(seen, newest_ms(lake)), out, "metrics")

@@ -35,7 +35,7 @@ def command(
     dollars by bucket. Without a window it is the last hour before the newest sample. For a steady feed run it hourly.
     """
     from gpuledger.ledger.read.window import scope_of
-    from gpuledger.live.metrics import recent, statements
+    from gpuledger.live.metrics import read_window, recent
     from gpuledger.live.otel import metrics_data, send
     from gpuledger.units import count
 
@@ -43,10 +43,11 @@ def command(
         raise InputError(f"--endpoint {endpoint!r} is not an address", hint="write http://HOST:4318/v1/metrics")
     given = dict(_header(text) for text in headers)
     lake, asked = ready(screen, lake_dir, paid)
-    audit, efficiency = statements(lake, recent(lake, scope_of(lake, **chosen)), asked)
-    sent = send(metrics_data(audit, efficiency), endpoint, given, timeout_s)
-    screen.say(f"{count(sent, 'point')} of {count(efficiency.gpus, 'GPU')} sent to {endpoint}")
-    screen.answer({"v": 1, "statement": "otel", "points": sent, "gpus": efficiency.gpus, "endpoint": endpoint})
+    seen = read_window(lake, recent(lake, scope_of(lake, **chosen)), asked)
+    sent = send(metrics_data(seen), endpoint, given, timeout_s)
+    gpus = seen.efficiency.gpus
+    screen.say(f"{count(sent, 'point')} of {count(gpus, 'GPU')} sent to {endpoint}")
+    screen.answer({"v": 1, "statement": "otel", "points": sent, "gpus": gpus, "endpoint": endpoint})
 
 
 def _header(text: str) -> tuple[str, str]:
