@@ -193,13 +193,13 @@ def send(data: MetricsData, endpoint: str, headers: Mapping[str, str], timeout_s
     except ImportError as error:
         raise MissingExtra("OpenTelemetry", "otel") from error
     exporter = OTLPMetricExporter(endpoint=endpoint, headers=dict(headers), timeout=timeout_s)
-    with _said() as said:
+    with _logged() as logged:
         try:
             result = exporter.export(data, timeout_millis=timeout_s * 1000)
         finally:
             exporter.shutdown()
     if result is not MetricExportResult.SUCCESS:
-        why = _unreachable(endpoint, timeout_s) or " ".join(said[:1]) or "no reason given"
+        why = _unreachable(endpoint, timeout_s) or " ".join(logged[:1]) or "no reason given"
         hint = "start a collector with an OTLP/HTTP receiver there, or give its address"
         raise ServerFault(endpoint, f"did not take the metrics: {why}", hint=hint)
     return count_points(data)
@@ -217,7 +217,7 @@ def _unreachable(endpoint: str, timeout_s: float) -> str:
 
 
 @contextmanager
-def _said() -> Iterator[list[str]]:
+def _logged() -> Iterator[list[str]]:
     """What the exporter would write to the log, kept for the error instead."""
     log, words = logging.getLogger("opentelemetry.exporter.otlp"), list[str]()
 

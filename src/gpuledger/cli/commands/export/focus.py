@@ -38,7 +38,7 @@ def command(
     screen: Screen, chosen: Window, lake_dir: Path, paid: dict[str, Any], carbon: dict[str, Any], out: Path | None,
     spec: str, issuer: str | None, account: str | None, no_billed: bool,
 ) -> None:  # fmt: skip
-    """Write cost and waste as FOCUS rows, one per day, GPU and owner.
+    """Write cost and waste as FOCUS rows, by day, GPU and owner.
 
     EffectiveCost adds up to the audit of the same window, to the last digit. Waste by bucket, evidence, utilization,
     energy and carbon are in columns that begin with x_. Time whose price is unknown is left out and reported: FOCUS

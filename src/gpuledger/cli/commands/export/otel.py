@@ -29,7 +29,7 @@ def command(
     screen: Screen, chosen: Window, lake_dir: Path, paid: dict[str, Any], endpoint: str, headers: tuple[str, ...],
     timeout_s: float,
 ) -> None:  # fmt: skip
-    """Send hw.gpu.* metrics of a window to an OpenTelemetry collector.
+    """Send hw.gpu.* metrics to an OpenTelemetry collector.
 
     Once, over OTLP/HTTP: utilization, memory, power, energy and errors by the semantic conventions for hardware, and
     dollars by bucket. Without a window it is the last hour before the newest sample. For a steady feed run it hourly.
