@@ -115,6 +115,13 @@ def test_the_dashboard_is_json(cli, tmp_path):
     assert json.loads((tmp_path / "dash.json").read_text())["panels"]
 
 
+@pytest.mark.parametrize("what", ["rules", "grafana"])
+def test_json_is_one_object_also_without_a_file(cli, what):
+    told = cli("export", what, "--json").json()
+    assert told["statement"] == "export"
+    assert told["text"]
+
+
 def test_a_collector_that_is_not_there_is_an_error(cli, lake):
     ended = cli("export", "otel", "--price", "2", "--endpoint", "http://127.0.0.1:9/v1/metrics", "--timeout", "0.3")
     assert ended.code == 2

@@ -11,11 +11,13 @@ import pytest
 
 from cost.fleets import DAY, ENGINE, MEMORY, POWER, UTIL, bill, lake_of, mig, random_fleet, samples
 from gpuledger.cost.build import cost_statement
+from gpuledger.cost.emissions.build import Placing, energy_statement
+from gpuledger.cost.emissions.hourly import HourlyIntensity
 from gpuledger.cost.statement import BUCKETS, CostRow, CostStatement
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.live.focus.build import FocusExport, focus_export
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Range, Unknown
 
 ZERO = Decimal(0)
 UNSEEN = "GPU-c195f12f-f2a7-5b50-b391-9ce8d061eb39"
@@ -134,3 +136,22 @@ def test_an_inventory_sets_what_is_paid(tmp_path: Path) -> None:
     unseen = [r for r in made.rows if r["ResourceId"] == UNSEEN]
     assert [r["ChargePeriodStart"].day for r in unseen] == [2, 3, 4]
     assert {r["x_PriceBasis"] for r in unseen} == {"instance"}
+
+
+@pytest.mark.parametrize("by_hour", [False, True])
+def test_carbon_adds_up_to_the_energy_statement(lake: Lake, by_hour: bool) -> None:
+    start = cost_statement(lake).start_ms
+    grams = {start + h * MS_PER_HOUR: 50.0 + 7 * h for h in range(40)}  # the last hours are not in the file
+    hours = HourlyIntensity("hours.csv", {f"aws:{r}": grams for r in ("us-east-1", "us-west-2", "eu-west-1")})
+    placing = Placing(cloud="aws", hours=hours if by_hour else None)
+    told = energy_statement(lake, placing=placing).fleet.carbon_kg
+    assert isinstance(told, Range)
+    found = [row["x_CarbonKgCo2e"] for row in focus_export(lake, placing=placing).rows]
+    assert sum(found) == pytest.approx(told.middle, rel=1e-9)
+
+
+def test_carbon_of_an_unknown_place_is_empty_with_the_reason(lake: Lake) -> None:
+    rows = [row for row in focus_export(lake).rows if row["RegionId"] == "us-east-1"]
+    assert rows
+    assert all(row["x_CarbonKgCo2e"] is None and row["x_EnergyKwh"] > 0 for row in rows)
+    assert all("several clouds" in row["x_CarbonSource"] for row in rows)

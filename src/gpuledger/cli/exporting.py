@@ -56,7 +56,9 @@ def deliver(screen: Screen, text: str, out: Path | None, what: str) -> None:
     from gpuledger.lake.layout import write_atomically
 
     if out is None:
-        click.echo(text, nl=False)
+        screen.answer({"v": 1, "statement": "export", "what": what, "text": text})
+        if not screen.as_json:
+            click.echo(text, nl=False)
         return
     try:
         write_atomically(out, text.encode())

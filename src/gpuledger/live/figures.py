@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from importlib.metadata import version
 
-from gpuledger import __version__
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import CostRow, CostStatement, Dollars, GpuCost
 from gpuledger.efficiency.health import FAULTS, HealthAnalysis
@@ -49,7 +49,7 @@ def window_families(seen: Seen, newest_ms: int) -> tuple[Family, ...]:
 
 def _window(cost: CostStatement, newest_ms: int) -> Iterator[Family]:
     one: Named = {}
-    yield family("gpuledger_build_info", "Version of gpuledger; always 1.", [({"version": __version__}, 1)])
+    yield family("gpuledger_build_info", "Version of gpuledger; always 1.", [({"version": version("gpuledger")}, 1)])
     newest = newest_ms / MS_PER_S
     yield family("gpuledger_newest_sample_timestamp_seconds", "Unix time of the newest sample.", [(one, newest)])
     yield family(

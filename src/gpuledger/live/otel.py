@@ -12,10 +12,10 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from gpuledger import __version__
 from gpuledger.cost.statement import GpuCost
 from gpuledger.efficiency.health import HealthRow
 from gpuledger.efficiency.naming import gpu_name
@@ -170,7 +170,7 @@ def _resource(place: Place, found: Mapping[Instrument, Sequence[Point]], span: t
     named = {"service.name": "gpuledger", "host.name": host, "k8s.cluster.name": cluster}
     resource = Resource({name: text for name, text in named.items() if text})
     metrics = [Metric(i.name, i.description, i.unit, _data(i, points, span)) for i, points in found.items() if points]
-    scope = InstrumentationScope("gpuledger", __version__)
+    scope = InstrumentationScope("gpuledger", version("gpuledger"))
     return ResourceMetrics(resource, [ScopeMetrics(scope, metrics, "")], "")
 
 

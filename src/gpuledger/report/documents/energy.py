@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuledger.catalog.regions import facts, read_rows
+from gpuledger.catalog.regions.grid import ANY
 from gpuledger.cost.emissions.statement import EnergyRow, EnergyStatement, RegionEnergy
 from gpuledger.encode import encode
 from gpuledger.plan.regions.words import kilograms
@@ -33,11 +35,24 @@ def energy_document(found: EnergyStatement) -> Document:
         notes=_notes(found),
         figures=_figures(found.fleet),
         summary=[owners, regions],
-        sections=[Section("assumptions", "Assumptions", [Bullets([capital(a) for a in found.assumptions])])],
+        sections=[
+            Section("assumptions", "Assumptions", [Bullets([capital(a) for a in found.assumptions])]),
+            Section("sources", "Sources", [Bullets(_sources(found))]),
+        ],
         screen=[owners, regions],
         data=lambda: encode("energy", found),
         main_table="by_owner",
     )
+
+
+def _sources(found: EnergyStatement) -> list[str]:
+    """Who published the grids' figures, and the PUE of the clouds that are shown."""
+    known = facts()
+    publishers = dict.fromkeys(row["source"] for row in read_rows("grids.csv"))
+    grids = [f"{name}: {known.sources[name].words}; {known.sources[name].where}" for name in publishers]
+    clouds = dict.fromkeys(r.name.partition(":")[0] if r.pue_own else ANY for r in found.by_region)
+    pue = [f"PUE, {name}: {known.pue[name].source}, {known.pue[name].as_of}" for name in clouds if name in known.pue]
+    return [*grids, *pue]
 
 
 def headline(found: EnergyStatement) -> str:
