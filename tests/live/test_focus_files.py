@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cost.fleets import UTIL, lake_of, samples
+from gpuledger.cost.build import cost_statement
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.live.focus.build import FocusExport, focus_export
@@ -134,6 +135,17 @@ def test_a_month_is_the_calendar_month(tmp_path: Path) -> None:
     (row,) = focus_export(lake, price=1).rows
     assert row["BillingPeriodStart"] == dt.datetime(2026, 3, 1, tzinfo=dt.UTC)
     assert row["BillingPeriodEnd"] == dt.datetime(2026, 4, 1, tzinfo=dt.UTC)
+
+
+def test_a_file_of_ours_reads_back_as_an_inventory_with_the_same_bill(
+    made: FocusExport, lake: Lake, tmp_path: Path
+) -> None:
+    file = write_rows(made.rows, tmp_path / "focus.csv")
+    told, back = made.statement, cost_statement(lake, inventory=file)
+    assert isinstance(back.paid_usd, Decimal)
+    assert isinstance(told.paid_usd, Decimal)
+    assert abs(back.paid_usd - told.paid_usd) < Decimal("0.000001")
+    assert not back.unpriced
 
 
 def test_files_for_older_tools_have_the_columns_they_ask_for(made: FocusExport) -> None:
