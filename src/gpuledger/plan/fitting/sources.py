@@ -17,7 +17,9 @@ def measured_errors(model: Model, setup: Setup) -> Measured:
         return errors.serve
     if is_traced(model, setup):
         return errors.traced_recompute if setup.recompute else errors.traced
-    return errors.train if model.by_formula else errors.unchecked
+    if not model.by_formula:
+        return errors.unchecked
+    return errors.train_autocast if setup.scheme == "autocast" else errors.train
 
 
 def counted_by(model: Model, setup: Setup) -> list[str]:

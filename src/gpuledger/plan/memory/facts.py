@@ -110,6 +110,7 @@ class Errors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     recomputation), or by a formula that was not checked for the family."""
 
     train: Measured
+    train_autocast: Measured
     traced: Measured
     traced_recompute: Measured
     unchecked: Measured
