@@ -17,7 +17,7 @@ from gpuledger.cost.emissions.readings import Readings, holder_of, read_readings
 from gpuledger.cost.emissions.statement import EnergyRow, EnergyStatement, RegionEnergy
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.inventory import Inventory
-from gpuledger.cost.showback import Config
+from gpuledger.cost.user_settings import Config
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.owners import By, dimension, named_by

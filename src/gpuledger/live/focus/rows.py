@@ -17,8 +17,8 @@ from gpuledger.cost.emissions.readings import Readings, holder_of
 from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.money import QUANTUM
 from gpuledger.cost.pricing import Basis, Price
-from gpuledger.cost.showback import Config
 from gpuledger.cost.statement import EVIDENCE, Dollars
+from gpuledger.cost.user_settings import Config
 from gpuledger.efficiency.naming import name_of
 from gpuledger.ledger.read.owners import space_name
 from gpuledger.live.focus.days import DayCharge
