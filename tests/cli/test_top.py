@@ -91,6 +91,26 @@ def test_without_textual_the_extra_is_named_and_one_look_works(cli, fleet_lake, 
     assert "gpuledger[tui]" in ended.err
 
 
+def test_gpus_that_give_no_reading_are_shown_as_lost(cli, monkeypatch):
+    """As where every GPU falls off the bus before the first reading."""
+    from gpuledger.cli.commands import top
+    from gpuledger.devices.nvml import NvmlSource
+    from gpuledger.devices.replay.doors import from_csv
+    from gpuledger.devices.replay.faults import LostGpu
+    from gpuledger.tui import live_devices
+
+    def opened(spec, clock):
+        return NvmlSource(from_csv(spec.removeprefix("replay:"), clock=clock, faults=[LostGpu(at_s=0.5)]))
+
+    monkeypatch.setattr(live_devices, "open_device", opened)
+    monkeypatch.setattr(top, "_LONGEST_S", 2.0)
+    ended = cli("top", "--device", REPLAY, "--json")
+    assert ended.code == 0
+    said = ended.json()
+    assert said["gpus"][0]["state"] == "lost"
+    assert said["totals"]["util_pct"] is None
+
+
 def test_in_a_real_terminal_it_draws_and_quits(tmp_path):
     command = [sys.executable, "-m", "gpuledger", "top", "--device", REPLAY, "--price", "4"]
     pid, terminal = pty.fork()

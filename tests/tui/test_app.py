@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 from textual.widgets import DataTable, Input
+from textual.worker import WorkerCancelled
 
 from gpuledger.devices.replay.faults import LostGpu
 from gpuledger.errors import LakeError
@@ -199,6 +201,21 @@ def test_a_problem_later_leaves_the_table(node):
         assert len(order(app)) == 5
 
     watch(Broken(node.look()), steps)
+
+
+def test_a_bug_ends_the_view_and_is_handed_on():
+    class Buggy(Broken):
+        def look(self):
+            raise ZeroDivisionError("a bug")
+
+    async def run() -> Top:
+        app = Top(Buggy(), None)
+        async with app.run_test() as pilot:
+            with suppress(WorkerCancelled):  # the view ends on its own
+                await settle(pilot)
+        return app
+
+    assert isinstance(asyncio.run(run()).failure, ZeroDivisionError)
 
 
 def test_looks_come_by_themselves(own_node):

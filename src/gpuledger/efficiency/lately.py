@@ -1,4 +1,4 @@
-"""What was each GPU mostly doing in a short window, for whom, and how warm, fast and full was it?"""
+"""What was each GPU mostly doing in a short window, who owned it, and how warm, fast and full was it?"""
 
 from __future__ import annotations
 

@@ -55,6 +55,7 @@ class Top(App[None]):
         self._sort, self._text = sort, text
         self._fleet: Fleet | None = None
         self._problem: GpuledgerError | None = None
+        self.failure: Exception | None = None
         self._looking = False
         self._shown: tuple[Column, ...] = ()
 
@@ -96,6 +97,10 @@ class Top(App[None]):
             found = error
         except OSError as error:
             found = map_os_error(error, self._source.name, "look at")
+        except Exception as error:  # noqa: BLE001 - a bug: the caller reports it once the terminal is its own again
+            self.failure = error
+            self.call_from_thread(self.exit)
+            return
         if self.is_running:
             self.call_from_thread(self._take, found)
 

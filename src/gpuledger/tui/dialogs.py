@@ -41,7 +41,7 @@ COLUMNS = (
     ("STATE", _STATES),
     ("$/H", "cost per hour; the bottom line names the price"),
     ("WASTE", "the part spent on stalled, underused and idle time; +: some time cannot be rated"),
-    ("?", "unknown; h says why"),
+    ("?", "unknown; h shows why"),
 )
 
 

@@ -89,7 +89,7 @@ def titles(columns: Sequence[Column]) -> list[str]:
 
 
 def table(fleet: Fleet, width: int, sort: Sort, text: str = "") -> Iterator[Text]:
-    """The whole look as lines: for --once, and where there is no terminal."""
+    """The whole look as lines: for --once and for pipes."""
     shown = ordered(fleet.gpus, sort, text)
     yield from head(fleet, shown).split("\n")
     yield Text("")

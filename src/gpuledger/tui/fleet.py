@@ -119,7 +119,7 @@ def totals(gpus: Sequence[GpuNow]) -> Totals:
     rates = [gpu.usd_per_h for gpu in priced if isinstance(gpu.usd_per_h, Decimal)]
     wasted = [gpu.waste for gpu in priced if isinstance(gpu.waste, Waste)]
     none = Unknown("no GPU has a price")
-    # A GPU that says nothing of what it does may waste all it costs.
+    # A GPU that reports nothing may waste all it costs.
     silent = [g.usd_per_h for g in priced if isinstance(g.waste, Unknown) and isinstance(g.usd_per_h, Decimal)]
     unrated = _sum(w.unrated_usd_per_h for w in wasted) + _sum(silent)
     waste = Waste(_sum(w.usd_per_h for w in wasted), unrated)
@@ -190,7 +190,7 @@ def _waste(rate: Decimal | Unknown, times: Times) -> Waste | Unknown:
     each = times.each()
     seen_ms = times.paid_ms - each["unobserved"]
     if not seen_ms:
-        return Unknown("no sample says what it did")
+        return Unknown("no sample shows what it did")
     return Waste(rate * sum(each[b] for b in WASTE) / seen_ms, rate * each["unrated"] / seen_ms)
 
 

@@ -34,7 +34,7 @@ class LakeView:
         return str(self._lake.root)
 
     def start(self) -> None:
-        """Fail at once where there is no lake."""
+        """Fail at once if the lake is missing."""
         self._lake.require()
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ from gpuledger.units import MS_PER_S, Unknown
 HZ = 5.0
 RELEASE_S = 1.0
 WINDOW_S = 10.0
-# Idle is a pause of 30 s and longer: to tell it from a wait, rows are kept for longer than the window.
+# A pause of 30 s and longer is idle, a shorter one a wait: to judge it, rows are kept for longer than the window.
 KEPT_S = 60.0
 SHOWN_LOOKS = 60
 _SET_BACK_MS = 5_000

@@ -49,11 +49,11 @@ class Source(Protocol):
         ...
 
     def look(self) -> Fleet:
-        """The fleet as it is; raises where that cannot be told."""
+        """The fleet as it is; raises where it is unknown."""
         ...
 
     def history(self, device: str) -> History:
-        """What one GPU did before; raises where that cannot be told."""
+        """What one GPU did before; raises where it is unknown."""
         ...
 
     def close(self) -> None:
