@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import pytest
 
 from gpuledger.cli.app import run
+from gpuledger.errors import InputError
 
 JOBS = """id,gpus,hours,earliest,deadline,types,preemptible
 tune,8,6,2026-11-16T08:00Z,2026-11-17T08:00Z,,yes
@@ -119,3 +121,43 @@ def test_python_gives_the_same_plan(plan, files):
     assert answer.to_dict() == found
     assert "batch_gantt" in answer.charts
     assert len(answer.table("placements")) == 3
+
+
+def test_python_takes_lists_of_dictionaries(plan, files):
+    import gpuledger.plan
+
+    jobs = list(csv.DictReader(JOBS.splitlines()))
+    pools = list(csv.DictReader(POOLS.splitlines()))
+    listed, read = (
+        gpuledger.plan.batch(jobs=j, pools=p).to_dict() for j, p in ((jobs, pools), ("jobs.csv", "pools.csv"))
+    )
+    assert listed["placements"] == read["placements"]
+    with pytest.raises(InputError, match="jobs is 3"):
+        gpuledger.plan.batch(jobs=3)
+
+
+def test_python_names_parameters_and_the_command_line_options(plan, files):
+    import gpuledger.plan
+
+    with pytest.raises(InputError) as caught:
+        gpuledger.plan.batch(jobs="jobs.csv")
+    assert caught.value.hint == "pools=FILE, or gpu=h100-sxm with capacity=64"
+    assert "next: --pools FILE, or --gpu h100-sxm with --capacity 64" in plan(pools=None)[2]
+    (files / "jobs.csv").write_text("id,gpus,hours,deadline\na,32,4,6h\nb,32,4,6h\n")
+    err = " ".join(plan()[2].split())
+    assert "or give --allow-late for the least late plan" in err
+
+
+def test_what_is_unusual_is_in_the_short_answer(plan, files):
+    (files / "jobs.csv").write_text("id,gpus,hours,earliest,deadline\nx,1,2,2020-01-01T08:00Z,2020-01-01T18:00Z\n")
+    (files / "pools.csv").write_text("name,gpu,gpus,price\na,h100-sxm,8,25\n")
+    out = " ".join(plan("--step", "1m")[1].split())
+    assert "The deadlines lie in the past: planned as a replay from 2020-01-01 08:00 UTC." in out
+    assert "Column price of the pools was read as dollars per GPU-hour" in out
+    assert "steps of 1 minute " in out
+
+
+def test_the_market_price_and_its_range_are_in_the_short_answer(plan):
+    out = plan("--gpu", "h100-sxm", "--capacity", "64", pools=None)[1]
+    assert "$/GPU-h  " in out
+    assert re.match(r"3 jobs for \$[\d,.]+ \(\$[\d,.]+ to \$[\d,.]+\), all 3 deadlines met", " ".join(out.split()))

@@ -100,7 +100,8 @@ class CommandFolder(click.Group):
 
 def _spelled(text: str, names: Mapping[str, str]) -> str:
     """Parameters written as the options of the command."""
-    text = re.sub(r"\b([a-z_]+)=(?=\S)", lambda m: f"{names[m[1]]} " if m[1] in names else m[0], text)
+    said = re.compile(r"\b([a-z_]+)=(True\b|(?=\S))")  # a flag has no value
+    text = said.sub(lambda m: names[m[1]] + ("" if m[2] else " ") if m[1] in names else m[0], text)
     return re.sub(r"^([a-z_]+)(?= is | '| and [a-z_]+ )", lambda m: names.get(m[1], m[0]), text)
 
 

@@ -192,3 +192,61 @@ def test_prices_follow_the_clock_of_their_zone():
     evening = PriceWindow(Decimal(1), 20 * 60, 24 * 60)
     usd = usd_by_step(Decimal(2), (evening,), "America/New_York", START_MS, MS_PER_HOUR, 24)
     assert np.flatnonzero(usd == 1.0).tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("written", "hours"),
+    [("2,5", 2.5), ("0,125", 0.125), ("1.024,50", 1024.5), ("1,024.50", 1024.5), ("2.5", 2.5), ("3", 3)],
+)
+def test_a_comma_is_read_as_it_is_meant(tmp_path, written, hours):
+    found = jobs_of(tmp_path, f"id;gpus;hours\na;1;{written}\n")
+    assert found.jobs[0].work_ms == round(hours * MS_PER_HOUR)
+    assert ("commas in numbers as decimal points" in found.read_as) == (written in ("2,5", "0,125", "1.024,50"))
+
+
+def test_a_decimal_comma_in_a_price(tmp_path):
+    (tmp_path / "p.csv").write_text("name;gpus;usd_per_gpu_h\nown;1,024;1,90\n")
+    (pool,) = read_pools(tmp_path / "p.csv", 10.0).pools
+    assert (pool.gpus, pool.usd_per_gpu_h) == (1024, Decimal("1.90"))
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("id;gpus;hours\na;1;1,900\n", jobs_of), ("id;gpus;hours;deadline\na;1;1;1,900\n", jobs_of)],
+)
+def test_a_number_that_can_be_two_is_refused(tmp_path, text, read):
+    with pytest.raises(InputError, match=r"can be 1\.900 or 1900") as caught:
+        read(tmp_path, text)
+    assert caught.value.hint == "write 1.900 or 1900"
+
+
+def test_what_was_read_and_what_was_not(tmp_path):
+    assert "not used: column color, column owner" in jobs_of(tmp_path, "id,gpus,hours,color,owner\na,1,1,r,b\n").read_as
+    (tmp_path / "p.csv").write_text("name,gpu,gpus,price,sku\na,h100-sxm,8,25,x\n")
+    found = read_pools(tmp_path / "p.csv", 10.0)
+    assert "price as dollars per GPU-hour" in found.read_as
+    assert "not used: column sku" in found.read_as
+    assert found.notes == ("Column price of the pools was read as dollars per GPU-hour, not per instance",)
+    (tmp_path / "p.csv").write_text("name,gpu,gpus,usd_per_gpu_h\na,h100-sxm,8,25\n")
+    assert read_pools(tmp_path / "p.csv", 10.0).notes == ()
+
+
+def test_a_plan_in_the_past_says_so(tmp_path):
+    text = "id,gpus,hours,submit,deadline\na,1,2,2020-01-01T08:00Z,{}\n"
+    old = jobs_of(tmp_path, text.format("2020-01-01T18:00Z"), start_ms=None)
+    assert old.notes == ("The deadlines lie in the past: planned as a replay from 2020-01-01 08:00 UTC",)
+    mixed = jobs_of(tmp_path, text.format("2027-01-01T18:00Z"), start_ms=None)
+    assert mixed.notes[0].startswith("The plan starts in the past, at 2020-01-01 08:00 UTC")
+    assert jobs_of(tmp_path, "id,gpus,hours\na,1,2\n", start_ms=None).notes == ()
+
+
+def test_lists_of_dictionaries_read_as_files(tmp_path):
+    rows = [{"id": "a", "GPUs": 2, "hours": 1.5, "types": "h100-sxm;l4", "deadline": None, "preemptible": True}]
+    (tmp_path / "jobs.json").write_text(json.dumps(rows))
+    more = {"start_ms": START_MS, "now_ms": START_MS, "wait_ms": DAY_MS}
+    assert read_jobs(rows, **more) == read_jobs(tmp_path / "jobs.json", **more)
+    assert read_jobs([{**rows[0], "types": ["h100-sxm", "l4"]}], **more).jobs == read_jobs(rows, **more).jobs
+    assert read_pools([{"name": "own", "gpus": 8, "usd_per_gpu_h": 1.9}], 10.0).pools[0].usd_per_gpu_h == Decimal("1.9")
+    for empty in (lambda: read_jobs([], **more), lambda: read_pools([], 10.0)):
+        with pytest.raises(InputError, match="is empty"):
+            empty()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -19,7 +20,7 @@ from gpuledger.plan.batching.schedule import Schedule
 from gpuledger.plan.batching.search import Found, search
 from gpuledger.plan.batching.solver import need_solver
 from gpuledger.plan.batching.statement import BatchPlan, Load, Outcome, Piece, Placement, PoolUse, Proof
-from gpuledger.plan.batching.words import assumptions, headline, refused
+from gpuledger.plan.batching.words import assumptions, headline, refused, step_words
 from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import MS_PER_HOUR, MS_PER_MIN, Unknown, count
 
@@ -36,8 +37,9 @@ def plan_batch(
     restart_ms: int = 5 * MS_PER_MIN,
     allow_late: bool = False,
     seconds: float = 20.0,
-    notes: Sequence[str] = (),
+    assumed: Sequence[str] = (),
     read_as: Sequence[str] = (),
+    notes: Sequence[str] = (),
     stage: Stage = lambda _name, _total: lambda _amount: None,
 ) -> BatchPlan:
     """The plan for these jobs on these pools; `seconds`: of solver work, the same plan on every run."""
@@ -52,14 +54,14 @@ def plan_batch(
     late = [i for i, c in sorted(found.best.chosen.items()) if c.late_ms]
     if late and not allow_late:
         raise _too_late(grid, found.best, late)
-    return _statement(grid, found, notes, read_as)
+    return replace(_statement(grid, found, assumed), read_as=tuple(read_as), notes=tuple(notes))
 
 
 def _check_grid(grid: Grid) -> None:
     lost = [task.job.id for task in grid.tasks if not task.on_time]
     if lost:
         raise InputError(
-            f"with steps of {grid.step_ms / MS_PER_MIN:g} minutes, {count(len(lost), 'job')} can no longer meet the "
+            f"with steps of {step_words(grid.step_ms / MS_PER_MIN)}, {count(len(lost), 'job')} can no longer meet the "
             f"deadline: {each(lost)}",
             hint="give a shorter step, or leave it out",
         )
@@ -72,7 +74,7 @@ def _too_late(grid: Grid, best: Schedule, late: Sequence[int]) -> InputError:
     return InputError(
         f"no plan was found that meets all deadlines: {count(len(late), 'job')} of {len(grid.tasks):,} would be late "
         f"even in the least late plan found: {listed}. {short}",
-        hint="add GPUs, move deadlines, leave jobs out, or allow late jobs (--allow-late) for the least late plan",
+        hint="add GPUs, move deadlines, leave jobs out, or give allow_late=True for the least late plan",
     )
 
 
@@ -83,7 +85,7 @@ def _shortest(grid: Grid) -> str:
     return f"All jobs take {need:,.0f} GPU-hours; the pools have {have:,.0f} until the last deadline"
 
 
-def _statement(grid: Grid, found: Found, notes: Sequence[str], read_as: Sequence[str]) -> BatchPlan:
+def _statement(grid: Grid, found: Found, assumed: Sequence[str]) -> BatchPlan:
     fixed = {i: _fixed(grid, i) for i in range(len(grid.lanes))}
     paid = _dollars(grid, found.best)
     mine = _outcome("this plan", grid, found.best, paid, fixed)
@@ -92,15 +94,16 @@ def _statement(grid: Grid, found: Found, notes: Sequence[str], read_as: Sequence
         for name, schedule in found.policies.items()
     ]
     pools = tuple(_pool_use(grid, i, found.best, paid, fixed) for i in range(len(grid.lanes)))
+    usd = _range(grid, pools, mine.usd)
     bound, gap, proof = _bound(found, mine, sum(fixed.values(), ZERO))
     return BatchPlan(
-        headline=headline(mine, others[0], any(task.job.due for task in grid.tasks)),
+        headline=headline(mine, others[0], any(task.job.due for task in grid.tasks), usd),
         start_ms=grid.start_ms,
         end_ms=grid.at_ms(_last(grid, found.best)),
         step_min=grid.step_ms / MS_PER_MIN,
         chosen=mine,
         runners_up=tuple(others),
-        usd=_range(grid, pools, mine.usd),
+        usd=usd,
         bound_usd=bound,
         gap_pct=gap,
         proof=proof,
@@ -112,9 +115,9 @@ def _statement(grid: Grid, found: Found, notes: Sequence[str], read_as: Sequence
         ),
         loads=tuple(_loads(grid, found.best)),
         refused=refused(mine, others, pools),
-        assumptions=assumptions(grid, notes),
+        assumptions=assumptions(grid, assumed),
         prices_dated=_dated([lane.pool for lane in grid.lanes]),
-        read_as=tuple(read_as),
+        read_as=(),
     )
 
 

@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.prices.offers import MOST_USD_PER_H
-from gpuledger.cost.inventories.content import Content, snake
-from gpuledger.errors import FactError, FileFault, InputError, map_os_error, nearest
+from gpuledger.errors import FactError, InputError
+from gpuledger.plan.batching.numerals import Ambiguous, plain_number
 from gpuledger.telemetry.stamps import Fault, StampReader
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
+from gpuledger.units import MS_PER_DAY, MS_PER_S
 
 MOST_MS = 3660 * MS_PER_DAY
 # A plain number below this is counted from the start of the plan; from here on it is an epoch time.
@@ -58,12 +57,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """One row by our names."""
+    """One row by our names; `ignored`: columns of the file that are none of ours."""
 
     path: str
     number: int
     cells: Mapping[str, str]
     columns: Mapping[str, Column]
+    ignored: tuple[str, ...] = ()
 
     def text(self, ours: str) -> str:
         """The cell, "" where it is blank or the file has no such column."""
@@ -75,9 +75,19 @@ class Line:
         column = self.columns[ours].theirs if ours in self.columns else ours
         return FactError(self.path, f"row {self.number}, {column}", problem or f"found {self.text(ours)!r}", hint=hint)
 
-    def number_of(self, ours: str, *, least: float = 0.0, over: bool = False, hint: str) -> float | None:
+    def digits(self, ours: str, *, whole: bool = False) -> str:
+        """The cell as Python writes numbers."""
+        try:
+            return plain_number(self.text(ours), whole=whole)
+        except Ambiguous as error:
+            one, many = str(error).replace(",", "."), str(error).replace(",", "")
+            raise self.fault(ours, f"write {one} or {many}", f"{str(error)!r} can be {one} or {many}") from None
+
+    def number_of(
+        self, ours: str, *, least: float = 0.0, over: bool = False, whole: bool = False, hint: str
+    ) -> float | None:
         """A finite number from `least` on (`over`: above it); None where the cell is blank."""
-        text = self.text(ours).replace(",", "").removeprefix("$")
+        text = self.digits(ours, whole=whole)
         if not text:
             # A cell that spells out not-a-number is not a blank one.
             if self.cells.get(ours, "").strip().casefold() == "nan":
@@ -93,17 +103,14 @@ class Line:
 
     def whole(self, ours: str, hint: str) -> int | None:
         """A whole number from 1 on."""
-        found = self.number_of(ours, least=1.0, hint=hint)
+        found = self.number_of(ours, least=1.0, whole=True, hint=hint)
         if found is not None and (found != int(found) or found > 1e9):
             raise self.fault(ours, hint)
         return None if found is None else int(found)
 
     def dollars(self, ours: str) -> Decimal | None:
         """Dollars per GPU-hour, from 0 on."""
-        text, hint = (
-            self.text(ours).replace(",", "").removeprefix("$").strip(),
-            "give dollars per GPU-hour, such as 2.49",
-        )
+        text, hint = self.digits(ours), "give dollars per GPU-hour, such as 2.49"
         if not text:
             return None
         try:
@@ -120,56 +127,6 @@ class Line:
         if text not in (*names().words["yes"], *names().words["no"]):
             raise self.fault(ours, "write yes or no")
         return text in names().words["yes"]
-
-
-def lines_of(path: Path, ours: Mapping[str, Sequence[str]], what: str) -> list[Line]:
-    """The rows of a table (CSV, JSON, JSON lines, Parquet, a spreadsheet) by our names of its columns."""
-    try:
-        size = path.stat().st_size
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise map_os_error(error, path, f"read the {what}") from error
-    if not size:
-        raise FileFault(path, "the file is empty", hint=f"give a table of {what} with a header")
-    try:
-        rows = list(Content(str(path)).table)
-    except FileFault as error:
-        error.hint = f"save the {what} as CSV in UTF-8, JSON or Parquet"
-        raise
-    if not rows:
-        raise FileFault(path, "no rows below a header", hint=f"give one row for each of the {what}")
-    header = list(dict.fromkeys(name for _, row in rows[:1000] for name in row))
-    columns = bound(header, ours)
-    return [
-        Line(str(path), number, {c.ours: str(row.get(c.theirs) or "") for c in columns.values()}, columns)
-        for number, row in rows
-    ]
-
-
-def bound(header: Sequence[str], ours: Mapping[str, Sequence[str]]) -> dict[str, Column]:
-    """Our columns that a header has; a unit may follow a name (duration_s)."""
-    found: dict[str, Column] = {}
-    taken: set[str] = set()
-    units = names().units_s
-    for name, spellings in ours.items():
-        for spelling in spellings:
-            exact = [h for h in header if h == spelling]
-            with_unit = [h for h in header if h.startswith(f"{spelling}_") and h.removeprefix(f"{spelling}_") in units]
-            theirs = next((h for h in (*exact, *with_unit) if h not in taken), None)
-            if theirs is not None:
-                unit = units.get(theirs.removeprefix(f"{spelling}_")) if theirs != spelling else None
-                found[name] = Column(name, theirs, unit if theirs != spelling else units.get(spelling))
-                taken.add(theirs)
-                break
-    return found
-
-
-def missing(path: str, ours: str, spellings: Sequence[str], header: Sequence[str], what: str) -> FileFault:
-    """The fault of a file without a column it must have."""
-    close = [h for s in spellings for h in nearest(s, header, 1)][:1]
-    near = f"; the nearest in the file is {close[0]!r}" if close else ""
-    return FileFault(path, f"as a table of {what} it has no column {ours!r}{near}", hint=f"name it {spellings[0]!r}")
 
 
 def length_ms(line: Line, ours: str, unit_s: float | None, hint: str) -> int | None:
@@ -205,7 +162,7 @@ def _text_length(text: str) -> float | None:
 def is_plain(line: Line, ours: str) -> bool:
     """Whether a cell is a bare number."""
     try:
-        float(line.text(ours).replace(",", ""))
+        float(line.digits(ours))
     except ValueError:
         return False
     return True
@@ -215,9 +172,7 @@ class Instants:
     """Reads the instants of a file: ISO text, epoch numbers, or a length after the start of the plan."""
 
     def __init__(self, zone: str, lines: Sequence[Line], columns: Sequence[str]) -> None:
-        self.unit_s = _unit_s(
-            [float(line.text(c).replace(",", "")) for line in lines for c in columns if is_plain(line, c)]
-        )
+        self.unit_s = _unit_s([float(line.digits(c)) for line in lines for c in columns if is_plain(line, c)])
         self._stamps = StampReader(("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y"), zone)
         self.relative = self.zoneless = False
 
@@ -230,7 +185,7 @@ class Instants:
         if not text:
             return None
         column, number = line.columns[ours], is_plain(line, ours)
-        value = float(text.replace(",", "")) if number else 0.0
+        value = float(line.digits(ours)) if number else 0.0
         if number and not (math.isfinite(value) and value >= 0):
             raise line.fault(ours, hint)
         after = (
@@ -261,16 +216,6 @@ def positive(name: str, value: float, *, most: float = math.inf) -> float:
             f"{name} is {value:g}", hint=f"give a number above 0{'' if most == math.inf else f' and up to {most:g}'}"
         )
     return value
-
-
-def folded(name: str) -> str:
-    """A column name as names are compared."""
-    return snake(name)
-
-
-def hours(ms: float) -> float:
-    """Milliseconds as hours."""
-    return ms / MS_PER_HOUR
 
 
 def each(values: Iterator[str] | Sequence[str], most: int = 5) -> str:

@@ -6,10 +6,10 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from gpuledger.errors import FactError, FileFault, InputError
-from gpuledger.plan.batching.cells import Instants, Line, each, is_plain, length_ms, lines_of, missing, names
+from gpuledger.plan.batching.cells import Instants, Line, each, is_plain, length_ms, names
+from gpuledger.plan.batching.tables import Given, lines_of, missing, read_words
 from gpuledger.units import MS_PER_HOUR, MS_PER_S, count, utc
 
 # Bare numbers under `duration` are seconds where the middle one is at least this: as hours it would be days.
@@ -38,28 +38,29 @@ class Job:
 
 @dataclass(frozen=True)
 class JobFile:
-    """The jobs of a file, when the plan starts, and what was read as what."""
+    """The jobs of a file, when the plan starts, what was read as what, and what the user should know."""
 
     jobs: tuple[Job, ...]
     start_ms: int
     read_as: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def read_jobs(
-    path: Path, *, start_ms: int | None, now_ms: int, wait_ms: int, unit: str = "", zone: str = "UTC"
+    given: Given, *, start_ms: int | None, now_ms: int, wait_ms: int, unit: str = "", zone: str = "UTC"
 ) -> JobFile:
-    """The jobs of a table.
+    """The jobs of a table: a file, or a list of dictionaries.
 
     `start_ms`: of the plan; else the earliest submission, else now. `wait_ms`: how long a job without a deadline may
     wait. `unit`: of bare numbers under a name without a unit. `zone`: of times without one.
     """
-    lines = lines_of(path, names().jobs, "jobs")
+    lines = lines_of(given, names().jobs, "jobs")
     columns = lines[0].columns
+    header = [*(c.theirs for c in columns.values()), *lines[0].ignored]
     for needed in ("gpus", "work"):
         if needed not in columns:
-            raise missing(
-                str(path), "hours" if needed == "work" else needed, names().jobs[needed], _header(path), "jobs"
-            )
+            ours = "hours" if needed == "work" else needed
+            raise missing(lines[0].path, ours, names().jobs[needed], header, "jobs")
     unit_s, unit_words = _unit(lines, unit)
     instants = Instants(zone, lines, ("earliest", "deadline"))
     times = [(instants.read(line, "earliest"), instants.read(line, "deadline")) for line in lines]
@@ -69,24 +70,28 @@ def read_jobs(
         _job(line, _placed(at, start), _placed(end, start), unit_s, start, wait_ms)
         for line, (at, end) in zip(lines, times, strict=True)
     ]
-    _unique(str(path), jobs)
-    said = [f"{c.theirs} as {_ours(c.ours, unit_words)}" for c in columns.values()]
+    _unique(lines[0].path, jobs)
+    said = read_words(
+        lines, {"work": f"the length in {unit_words}", "id": "the name", "types": "the GPU types allowed"}
+    )
     if instants.relative:
         counted = "seconds" if instants.unit_s == 1.0 else "hours"
         said.append(f"plain numbers under times as {counted} after the start, {utc(start):%Y-%m-%d %H:%M} UTC")
     if instants.zoneless:
         said.append(f"times without a zone as {zone}")
-    return JobFile(tuple(jobs), start, tuple(said))
+    return JobFile(tuple(jobs), start, tuple(said), _in_the_past(jobs, start, now_ms))
 
 
-def _header(path: Path) -> list[str]:
-    from gpuledger.cost.inventories.content import Content
-
-    return list(next(iter(Content(str(path)).table))[1])
-
-
-def _ours(name: str, unit_words: str) -> str:
-    return {"work": f"the length in {unit_words}", "id": "the name", "types": "the GPU types allowed"}.get(name, name)
+def _in_the_past(jobs: Sequence[Job], start_ms: int, now_ms: int) -> tuple[str, ...]:
+    """A plan that starts before now is a replay, which the user may not have meant."""
+    if start_ms >= now_ms - now_ms % MS_PER_HOUR:
+        return ()
+    since = f"{utc(start_ms):%Y-%m-%d %H:%M} UTC"
+    if all(job.deadline_ms <= now_ms for job in jobs):
+        return (f"The deadlines lie in the past: planned as a replay from {since}",)
+    return (
+        f"The plan starts in the past, at {since}: jobs may be placed before now. Give a start to plan from now on",
+    )
 
 
 def _unit(lines: Sequence[Line], unit: str) -> tuple[float, str]:
@@ -104,7 +109,7 @@ def _unit(lines: Sequence[Line], unit: str) -> tuple[float, str]:
         return 1.0, "seconds"
     raise FactError(
         lines[0].path, column.theirs, "the unit of these numbers is not known",
-        hint="name the column hours, duration_s or duration_min, or give the unit (s, min, h)",
+        hint="name the column hours, duration_s or duration_min, or give unit=h (s, min, h)",
     )  # fmt: skip
 
 

@@ -15,9 +15,11 @@ from gpuledger.catalog.files import load_toml
 from gpuledger.catalog.gpus import Gpu, find_gpu, get_gpu
 from gpuledger.catalog.prices import aged, price_over
 from gpuledger.catalog.prices.offers import load_offers
+from gpuledger.cost.inventories.content import snake
 from gpuledger.errors import FactError, FileFault, InputError
-from gpuledger.plan.batching.cells import Column, Line, folded, lines_of, missing, names
+from gpuledger.plan.batching.cells import Column, Line, names
 from gpuledger.plan.batching.price_windows import PriceWindow, covers_week, zone_of
+from gpuledger.plan.batching.tables import Given, lines_of, missing, read_words
 from gpuledger.plan.market import Market
 from gpuledger.units import Unknown
 
@@ -55,28 +57,41 @@ class Pool:
 
 @dataclass(frozen=True)
 class PoolFile:
-    """The pools of a file and what was assumed for them."""
+    """The pools of a file, what was assumed for them, what was read as what, and what the user should know."""
 
     pools: tuple[Pool, ...]
+    assumed: tuple[str, ...] = ()
+    read_as: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def read_pools(path: Path, spot_overhead_pct: float) -> PoolFile:
+def read_pools(given: Given, spot_overhead_pct: float) -> PoolFile:
     """The pools of a TOML file ([[pool]] with [[pool.window]]) or of a table with one row per pool and window."""
-    lines = _toml_lines(path) if path.suffix.lower() == ".toml" else lines_of(path, names().pools, "pools")
+    toml = isinstance(given, Path) and given.suffix.lower() == ".toml"
+    lines = _toml_lines(given) if toml else lines_of(given, names().pools, "pools")
     header = {name for line in lines for name in line.columns}
     for needed in ("gpus", "price"):
         if needed not in header:
             spelled = names().pools[needed]
-            raise missing(str(path), spelled[0], spelled, [c.theirs for c in lines[0].columns.values()], "pools")
+            known = [*(c.theirs for c in lines[0].columns.values()), *lines[0].ignored]
+            raise missing(lines[0].path, spelled[0], spelled, known, "pools")
     groups: dict[str, list[Line]] = {}
     for line in lines:
         groups.setdefault(line.text("name") or line.text("gpu") or f"row {line.number}", []).append(line)
     pools = tuple(_pool(name, group, spot_overhead_pct) for name, group in groups.items())
-    return PoolFile(pools, _notes(pools, header, spot_overhead_pct, lines))
+    said = read_words(lines, {"price": "dollars per GPU-hour", "kind": "the terms", "gpus": "the number of GPUs"})
+    return PoolFile(pools, _assumed(pools, header, spot_overhead_pct, lines), tuple(said), _price_note(lines))
 
 
-def _notes(pools: Sequence[Pool], header: Collection[str], overhead: float, lines: Sequence[Line]) -> tuple[str, ...]:
+def _price_note(lines: Sequence[Line]) -> tuple[str, ...]:
+    """A price whose column does not say that it is one per GPU may be one per instance."""
+    theirs = next(line.columns["price"].theirs for line in lines if "price" in line.columns)
+    if "gpu" in theirs:
+        return ()
+    return (f"Column {theirs} of the pools was read as dollars per GPU-hour, not per instance",)
+
+
+def _assumed(pools: Sequence[Pool], header: Collection[str], overhead: float, lines: Sequence[Line]) -> tuple[str, ...]:
     out = []
     if len({pool.gpu for pool in pools}) > 1 and "speed" not in header:
         out.append("No speeds are given: a GPU-hour counts the same on every pool.")
@@ -178,7 +193,7 @@ def _toml_line(path: Path, place: int, table: Mapping[str, Any]) -> Line:
     cells: dict[str, str] = {}
     columns: dict[str, Column] = {}
     for key, value in table.items():
-        name = folded(key)
+        name = snake(key)
         if name not in spelled:
             raise FactError(
                 path, f"pool {place}, {key}", "not a known field", hint=f"known: {', '.join(names().pools)}"

@@ -87,7 +87,10 @@ class Load:
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """A whole plan. `bound_usd`: no plan that meets all deadlines costs less; `gap_pct`: of the plan's dollars."""
+    """A whole plan. `bound_usd`: no plan that meets all deadlines costs less; `gap_pct`: of the plan's dollars.
+
+    `notes`: what the user may not expect, such as a plan that starts in the past.
+    """
 
     headline: str
     start_ms: int
@@ -107,6 +110,7 @@ class BatchPlan:
     assumptions: tuple[str, ...]
     prices_dated: str
     read_as: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def fifo(self) -> Outcome:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from gpuledger.plan.batching.grid import Grid
 from gpuledger.plan.batching.pools import Terms
 from gpuledger.plan.batching.statement import Outcome, PoolUse, dollars
-from gpuledger.plan.outcome import Refused
+from gpuledger.plan.outcome import Refused, UsdRange
 from gpuledger.units import MS_PER_MIN, count
 
+WITH_THE_AUDIT = (
+    "The audit's savings from spot, reserved capacity and off-hours scheduling are of jobs that ran; those of this plan"
+    " are of jobs to come. For jobs that repeat they are the same dollars: do not add them."
+)
 
-def headline(plan: Outcome, fifo: Outcome, due: bool) -> str:
+
+def headline(plan: Outcome, fifo: Outcome, due: bool, usd: UsdRange | Decimal) -> str:
     """The answer in two sentences: dollars, deadlines, and what is saved against a plain queue.
 
-    `due`: whether any job has a deadline of the user's.
+    `due`: whether any job has a deadline of the user's. `usd`: the plan's dollars, with their range where it has one.
     """
     limit = "deadline" if due else "longest wait"
     if plan.missed:
@@ -24,28 +30,38 @@ def headline(plan: Outcome, fifo: Outcome, due: bool) -> str:
         met = f"all {plan.jobs:,} deadlines met" if plan.jobs > 1 else "its deadline met"
     else:
         met = "none waits too long"
-    first = f"{count(plan.jobs, 'job')} for {dollars(plan.usd)}, {met}."
+    ends = f" ({dollars(usd.low_usd)} to {dollars(usd.high_usd)})" if isinstance(usd, UsdRange) else ""
+    first = f"{count(plan.jobs, 'job')} for {dollars(plan.usd)}{ends}, {met}."
     misses = f" and miss {count(fifo.missed, limit)}" if fifo.missed else ""
     if not fifo.more_usd:
         return f"{first} FIFO would cost the same{misses}."
     queue = f"FIFO would cost {dollars(fifo.usd)}{misses}"
     if fifo.more_usd < 0:
         return f"{first} {queue}."
-    return f"{first} {queue}: the plan saves {dollars(fifo.more_usd)} ({100 * fifo.more_usd / fifo.usd:.0f} %)."
+    return f"{first} {queue}: the plan saves {dollars(fifo.more_usd)} ({_share(fifo.more_usd, fifo.usd)})."
 
 
-def assumptions(grid: Grid, notes: Sequence[str]) -> tuple[str, ...]:
+def _share(part: Decimal, whole: Decimal) -> str:
+    percent = 100 * part / whole
+    return f"{percent:.{0 if percent >= 10 else 1}f} %" if percent >= Decimal("0.1") else "under 0.1 %"
+
+
+def step_words(minutes: float) -> str:
+    """A length of time: 1 minute, 15 minutes."""
+    return "1 minute" if minutes == 1 else f"{minutes:g} minutes"
+
+
+def assumptions(grid: Grid, assumed: Sequence[str]) -> tuple[str, ...]:
     """What the plan rests on."""
     jobs, pools = [t.job for t in grid.tasks], [lane.pool for lane in grid.lanes]
-    step = f"{grid.step_ms / MS_PER_MIN:g}"
     out = [
         "All jobs and their hours are known in advance. Queues, and planning on arrival, know a job when it arrives.",
-        f"Jobs start on a grid of {step} minutes, hold GPUs for whole steps, and are billed for the time they run.",
+        f"Jobs start on a grid of {step_words(grid.step_ms / MS_PER_MIN)}, hold GPUs for whole steps, and are billed for the time they run.",
     ]
     if any(job.preemptible for job in jobs):
-        pause = f"{grid.restart_ms / MS_PER_MIN:g}"
+        pause = step_words(grid.restart_ms / MS_PER_MIN)
         out.append(
-            f"Preemptible jobs may pause and start again on the same pool; each restart adds {pause} minutes. All"
+            f"Preemptible jobs may pause and start again on the same pool; each restart adds {pause}. All"
             " others run once, without a break."
         )
     if any(p.terms is Terms.RESERVED for p in pools):
@@ -54,9 +70,9 @@ def assumptions(grid: Grid, notes: Sequence[str]) -> tuple[str, ...]:
         out.append("On-demand and spot pools are paid by the GPU and the time used; hosts are not rented whole.")
     without = sum(not job.due for job in jobs)
     if without:
-        out.append(f"{count(without, 'job has', 'jobs have')} no deadline; the longest wait (--wait) holds instead.")
+        out.append(f"{count(without, 'job has', 'jobs have')} no deadline; the longest wait holds instead.")
     out += [f"Price of {p.name}: {p.basis}." for p in pools if p.basis]
-    return (*out, *notes)
+    return (*out, *assumed, WITH_THE_AUDIT)
 
 
 def refused(plan: Outcome, others: Sequence[Outcome], pools: Sequence[PoolUse]) -> tuple[Refused, ...]:

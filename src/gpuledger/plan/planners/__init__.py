@@ -54,7 +54,7 @@ class PlanOption:
     """A parameter of a planner; a required one has no default.
 
     `choices`: the values it may have. `many`: it may be given several times, and comes as a tuple. A Path may also be
-    given as text.
+    given as text, and with `rows` as a list of dictionaries, one per row of a table.
     """
 
     name: str
@@ -65,6 +65,7 @@ class PlanOption:
     choices: tuple[str, ...] = ()
     many: bool = False
     metavar: str = ""
+    rows: bool = False
 
     def value(self, given: Any) -> Any:
         """What the planner gets for what was given: its own kind, or a refusal that names the option."""
@@ -76,6 +77,8 @@ class PlanOption:
     def _one(self, given: Any) -> Any:
         if self.choices and given not in self.choices:
             raise UnknownName(self.name, str(given), self.choices)
+        if self.rows and isinstance(given, list | tuple) and all(isinstance(row, Mapping) for row in given):
+            return list(given)
         fits = isinstance(given, bool) == (self.kind is bool)
         if self.kind is Path and isinstance(given, str):
             return Path(given)

@@ -16,9 +16,9 @@ from gpuledger.units import MS_PER_MIN, MS_PER_S
     "batch",
     "Plan when and on which pool each job of a list runs.",
     PlanOption("jobs", Path, None, "Table of jobs: gpus and hours, and as far as known id, earliest, deadline, types, "
-               "preemptible, weight.", required=True, metavar="FILE"),
+               "preemptible, weight.", required=True, metavar="FILE", rows=True),
     PlanOption("pools", Path, None, "Pools as TOML or a table: name, gpu, gpus, usd_per_gpu_h, kind, speed, price "
-               "windows (hours, days, from, to).", metavar="FILE"),
+               "windows (hours, days, from, to).", metavar="FILE", rows=True),
     PlanOption("gpu", str, None, "Instead of --pools: a GPU at its market price; repeat for several.", many=True,
                metavar="NAME"),
     PlanOption("capacity", int, None, "With --gpu: GPUs of each that can be rented at a time."),
@@ -31,7 +31,8 @@ from gpuledger.units import MS_PER_MIN, MS_PER_S
     PlanOption("restart", str, "5m", "Time a preemptible job loses each time it starts again.", metavar="LENGTH"),
     PlanOption("spot_overhead_pct", float, 10.0, "Additional time of jobs on spot, where the pool does not say."),
     PlanOption("allow_late", bool, False, "Where not all deadlines can be met, give the least late plan."),
-    PlanOption("seconds", float, 20.0, "Solver work, in about seconds; more may find a cheaper plan."),
+    PlanOption("seconds", float, 20.0, "Limit of the solver's work, in its own units, not on the clock; more may find a cheaper "
+               "plan. Thousands of jobs that compete for GPUs take minutes."),
 )  # fmt: skip
 def run(options: Options) -> BatchPlan:
     """The plan for the files and options given."""
@@ -45,9 +46,9 @@ def run(options: Options) -> BatchPlan:
     if not 0 <= overhead <= 1000:
         raise InputError(f"spot_overhead_pct is {overhead:g}", hint="give a percentage from 0 to 1000")
     if (options["pools"] is None) == (not options["gpu"]):
-        raise InputError("give either pools or gpu", hint="--pools FILE, or --gpu h100-sxm --capacity 64")
+        raise InputError("give either pools or gpu", hint="pools=FILE, or gpu=h100-sxm with capacity=64")
     if options["gpu"] and (options["capacity"] is None or options["capacity"] < 1):
-        raise InputError("capacity is not given or below 1", hint="give the GPUs that can be rented: --capacity 64")
+        raise InputError("capacity is not given or below 1", hint="give the GPUs that can be rented: capacity=64")
     step = length_ms(options["step"]) if options["step"] else None
     if step is not None and (step % MS_PER_MIN or step > 24 * 60 * MS_PER_MIN):
         raise InputError(f"step is {options['step']}", hint="give whole minutes up to a day, such as 15m or 1h")
@@ -72,7 +73,8 @@ def run(options: Options) -> BatchPlan:
         restart_ms=length_ms(options["restart"]),
         allow_late=options["allow_late"],
         seconds=options["seconds"],
-        notes=pools.notes,
-        read_as=found.read_as,
+        assumed=pools.assumed,
+        read_as=(*found.read_as, *(f"pools: {words}" for words in pools.read_as)),
+        notes=(*found.notes, *pools.notes),
         stage=options.stage,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuledger.encode import encode
 from gpuledger.plan.batching.statement import BatchPlan, Outcome, Placement
+from gpuledger.plan.batching.words import step_words
 from gpuledger.report.charts import chart_names
 from gpuledger.report.document import Block, Bullets, Chart, Document, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_for
@@ -27,7 +28,7 @@ def batch_document(plan: BatchPlan) -> Document:
     ]
     if plan.read_as:
         sections.append(Section("read", "What was read as what", [Bullets(plan.read_as)]))
-    facts = [period(plan.start_ms, plan.end_ms), f"steps of {plan.step_min:g} minutes"]
+    facts = [period(plan.start_ms, plan.end_ms), f"steps of {step_words(plan.step_min)}"]
     return Document(
         name="batch",
         kind="Batch plan",
@@ -48,7 +49,7 @@ def _charts(plan: BatchPlan, section: str) -> list[Block]:
 
 
 def _notes(plan: BatchPlan) -> list[Prose]:
-    out = [Prose(f"{plan.proof_words}.", "note")]
+    out = [Prose(f"{words}.", "note") for words in (plan.proof_words, *plan.notes)]
     if plan.chosen.missed:
         late = sorted((p for p in plan.placements if p.late_h), key=lambda p: -p.late_h)
         words = ", ".join(f"{p.job} ({tenth(p.late_h)} h)" for p in late[:5])
@@ -100,7 +101,7 @@ def pools_table(plan: BatchPlan) -> Table:
     heads = ("Pool", "GPU", "GPUs", "Terms", "$/GPU-h", "Jobs", "GPU-hours", "Used", "Cost")
     total: Row = ["all", "", "", "", "", number(len(plan.placements)), "", "", usd(plan.chosen.usd)]
     return make_table(
-        "pools", "The pools", heads, "wWnwNnNnn", rows, total=tuple(cell(str(c)) for c in total) if rows[1:] else None,
+        "pools", "The pools", heads, "wWnWnnNnn", rows, total=tuple(cell(str(c)) for c in total) if rows[1:] else None,
         note="$/GPU-h outside of price windows. A reserved pool costs the same, used or not.",
     )  # fmt: skip
 
