@@ -107,3 +107,51 @@ def test_a_trace_that_cannot_be_used_exits_2(cli, tmp_path, text, options, words
     code, out, err = cli("plan", "autoscale", "--trace", path, "--service-s", 1, *options)
     assert (code, out) == (2, "")
     assert words in err
+
+
+RATES = "timestamp,rps\n" + "\n".join(f"{600 * k},1" for k in range(12)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("rate", "options", "words"),
+    [
+        ("1e12", ("--service-s", 1), "can be planned"),
+        ("1", ("--service-s", 1e9), "give --service-s 10"),
+        ("1", ("--service-s", 1, "--concurrency", 100_000, "--min-replicas", 100_000), "--min-replicas 1"),
+        ("1", ("--service-s", 1, "--max-replicas", 10**9), "--max-replicas 1000"),
+        ("1", ("--requests-per-s", 1, "--service-s", 1, "--concurrency", 1), "--concurrency 1: the other two"),
+        ("1", (), "give --requests-per-s 10, or --service-s 2 with --concurrency 16"),
+        ("1", ("--service-s", 1, "--series", "chat"), "leave --series chat out"),
+        ("1", ("--service-s", 1, "--cold-start-s", -1), "give --cold-start-s 300"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_at_once_and_names_options(cli, tmp_path, rate, options, words):
+    path = tmp_path / "t.csv"
+    path.write_text(RATES.replace(",1\n", f",{rate}\n"))
+    code, out, err = cli("plan", "autoscale", "--trace", path, *options)
+    assert (code, out) == (2, "")
+    assert words in " ".join(err.split())
+
+
+def test_no_policy_that_meets_the_goal_is_shown_and_exits_2(cli, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(RATES)
+    asked = ("--trace", path, "--service-s", 4, "--max-replicas", 1, "--policy", "static-peak", "--seeds", 1)
+    code, out, err = cli("plan", "autoscale", *asked)
+    assert code == 2
+    assert out.startswith("No policy meets the goal")
+    assert "next: allow more than 1 replica" in err
+
+
+def test_one_is_not_many_and_large_rates_are_written_out(cli, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(RATES)
+    asked = ("--service-s", 1, "--price", 2.5, "--policy", "static-peak", "--seeds", 1)
+    out = " ".join(cli("plan", "autoscale", "--trace", path, *asked)[1].split())
+    assert "1 request/s on average, 1 request/s at most" in out
+    assert "your own price of $2.50 per GPU-hour" in out
+    assert "prices of 20" not in out
+    assert "Beyond need:" not in out
+    path.write_text(RATES.replace(",1\n", ",2480000\n"))
+    asked = ("--requests-per-s", 1e5, "--policy", "static-peak", "--seeds", 1)
+    assert "2,480,000 requests/s" in " ".join(cli("plan", "autoscale", "--trace", path, *asked)[1].split())

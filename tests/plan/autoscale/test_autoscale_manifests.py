@@ -7,7 +7,15 @@ import pytest
 import yaml
 
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.plan.autoscale.manifests.kubernetes import Target, aws_instances, hpa, karpenter, keda
+from gpuledger.plan.autoscale.manifests.kubernetes import (
+    Target,
+    aws_instances,
+    hpa,
+    karpenter,
+    keda,
+    spot_patch,
+    spread,
+)
 from gpuledger.plan.autoscale.manifests.yaml_text import yaml_text
 from gpuledger.plan.autoscale.setting import Spot
 
@@ -102,6 +110,32 @@ def test_hpa_cannot_go_to_zero_and_keda_can(target):
     assert found["spec"]["cooldownPeriod"] == 300
 
 
+@pytest.mark.parametrize("policy", ["queue-length", "predictive", "scheduled"])
+def test_with_no_replica_requests_at_the_gateway_wake_one(target, rates, policy):
+    learned = rates(np.tile(np.r_[np.zeros(8), np.full(16, 100.0)], 2), 3600.0)
+    asleep = target(min_replicas=0, learned=learned)
+    text = keda(asleep, policy, 0.5, ["why"])
+    (found,) = _parsed(text)
+    *others, wake = found["spec"]["triggers"]
+    assert others
+    assert found["spec"]["minReplicaCount"] == 0
+    assert wake["type"] == "prometheus"
+    assert wake["metadata"]["threshold"] == "1"
+    assert wake["metadata"]["activationThreshold"] == "0"
+    assert "vllm" not in wake["metadata"]["query"]
+    assert "pod" not in wake["metadata"]["query"]
+    assert 'ingress="chat"' in wake["metadata"]["query"]
+    assert wake["metadata"]["query"].endswith("> bool 0")  # 0 or 1, of which each replica takes 1
+    assert "The gateway must hold or retry requests for the cold start (60 s)" in text
+    (awake,) = _parsed(keda(target(learned=learned), policy, 0.5, []))
+    assert "wake-up" not in [t.get("name") for t in awake["spec"]["triggers"]]
+
+
+def test_a_flat_timetable_still_has_a_trigger(target, rates):
+    (found,) = _parsed(keda(target(learned=rates(np.full(48, 1.0), 3600.0)), "scheduled", 0.5, []))
+    assert [t["name"] for t in found["spec"]["triggers"]] == ["wake-up"]
+
+
 def test_keda_counts_running_and_waiting_requests(target):
     (found,) = _parsed(keda(target(), "queue-length", 12.8, []))
     (trigger,) = found["spec"]["triggers"]
@@ -149,6 +183,30 @@ def test_node_pools_by_the_share_on_spot(target):
     assert [p["spec"]["limits"]["nvidia.com/gpu"] for p in both] == [18, 12]
     (spot,) = _parsed(karpenter(target(spot=Spot(1.0, 0.1)), None, []))
     assert spot["metadata"]["name"] == "chat-spot"
+
+
+@pytest.mark.parametrize(
+    ("share", "spot", "on_demand"), [(0.5, 1, 1), (0.4, 2, 3), (0.75, 3, 1), (0.01, 1, 9), (0.999, 9, 1), (1.0, 1, 0)]
+)
+def test_domains_by_the_share_on_spot(share, spot, on_demand):
+    found = spread(share)
+    assert (len(found["spot"]), len(found["on-demand"])) == (spot, on_demand)
+    assert not set(found["spot"]) & set(found["on-demand"])
+
+
+def test_pods_are_spread_over_both_pools_by_their_share(target):
+    mixed = target(spot=Spot(0.4, 0.1))
+    made = {}
+    for one in _parsed(karpenter(mixed, None, [])):
+        keys = {r["key"]: r["values"] for r in one["spec"]["template"]["spec"]["requirements"]}
+        made[one["metadata"]["name"]] = keys["capacity-spread"]
+    assert made == {"chat-on-demand": ["1", "2", "3"], "chat-spot": ["4", "5"]}
+    text = spot_patch(mixed)
+    (rule,) = yaml.safe_load(text)["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    assert (rule["topologyKey"], rule["maxSkew"], rule["whenUnsatisfiable"]) == ("capacity-spread", 1, "DoNotSchedule")
+    assert rule["labelSelector"] == {"matchLabels": {"app": "chat"}}
+    assert "Not guaranteed" in text
+    assert "capacity-spread" not in karpenter(target(), None, [])
 
 
 def test_instances_hold_a_whole_replica():

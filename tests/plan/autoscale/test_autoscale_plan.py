@@ -94,7 +94,7 @@ def test_the_plan_is_the_same_again(days, plan):
     assert again.policies == tuple(row for row in plan.policies if row.policy == "queue-length")
 
 
-def test_spot_is_cheaper_and_dated(days):
+def test_spot_is_cheaper_and_prices_of_your_own_have_no_date(days):
     asked = {"trace": days, "service_s": 4.0, "concurrency": 4, "price": 2.0, "policy": ("queue-length",), "seeds": 1}
     plain = gpuledger.plan.autoscale(**asked).statement
     mixed = gpuledger.plan.autoscale(**asked, spot_share=0.5, spot_price=0.5, spot_reclaims_per_day=1.0).statement
@@ -102,7 +102,12 @@ def test_spot_is_cheaper_and_dated(days):
     assert one.usd_per_month.middle_usd < plain.policies[0].usd_per_month.middle_usd
     spot, rest = one.spot_gpu_h_per_month, one.gpu_h_per_month - one.spot_gpu_h_per_month
     assert float(one.usd_per_month.middle_usd) == pytest.approx(2.0 * rest + 0.5 * spot)
-    assert mixed.prices_dated
+    assert mixed.prices_dated == Unknown("the price is your own")
+    assert mixed.price_words == (
+        "your own price of $2.00 per GPU-hour", "your own spot price of $0.50 per GPU-hour",
+    )  # fmt: skip
+    assert "spot_share.yaml" in mixed.manifests
+    assert "spot_share.yaml" not in plain.manifests
     with pytest.raises(InputError, match="taken back"):
         gpuledger.plan.autoscale(**asked, spot_share=0.5)
 
@@ -122,6 +127,7 @@ def test_a_limit_below_the_peak_is_named(days):
     assert plan.chosen is None
     assert "No policy meets the goal" in plan.headline
     assert all("allow more than 3 replicas" in refused.instead for refused in plan.refused)
+    assert plan.unmet.instead == "allow more than 3 replicas"
 
 
 @pytest.mark.parametrize(
@@ -246,3 +252,17 @@ def test_hours_that_the_ledger_lacks_are_a_gap(hour, books):
     held = gpuledger.plan.autoscale(lake=lake.root, price=1.0, gaps="hold", seeds=1, policy=("static-peak",)).statement
     cut = gpuledger.plan.autoscale(lake=lake.root, price=1.0, gaps="skip", seeds=1, policy=("static-peak",)).statement
     assert (held.trace.hours, cut.trace.hours) == (24, 22)
+
+
+def test_months_that_rest_on_minutes_say_so(tmp_path):
+    path = tmp_path / "two.csv"
+    path.write_text("timestamp,rps\n0,1\n600,1\n")
+    asked = {"service_s": 1.0, "policy": ("static-peak",), "seeds": 1}
+    plan = gpuledger.plan.autoscale(trace=path, **asked).statement
+    assert any("rest on 0.2 h of demand, repeated" in note for note in plan.trace.notes)
+
+
+def test_a_plan_of_days_has_no_such_note(plan):
+    assert plan.trace.notes == ()
+    assert plan.unmet is None
+    assert any("the audit's savings" in words for words in plan.assumptions)

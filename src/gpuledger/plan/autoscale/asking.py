@@ -18,7 +18,7 @@ from gpuledger.plan.autoscale.policies.static_peak import peak_replicas
 from gpuledger.plan.autoscale.prices import prices_of
 from gpuledger.plan.autoscale.replays.replay import interval_for
 from gpuledger.plan.autoscale.service import Service, service_of
-from gpuledger.plan.autoscale.setting import Setting, Slo, Spot, check_limits
+from gpuledger.plan.autoscale.setting import Setting, Slo, Spot, check_limits, check_load
 
 LEDGER_SERVICE_S = 10.0
 ROOM = 2
@@ -29,6 +29,7 @@ def asked(options: Mapping[str, Any]) -> Asked:
     """The plan to make for these options; what cannot be is refused."""
     _check(options)
     service, trace = _demand(options)
+    check_load(trace, service, options["min_replicas"])
     split_s = split_of(trace, options["learned_pct"])
     setting = Setting(
         service=service,
@@ -80,10 +81,10 @@ def _demand(options: Mapping[str, Any]) -> tuple[Service, Trace]:
     given["gpus"] = options["gpus_per_replica"]
     if options["lake"] is not None:
         if options["series"] is not None:
-            raise InputError("series is for a trace", hint="choose with namespace instead")
+            raise InputError("series is for a trace", hint="choose with namespace=NAME instead")
         service = service_of(**given, mean_tokens=None, fallback_s=LEDGER_SERVICE_S)
         return service, ledger_trace(options["lake"], options["namespace"], service, options["gaps"])
     if options["namespace"]:
-        raise InputError("namespace is for a lake", hint="choose with series instead")
+        raise InputError("namespace is for a lake", hint="choose with series=NAME instead")
     trace = read_trace(options["trace"], series=options["series"], gaps=options["gaps"])
     return service_of(**given, mean_tokens=trace.mean_tokens), trace

@@ -23,6 +23,7 @@ from gpuledger.units import Unknown
 Stage = Callable[[str, int | None], Callable[[int], None]]
 SHORTEST_S = 600.0
 MOMENTS = 360
+DAY_H = 24.0
 
 
 @dataclass(frozen=True)
@@ -106,21 +107,36 @@ def _trace_facts(trace: Trace, replays: Replays) -> TraceFacts:
         peak_per_s=float(trace.rates_per_s.max()),
         start_ms=int(trace.clock_s[0] * 1000) if trace.dated else Unknown("the trace has no dates"),
         read_as=trace.read_as,
-        notes=trace.notes,
+        notes=(*trace.notes, *_short(trace, replays.split_s)),
         replay="requests" if replays.request_level else "flow",
         learned_hours=replays.split_s / 3600,
     )
 
 
+def _short(trace: Trace, split_s: float) -> tuple[str, ...]:
+    """Months that rest on less than a day."""
+    judged_h = (trace.length_s - split_s) / 3600
+    if judged_h >= DAY_H:
+        return ()
+    return (
+        f"figures per month rest on {judged_h:,.1f} h of demand, repeated: give a trace of some days, with nights and"
+        " weekends",
+    )
+
+
 def _dated(prices: ReplicaPrices, setting: Setting) -> str | Unknown:
     used = [prices.on_demand, *([prices.spot] if setting.spot.share_ratio else [])]
-    dates = [p.dated for p in used if not isinstance(p, Unknown)]
-    return min(dates) if dates else Unknown("no price is used")
+    found = [p for p in used if not isinstance(p, Unknown)]
+    dates = [p.dated for p in found if p.dated]
+    return min(dates) if dates else Unknown("the price is your own" if found else "no price is used")
 
 
 def _price_words(prices: ReplicaPrices, setting: Setting) -> tuple[str, ...]:
     used = [("", prices.on_demand), *([("spot: ", prices.spot)] if setting.spot.share_ratio else [])]
-    return tuple(f"{what}{p.why if isinstance(p, Unknown) else p.words}" for what, p in used)
+    return tuple(
+        f"{what if isinstance(p, Unknown) or p.dated else ''}{p.why if isinstance(p, Unknown) else p.words}"
+        for what, p in used
+    )
 
 
 def _points(tuned: Sequence[Tuned], gpus: int) -> list[Point]:

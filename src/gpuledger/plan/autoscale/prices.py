@@ -19,11 +19,14 @@ NO_GPU = Unknown("neither a GPU nor a price is given")
 
 @dataclass(frozen=True)
 class GpuPrice:
-    """Dollars per GPU-hour with their range, what they rest on, and the day the newest of them is of."""
+    """Dollars per GPU-hour with their range, what they rest on, and the day the newest of them is of.
+
+    A price of the user's own has no date.
+    """
 
     usd_per_gpu_h: UsdRange
     words: str
-    dated: str
+    dated: str | None
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,8 @@ def _own(name: str, price: float) -> GpuPrice:
     usd = Decimal(str(price))
     if not plausible_usd_per_h(usd):
         raise InputError(f"{name}={price:g} is not a price", hint=f"give dollars per GPU-hour {PRICE_RANGE}")
-    day = today()
-    return GpuPrice(UsdRange(usd, usd, usd), f"your price of ${usd} per GPU-hour, as of {day}", day.isoformat())
+    kind = "spot price" if name == "spot_price" else "price"
+    return GpuPrice(UsdRange(usd, usd, usd), f"your own {kind} of ${usd:,.2f} per GPU-hour", None)
 
 
 def _on_demand(card: Gpu | None, price: float | None) -> GpuPrice | Unknown:

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from gpuledger.errors import InputError
 from gpuledger.plan.autoscale.demand.trace import Trace
-from gpuledger.plan.autoscale.service import Service
+from gpuledger.plan.autoscale.service import Service, rounded
+
+# More than any service has; beyond it, replays take too long.
+MOST_REPLICAS = 100_000
+MOST_AT_A_TIME = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -72,12 +76,14 @@ def check_limits(
         ("cooldown_s", cooldown_s),
     ):  # fmt: skip
         if not math.isfinite(value) or not 0 <= value <= 86_400:
-            hint = f"give {name} as seconds, up to a day"
+            hint = f"give {name}=300 or another number of seconds, up to a day"
             raise InputError(f"{name}={value:g} is not between 0 and 86400", hint=hint)
     if not 50 <= slo_pct < 100:
         raise InputError(f"slo_pct={slo_pct:g} is not between 50 and 100", hint="give slo_pct=95 or slo_pct=99")
-    if not 0 <= min_replicas <= 100_000:
-        raise InputError(f"min_replicas={min_replicas} is not possible", hint="give min_replicas=0 or more")
+    if not 0 <= min_replicas <= MOST_REPLICAS:
+        raise InputError(f"min_replicas={min_replicas} is not possible", hint=f"give min_replicas=0 to {MOST_REPLICAS}")
+    if max_replicas is not None and max_replicas > MOST_REPLICAS:
+        raise InputError(f"max_replicas={max_replicas} is above {MOST_REPLICAS:,}", hint="give max_replicas=1000 or so")
     if max_replicas is not None and max_replicas < max(1, min_replicas):
         hint = f"give max_replicas={max(1, min_replicas)} or more"
         raise InputError(f"max_replicas={max_replicas} is below min_replicas={min_replicas} or below 1", hint=hint)
@@ -91,3 +97,23 @@ def check_limits(
     if spot_reclaims_per_day is not None and not 0 <= spot_reclaims_per_day <= 1000:
         hint = "give reclaims of one replica per day, 0 or more"
         raise InputError(f"spot_reclaims_per_day={spot_reclaims_per_day:g} is not possible", hint=hint)
+
+
+def check_load(trace: Trace, service: Service, min_replicas: int) -> None:
+    """Refuse a demand that no service has, and whose replay would take hours: a wrong unit is more likely."""
+    peak = float(trace.rates_per_s.max())
+    busy = peak * service.service_s
+    replicas = busy / service.slots
+    if replicas > MOST_REPLICAS or busy > MOST_AT_A_TIME:
+        raise InputError(
+            f"the busiest step has {rounded(peak)} requests/s of {rounded(service.service_s)} s each: "
+            f"{rounded(busy)} requests at a time, on {rounded(replicas)} replicas; at most "
+            f"{MOST_AT_A_TIME:,} on {MOST_REPLICAS:,} can be planned",
+            hint="check the units of the trace's rates and of what one replica serves",
+        )
+    if min_replicas * service.slots > MOST_AT_A_TIME:
+        raise InputError(
+            f"min_replicas={min_replicas} with {service.slots:,} requests at a time each are more than "
+            f"{MOST_AT_A_TIME:,} requests at a time",
+            hint="give min_replicas=1 or so",
+        )

@@ -114,3 +114,16 @@ class AutoscalePlan:
     def static(self) -> PolicyRow | None:
         """The static peak, to compare with."""
         return next((row for row in self.policies if row.policy == "static-peak"), None)
+
+    @property
+    def unmet(self) -> Refused | None:
+        """What no policy keeps, and what would help."""
+        if self.chosen is not None:
+            return None
+        instead = self.refused[0].instead if self.refused else "a looser goal"
+        return Refused("all policies", f"no policy meets the goal: {self.slo.words}", instead)
+
+    @property
+    def priced(self) -> bool:
+        """Whether there is a price."""
+        return not any(isinstance(row.usd_per_month, Unknown) for row in self.policies)

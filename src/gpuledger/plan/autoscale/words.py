@@ -10,7 +10,7 @@ import numpy as np
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.plan.autoscale.demand.trace import Trace
 from gpuledger.plan.autoscale.facts import facts
-from gpuledger.plan.autoscale.manifests.kubernetes import Target, hpa, karpenter, keda
+from gpuledger.plan.autoscale.manifests.kubernetes import Target, hpa, karpenter, keda, spot_patch
 from gpuledger.plan.autoscale.policies import PolicyKind
 from gpuledger.plan.autoscale.replays.replay import Replays
 from gpuledger.plan.autoscale.setting import Setting, Slo
@@ -18,6 +18,10 @@ from gpuledger.plan.autoscale.statement import PolicyRow
 from gpuledger.plan.outcome import Refused
 from gpuledger.units import Unknown, count
 
+WITH_THE_AUDIT = (
+    "the audit's savings from idle, released or consolidated GPUs and from off-hours are partly of the same replicas: "
+    "what this plan saves against a static peak is not in addition to them"
+)
 KEDA_POLICIES = ("queue-length", "predictive", "scheduled")
 
 
@@ -131,6 +135,7 @@ def assumptions_of(trace: Trace, replays: Replays) -> tuple[str, ...]:
         decided,
         "a month is 720 h; needed replicas are those of a planner that knows the demand (Erlang C for each step)",
         *([on_spot] if spot.share_ratio else []),
+        WITH_THE_AUDIT,
     )
 
 
@@ -142,13 +147,16 @@ def pasted(
     by_name = {row.policy: row for row in rows}
     out = {}
     if (row := by_name.get("target-utilization")) is not None:
-        out["hpa.yaml"] = hpa(target, row.value, _comments(row, setting, chosen))
+        zero = [] if setting.min_replicas else ["It cannot scale to zero: one replica more than replayed when idle"]
+        out["hpa.yaml"] = hpa(target, row.value, [*_comments(row, setting, chosen), *zero])
     able = [by_name[name] for name in KEDA_POLICIES if name in by_name]
     if able:
         best = chosen if chosen in able else min(able, key=lambda r: (not r.meets, _usd(r)))
         out["keda.yaml"] = keda(target, best.policy, best.value, _comments(best, setting, chosen))
     pool = f"Nodes for up to {count(target.limit, 'replica')} of {count(setting.service.gpus, 'GPU')}"
     out["karpenter.yaml"] = karpenter(target, gpu, [pool, "nodeClassRef: name your own EC2NodeClass"])
+    if 0 < setting.spot.share_ratio < 1:
+        out["spot_share.yaml"] = spot_patch(target)
     return out
 
 

@@ -67,8 +67,10 @@ class PoolFile:
 
 def read_pools(given: Given, spot_overhead_pct: float) -> PoolFile:
     """The pools of a TOML file ([[pool]] with [[pool.window]]) or of a table with one row per pool and window."""
-    toml = isinstance(given, Path) and given.suffix.lower() == ".toml"
-    lines = _toml_lines(given) if toml else lines_of(given, names().pools, "pools")
+    if isinstance(given, Path) and given.suffix.lower() == ".toml":
+        lines = _toml_lines(given)
+    else:
+        lines = lines_of(given, names().pools, "pools")
     header = {name for line in lines for name in line.columns}
     for needed in ("gpus", "price"):
         if needed not in header:

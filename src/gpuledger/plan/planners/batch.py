@@ -31,8 +31,8 @@ from gpuledger.units import MS_PER_MIN, MS_PER_S
     PlanOption("restart", str, "5m", "Time a preemptible job loses each time it starts again.", metavar="LENGTH"),
     PlanOption("spot_overhead_pct", float, 10.0, "Additional time of jobs on spot, where the pool does not say."),
     PlanOption("allow_late", bool, False, "Where not all deadlines can be met, give the least late plan."),
-    PlanOption("seconds", float, 20.0, "Limit of the solver's work, in its own units, not on the clock; more may find a cheaper "
-               "plan. Thousands of jobs that compete for GPUs take minutes."),
+    PlanOption("seconds", float, 20.0, "Limit of the solver's work, in its own units and not on the clock: thousands "
+               "of jobs take minutes. More may find a cheaper plan."),
 )  # fmt: skip
 def run(options: Options) -> BatchPlan:
     """The plan for the files and options given."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.encode import encode
+from gpuledger.plan.autoscale.service import per_second
 from gpuledger.plan.autoscale.statement import AutoscalePlan, PolicyRow
 from gpuledger.report.charts import chart_names
 from gpuledger.report.document import Block, Bullets, Chart, Code, Document, Heading, KeyFigure, Prose, Section
@@ -13,10 +14,12 @@ from gpuledger.report.written import instant, number, percent, tie, usd
 from gpuledger.units import Unknown
 
 SHOWN = 1_000
+BEYOND = "GPU-hours beyond need are those paid beyond what a planner takes that knows the demand and starts replicas at once."
 ABOUT = {
     "hpa.yaml": "HorizontalPodAutoscaler (target utilization)",
     "keda.yaml": "KEDA ScaledObject",
     "karpenter.yaml": "Karpenter NodePool",
+    "spot_share.yaml": "Patch of the Deployment, for the share on spot",
 }
 
 
@@ -27,7 +30,7 @@ def autoscale_document(plan: AutoscalePlan) -> Document:
     table = policies_table(plan)
     notes = [
         *plan.trace.notes,
-        *(["no price: compared by GPU-hours"] if isinstance(plan.prices_dated, Unknown) else []),
+        *([] if plan.priced else ["no price: compared by GPU-hours"]),
     ]
     return Document(
         name="autoscale",
@@ -39,7 +42,7 @@ def autoscale_document(plan: AutoscalePlan) -> Document:
         figures=_figures(plan),
         summary=[*_charts(plan, "replicas"), table],
         sections=[
-            Section("policies", "Cost and misses", [*_charts(plan, "policies"), learned_table(plan)]),
+            Section("policies", "Cost and misses", [Prose(BEYOND), *_charts(plan, "policies"), learned_table(plan)]),
             Section("manifests", "What to paste", _manifests(plan)),
             Section("demand", "Demand", [Bullets([*plan.trace.read_as, *plan.price_words], "Read as")]),
             *closing_sections(plan, data),
@@ -60,10 +63,11 @@ def _facts(plan: AutoscalePlan) -> list[str]:
     start = "" if isinstance(t.start_ms, Unknown) else f" from {instant(t.start_ms)} UTC"
     return [
         f"{number(t.requests)} requests in {number(t.hours, 1)} h{start}",
-        f"{t.mean_per_s:,.3g} requests/s on average, {t.peak_per_s:,.3g} at most",
+        f"{per_second(t.mean_per_s)} on average, {per_second(t.peak_per_s)} at most",
         f"replica: {plan.service.words}",
         plan.slo.words,
         *([] if isinstance(plan.prices_dated, Unknown) else [f"prices of {plan.prices_dated}"]),
+        *(plan.price_words if plan.priced and isinstance(plan.prices_dated, Unknown) else ()),
     ]
 
 
@@ -126,13 +130,20 @@ def policies_table(plan: AutoscalePlan) -> Table:
         ]
         for row in order
     ]  # fmt: skip
-    heads = ("Policy", "Tuned to", "$/month", "Over wait", "Mean wait, s", "GPU-h/month", "Beyond need", "Most", "Goal")
-    note = (
-        f"Over wait: requests that waited longer than {plan.slo.wait_s:g} s ({_allowed(plan)} % may). Beyond need: "
-        "GPU-hours paid beyond what a planner takes that knows the demand. Most: replicas at once."
+    heads = (
+        "Policy",
+        "Tuned to",
+        "$/month",
+        "Over wait",
+        "Mean wait, s",
+        "GPU-h/month",
+        "GPU-h beyond need",
+        "Most replicas",
+        "Goal",
     )
+    note = f"Over wait: requests that waited longer than {plan.slo.wait_s:g} s ({_allowed(plan)} % may)."
     caption = "Policies on the rest of the trace"
-    return make_table("policies", caption, heads, "wWnnNnnNw", rows, note=note, screen_rows=SHOWN)
+    return make_table("policies", caption, heads, "wWnnNnNNw", rows, note=note, screen_rows=SHOWN)
 
 
 def learned_table(plan: AutoscalePlan) -> Table:

@@ -46,7 +46,8 @@ def _command(one: Planner) -> click.Command:
     @click.option("--out", type=PATH, metavar="DIR", help="Folder for the plan as a page, Markdown and JSON.")
     @full_option
     @screen_options
-    def command(screen: Screen, out: Path | None, full: bool, **given: Any) -> None:
+    def command(screen: Screen, out: Path | None, full: bool, **given: Any) -> int:
+        from gpuledger.cli.failures import BAD_INPUT, tell
         from gpuledger.cli.showing import give, write_files
         from gpuledger.report.documents.planned import planned_document
 
@@ -55,6 +56,9 @@ def _command(one: Planner) -> click.Command:
             document = planned_document(one.name, one.summary.rstrip("."), statement, one.encoded(statement))
             files = write_files(document, out, screen, stages)
         give(document, screen, files, full=full)
+        if unmet := getattr(statement, "unmet", None):
+            tell(unmet.why, unmet.instead)
+        return BAD_INPUT if unmet else 0
 
     for option in reversed(one.options):
         command.params.insert(0, _click_option(option))

@@ -144,7 +144,7 @@ def chosen_series(path: str, name: str, column: pa.ChunkedArray, wanted: str | N
     known = list(dict.fromkeys(texts.tolist()))
     if wanted is None:
         if len(known) > 1:
-            hint = f"choose one with series: {', '.join(known[:24])}"
+            hint = f"choose one with series=NAME: {', '.join(known[:24])}"
             raise FileFault(path, f"column {name} has {len(known)} series", hint=hint)
         return np.ones(len(texts), dtype=bool), known[0]
     match = {k.casefold(): k for k in known}.get(wanted.casefold())

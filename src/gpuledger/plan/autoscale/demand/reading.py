@@ -34,7 +34,7 @@ def read_trace(path: Path, *, series: str | None = None, gaps: Gaps = "refuse") 
     if roles.series and (roles.rate or series is not None):
         rows, label = chosen_series(str(path), roles.series, table[roles.series], series)
     elif series is not None:
-        hint = "leave series out, or add a column called series"
+        hint = f"leave series={series} out, or add a column called series"
         raise FileFault(path, f"no column tells series apart, and {series!r} is asked for", hint=hint)
     when = instants(str(path), roles.time, table[roles.time])
     place = np.flatnonzero(rows)

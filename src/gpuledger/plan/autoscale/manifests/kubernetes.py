@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from gpuledger.catalog.gpus import Gpu
@@ -22,8 +23,13 @@ from gpuledger.plan.market import market_options
 RUNNING, WAITING = "vllm:num_requests_running", "vllm:num_requests_waiting"
 # A Prometheus adapter shows it under this name: colons cannot be in the name of a metric of pods.
 POD_METRIC = "vllm_num_requests_running"
+# What arrives at the gateway in front of the pods: it is there while no pod is.
+ARRIVING = "nginx_ingress_controller_requests"
 SERVER = "http://prometheus-operated.monitoring.svc:9090"
 _ROOM_RATIO = 1.5
+# A label of nodes; pods spread over its values take on-demand and spot nodes by the number of values each has.
+SPREAD_KEY = "capacity-spread"
+MOST_DOMAINS = 10
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,9 @@ def keda(target: Target, policy: str, value: float, comments: Sequence[str]) -> 
     """A ScaledObject (keda.sh/v1alpha1) of the policy with the tuned value."""
     setting = target.setting
     triggers = {"queue-length": _queue, "predictive": _predictive, "scheduled": _scheduled}[policy](target, value)
+    if not setting.min_replicas or not triggers:
+        triggers.append(_wake(target))
+        comments = [*comments, *_wake_comments(target)]
     spec = {
         "scaleTargetRef": target.scale_ref,
         "pollingInterval": facts().kubernetes.sync_s,
@@ -112,6 +121,21 @@ def _load(target: Target, window: str = "", offset: str = "") -> str:
 def _prometheus(name: str, query: str, threshold: float) -> dict[str, Any]:
     metadata = {"serverAddress": SERVER, "query": query, "threshold": f"{threshold:.4g}", "activationThreshold": "0"}
     return {"type": "prometheus", "name": name, "metricType": "AverageValue", "metadata": metadata}
+
+
+def _wake(target: Target) -> dict[str, Any]:
+    """One replica as long as requests arrive at the gateway; metrics of the pods are gone when the last pod is."""
+    query = f'sum(rate({ARRIVING}{{ingress="{target.deployment}"}}[2m])) > bool 0'
+    return _prometheus("wake-up", query, 1)
+
+
+def _wake_comments(target: Target) -> list[str]:
+    return [
+        "wake-up: with no replica there are no metrics of pods, so this trigger counts requests at the gateway.",
+        f"Its query is for ingress-nginx and an Ingress called {target.deployment}: put in your gateway's own counter.",
+        f"The gateway must hold or retry requests for the cold start ({target.setting.cold_start_s:g} s), or they fail;",
+        "the KEDA HTTP add-on holds them, and scales by them itself.",
+    ]
 
 
 def _queue(target: Target, value: float) -> list[dict[str, Any]]:
@@ -142,20 +166,56 @@ def karpenter(target: Target, gpu: Gpu | None, comments: Sequence[str]) -> str:
     """NodePools (karpenter.sh/v1) for the replicas: one on demand, one on spot, or both by the share of each."""
     setting = target.setting
     share, gpus = setting.spot.share_ratio, setting.service.gpus
-    on_spot = math.ceil(share * target.limit)
-    pools = {"on-demand": target.limit - math.floor(share * target.limit), "spot": on_spot}
+    limits = {"on-demand": target.limit - math.floor(share * target.limit), "spot": math.ceil(share * target.limit)}
+    domains = spread(share)
+    used = [capacity for capacity in limits if domains[capacity]]
     made = [
-        yaml_text(_pool(target, gpu, capacity, replicas * gpus), comments if first else ())
-        for first, (capacity, replicas) in (
-            (i == 0, pool) for i, pool in enumerate((c, n) for c, n in pools.items() if n)
+        yaml_text(
+            _pool(target, gpu, capacity, limits[capacity] * gpus, domains[capacity] if len(used) > 1 else ()),
+            comments if capacity == used[0] else (),
         )
+        for capacity in used
     ]
     return "---\n".join(made)
 
 
-def _pool(target: Target, gpu: Gpu | None, capacity: str, most_gpus: int) -> Mapping[str, Any]:
+def spread(share: float) -> dict[str, tuple[str, ...]]:
+    """Domains that replicas are spread over evenly, so many of them on spot that it has about its share (2 of 5)."""
+    ratio = Fraction(share).limit_denominator(MOST_DOMAINS)
+    if 0 < share < 1:
+        ratio = min(max(ratio, Fraction(1, MOST_DOMAINS)), Fraction(MOST_DOMAINS - 1, MOST_DOMAINS))
+    names = tuple(str(n) for n in range(1, ratio.denominator + 1))
+    first_spot = ratio.denominator - ratio.numerator
+    return {"on-demand": names[:first_spot], "spot": names[first_spot:]}
+
+
+def spot_patch(target: Target) -> str:
+    """A patch of the Deployment that spreads its pods over the domains of both NodePools."""
+    domains = {capacity: len(found) for capacity, found in spread(target.setting.spot.share_ratio).items()}
+    rule = {
+        "maxSkew": 1,
+        "topologyKey": SPREAD_KEY,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": target.deployment}},
+    }
+    comments = [
+        f"kubectl patch deployment {target.deployment} --patch-file spot_share.yaml",
+        f"Spreads pods over {SPREAD_KEY}: {domains['on-demand']} on demand to {domains['spot']} on spot, as replayed. "
+        "Without it, all pods",
+        "may land on spot. matchLabels: the label of your own pods.",
+        f"Not guaranteed: the share below {sum(domains.values())} replicas, and after scaling down, when Kubernetes "
+        "removes pods without",
+        "regard to it. Without spot capacity pods stay pending: ScheduleAnyway lets them run on demand instead.",
+    ]
+    return yaml_text({"spec": {"template": {"spec": {"topologySpreadConstraints": [rule]}}}}, comments)
+
+
+def _pool(target: Target, gpu: Gpu | None, capacity: str, most_gpus: int, domains: Sequence[str]) -> Mapping[str, Any]:
     setting = target.setting
-    requirements = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity]}]
+    requirements: list[dict[str, Any]] = [
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity]},
+        *([{"key": SPREAD_KEY, "operator": "In", "values": list(domains)}] if domains else []),
+    ]
     types = aws_instances(gpu, setting.service.gpus)
     if types:
         requirements.append({"key": "node.kubernetes.io/instance-type", "operator": "In", "values": types})
