@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
+from gpuledger.plan.batching.arrivals import on_arrival
 from gpuledger.plan.batching.grid import choose_step, make_grid
 from gpuledger.plan.batching.policies import Policy, run_policy
+from gpuledger.plan.batching.price_windows import PriceWindow
 from gpuledger.units import MS_PER_HOUR, MS_PER_MIN
 
 START_MS = 1_794_787_200_000
@@ -50,3 +54,13 @@ def test_a_step_is_as_long_as_rounding_and_deadlines_allow(job, pool):
     assert choose_step([job("a", 1, 1.5)], [pool()], START_MS) == 30 * MS_PER_MIN
     # From 00:10 on and due an hour later: no grid of an hour has such a start.
     assert choose_step([job("a", 1, 1, 1 / 6, 7 / 6)], [pool()], START_MS) == 10 * MS_PER_MIN
+
+
+def test_a_job_that_waits_for_a_cheap_hour_gives_way_to_one_that_cannot(job, pool):
+    night = PriceWindow(Decimal(1), 20 * 60, 23 * 60)
+    jobs = [job("patient", 1, 3, 0, 48), job("urgent", 1, 3, 18, 22)]
+    grid = make_grid(jobs, [pool(gpus=1, windows=(night,))], START_MS, MS_PER_HOUR, 0)
+    found, _ = on_arrival(grid, 0.0, lambda _n: None)  # without work for choosing again together
+    assert found.fits()
+    assert (found.chosen[1].start, found.score().missed) == (19, 0)
+    assert found.chosen[0].start == 22

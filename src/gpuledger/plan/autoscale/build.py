@@ -118,10 +118,7 @@ def _short(trace: Trace, split_s: float) -> tuple[str, ...]:
     judged_h = (trace.length_s - split_s) / 3600
     if judged_h >= DAY_H:
         return ()
-    return (
-        f"figures per month rest on {judged_h:,.1f} h of demand, repeated: give a trace of some days, with nights and"
-        " weekends",
-    )
+    return (f"figures per month rest on {judged_h:,.1f} h of demand, repeated: give a trace of some days",)
 
 
 def _dated(prices: ReplicaPrices, setting: Setting) -> str | Unknown:

@@ -54,10 +54,10 @@ def step_words(minutes: float) -> str:
 def assumptions(grid: Grid, assumed: Sequence[str]) -> tuple[str, ...]:
     """What the plan rests on."""
     jobs, pools = [t.job for t in grid.tasks], [lane.pool for lane in grid.lanes]
+    step = step_words(grid.step_ms / MS_PER_MIN)
     out = [
         "All jobs and their hours are known in advance. Queues, and planning on arrival, know a job when it arrives.",
-        f"Jobs start on a grid of {step_words(grid.step_ms / MS_PER_MIN)}, hold GPUs for whole steps, and are billed "
-        "for the time they run.",
+        f"Jobs start on a grid of {step}, hold GPUs for whole steps, and are billed for the time they run.",
     ]
     if any(job.preemptible for job in jobs):
         pause = step_words(grid.restart_ms / MS_PER_MIN)

@@ -4,8 +4,8 @@
     def run(options: Options) -> SpotPlan: ...
 
 What `run` returns is a statement: a dataclass or a mapping that `gpuledger.encode` writes as JSON, with the parts of
-`plan.outcome`. Where no option keeps what was asked, its `unmet` is a `Refused`: the command shows the
-statement and exits with 2. Long work reports its progress through `options.stage`. fit, throughput and migrate have packages and
+`plan.outcome`. Where no option keeps what was asked, its `unmet` is a `Refused`: the command shows the statement and
+exits with 2. Long work reports its progress through `options.stage`. fit, throughput and migrate have packages and
 commands of their own.
 """
 

@@ -14,7 +14,7 @@ from gpuledger.report.written import instant, number, percent, tie, usd
 from gpuledger.units import Unknown
 
 SHOWN = 1_000
-BEYOND = "GPU-hours beyond need are those paid beyond what a planner takes that knows the demand and starts replicas at once."
+BEYOND = "GPU-hours beyond need: paid beyond what a planner takes that knows the demand and starts replicas at once."
 ABOUT = {
     "hpa.yaml": "HorizontalPodAutoscaler (target utilization)",
     "keda.yaml": "KEDA ScaledObject",

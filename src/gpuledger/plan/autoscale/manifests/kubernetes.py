@@ -133,8 +133,8 @@ def _wake_comments(target: Target) -> list[str]:
     return [
         "wake-up: with no replica there are no metrics of pods, so this trigger counts requests at the gateway.",
         f"Its query is for ingress-nginx and an Ingress called {target.deployment}: put in your gateway's own counter.",
-        f"The gateway must hold or retry requests for the cold start ({target.setting.cold_start_s:g} s), or they fail;",
-        "the KEDA HTTP add-on holds them, and scales by them itself.",
+        f"The gateway must hold or retry requests for the cold start ({target.setting.cold_start_s:g} s), or they",
+        "fail; the KEDA HTTP add-on holds them, and scales by them itself.",
     ]
 
 
@@ -200,12 +200,10 @@ def spot_patch(target: Target) -> str:
     }
     comments = [
         f"kubectl patch deployment {target.deployment} --patch-file spot_share.yaml",
-        f"Spreads pods over {SPREAD_KEY}: {domains['on-demand']} on demand to {domains['spot']} on spot, as replayed. "
-        "Without it, all pods",
-        "may land on spot. matchLabels: the label of your own pods.",
-        f"Not guaranteed: the share below {sum(domains.values())} replicas, and after scaling down, when Kubernetes "
-        "removes pods without",
-        "regard to it. Without spot capacity pods stay pending: ScheduleAnyway lets them run on demand instead.",
+        f"Spreads pods over {SPREAD_KEY}: {domains['on-demand']} on demand to {domains['spot']} on spot, as replayed.",
+        "Without it, all pods may land on spot. matchLabels: the label of your own pods.",
+        f"Not guaranteed: the share below {sum(domains.values())} replicas, or after scaling down (Kubernetes removes",
+        "pods without regard to it). Without spot capacity pods stay pending; ScheduleAnyway runs them on demand.",
     ]
     return yaml_text({"spec": {"template": {"spec": {"topologySpreadConstraints": [rule]}}}}, comments)
 
