@@ -1,0 +1,120 @@
+"""What does a message say? One event for each beginning and each end of an alert, with an id that never changes.
+
+The id follows from the journal, the key, the number of the incident and what happened: a message that is sent again
+carries the same one, and a receiver that has it can drop the second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from gpuledger.encode import iso
+from gpuledger.live.alerts.limits import Severity
+from gpuledger.live.alerts.machine import Change, Ending
+from gpuledger.live.alerts.rule import Owner, Subject
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_MIN, MS_PER_S
+
+EVENT_VERSION = 1
+_ID_DIGITS = 32
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert that began or ended. `at_ms`: when that was noticed; `since_ms`: since when it was so."""
+
+    id: str
+    what: Change
+    key: str
+    incident: int
+    rule: str
+    title: str
+    severity: Severity
+    subject: Subject
+    owner: Owner
+    value: float | None
+    limit: float
+    unit: str
+    since_ms: int
+    at_ms: int
+    evidence: dict[str, str | int | float | None]
+    next_step: str
+    ending: Ending | None = None
+
+    @property
+    def firing(self) -> bool:
+        """Whether the alert begins."""
+        return self.what == "firing"
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields with the times as text, and the message in words."""
+        found: dict[str, Any] = {"v": EVENT_VERSION, **msgspec.to_builtins(self)}
+        return {**found, "since_utc": iso(self.since_ms), "at_utc": iso(self.at_ms), "text": headline(self)}
+
+
+def event_id(journal: str, key: str, incident: int, what: Change) -> str:
+    """The id of an event: the same whenever it is made."""
+    text = "\0".join((journal, key, str(incident), what))
+    return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
+
+
+def key_of(rule: str, subject: Subject) -> str:
+    """What alerts are told apart by: the rule and what it is about."""
+    return f"{rule}:{subject.id}"
+
+
+# -- in words, for people
+
+
+def headline(event: Event) -> str:
+    """The message in one line."""
+    about = f"{event.title}: {event.subject.name}"
+    if event.firing:
+        return f"{about}: {figure(event.value, event.unit)} (limit {figure(event.limit, event.unit)})"
+    lasted = duration(max(0, event.at_ms - event.since_ms))
+    why = {"gone": "no longer reported", "rule off": "its rule was turned off"}.get(event.ending or "", "recovered")
+    return f"{about}: {why} after {lasted}"
+
+
+def details(event: Event) -> list[tuple[str, str]]:
+    """What else a reader wants to know, as names and texts."""
+    owner = owner_text(event.owner)
+    out = [("Severity", event.severity), ("Since", f"{iso(event.since_ms)[:16].replace('T', ' ')} UTC")]
+    out += [("Owner", owner)] if owner else []
+    out += [(name.replace("_", " ").capitalize(), _text(value)) for name, value in event.evidence.items()]
+    return [*out, *([("Next", event.next_step)] if event.firing else [])]
+
+
+def owner_text(owner: Owner) -> str:
+    """The owner in a few words; empty where nothing is known."""
+    work = "/".join(text for text in (owner.namespace, owner.workload or owner.run_id) if text)
+    who = [text for text in (owner.team, owner.user) if text]
+    return f"{work} ({', '.join(who)})" if work and who else work or ", ".join(who)
+
+
+def figure(value: float | None, unit: str) -> str:
+    """A value with its unit."""
+    if value is None:
+        return "unknown"
+    if unit == "min":
+        return duration(round(value * MS_PER_MIN))
+    text = f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.1f}"
+    return f"{text} {unit}".strip() if unit != "count" else text
+
+
+def duration(length_ms: int) -> str:
+    """A length of time in one or two units: 45 s, 31 min, 2 h 05 min, 3 d 4 h."""
+    if length_ms < MS_PER_MIN:
+        return f"{length_ms // MS_PER_S} s"
+    if length_ms < MS_PER_HOUR:
+        return f"{length_ms // MS_PER_MIN} min"
+    if length_ms < MS_PER_DAY:
+        minutes = length_ms % MS_PER_HOUR // MS_PER_MIN
+        return f"{length_ms // MS_PER_HOUR} h" + (f" {minutes:02d} min" if minutes else "")
+    hours = length_ms % MS_PER_DAY // MS_PER_HOUR
+    return f"{length_ms // MS_PER_DAY} d" + (f" {hours} h" if hours else "")
+
+
+def _text(value: str | int | float | None) -> str:
+    return "unknown" if value is None else f"{value:,.1f}" if isinstance(value, float) else str(value)
