@@ -60,8 +60,8 @@ class Round:
 class Journal:
     """The journal of a lake. A thread opens one of its own: `again`."""
 
-    def __init__(self, folder: Path, *, aside: bool = False) -> None:
-        self.folder, self.file = folder, folder / FILE
+    def __init__(self, folder: Path, *, aside: bool = False, marks_only: bool = False) -> None:
+        self.folder, self.file, self._marks_only = folder, folder / FILE, marks_only
         with self._using():
             self.db = self._copy() if aside else self._open()
             self._make()
@@ -73,8 +73,11 @@ class Journal:
         return cls(lake / FOLDER, aside=aside)
 
     def again(self) -> Journal:
-        """The same journal for another thread."""
-        return Journal(self.folder)
+        """The same journal for a thread that only marks messages. Marks survive a kill; a power cut may take the last.
+
+        A message whose mark was lost is sent again, with the same id.
+        """
+        return Journal(self.folder, marks_only=True)
 
     def _open(self) -> sqlite3.Connection:
         try:
@@ -83,7 +86,7 @@ class Journal:
             raise map_os_error(error, self.folder, "write the alerts") from error
         db = sqlite3.connect(self.file, timeout=_BUSY_S, isolation_level=None)
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA synchronous = {'NORMAL' if self._marks_only else 'FULL'}")
         return db
 
     def _copy(self) -> sqlite3.Connection:

@@ -16,7 +16,7 @@ from gpuledger.live.alerts.event import Event
 from gpuledger.live.alerts.journal import Journal
 from gpuledger.live.alerts.silence import Silence, quiet_until
 
-_PAGE = 200
+_MORE = 200
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Mailbox:
 
 def next_message(journal: Journal, receiver: str, now_ms: int) -> Message | int | None:
     """The message to send now, else the instant to look again, else None: nothing waits."""
-    silences, after, soonest = journal.silences(now_ms), -1, None
+    silences, after, soonest, page = journal.silences(now_ms), -1, None, 1
     select = """SELECT o.seq, o.attempts, o.due_ms, o.next_ms, e.body FROM outbox o JOIN events e ON e.seq = o.seq
       WHERE o.receiver = ? AND o.state = 'waiting' AND o.seq > ? ORDER BY o.seq LIMIT ?"""
-    while rows := journal.db.execute(select, (receiver, after, _PAGE)).fetchall():
+    while rows := journal.db.execute(select, (receiver, after, page)).fetchall():
         for seq, attempts, due_ms, next_ms, body in rows:
             event = msgspec.json.decode(body, type=Event)
             wait = _wait(event, due_ms, silences, now_ms)
@@ -56,7 +56,7 @@ def next_message(journal: Journal, receiver: str, now_ms: int) -> Message | int 
             if wait is None:
                 return Message(seq, receiver, event, attempts)
             soonest = wait if soonest is None else min(soonest, wait)
-        after = rows[-1][0]
+        after, page = rows[-1][0], _MORE  # mostly the first is due
     return soonest
 
 

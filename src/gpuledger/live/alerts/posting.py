@@ -7,6 +7,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -46,10 +47,10 @@ def post_json(
         sent["Authorization"] = f"Bearer {opened_text(bearer)}"
     try:
         check_url(url)
-        context = Access(ca=Path(ca) if ca else None).context()
+        secure = [urllib.request.HTTPSHandler(context=_trusted(ca))] if url.startswith("https:") else []
     except GpuledgerError as error:
         raise Undelivered(error.message) from error
-    opener = urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=context))
+    opener = urllib.request.build_opener(_NoRedirect, *secure)
     request = urllib.request.Request(url, body, sent, method="POST")  # noqa: S310  (checked above)
     try:
         with opener.open(request, timeout=timeout_s) as answer:
@@ -64,6 +65,12 @@ def post_json(
         ) from error
     except (OSError, http.client.HTTPException, ssl.SSLError, ValueError) as error:
         raise Undelivered(f"{where}: {_why(error)}") from error
+
+
+@lru_cache(maxsize=8)
+def _trusted(ca: str) -> ssl.SSLContext:
+    """Reading the authorities takes longer than a message."""
+    return Access(ca=Path(ca) if ca else None).context()
 
 
 def _start(answer: urllib.error.HTTPError) -> str:

@@ -180,11 +180,12 @@ class Watcher:
 
     def _refresh(self, now_ms: int) -> None:
         """Show receivers that forget what fires now and was delivered to them."""
+        forget = {n: r for n, r in self._receivers().items() if type(r).refresh is not Receiver.refresh}
+        if not forget:
+            return
         silences = self.journal.silences(now_ms)
         firing = [event for event in self.journal.firing() if quiet_until(event, silences, now_ms) is None]
-        for name, receiver in self._receivers().items():
-            if type(receiver).refresh is Receiver.refresh:
-                continue
+        for name, receiver in forget.items():
             has = self.journal.delivered_to(name)
             try:
                 receiver.refresh([e for e in firing if e.id in has], now_ms, self.settings.delivery.timeout_s)
