@@ -94,8 +94,8 @@ def run_watcher(folder: Path, events: int) -> None:
     def see(_settings: AlertSettings, now_ms: int) -> Look:
         select = "SELECT count(*) FROM events WHERE what = 'firing'"
         done = journal.db.execute(select).fetchone()[0]
-        bad = {n: 1.0 for n in range(done, min(done + BATCH, keys))}
-        good = {n: 0.0 for n in range(max(0, done - BATCH), done)}
+        bad = dict.fromkeys(range(done, min(done + BATCH, keys)), 1.0)
+        good = dict.fromkeys(range(max(0, done - BATCH), done), 0.0)
         readings = tuple(
             Reading(Subject("gpu", f"GPU-{n}", f"gpu {n}"), value, now_ms) for n, value in (bad | good).items()
         )
@@ -205,7 +205,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit-s", type=float, default=900.0, help="give up after this long")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--kill-s", type=float, nargs=2, default=(0.02, 2.0), help="how long a process lives, at random")
+    parser.add_argument(
+        "--kill-s", type=float, nargs=2, default=(0.02, 2.0), help="how long a process lives, at random"
+    )
     for name in ("--role", "--folder", "--port"):
         parser.add_argument(name, help=argparse.SUPPRESS)
     given = parser.parse_args()

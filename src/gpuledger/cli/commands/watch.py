@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,18 +61,19 @@ def command(
     lake = Lake(lake_dir)
     lake.require()
     load_alerts()
-    if chosen["silence"] or chosen["end_silence"]:
-        _silence(screen, Journal.of(lake_dir), chosen["silence"], chosen["end_silence"], for_ms, why)
-    elif chosen["listing"]:
-        _show(screen, Journal.of(lake_dir, aside=True))
-    else:
-        from gpuledger.live.alerts.watcher import Eyes
-
-        eyes = Eyes(lake, inventory=list(inventory) or None, price=price_of(prices))
-        if chosen["dry_run"]:
-            _dry_run(screen, eyes, Journal.of(lake_dir, aside=True))
+    with closing(Journal.of(lake_dir, aside=chosen["listing"] or chosen["dry_run"])) as journal:
+        if chosen["silence"] or chosen["end_silence"]:
+            _silence(screen, journal, chosen["silence"], chosen["end_silence"], for_ms, why)
+        elif chosen["listing"]:
+            _show(screen, journal)
         else:
-            _watch(screen, eyes, Journal.of(lake_dir), once=chosen["once"], every_ms=every_ms)
+            from gpuledger.live.alerts.watcher import Eyes
+
+            eyes = Eyes(lake, inventory=list(inventory) or None, price=price_of(prices))
+            if chosen["dry_run"]:
+                _dry_run(screen, eyes, journal)
+            else:
+                _watch(screen, eyes, journal, once=chosen["once"], every_ms=every_ms)
 
 
 def _silence(

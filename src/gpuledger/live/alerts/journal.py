@@ -64,7 +64,11 @@ class Journal:
         self.folder, self.file, self._marks_only = folder, folder / FILE, marks_only
         with self._using():
             self.db = self._copy() if aside else self._open()
-            self._make()
+            try:
+                self._make()
+            except BaseException:
+                self.db.close()
+                raise
             (self.id,) = self.db.execute("SELECT value FROM meta WHERE name = 'id'").fetchone()
 
     @classmethod
@@ -85,8 +89,12 @@ class Journal:
         except OSError as error:
             raise map_os_error(error, self.folder, "write the alerts") from error
         db = sqlite3.connect(self.file, timeout=_BUSY_S, isolation_level=None)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute(f"PRAGMA synchronous = {'NORMAL' if self._marks_only else 'FULL'}")
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute(f"PRAGMA synchronous = {'NORMAL' if self._marks_only else 'FULL'}")
+        except sqlite3.Error:
+            db.close()
+            raise
         return db
 
     def _copy(self) -> sqlite3.Connection:
