@@ -1,4 +1,4 @@
-"""Does gpuledger watch look, tell, keep quiet, and go on after it was killed?"""
+"""Does gpuledger watch look, notify, keep quiet, and go on after it was killed?"""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def logged():
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def test_once_tells_each_alert_once(cli, lake):
+def test_once_notifies_of_each_alert_once(cli, lake):
     ended = cli("watch", "--lake", "lake", "--once")
     assert (ended.code, ended.err) == (0, "")
-    assert "CRITICAL  GPU stopped reporting: node-1/1: 19 min (limit 10 min)" in ended.out
+    assert "CRITICAL  GPU stopped reporting: node-1/1, 19 min (limit 10 min)" in ended.out
     assert ended.out.endswith("2 alerts fire.\n")
     assert sorted(e["key"] for e in logged()) == ["gpu_lost:GPU-1", "stale:lake"]
     again = cli("watch", "--lake", "lake", "--once")
@@ -53,11 +53,11 @@ def test_once_tells_each_alert_once(cli, lake):
     assert all(len(line) <= 100 for line in ended.out.splitlines())
 
 
-def test_recovery_is_told_once(cli, lake, tmp_path):
+def test_recovery_is_reported_once(cli, lake, tmp_path):
     cli("watch", "--lake", "lake", "--once")
     import_files(lake, [write_samples(tmp_path / "more.csv", lambda _gpu, _minute: {}, first=120, minutes=5)])
     ended = cli("watch", "--lake", "lake", "--once")
-    assert "recovered  GPU stopped reporting: node-1/1: recovered after" in ended.out
+    assert "recovered  GPU stopped reporting: node-1/1, recovered after" in ended.out
     cli("watch", "--lake", "lake", "--once")
     assert [e["what"] for e in logged() if e["rule"] == "gpu_lost"] == ["firing", "resolved"]
 
@@ -74,7 +74,7 @@ def test_json(cli, lake):
 def test_dry_run_and_list_write_and_send_nothing(cli, lake):
     ended = cli("watch", "--lake", "lake", "--dry-run")
     assert ended.code == 0
-    assert "would tell log (everyone) at once" in ended.out
+    assert "would notify log (everyone) at once" in ended.out
     assert "Nothing was written or sent" in ended.out
     assert cli("watch", "--lake", "lake", "--list").out.startswith("0 alerts fire")
     assert not Path("lake/alerts").exists()
@@ -164,7 +164,7 @@ def test_killed_and_started_again_it_goes_on_and_ends_when_asked(cli, lake):
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=20)
     assert process.returncode == 0
-    told = [(e["key"], e["what"], e["ending"]) for e in logged()]
-    assert sorted(told[:2]) == [("gpu_lost:GPU-1", "firing", None), ("stale:lake", "firing", None)]
-    assert told[2] == ("stale:lake", "resolved", "rule off")
+    sent = [(e["key"], e["what"], e["ending"]) for e in logged()]
+    assert sorted(sent[:2]) == [("gpu_lost:GPU-1", "firing", None), ("stale:lake", "firing", None)]
+    assert sent[2] == ("stale:lake", "resolved", "rule off")
     assert "resolved" in [json.loads(line)["what"] for line in out.splitlines()]

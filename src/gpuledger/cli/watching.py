@@ -14,33 +14,39 @@ from gpuledger.report.document import Document, Prose
 from gpuledger.report.tables import Table, make_table
 from gpuledger.units import count, utc
 
-_INDENT = " " * 11
+_INDENT = " " * 6
 
 
 def event_lines(event: Event) -> list[str]:
     """An event in a few lines that fit the terminal."""
     sign = event.severity if event.firing else "recovered"
-    head = f"{utc(event.at_ms):%H:%M:%S}  {sign.upper() if event.severity == 'critical' and event.firing else sign}"
+    loud = event.firing and event.severity == "critical"
+    head = f"{utc(event.at_ms):%Y-%m-%d %H:%M}  {sign.upper() if loud else sign}"
     wide = max(40, shutil.get_terminal_size().columns)
     lines = [f"{head}  {headline(event)}"]
     if event.firing:
         rest = [(name, text) for name, text in details(event) if name not in {"Severity", "Next"} and text]
-        lines += [f"{_INDENT}{'; '.join(f'{name.lower()} {text}' for name, text in rest)}"]
+        lines += [f"{_INDENT}{'; '.join(f'{_within(name)} {text}' for name, text in rest)}"]
         lines += [f"{_INDENT}next: {event.next_step}"]
     return [part for line in lines for part in _wrapped(visible(line), wide)]
+
+
+def _within(name: str) -> str:
+    """A name within a sentence: an abbreviation stays as it is."""
+    return name if name[1:2].isupper() else name[:1].lower() + name[1:]
 
 
 def _wrapped(line: str, wide: int) -> list[str]:
     return textwrap.wrap(line, wide, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)
 
 
-def summary(found: Standing) -> str:
+def summary(found: Standing, *, messages: bool = True) -> str:
     """How alerts stand, in one sentence."""
     parts = [count(len(found.firing), "alert") + (" fires" if len(found.firing) == 1 else " fire")]
     parts += [f"{len(found.silenced)} of them silenced"] if found.silenced else []
     parts += [f"{len(found.pending)} pending"] if found.pending else []
     waiting = sum(box.waiting for box in found.receivers)
-    parts += [f"{count(waiting, 'message')} waiting"] if waiting else []
+    parts += [f"{count(waiting, 'message')} waiting"] if waiting and messages else []
     return ", ".join(parts)
 
 

@@ -77,7 +77,7 @@ def hook() -> Iterator[Hook]:
                 self.send_header(name, value)
             self.send_header("Content-Length", "4")
             self.end_headers()
-            self.wfile.write(b"said")
+            self.wfile.write(b"done")
 
         def log_message(self, *_):
             pass

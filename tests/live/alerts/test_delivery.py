@@ -14,7 +14,7 @@ from alert_events import NOW, begun, ended, look
 from gpuledger.live.alerts.courier import deliver_due, wait_ms
 from gpuledger.live.alerts.deciding import Instant
 from gpuledger.live.alerts.journal import Journal, Round
-from gpuledger.live.alerts.ladder import tellings
+from gpuledger.live.alerts.ladder import notices
 from gpuledger.live.alerts.limits import load_alerts
 from gpuledger.live.alerts.outbox import Message, mailboxes
 from gpuledger.live.alerts.receivers.webhook import Webhook
@@ -36,7 +36,7 @@ def three(own_settings, journal, hook):
     own_settings(ONE.format(url=hook.url))
     first, second = begun("r:1"), begun("s:1")
     settings = load_alerts()
-    journal.record(Round(begun=[(e, tellings(e, settings, terminal=False)) for e in (first, second)]), NOW)
+    journal.record(Round(begun=[(e, notices(e, settings, terminal=False)) for e in (first, second)]), NOW)
     journal.record(Round(ended=[ended(first, NOW)]), NOW)
     receiver = Webhook(kind="webhook", url=hook.url)
 

@@ -1,4 +1,4 @@
-"""Who is told what and when, by the journal alone: ladder, silences, ends, restarts."""
+"""Who is notified what and when, by the journal alone: ladder, silences, ends, restarts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuledger.errors import FactError, InputError, LakeError, UnknownName
 from gpuledger.live.alerts.deciding import Instant, decide
 from gpuledger.live.alerts.event import event_id
 from gpuledger.live.alerts.journal import FILE, Journal, Round
-from gpuledger.live.alerts.ladder import tellings
+from gpuledger.live.alerts.ladder import notices
 from gpuledger.live.alerts.limits import load_alerts
 from gpuledger.live.alerts.outbox import Message, delivered, next_message
 from gpuledger.live.alerts.rule import Owner
@@ -45,32 +45,35 @@ def again(tmp_path):
     made.close()
 
 
-def told(event):
-    found = tellings(event, load_alerts(), terminal=False)
+def notified(event):
+    found = notices(event, load_alerts(), terminal=False)
     return {t.receiver: (t.step, (t.due_ms - event.at_ms) // MIN) for t in found}
 
 
-def test_the_owner_is_told_first_then_the_team_then_everyone(own_settings):
+def test_the_owner_is_notified_first_then_the_team_then_everyone(own_settings):
     own_settings(LADDER)
     event = begun(owner=Owner(namespace="ml", team="science"))
-    assert told(event) == {"own": ("owner", 0), "team": ("team", 30), "all": ("everyone", 120)}
+    assert notified(event) == {"own": ("owner", 0), "team": ("team", 30), "all": ("everyone", 120)}
 
 
-def test_who_is_next_is_told_at_once_where_nobody_is_named(own_settings):
+def test_without_a_receiver_the_next_step_is_notified_at_once(own_settings):
     own_settings(LADDER)
-    assert told(begun(owner=Owner(namespace="x", team="science"))) == {"team": ("team", 0), "all": ("everyone", 120)}
-    assert told(begun(owner=Owner())) == {"all": ("everyone", 0)}
-    assert told(begun(owner=Owner(cluster="prod", namespace="ml")))["team"] == ("owner", 0)
+    assert notified(begun(owner=Owner(namespace="x", team="science"))) == {
+        "team": ("team", 0),
+        "all": ("everyone", 120),
+    }
+    assert notified(begun(owner=Owner())) == {"all": ("everyone", 0)}
+    assert notified(begun(owner=Owner(cluster="prod", namespace="ml")))["team"] == ("owner", 0)
 
 
 def test_what_is_critical_reaches_everyone_at_once(own_settings):
     own_settings(LADDER)
     event = msgspec.structs.replace(begun(owner=Owner(namespace="ml", team="science")), severity="critical")
-    assert {minutes for _, minutes in told(event).values()} == {0}
+    assert {minutes for _, minutes in notified(event).values()} == {0}
 
 
-def test_without_receivers_only_the_terminal_is_told():
-    assert [t.receiver for t in tellings(begun(), load_alerts())] == ["terminal"]
+def test_without_receivers_only_the_terminal_is_notified():
+    assert [t.receiver for t in notices(begun(), load_alerts())] == ["terminal"]
 
 
 def sent(journal, receiver, now=NOW):
@@ -84,11 +87,11 @@ def sent(journal, receiver, now=NOW):
 
 def record(journal, *, begins=(), ends=(), now=NOW):
     settings = load_alerts()
-    found = Round(begun=[(e, tellings(e, settings, terminal=False)) for e in begins], ended=list(ends))
+    found = Round(begun=[(e, notices(e, settings, terminal=False)) for e in begins], ended=list(ends))
     journal.record(found, now)
 
 
-def test_an_end_goes_to_those_who_were_told_and_the_others_never_hear_of_it(own_settings, journal):
+def test_an_end_goes_to_those_who_were_notified_and_the_others_never_hear_of_it(own_settings, journal):
     own_settings(LADDER)
     event = begun(owner=Owner(namespace="ml", team="science"))
     record(journal, begins=[event])

@@ -40,10 +40,10 @@ def test_the_kinds_a_user_may_name():
 
 
 def test_a_message_in_words():
-    assert headline(FIRST) == "GPU stopped reporting: node-1/3: 31 min (limit 10 min)"
-    assert headline(LAST) == "GPU stopped reporting: node-1/3: recovered after 36 min"
+    assert headline(FIRST) == "GPU stopped reporting: node-1/3, 31 min (limit 10 min)"
+    assert headline(LAST) == "GPU stopped reporting: node-1/3, recovered after 36 min"
     gone = msgspec.structs.replace(LAST, ending="gone")
-    assert headline(gone) == "GPU stopped reporting: node-1/3: no longer reported after 36 min"
+    assert headline(gone) == "GPU stopped reporting: node-1/3, no longer reported after 36 min"
     assert dict(details(FIRST)) == {
         "Severity": "warning", "Since": "2027-01-15 07:29 UTC", "Owner": "ml/llama (science, ada)", "Host": "node-1",
         "Next": "look",

@@ -1,4 +1,4 @@
-"""Can I be told when something goes wrong in the fleet?"""
+"""Can I be notified when something goes wrong in the fleet?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ONE_OF = ("once", "dry_run", "listing", "silence", "end_silence")
 @click.option("--once", is_flag=True, help="Look once, deliver what is due, and end: for cron.")
 @click.option("--every", "every_ms", type=length_ms, metavar="LENGTH", default="60s", show_default=True,
               help="Time between looks.")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Show what would fire and who would be told; write and send nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would fire and who would be notified; write and send nothing.")
 @click.option("--list", "listing", is_flag=True, help="Show what fires, silences, and messages not delivered yet.")
 @click.option("--silence", metavar="PATTERN", help="Send nothing about these: idle_held:*, or namespace=ml-*.")
 @click.option("--for", "for_ms", type=length_ms, metavar="LENGTH", help="How long a silence lasts (2h, 7d).")
@@ -43,8 +43,9 @@ def command(
 ) -> None:  # fmt: skip
     """Watch a lake and send alerts: to a file, a webhook, Slack, e-mail or Alertmanager.
 
-    Rules, receivers and who is told when are set in [alerts] of gpuledger.toml. State and undelivered messages are kept
-    in LAKE/alerts: a watcher that was killed goes on where it was.
+    Rules, receivers and who is notified when are set in [alerts] of gpuledger.toml. State and undelivered messages are
+    kept in LAKE/alerts: a watcher that was killed continues where it was. With --json each event is one line of JSON;
+    with --once, --list and --dry-run there is one object.
     """
     from gpuledger.live.alerts.journal import Journal
     from gpuledger.live.alerts.limits import load_alerts
@@ -126,22 +127,24 @@ def _dry_run(screen: Screen, eyes: Eyes, journal: Journal) -> None:
     settings, now = load_alerts(), clock_ms()
     look = eyes.look(settings, now)
     found = decide(journal, settings, look.looked, look.at, off=look.off)
-    told = {event.id: tuple(tellings) for event, tellings in found.begun}
+    notices = {event.id: tuple(some) for event, some in found.begun}
     journal.record(found, now)
-    state = standing(journal, now, events=tuple(found.events), told=told, problems=look.problems)
+    state = standing(journal, now, events=tuple(found.events), notices=notices, problems=look.problems)
     screen.answer(to_json(state))
     for event in found.events:
         screen.say(*event_lines(event))
-        for one in told.get(event.id, ()):
+        for one in notices.get(event.id, ()):
             when = f"after {duration(one.due_ms - event.at_ms)}" if one.due_ms > event.at_ms else "at once"
-            screen.say(f"           would tell {one.receiver} ({one.step}) {when}")
-    screen.say(f"Dry run: {summary(state)}. Nothing was written or sent.")
+            screen.say(f"      would notify {one.receiver} ({one.step}) {when}")
+    screen.say(f"Dry run: {summary(state, messages=False)}. Nothing was written or sent.")
     for name, why in sorted(look.problems.items()):
         screen.say(f"{name}: {why}", err=True)
 
 
 def _watch(screen: Screen, eyes: Eyes, journal: Journal, *, once: bool, every_ms: int) -> None:
+    from gpuledger.live.alerts.outbox import mailboxes
     from gpuledger.live.alerts.watcher import Watcher
+    from gpuledger.plain_text import visible
 
     with journal.deciding():
         watcher = Watcher(journal, eyes.look, None if not screen.talks and not screen.as_json else _shown(screen, once))
@@ -150,16 +153,18 @@ def _watch(screen: Screen, eyes: Eyes, journal: Journal, *, once: bool, every_ms
             return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: watcher.stop.set())
-        screen.say(f"Watching {eyes.lake.root}. Stop with Ctrl-C.")
+        sends = ", ".join(watcher.settings.receivers) or "this terminal alone; set others in [alerts.receivers]"
+        screen.say(f"Watching {eyes.lake.root}, alerts go to {sends}. Stop with Ctrl-C.")
         reported: dict[str, str] = {}
 
         def after(_found: Round) -> None:
-            """Say what went wrong, once as long as it stays the same."""
-            for name, why in watcher.problems.items():
+            """Report what went wrong, once while it stays the same."""
+            problems = watcher.problems | {box.receiver: box.error for box in mailboxes(journal) if box.error}
+            for name, why in problems.items():
                 if reported.get(name) != why:
-                    click.echo(f"{name}: {why}", err=True)
+                    click.echo(visible(f"{name}: {why}"), err=True)
             reported.clear()
-            reported.update(watcher.problems)
+            reported.update(problems)
 
         watcher.run(every_ms, after)
 
@@ -183,9 +188,9 @@ def _once(screen: Screen, watcher: Watcher) -> None:
     from gpuledger.live.alerts.standing import standing, to_json
 
     found = watcher.once(clock_ms())
-    told = {event.id: tuple(tellings) for event, tellings in found.begun}
+    notices = {event.id: tuple(some) for event, some in found.begun}
     state = standing(
-        watcher.journal, clock_ms(), events=tuple(found.events), told=told, problems=dict(watcher.problems)
+        watcher.journal, clock_ms(), events=tuple(found.events), notices=notices, problems=dict(watcher.problems)
     )
     screen.answer(to_json(state))
     screen.say(f"{summary(state).capitalize()}.")

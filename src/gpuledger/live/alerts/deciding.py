@@ -1,7 +1,8 @@
-"""What changes after a look: which alerts begin, which are over, and who is told?"""
+"""What changes after a look: which alerts begin, which are over, and who is notified?"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import msgspec
 
 from gpuledger.live.alerts.event import Event, event_id, key_of
 from gpuledger.live.alerts.journal import Journal, Round
-from gpuledger.live.alerts.ladder import tellings
+from gpuledger.live.alerts.ladder import notices
 from gpuledger.live.alerts.limits import AlertSettings, Limits
 from gpuledger.live.alerts.machine import QUIET, Change, Ending, Held, Phase, step, turned_off, unseen
 from gpuledger.live.alerts.rule import Reading, Rule
@@ -54,7 +55,7 @@ def decide(
             _keep(found, key, before, after)
             if change == "firing":
                 event = _begun(journal, one, key, after, reading, at.now_ms)
-                found.begun.append((event, tellings(event, settings, terminal=terminal)))
+                found.begun.append((event, notices(event, settings, terminal=terminal)))
             elif change == "resolved":
                 _end(journal, found, key, before, "recovered", at.now_ms, reading)
         for key in (k for k in held if _rule(k) == one.rule.name and k not in worst):
@@ -100,11 +101,12 @@ def _settle(
 
 def _begun(journal: Journal, looked: Looked, key: str, held: Held, reading: Reading, now_ms: int) -> Event:
     rule, value = looked.rule, reading.value
+    next_step = rule.next_step.replace("{subject}", shlex.quote(reading.subject.name))
     return Event(
         id=event_id(journal.id, key, held.incident, "firing"), what="firing", key=key, incident=held.incident,
         rule=rule.name, title=rule.title, severity=looked.limits.severity, subject=reading.subject,
         owner=reading.owner, value=None if isinstance(value, Unknown) else value, limit=looked.limits.fire,
-        unit=rule.unit, since_ms=held.since_ms, at_ms=now_ms, evidence=dict(reading.evidence), next_step=rule.next_step,
+        unit=rule.unit, since_ms=held.since_ms, at_ms=now_ms, evidence=dict(reading.evidence), next_step=next_step,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What does a message say? One event for each beginning and each end of an alert, with an id that never changes.
+"""What is in a message? One event for each beginning and each end of an alert, with an id that never changes.
 
 The id follows from the journal, the key, the number of the incident and what happened: a message that is sent again
 carries the same one, and a receiver that has it can drop the second.
@@ -19,6 +19,9 @@ from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_MIN, MS_PER_S
 
 EVENT_VERSION = 1
 _ID_DIGITS = 32
+_DAYS_WITH_HOURS = 7
+# How the unit at the end of a name is written, around the value.
+_UNITS = {"pct": "{} %", "mhz": "{} MHz", "usd": "${}", "min": "{} min"}
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +63,7 @@ def event_id(journal: str, key: str, incident: int, what: Change) -> str:
 
 
 def key_of(rule: str, subject: Subject) -> str:
-    """What alerts are told apart by: the rule and what it is about."""
+    """What alerts are distinguished by: the rule and what it is about."""
     return f"{rule}:{subject.id}"
 
 
@@ -71,18 +74,19 @@ def headline(event: Event) -> str:
     """The message in one line."""
     about = f"{event.title}: {event.subject.name}"
     if event.firing:
-        return f"{about}: {figure(event.value, event.unit)} (limit {figure(event.limit, event.unit)})"
+        limit = figure(event.limit, event.unit if event.unit == "min" else "")
+        return f"{about}, {figure(event.value, event.unit)} (limit {limit})"
     lasted = duration(max(0, event.at_ms - event.since_ms))
     why = {"gone": "no longer reported", "rule off": "its rule was turned off"}.get(event.ending or "", "recovered")
-    return f"{about}: {why} after {lasted}"
+    return f"{about}, {why} after {lasted}"
 
 
 def details(event: Event) -> list[tuple[str, str]]:
     """What else a reader wants to know, as names and texts."""
     owner = owner_text(event.owner)
     out = [("Severity", event.severity), ("Since", f"{iso(event.since_ms)[:16].replace('T', ' ')} UTC")]
-    out += [("Owner", owner)] if owner else []
-    out += [(name.replace("_", " ").capitalize(), _text(value)) for name, value in event.evidence.items()]
+    out += [("Owner", owner)] if owner and owner != event.subject.name else []
+    out += [_evidence(name, value) for name, value in event.evidence.items() if value != ""]
     return [*out, *([("Next", event.next_step)] if event.firing else [])]
 
 
@@ -100,7 +104,7 @@ def figure(value: float | None, unit: str) -> str:
     if unit == "min":
         return duration(round(value * MS_PER_MIN))
     text = f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.1f}"
-    return f"{text} {unit}".strip() if unit != "count" else text
+    return text if unit == "count" else f"{text} {unit}".strip()
 
 
 def duration(length_ms: int) -> str:
@@ -112,9 +116,15 @@ def duration(length_ms: int) -> str:
     if length_ms < MS_PER_DAY:
         minutes = length_ms % MS_PER_HOUR // MS_PER_MIN
         return f"{length_ms // MS_PER_HOUR} h" + (f" {minutes:02d} min" if minutes else "")
-    hours = length_ms % MS_PER_DAY // MS_PER_HOUR
-    return f"{length_ms // MS_PER_DAY} d" + (f" {hours} h" if hours else "")
+    days, hours = length_ms // MS_PER_DAY, length_ms % MS_PER_DAY // MS_PER_HOUR
+    return f"{days} d" + (f" {hours} h" if hours and days < _DAYS_WITH_HOURS else "")
 
 
-def _text(value: str | int | float | None) -> str:
-    return "unknown" if value is None else f"{value:,.1f}" if isinstance(value, float) else str(value)
+def _evidence(name: str, value: str | int | float | None) -> tuple[str, str]:
+    """A name and a value as people write them: rfu_pct, 45.4 is RFU, 45.4 %."""
+    stem, _, unit = name.rpartition("_")
+    text = f"{value:,.1f}" if isinstance(value, float) else str(value)
+    if stem and unit in _UNITS:
+        name, text = stem, _UNITS[unit].format(text)
+    words = name.replace("_", " ").replace("gpus", "GPUs").replace("rfu", "RFU")
+    return words[:1].upper() + words[1:], "unknown" if value is None else text

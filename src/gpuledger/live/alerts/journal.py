@@ -3,7 +3,7 @@
 LAKE/alerts/journal.sqlite   SQLite in WAL mode, synced at every commit; `user_version` is the version of its tables
 LAKE/alerts/lock             held by the one watcher that may decide
 
-What a look changes is one transaction: what is held of each key, the events, and who is to be told of them.
+What a look changes is one transaction: what is held of each key, the events, and who is to be notified.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 
 from gpuledger.errors import InputError, LakeError, map_os_error
 from gpuledger.live.alerts.event import Event
-from gpuledger.live.alerts.ladder import Telling
+from gpuledger.live.alerts.ladder import Notice
 from gpuledger.live.alerts.machine import Held, Phase
 from gpuledger.live.alerts.silence import Silence, matches
 
@@ -45,10 +45,10 @@ CREATE TABLE silences (pattern TEXT PRIMARY KEY, until_ms INTEGER NOT NULL, made
 
 @dataclass(frozen=True)
 class Round:
-    """What one look changes: what is held by key, events with who is told, and ends of alerts."""
+    """What one look changes: what is held by key, events with who is notified, and ends of alerts."""
 
     held: dict[str, Held] = field(default_factory=dict)
-    begun: list[tuple[Event, list[Telling]]] = field(default_factory=list)
+    begun: list[tuple[Event, list[Notice]]] = field(default_factory=list)
     ended: list[Event] = field(default_factory=list)
 
     @property
@@ -193,22 +193,22 @@ class Journal:
             for key, held in found.held.items():
                 row = (key, held.phase.value, msgspec.json.encode(held))
                 self.db.execute("INSERT OR REPLACE INTO held VALUES (?, ?, ?)", row)
-            for event, told in found.begun:
-                self._add(event, told)
+            for event, notices in found.begun:
+                self._add(event, notices)
             for event in found.ended:
-                self._add(event, self._told_of(event, silences, now_ms))
+                self._add(event, self._notices_of(event, silences, now_ms))
 
-    def _add(self, event: Event, told: Sequence[Telling]) -> None:
+    def _add(self, event: Event, notices: Sequence[Notice]) -> None:
         columns = "(id, key, incident, what, at_ms, body)"
         row = (event.id, event.key, event.incident, event.what, event.at_ms, msgspec.json.encode(event))
         made = self.db.execute(f"INSERT OR IGNORE INTO events {columns} VALUES (?, ?, ?, ?, ?, ?)", row)  # noqa: S608
         if made.rowcount:
-            due = [(made.lastrowid, t.receiver, t.step, t.due_ms, t.due_ms) for t in told]
+            due = [(made.lastrowid, t.receiver, t.step, t.due_ms, t.due_ms) for t in notices]
             into = "INSERT INTO outbox (seq, receiver, step, state, due_ms, next_ms) VALUES (?, ?, ?, 'waiting', ?, ?)"
             self.db.executemany(into, due)
 
-    def _told_of(self, end: Event, silences: Sequence[Silence], now_ms: int) -> list[Telling]:
-        """Who is told that an alert is over: all who were told that it began. Who was not need not be any more."""
+    def _notices_of(self, end: Event, silences: Sequence[Silence], now_ms: int) -> list[Notice]:
+        """Who is notified that an alert is over: all who were notified that it began. The others need neither."""
         row = self.db.execute(
             "SELECT seq FROM events WHERE key = ? AND incident = ? AND what = 'firing'", (end.key, end.incident)
         ).fetchone()
@@ -218,8 +218,8 @@ class Journal:
         later = "state = 'waiting' AND attempts = 0" + ("" if quiet else " AND due_ms > :now")
         gone = f"UPDATE outbox SET state = 'not needed', done_ms = :now WHERE seq = :seq AND {later}"  # noqa: S608
         self.db.execute(gone, {"now": now_ms, "seq": row[0]})
-        told = "SELECT receiver, step FROM outbox WHERE seq = ? AND state != 'not needed'"
-        return [Telling(name, step, now_ms) for name, step in self.db.execute(told, row)]
+        select = "SELECT receiver, step FROM outbox WHERE seq = ? AND state != 'not needed'"
+        return [Notice(name, step, now_ms) for name, step in self.db.execute(select, row)]
 
     # -- silences
 
@@ -240,7 +240,7 @@ class Journal:
     # -- age
 
     def forget(self, before_ms: int) -> int:
-        """Delete events that are older and done: nobody waits for them and their alert is over."""
+        """Delete events that are older and done: delivered to all, and their alert is over."""
         old = """SELECT seq FROM events e WHERE at_ms < ?
           AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.seq = e.seq AND o.state = 'waiting')
           AND NOT EXISTS (SELECT 1 FROM held h WHERE h.key = e.key AND h.phase = 'firing')"""

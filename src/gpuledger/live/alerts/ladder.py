@@ -1,4 +1,4 @@
-"""Who is told, and when? The owner first, then the team, then everyone, as long as the alert lasts."""
+"""Who is notified, and when? The owner first, then the team, then everyone, while the alert lasts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Step = Literal["owner", "team", "everyone", "terminal"]
 TERMINAL = "terminal"
 
 
-class Telling(msgspec.Struct, frozen=True):
-    """One receiver of an event, and the instant from which it is told."""
+class Notice(msgspec.Struct, frozen=True):
+    """One receiver of an event, and the instant from which it is notified."""
 
     receiver: str
     step: Step
     due_ms: int
 
 
-def tellings(event: Event, settings: AlertSettings, *, terminal: bool = True) -> list[Telling]:
-    """Who is told that an alert began; each receiver once, at its earliest.
+def notices(event: Event, settings: AlertSettings, *, terminal: bool = True) -> list[Notice]:
+    """Who is notified that an alert began; each receiver once, at its earliest.
 
-    Where nobody is named for the owner, the team is told at once; where nobody is for the team either, everyone is.
+    Without a receiver for the owner, the team is notified at once; without one for the team either, everyone is.
     `terminal`: whoever runs the watcher sees everything at once.
     """
     ladder, at = settings.ladder, event.at_ms
@@ -42,10 +42,10 @@ def tellings(event: Event, settings: AlertSettings, *, terminal: bool = True) ->
         ("team", team, team_wait),
         ("everyone", everyone, max(all_wait, team_wait)),
     ]
-    found: dict[str, Telling] = {}
+    found: dict[str, Notice] = {}
     for step, names, wait in steps:
         for name in names:
-            found.setdefault(name, Telling(name, step, at + wait))
+            found.setdefault(name, Notice(name, step, at + wait))
     return list(found.values())
 
 

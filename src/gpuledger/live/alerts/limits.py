@@ -1,4 +1,4 @@
-"""Which rules are on, with what limits, and who is told? The section [alerts] of gpuledger.toml."""
+"""Which rules are on, with what limits, and who is notified? The section [alerts] of gpuledger.toml."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Limits(_Strict, frozen=True):
 
 
 class Ladder(_Strict, frozen=True):
-    """Who is told when."""
+    """Who is notified when."""
 
     team_after: str
     everyone_after: str
@@ -137,7 +137,7 @@ def _lengths(found: AlertSettings) -> list[tuple[str, str]]:
 
 
 def _check_names(found: AlertSettings, file: str) -> None:
-    """A receiver that is told something must exist."""
+    """A receiver that is named must exist."""
     used = [("ladder.everyone", found.ladder.everyone)]
     used += [(f"owners.{name}", found.receivers_of(name)) for name in found.owners]
     for field, names in used:

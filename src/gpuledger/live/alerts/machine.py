@@ -4,7 +4,7 @@
 
 Between `clear` and `fire` nothing changes: a value that moves within that band neither fires nor ends an alert. An
 unknown value changes nothing either. All of it follows from measurements and what was held before, so a watcher that is
-killed and started again goes on as if nothing had happened.
+killed and started again continues as if nothing had happened.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One receiver gets its messages in the order of the events, the next only after the one before: an end never overtakes
 its beginning. A message waits, is delivered, is refused (the receiver answered that it will never take it) or is not
-needed (the alert was over before its receiver was to be told).
+needed (the alert was over before its receiver was to be notified).
 """
 
 from __future__ import annotations

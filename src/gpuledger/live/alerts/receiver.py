@@ -74,7 +74,7 @@ def made_receiver(name: str, given: dict[str, Any], file: str) -> Receiver:
 
 
 def opened_text(text: str) -> str:
-    """A setting as it is, or from where it says: env:NAME of the environment, file:PATH of a file."""
+    """A setting as it is, or where it points: env:NAME in the environment, file:PATH in a file."""
     source, colon, where = text.partition(":")
     if colon and source == "env":
         if where not in os.environ:

@@ -77,7 +77,8 @@ ALERTS: Registry[Rule] = Registry("alert rule", "gpuledger.live.alerts.rules")
 def alert(name: str, title: str, *, unit: str, next_step: str, limits: Limits | None = None) -> Callable[[Look], Look]:
     """Decorator: make a function from what is seen to readings a rule, known under `name`.
 
-    A value at or above the limit is bad. `limits`: a rule from outside brings its own; those of ours are settings.
+    A value at or above the limit is bad. In `next_step` {subject} becomes the name of what the alert is about.
+    `limits`: a rule from outside brings its own; those of ours are settings.
     """
 
     def keep(look: Look) -> Look:

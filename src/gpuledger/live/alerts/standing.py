@@ -8,7 +8,7 @@ from typing import Any
 from gpuledger.encode import Json, encode
 from gpuledger.live.alerts.event import Event
 from gpuledger.live.alerts.journal import Journal
-from gpuledger.live.alerts.ladder import Telling
+from gpuledger.live.alerts.ladder import Notice
 from gpuledger.live.alerts.machine import Phase
 from gpuledger.live.alerts.outbox import Mailbox, mailboxes
 from gpuledger.live.alerts.silence import Silence, quiet_until
@@ -25,7 +25,7 @@ class Pending:
 @dataclass(frozen=True)
 class Standing:
     """All of it at one instant. `silenced`: keys that fire and are kept quiet; `events`: what the last look changed;
-    `told`: who is told of each beginning among them, by its id."""
+    `notices`: who is notified of each beginning among them, by its id."""
 
     at_ms: int
     firing: tuple[Event, ...]
@@ -34,7 +34,7 @@ class Standing:
     silences: tuple[Silence, ...]
     receivers: tuple[Mailbox, ...]
     events: tuple[Event, ...] = ()
-    told: dict[str, tuple[Telling, ...]] = field(default_factory=dict)
+    notices: dict[str, tuple[Notice, ...]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
     def as_json(self) -> Json:

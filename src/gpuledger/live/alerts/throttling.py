@@ -15,5 +15,5 @@ def held_down(seen: Seen, column: str) -> Iterator[Reading]:
     for board in seen.boards.values():
         known_ms = board.sums["throttle_ms"]
         value = ratio(100 * board.sums[column], known_ms, NO_REASONS.why)
-        evidence = {"host": board.host, "minutes_held_down": round(board.sums[column] / MS_PER_MIN)}
+        evidence = {"host": board.host, "held_down_min": round(board.sums[column] / MS_PER_MIN)}
         yield Reading(board.subject, value, seen.newest_ms, None, board.owner, evidence)

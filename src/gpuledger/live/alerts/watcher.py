@@ -49,7 +49,7 @@ class Eyes:
         self._terms = terms
         self._mark: tuple[object, ...] = ()
         self._seen: Seen | None = None
-        self._last: dict[str, tuple[int, Looked]] = {}
+        self._last: dict[str, int] = {}
 
     def look(self, settings: AlertSettings, now_ms: int) -> Look:
         """What all rules report now; a rule that cannot be asked is a problem, and its alerts stay as they are."""
@@ -67,7 +67,7 @@ class Eyes:
                 off.add(name)
                 continue
             last = self._last.get(name)
-            if last is not None and now_ms - last[0] < limits.every_ms:
+            if last is not None and now_ms - last < limits.every_ms:
                 continue
             try:
                 one = Looked(rule, limits, tuple(rule.look(seen)))
@@ -76,7 +76,7 @@ class Eyes:
             except Exception as error:  # noqa: BLE001  (a rule from outside may raise anything; the others go on)
                 problems[name] = f"{type(error).__name__}: {error}"
             else:
-                self._last[name] = now_ms, one
+                self._last[name] = now_ms
                 found.append(one)
         return Look(Instant(now_ms, seen.newest_ms), tuple(found), frozenset(off), problems)
 
@@ -93,7 +93,7 @@ class Eyes:
 
 
 class Watcher:
-    """Looks, decides and delivers. `show`: what the terminal does with an event; None: it is told nothing."""
+    """Looks, decides and delivers. `show`: what the terminal does with an event; None: it gets nothing."""
 
     def __init__(self, journal: Journal, see: Callable[[AlertSettings, int], Look], show: Show | None = None) -> None:
         self.journal, self._see, self._show = journal, see, show
@@ -167,7 +167,7 @@ class Watcher:
             courier.news.set()
         for name, courier in self._couriers.items():
             if name not in sends:
-                courier.send = _nobody
+                courier.send = _removed
 
     def _sends(self) -> dict[str, Send]:
         timeout_s = self.settings.delivery.timeout_s
@@ -193,5 +193,5 @@ class Watcher:
                 self.problems[name] = problem.why
 
 
-def _nobody(_event: Event) -> None:
+def _removed(_event: Event) -> None:
     raise Undelivered("it is not in the settings any more")

@@ -1,6 +1,6 @@
 """Prometheus Alertmanager, through its API (v2): grouping, routing and silences of its own.
 
-Alertmanager keeps alerts in memory and ends those that nobody repeats. What fires is posted again at every look; the
+Alertmanager keeps alerts in memory and ends those that are not repeated. What fires is posted again at every look; the
 labels stay the same, so it is one alert there.
 """
 
@@ -51,7 +51,7 @@ class Alertmanager(Receiver, frozen=True, kw_only=True):
 
 
 def posted(event: Event, ends_ms: int) -> dict[str, Any]:
-    """An event as Alertmanager takes it. Labels say which alert it is and must never change; the rest is annotation."""
+    """An event as Alertmanager takes it. Labels identify the alert and must never change; the rest is annotation."""
     owner = {"cluster": event.owner.cluster, "namespace": event.owner.namespace, "team": event.owner.team}
     labels = {
         "alertname": f"gpuledger_{event.rule}", "severity": event.severity, "key": event.key,

@@ -33,7 +33,7 @@ class Email(Receiver, frozen=True, kw_only=True):
     tls: Literal["starttls", "tls", "none"] = "starttls"
 
     def check(self) -> None:
-        """Somebody must be written to."""
+        """There must be addresses, and each must be one."""
         for address in (self.sender, *self.to):
             if "@" not in address or any(c in address for c in "\r\n"):
                 raise InputError(f"{address!r} is not an e-mail address", hint="write name@example.com")
@@ -89,4 +89,5 @@ def written(event: Event, sender: str, to: tuple[str, ...]) -> EmailMessage:
 
 
 def _text(found: object) -> str:
-    return (found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)).splitlines()[0][:120]
+    text = found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
+    return text.strip().partition("\n")[0].strip()[:120]

@@ -11,7 +11,7 @@ from gpuledger.units import known
     "gap",
     "Busy but not working",
     unit="points",
-    next_step="see what its GPUs wait for: gpuledger analyze --namespace NAME --last 1h --full",
+    next_step="see what its GPUs wait for: gpuledger analyze --namespace {subject} --last 1h --full",
 )
 def look(seen: Seen) -> Iterator[Reading]:
     """Utilization less realized FLOPS utilization (RFU), in points, of each namespace."""

@@ -1,4 +1,4 @@
-"""Does somebody hold GPUs, with memory on them, and run nothing?"""
+"""Which owners hold GPUs, with memory in use, and run nothing?"""
 
 from collections import defaultdict
 from collections.abc import Iterator

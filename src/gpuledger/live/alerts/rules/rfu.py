@@ -10,7 +10,7 @@ from gpuledger.live.alerts.seen import Seen
     "rfu",
     "Below its target of realized FLOPS",
     unit="points",
-    next_step="see what would help: gpuledger audit --namespace NAME --last 1d",
+    next_step="see what would help: gpuledger audit --namespace {subject} --last 1d",
 )
 def look(seen: Seen) -> Iterator[Reading]:
     """Points of realized FLOPS utilization (RFU) below the target; a namespace without a target is left out."""

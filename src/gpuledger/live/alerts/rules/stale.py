@@ -12,7 +12,7 @@ from gpuledger.units import MS_PER_MIN
     "stale",
     "No new samples",
     unit="min",
-    next_step="check that the recorder, the agent or the import still runs; all other alerts rest until it does",
+    next_step="check that the recorder, the agent or the import still runs; other alerts wait for new samples",
 )
 def look(seen: Seen) -> Iterator[Reading]:
     """The age of the newest sample by the clock of this machine."""
