@@ -27,7 +27,9 @@ USUAL = {
 Change = Callable[[int, int], dict[str, float] | None]
 
 
-def write_samples(file: Path, change: Change, *, gpus: int = 4, first: int = 0, minutes: int = 120) -> Path:
+def write_samples(
+    file: Path, change: Change, *, gpus: int = 4, first: int = 0, minutes: int = 120, job: str = "job-7"
+) -> Path:
     """Samples each minute; `change`: by GPU and minute what differs from a healthy GPU, None for no sample."""
     rows = ["timestamp,UUID,modelName,Hostname,gpu,namespace,pod,run_id," + ",".join(NAMES.values())]
     for minute in range(first, first + minutes):
@@ -35,7 +37,7 @@ def write_samples(file: Path, change: Change, *, gpus: int = 4, first: int = 0, 
             found = change(gpu, minute)
             if found is not None:
                 at = (START + dt.timedelta(minutes=minute)).isoformat()
-                place = f"{at},GPU-{gpu},NVIDIA A100-SXM4-40GB,node-1,{gpu},ml,train-0,job-7"
+                place = f"{at},GPU-{gpu},NVIDIA A100-SXM4-40GB,node-1,{gpu},ml,train-0,{job}"
                 rows.append(f"{place},{','.join(str((USUAL | found)[name]) for name in NAMES)}")
     file.write_text("\n".join(rows) + "\n")
     return file

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def lake_of(tmp_path) -> Callable[..., Lake]:
     """A lake of such a fleet; called again for the same lake it imports more."""
     numbers = iter(range(100))
 
-    def make(change: Change, **more: int) -> Lake:
+    def make(change: Change, **more: Any) -> Lake:
         lake = Lake(tmp_path / "lake")
         import_files(lake, [write_samples(tmp_path / f"samples-{next(numbers)}.csv", change, **more)])
         return lake

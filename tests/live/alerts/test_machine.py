@@ -111,10 +111,15 @@ def test_the_data_may_show_that_it_was_bad_before_anybody_looked():
     assert (change, held.since_ms) == ("firing", 10 * MIN)
 
 
-def test_what_is_not_seen_any_more_is_held_a_while_and_then_over():
+def test_what_is_not_reported_any_more_is_over_as_if_it_had_recovered():
+    given = Limits(on=True, severity="info", fire=10, clear=5, clear_for="10m")
     firing, pending = Held(Phase.FIRING, 1, 0, 1000), Held(Phase.PENDING, 0, 0, 1000)
-    assert unseen(firing, 1000 + 59 * MIN, 60 * MIN) == (firing, None)
-    assert unseen(firing, 1000 + 60 * MIN, 60 * MIN) == (Held(incident=1), "resolved")
-    assert unseen(pending, 1001, 60 * MIN) == (QUIET, None)
+    held, change = unseen(firing, 1000 + MIN, given)
+    assert (held.phase, change) == (Phase.FIRING, None)
+    assert unseen(held, 1000 + 10 * MIN, given)[1] is None
+    assert unseen(held, 1000 + 11 * MIN, given) == (Held(incident=1), "resolved")
+    back, _ = step(held, Reading(SUBJECT, 20.0, 1000 + 5 * MIN), given)
+    assert unseen(back, 1000 + 11 * MIN, given)[1] is None, "the wait starts over"
+    assert unseen(pending, 1001, given) == (QUIET, None)
     assert turned_off(firing) == (Held(incident=1), "resolved")
     assert turned_off(pending) == (QUIET, None)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from alert_fleets import MIN, START_MS, readings
+from gpuledger.live.alerts.journal import Journal
 from gpuledger.live.alerts.limits import load_alerts
+from gpuledger.live.alerts.watcher import Eyes, Watcher
 from gpuledger.units import Unknown
 
 IDLE = {"util": 0, "power": 60, "engine": 0.0, "clock": 210}
@@ -32,7 +36,19 @@ def test_gpus_held_without_work(lake_of):
     assert found.value == pytest.approx(39, abs=1)
     assert found.since_ms == START_MS + 80 * MIN
     assert (found.owner.namespace, found.owner.run_id) == ("ml", "job-7")
-    assert (found.evidence["gpus_held"], found.evidence["of_gpus"], found.evidence["gpus"]) == (1, 4, "node-1/2")
+    assert found.evidence == {"gpus_held": 1, "gpus_of_the_owner": 4, "longest": "node-1/2"}
+
+
+def test_an_owner_that_gave_its_gpus_back_holds_nothing(lake_of, tmp_path):
+    lake = lake_of(lambda _gpu, minute: IDLE if minute >= 60 else {}, gpus=1)
+    with closing(Journal(tmp_path / "alerts")) as journal:
+        watcher = Watcher(journal, Eyes(lake).look)
+        (begun,) = [e for e in watcher.round(START_MS + 120 * MIN).events if e.rule == "idle_held"]
+        lake_of(lambda _gpu, _minute: IDLE, gpus=1, first=120, minutes=3, job="job-8")
+        (over,) = [e for e in watcher.round(START_MS + 123 * MIN).events if e.rule == "idle_held"]
+    after = readings(lake, "idle_held", START_MS + 123 * MIN)
+    assert after["ml/job-8"].value == pytest.approx(2, abs=1), "it did not hold the GPU before"
+    assert (begun.key, over.key, over.ending) == ("idle_held:ml/job-7", "idle_held:ml/job-7", "gone")
 
 
 def test_work_ends_the_time_held_and_free_memory_is_not_held(lake_of):

@@ -14,7 +14,6 @@ from gpuledger.live.alerts.ladder import notices
 from gpuledger.live.alerts.limits import AlertSettings, Limits
 from gpuledger.live.alerts.machine import QUIET, Change, Ending, Held, Phase, step, turned_off, unseen
 from gpuledger.live.alerts.rule import Reading, Rule
-from gpuledger.times import length_ms
 from gpuledger.units import Unknown
 
 
@@ -46,7 +45,7 @@ def decide(
 ) -> Round:
     """The changes; nothing is written. A rule that was not looked at leaves its alerts as they are; `off` ends them."""
     held, found = journal.held(), Round()
-    ended_rules, forget_ms = frozenset(off), length_ms(settings.forget_after)
+    ended_rules = frozenset(off)
     for one in looked:
         worst = _worst(one)
         for key, reading in worst.items():
@@ -59,7 +58,7 @@ def decide(
             elif change == "resolved":
                 _end(journal, found, key, before, "recovered", at.now_ms, reading)
         for key in (k for k in held if _rule(k) == one.rule.name and k not in worst):
-            after, change = unseen(held[key], at.newest_ms, forget_ms)
+            after, change = unseen(held[key], at.newest_ms, one.limits)
             _settle(journal, found, key, held, after, change, "gone", at.now_ms)
     for key in (k for k in held if _rule(k) in ended_rules):
         after, change = turned_off(held[key])

@@ -11,7 +11,7 @@ import numpy as np
 from gpuledger.efficiency.naming import name_of
 from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.columns import Rows
+from gpuledger.ledger.read.columns import Rows, joined
 from gpuledger.ledger.read.owners import TeamOf
 from gpuledger.live.alerts.rule import Owner, Subject
 from gpuledger.physics.states import RESTING
@@ -27,7 +27,10 @@ _RESTING = frozenset(state.label for state in RESTING)
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU or MIG instance: where it is, its newest owner, the end of its newest sample, sums of the window."""
+    """One GPU or MIG instance: where it is, its newest owner, the end of its newest sample, sums of the window.
+
+    `owner_since_ms`: when another owner last had it; 0 where none had lately.
+    """
 
     uuid: str
     instance: str | None
@@ -36,6 +39,7 @@ class Device:
     gpu_model: str | None
     owner: Owner
     last_ms: int
+    owner_since_ms: int = 0
     sums: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -52,27 +56,50 @@ class Device:
 
 def newest_devices(books: Books, days: Collection[str], team_of: TeamOf) -> dict[str, Device]:
     """The devices with lines on some days, by id, as their newest lines show them."""
-    labels = (*_OWNER, *_PLACE)
-    found: dict[str, Device] = {}
-    for _, rows in books.blocks(labels, ("last_ms",), hourly=True, days=days):
-        # In order of device and time the last row of each device is its newest.
-        order = np.lexsort((rows["last_ms"], *(rows[c] for c in schema.DEVICE)))
-        board, instance = (rows[c][order] for c in schema.DEVICE)
-        last = np.append((np.diff(board) != 0) | (np.diff(instance) != 0), True)
-        at = order[last]
-        texts = {c: books.names[c].text(rows[c][at]) for c in (*schema.DEVICE, *labels)}
-        for i, end_ms in enumerate(rows["last_ms"][at].tolist()):
-            made = _device({c: texts[c][i] for c in texts}, end_ms, team_of)
-            if made.id not in found or found[made.id].last_ms < end_ms:
-                found[made.id] = made
-    return found
+    labels = (*schema.DEVICE, *_OWNER)
+    pieces = []
+    for _, rows in books.blocks((*_OWNER, *_PLACE), ("last_ms",), hourly=True, days=days):
+        pieces.append(_newest(rows, labels))
+    rows = _newest(joined(pieces), labels) if pieces else {}
+    if not rows:
+        return {}
+    # One row is left for each owner of a device: the newest has it, the one before had it until then.
+    order = np.lexsort((rows["last_ms"], *(rows[c] for c in schema.DEVICE)))
+    last = _ends(rows, order, schema.DEVICE)
+    at, ends = order[last], rows["last_ms"][order]
+    before = np.append(0, ends[:-1])[last]
+    alone = np.append(True, last[:-1])[last]
+    texts = {c: books.names[c].text(rows[c][at]) for c in (*labels, *_PLACE)}
+    since = np.where(alone, 0, before).tolist()
+    made = (
+        _device({c: texts[c][i] for c in texts}, end_ms, since[i], team_of)
+        for i, end_ms in enumerate(ends[last].tolist())
+    )
+    return {device.id: device for device in made}
 
 
-def _device(texts: dict[str, str | None], last_ms: int, team_of: TeamOf) -> Device:
+def _newest(rows: Rows, labels: tuple[str, ...]) -> Rows:
+    """The newest row of each combination of labels."""
+    order = np.lexsort((rows["last_ms"], *(rows[c] for c in labels)))
+    at = order[_ends(rows, order, labels)]
+    return {c: rows[c][at] for c in (*labels, *_PLACE, "last_ms")}
+
+
+def _ends(rows: Rows, order: np.ndarray, labels: tuple[str, ...]) -> np.ndarray:
+    """Which rows, in this order, are the last of their combination of labels."""
+    changes = np.zeros(len(order), dtype=bool)
+    changes[-1:] = True
+    for name in labels:
+        changes[:-1] |= np.diff(rows[name][order]) != 0
+    return changes
+
+
+def _device(texts: dict[str, str | None], last_ms: int, since_ms: int, team_of: TeamOf) -> Device:
     owner = {name: texts[name] for name in _OWNER}
     owner["team"] = owner["team"] or team_of(owner["cluster"], owner["namespace"])
     host, index, model = (texts[name] for name in _PLACE)
-    return Device(texts["gpu_uuid"] or "", texts["gpu_instance_id"], host, index, model, Owner(**owner), last_ms)
+    uuid, instance = (texts[name] for name in schema.DEVICE)
+    return Device(uuid or "", instance, host, index, model, Owner(**owner), last_ms, since_ms)
 
 
 def window_sums(books: Books) -> dict[str, dict[str, int]]:

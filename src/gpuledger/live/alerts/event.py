@@ -85,7 +85,7 @@ def details(event: Event) -> list[tuple[str, str]]:
     """What else a reader wants to know, as names and texts."""
     owner = owner_text(event.owner)
     out = [("Severity", event.severity), ("Since", f"{iso(event.since_ms)[:16].replace('T', ' ')} UTC")]
-    out += [("Owner", owner)] if owner and owner != event.subject.name else []
+    out += [("Owner", owner)] if owner not in event.subject.name else []
     out += [_evidence(name, value) for name, value in event.evidence.items() if value != ""]
     return [*out, *([("Next", event.next_step)] if event.firing else [])]
 

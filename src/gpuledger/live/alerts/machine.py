@@ -60,8 +60,10 @@ def step(held: Held, reading: Reading, limits: Limits) -> tuple[Held, Change | N
     return Held(Phase.FIRING, held.incident + 1, since, at), "firing"
 
 
-def _while_firing(held: Held, value: float, at: int, limits: Limits) -> tuple[Held, Change | None]:
-    good = value <= limits.clear and value < limits.fire
+def _while_firing(
+    held: Held, value: float, at: int, limits: Limits, *, absent: bool = False
+) -> tuple[Held, Change | None]:
+    good = absent or (value <= limits.clear and value < limits.fire)
     if not good:
         # Within the band a recovery that has begun starts over: it must hold without a break.
         return msgspec.structs.replace(held, seen_ms=at, good_ms=None), None
@@ -71,13 +73,14 @@ def _while_firing(held: Held, value: float, at: int, limits: Limits) -> tuple[He
     return Held(incident=held.incident), "resolved"
 
 
-def unseen(held: Held, at_ms: int, forget_ms: int) -> tuple[Held, Change | None]:
-    """What is held of a key that a look did not report: what waited is dropped, an alert ends after a long silence."""
-    if held.phase is Phase.PENDING:
-        return Held(incident=held.incident), None
-    if held.phase is Phase.FIRING and at_ms - held.seen_ms >= forget_ms:
-        return Held(incident=held.incident), "resolved"
-    return held, None
+def unseen(held: Held, at_ms: int, limits: Limits) -> tuple[Held, Change | None]:
+    """What is held of a key that a look did not report: what was pending is dropped, an alert ends as if recovered.
+
+    A job that ended, an owner without GPUs and a GPU that was not seen for long are not reported any more.
+    """
+    if held.phase is Phase.FIRING:
+        return _while_firing(held, limits.clear, max(at_ms, held.seen_ms), limits, absent=True)
+    return Held(incident=held.incident), None
 
 
 def turned_off(held: Held) -> tuple[Held, Change | None]:

@@ -84,7 +84,7 @@ class Seen:
 
     @cached_property
     def idle_held_since(self) -> dict[str, int]:
-        """The devices that hold memory without work up to their newest sample, and since when."""
+        """The devices that hold memory without work up to their newest sample, and since when their owner does that."""
         books = Books(self.lake, Scope(self.newest_ms - self.forget_ms), self.thresholds)
         spells: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for rows in books.spells():
@@ -98,7 +98,7 @@ class Seen:
             device = self.devices.get(id_)
             start, end = _last_stretch(own)
             if device is not None and end >= device.last_ms:
-                out[id_] = start
+                out[id_] = max(start, device.owner_since_ms)
         return out
 
     @cached_property

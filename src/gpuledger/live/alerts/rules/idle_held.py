@@ -29,9 +29,12 @@ def look(seen: Seen) -> Iterator[Reading]:
         held = {d.subject.name: seen.idle_held_since[d.id] for d in devices if d.id in seen.idle_held_since}
         since = min(held.values(), default=None)
         owner = devices[0].owner
-        name = owner_name(owner.namespace, owner.workload or owner.run_id)
         minutes = 0.0 if since is None else (seen.newest_ms - since) / MS_PER_MIN
         first = sorted(held, key=lambda gpu: held[gpu])
         more = f" and {len(first) - _SHOWN} more" if len(first) > _SHOWN else ""
-        evidence: Evidence = {"gpus_held": len(held), "of_gpus": len(devices), "gpus": ", ".join(first[:_SHOWN]) + more}
-        yield Reading(Subject("owner", id_, name), minutes, seen.newest_ms, since, owner, evidence)
+        evidence: Evidence = {
+            "gpus_held": len(held),
+            "gpus_of_the_owner": len(devices),
+            "longest": ", ".join(first[:_SHOWN]) + more,
+        }
+        yield Reading(Subject("owner", id_, id_), minutes, seen.newest_ms, since, owner, evidence)
