@@ -6,7 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 
-from gpuledger.live.alerts.event import Event, details, duration, headline, owner_text
+from gpuledger.live.alerts.event import Event, details, duration, figure, headline, owner_text
 from gpuledger.live.alerts.limits import SEVERITIES
 from gpuledger.live.alerts.standing import Standing, to_json
 from gpuledger.plain_text import visible
@@ -68,11 +68,11 @@ def standing_document(found: Standing) -> Document:
     parts: list[Table | Prose] = []
     if order:
         rows = [
-            [e.severity + (" (silenced)" if e.key in found.silenced else ""), headline(e),
-             duration(max(0, found.at_ms - e.since_ms)), owner_text(e.owner), e.key]
+            [e.severity + (" (silenced)" if e.key in found.silenced else ""), e.key, figure(e.value, e.unit),
+             f"{utc(e.since_ms):%m-%d %H:%M}", owner_text(e.owner)]
             for e in order
         ]  # fmt: skip
-        heads = ("Severity", "Alert", "For", "Owner", "Key")
+        heads = ("Severity", "Key", "When it fired", "Since (UTC)", "Owner")
         parts.append(make_table("firing", "Firing", heads, "wwwwW", rows, screen_rows=50))
     if found.pending:
         waits = [[p.key, duration(max(0, found.at_ms - p.since_ms))] for p in found.pending]

@@ -97,13 +97,13 @@ def owner_text(owner: Owner) -> str:
     return f"{work} ({', '.join(who)})" if work and who else work or ", ".join(who)
 
 
-def figure(value: float | None, unit: str) -> str:
+def figure(amount: float | None, unit: str) -> str:
     """A value with its unit."""
-    if value is None:
+    if amount is None:
         return "unknown"
     if unit == "min":
-        return duration(round(value * MS_PER_MIN))
-    text = f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:.1f}"
+        return duration(round(amount * MS_PER_MIN))
+    text = f"{amount:,.0f}" if amount == int(amount) or abs(amount) >= 100 else f"{amount:.1f}"
     return text if unit == "count" else f"{text} {unit}".strip()
 
 
