@@ -219,6 +219,19 @@ def test_a_journal_that_cannot_be_used(tmp_path):
         Journal(other)
 
 
+def test_a_full_disk_leaves_the_journal_as_it_was(own_settings, journal):
+    own_settings(LADDER)
+    (pages,) = journal.db.execute("PRAGMA page_count").fetchone()
+    journal.db.execute(f"PRAGMA max_page_count = {pages + 1}")
+    many = [begun(key=f"r:{n}", owner=Owner()) for n in range(200)]
+    with pytest.raises(LakeError, match="full"):
+        record(journal, begins=many)
+    assert journal.events() == []
+    journal.db.execute("PRAGMA max_page_count = 100000")
+    record(journal, begins=many)
+    assert len(sent(journal, "all")) == 200
+
+
 def test_old_events_are_forgotten_only_when_nobody_waits_for_them(own_settings, journal):
     own_settings(LADDER)
     done, waits = begun(owner=Owner()), begun(key="s:1", owner=Owner())

@@ -6,11 +6,13 @@ same id. So a message arrives at least once; a receiver that drops ids it has ge
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 import zlib
 from collections.abc import Callable
 
+from gpuledger.errors import GpuledgerError
 from gpuledger.live.alerts import outbox
 from gpuledger.live.alerts.event import Event
 from gpuledger.live.alerts.journal import Journal
@@ -84,7 +86,10 @@ class Courier(threading.Thread):
         try:
             while not self._stop_all.is_set():
                 self.news.clear()
-                due = deliver_due(journal, self.receiver, self.send, self.patience, stop=self._stop_all)
+                try:
+                    due = deliver_due(journal, self.receiver, self.send, self.patience, stop=self._stop_all)
+                except (GpuledgerError, sqlite3.Error):  # a full disk: what could not be marked is sent again
+                    due = None
                 nap = _LONGEST_NAP_S if due is None else (due - clock_ms()) / 1000
                 self.news.wait(min(max(nap, 0.005), _LONGEST_NAP_S))
         finally:

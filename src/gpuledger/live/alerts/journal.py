@@ -132,13 +132,17 @@ class Journal:
     @contextlib.contextmanager
     def change(self) -> Iterator[None]:
         """All changes inside, or none."""
-        self.db.execute("BEGIN IMMEDIATE")
         try:
+            self.db.execute("BEGIN IMMEDIATE")
             yield
-        except BaseException:
-            self.db.execute("ROLLBACK")
+            self.db.execute("COMMIT")
+        except BaseException as error:
+            with contextlib.suppress(sqlite3.Error):  # SQLite may have undone it itself
+                self.db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                hint = "free some space and see that the folder can be written; nothing was half-written"
+                raise LakeError(f"{self.file}: cannot be written: {error}", hint=hint) from error
             raise
-        self.db.execute("COMMIT")
 
     @contextlib.contextmanager
     def deciding(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -147,6 +148,8 @@ class Watcher:
                 found = self.round(began)
             except GpuledgerError as error:
                 self.problems["lake"], found = error.message, Round()
+            except (OSError, sqlite3.Error) as error:
+                self.problems["lake"], found = str(error), Round()
             self._hire()
             self._refresh(began)
             after(found)
