@@ -1,7 +1,8 @@
-"""What other systems take from a lake: metrics, rules, a dashboard, OpenTelemetry, FOCUS rows, and alerts.
+"""What other systems take from a lake: metrics, rules, a dashboard, OpenTelemetry and FOCUS rows.
 
 exposition   the text format of Prometheus
 figures      the figures of a window, one family of series each
+traffic      memory and bytes moved by each device
 metrics      those figures as a /metrics page
 rules        recording and alerting rules on them
 grafana      a dashboard on them

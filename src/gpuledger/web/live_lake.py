@@ -18,8 +18,7 @@ from typing import Any, Literal, TypeVar, cast
 from gpuledger.advice.asking import Asked, asked, audit
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.showback import Config
-from gpuledger.cost.user_settings import set_teams
+from gpuledger.cost.user_settings import Config, set_teams
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.gpu_history import GpuHistory, gpu_history, recent_util
