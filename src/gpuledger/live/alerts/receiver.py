@@ -44,7 +44,9 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         """Show what fires now, for receivers that forget; most do not."""
 
 
-KINDS: Registry[type[Receiver]] = Registry("kind of receiver", "gpuledger.live.alerts.receivers")
+KINDS: Registry[type[Receiver]] = Registry(
+    "kind of receiver", "gpuledger.live.alerts.receivers", group="gpuledger.receivers"
+)
 
 
 def check_receiver(name: str, given: dict[str, Any], file: str) -> None:

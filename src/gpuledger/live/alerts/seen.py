@@ -10,8 +10,7 @@ from typing import Any
 from gpuledger.advice.asking import asked
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.cost.month_budget import MonthBudget, month_budget
-from gpuledger.cost.showback import Config
-from gpuledger.cost.user_settings import set_budgets, set_teams
+from gpuledger.cost.user_settings import Config, set_budgets, set_teams
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.statement import EfficiencyStatement
