@@ -10,11 +10,12 @@ from starlette.testclient import TestClient
 from gpuledger.web.app import create_app
 from gpuledger.web.guard import COOKIE, HEADERS
 from gpuledger.web.live_lake import LiveLake
+from gpuledger.web.views import Views
 
 
 @pytest.fixture
 def locked(lake: Path) -> TestClient:
-    app = create_app(LiveLake(lake), token="s3cret", hosts=["books.example"], every_s=60)
+    app = create_app(Views(LiveLake(lake)), token="s3cret", hosts=["books.example"], every_s=60)
     return TestClient(app, base_url="http://books.example")
 
 

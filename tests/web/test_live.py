@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 
 import gpuledger
 from dashboards import Server
-from gpuledger.web.live_lake import Filters, LiveLake
+from gpuledger.web.contract import Filters
+from gpuledger.web.live_lake import LiveLake
 
 
 def test_a_statement_is_made_once_whoever_asks(lake: Path) -> None:
@@ -56,7 +58,7 @@ def test_new_samples_reach_a_viewer_over_a_real_socket(tmp_path: Path, fleet: Pa
         with httpx.stream("GET", f"{server.base}/events", timeout=60) as stream:
             for line in stream.iter_lines():
                 if line.startswith("data:"):
-                    editions.append(int(line[5:]))
+                    editions.append(json.loads(line[5:])["edition"])
                     if len(editions) == 1:
                         before = httpx.get(f"{server.base}/api/v1/efficiency", timeout=60).json()["samples"]
                         lake.ingest(days[1])

@@ -12,6 +12,7 @@ from dashboards import wait_ready
 from gpuledger.web.app import create_app
 from gpuledger.web.live_lake import LiveLake
 from gpuledger.web.shell import PAGES
+from gpuledger.web.views import Views
 from reading import Page
 
 
@@ -96,7 +97,7 @@ def test_labels_cannot_become_markup(tmp_path: Path) -> None:
     head = "timestamp,UUID,modelName,namespace,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE"
     file.write_text("\n".join([head, *rows]) + "\n")
     gpuledger.open(tmp_path / "lake").ingest(file)
-    with TestClient(create_app(LiveLake(tmp_path / "lake"), every_s=0.1), base_url="http://localhost") as client:
+    with TestClient(create_app(Views(LiveLake(tmp_path / "lake")), every_s=0.1), base_url="http://localhost") as client:
         wait_ready(client)
         for path, _ in PAGES:
             assert bad not in client.get(path).text
@@ -104,7 +105,7 @@ def test_labels_cannot_become_markup(tmp_path: Path) -> None:
 
 def test_an_empty_lake_says_what_to_do_and_comes_alive(tmp_path: Path, fleet: Path) -> None:
     live = LiveLake(tmp_path / "lake")
-    with TestClient(create_app(live, every_s=0.05), base_url="http://localhost") as client:
+    with TestClient(create_app(Views(live), every_s=0.05), base_url="http://localhost") as client:
         assert wait_ready(client)["state"] == "empty"
         answer = client.get("/")
         assert answer.status_code == 503
@@ -121,7 +122,7 @@ def test_a_broken_lake_is_an_error_page_not_a_crash(tmp_path: Path) -> None:
     root = tmp_path / "lake"
     root.mkdir()
     (root / "manifest.json").write_text("{ not json")
-    with TestClient(create_app(LiveLake(root), every_s=0.1), base_url="http://localhost") as client:
+    with TestClient(create_app(Views(LiveLake(root)), every_s=0.1), base_url="http://localhost") as client:
         assert wait_ready(client)["state"] == "error"
         answer = client.get("/")
         assert answer.status_code == 503

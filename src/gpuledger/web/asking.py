@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Query
 from pydantic import BaseModel
 
-from gpuledger.web.live_lake import Filters, LiveLake
+from gpuledger.web.contract import Filters
 
 
 class Problem(BaseModel):
@@ -18,21 +17,18 @@ class Problem(BaseModel):
     hint: str = ""
 
 
-class NotReady(Exception):
-    """The lake is empty, or is read for the first time."""
-
-
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "A filter cannot be used"},
     401: {"model": Problem, "description": "A token is needed"},
     404: {"model": Problem, "description": "There is no such thing"},
-    503: {"model": Problem, "description": "The lake is empty, or is still being read"},
+    421: {"model": Problem, "description": "The server has no such host name"},
+    503: {"model": Problem, "description": "The lake is empty, is still being read, or cannot be read"},
 }
 Text = Annotated[str, Query(max_length=200)]
-Many = Annotated[list[str] | None, Query(max_length=20)]
+Many = Annotated[list[Annotated[str, Query(max_length=200)]] | None, Query(max_length=20)]
 
 
-def filters(
+async def filters(
     since: Text = "",
     until: Text = "",
     last: Text = "",
@@ -46,12 +42,3 @@ def filters(
 
 
 Chosen = Annotated[Filters, Depends(filters)]
-
-
-def ready(live: LiveLake, given: Filters) -> Filters:
-    """The filters, with the server's own window where the address names none; an error while there is no statement."""
-    if live.status.state != "ready":
-        raise NotReady
-    if given.since or given.until or given.last:
-        return given
-    return replace(given, since=live.default.since, until=live.default.until, last=live.default.last)

@@ -8,11 +8,13 @@ through the viewer's browser.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from fastapi import Request
-from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "gpuledger_token"
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
@@ -29,29 +31,36 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-Next = Callable[[Request], Awaitable[Response]]
 
 
 class Guard:
     """Checks each request before it is answered, and puts safe headers on each answer."""
 
-    def __init__(self, token: str | None, hosts: Sequence[str]) -> None:
-        self._token = token
+    def __init__(self, app: ASGIApp, token: str | None, hosts: Sequence[str]) -> None:
+        self._app, self._token = app, token
         self._hosts = {host.casefold() for host in (*LOOPBACK, *hosts)}
         self._any_host = "*" in self._hosts
 
-    async def __call__(self, request: Request, go_on: Next) -> Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The answer, or why there is none."""
-        answer = self._refusal(request) or await go_on(request)
-        for name, value in HEADERS.items():
-            answer.headers.setdefault(name, value)
-        return answer
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+
+        async def safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        return await (self._refusal(Request(scope)) or self._app)(scope, receive, safely)
 
     def _refusal(self, request: Request) -> Response | None:
         host = request.headers.get("host", "").casefold()
         name = host if host.startswith("[") and host.endswith("]") else host.rsplit(":", 1)[0]
         if not (self._any_host or name in self._hosts):
-            return PlainTextResponse(f"This server is not called {name[:80]!r}.\n", 421)
+            problem = {"error": f"this server is not called {name[:80]!r}", "hint": "start it with --name NAME"}
+            return JSONResponse(problem, 421)
         if self._token is None or request.url.path in OPEN:
             return None
         given = request.query_params.get("token")

@@ -12,7 +12,10 @@ from gpuledger.encode import encode
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.store import Ledger
+from gpuledger.plan.move.statement import LakePlan
+from gpuledger.plan.planners import PLANNERS
 from gpuledger.report.document import Bullets, Document, KeyFigure, Section
+from gpuledger.report.documents import document_of
 from gpuledger.report.documents.audit import audit_document, first_steps
 from gpuledger.report.documents.efficiency import efficiency_document
 from gpuledger.report.plan_sections import dollar_figure
@@ -22,6 +25,7 @@ from gpuledger.units import MS_PER_HOUR, Unknown
 
 OWNERS = tuple(by.value for by in By)
 REJECT_FILES = 20
+SKEW_MS = 60_000
 
 
 def overview(audit: AuditStatement) -> Document:
@@ -46,6 +50,23 @@ def owners(audit: AuditStatement) -> Document:
     return _only(audit_document(audit), {"who"})
 
 
+# Those with commands of their own; the others register themselves.
+_OWN_COMMANDS = (
+    ("fit", "Check whether a model fits, and what would make it fit."),
+    ("migrate", "Propose a better place for a job: cost, speed, risk, effort."),
+    ("throughput", "Estimate tokens per second, as a range."),
+)
+
+
+def plans(plan: LakePlan) -> Document:
+    """Where each namespace should move, and which other plans there are."""
+    found = sorted((*_OWN_COMMANDS, *((name, one.summary) for name, one in PLANNERS)))
+    rows: list[Row] = [[what, f"gpuledger plan {name} --help"] for name, what in found]
+    table = make_table("planners", "Each asks for what only you know", ("Plan", "Command"), "ww", rows)
+    document = document_of(plan)
+    return replace(document, sections=[*document.sections, Section("planners", "Other plans", [table])])
+
+
 def _only(document: Document, sections: Collection[str]) -> Document:
     return replace(document, summary=(), sections=[s for s in document.sections if s.id in sections])
 
@@ -66,7 +87,7 @@ def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
         title="Data and evidence",
         headline=f"{amount(number(samples), 'sample')}, the newest of {instant(newest)} UTC",
         figures=[
-            KeyFigure("Newest sample", f"{(now_ms - newest) / MS_PER_HOUR:,.1f} h ago", "", f"{instant(newest)} UTC"),
+            _newest(newest, now_ms),
             KeyFigure("Days", number(len(days)), "", f"{days[-1]} to {days[0]}" if days else ""),
             dollar_figure("Paid", audit.cost.paid_usd, "in this window"),
         ],
@@ -79,6 +100,23 @@ def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
             {"samples": samples, "newest_ms": newest, "days": days, "rejected_files": [f.name for f in rejected]},
         ),
     )
+
+
+def _newest(newest: int, now_ms: int) -> KeyFigure:
+    """How old the newest sample is; one from the future tells of clocks that differ."""
+    apart_h, when = abs(now_ms - newest) / MS_PER_HOUR, f"{instant(newest)} UTC"
+    length = (
+        f"{apart_h * 60:,.0f} min"
+        if apart_h < 2
+        else f"{apart_h:,.1f} h"
+        if apart_h < 48
+        else f"{apart_h / 24:,.0f} days"
+    )
+    if newest > now_ms + SKEW_MS:
+        return KeyFigure(
+            "Newest sample", f"{length} ahead", "", f"{when}; check the clocks of its host and this machine"
+        )
+    return KeyFigure("Newest sample", f"{length} ago", "", when)
 
 
 def _days(lake: Lake, days: Collection[str]) -> Table:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -44,24 +44,28 @@ def command(
     Read-only. On this machine alone no token is needed; bound elsewhere a token is asked for, and printed here.
     """
     from gpuledger.times import length_ms
-
-    try:
-        import uvicorn
-
-        from gpuledger.web.app import create_app
-    except ImportError as error:
-        raise MissingExtra("the dashboard", "web") from error
-    from gpuledger.web.live_lake import Filters, LiveLake
+    from gpuledger.web.contract import Filters
+    from gpuledger.web.maker import MakerProcess, Start
 
     if last:
         length_ms(last)
-    terms: dict[str, Any] = {"inventory": list(inventory) or None, "price": price_of(prices)}
     alone = _alone(host)
     token = token or (None if alone else secrets.token_urlsafe(24))
-    live = LiveLake(lake_dir, Filters(last=last), **terms)
     with _listening(host, port) as listening:
+        price = price_of(prices)
+        paid = dict(price) if isinstance(price, Mapping) else price
+        start = Start(str(lake_dir), Filters(last=last), 0, tuple(map(str, inventory)), paid)
+        maker = MakerProcess(start)  # it loads what it needs while the server does
+        try:
+            import uvicorn
+
+            from gpuledger.web.app import create_app
+        except ImportError as error:
+            maker.close()
+            raise MissingExtra("the dashboard", "web") from error
+        maker.check()
         bound = listening.getsockname()[1]
-        app = create_app(live, token=token, hosts=_hosts(host, names), every_s=every_s)
+        app = create_app(maker, token=token, hosts=_hosts(host, names), every_s=every_s)
         if not quiet:
             shown = host if alone or names else socket.gethostname()
             address = f"http://{names[0] if names else shown}:{bound}/"
