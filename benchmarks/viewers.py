@@ -4,8 +4,9 @@
 
 `gpuledger serve` runs as a process, as a user starts it. Each viewer does what a browser does: it holds a stream of
 events open, fetches its page again at every edition after the wait the event names, and now and then looks at another
-page. Meanwhile `gpuledger import` adds a part of a day at a time. An update is missed when a viewer's last page is older
-than the last edition, or an edition never reached its stream.
+page. Meanwhile `gpuledger import` adds a part of a day at a time. An update is missed when a viewer's last page is
+older than the last edition, or an edition never reached its stream. First pages, renewed ones and other looks are timed
+apart: `first` begins as soon as the server is ready, while it still makes the pages behind the overview.
 """
 
 from __future__ import annotations
@@ -61,10 +62,10 @@ class Seen:
 
     editions: list[list[int]] = field(default_factory=list)
     pages: list[int] = field(default_factory=list)
+    first_s: list[float] = field(default_factory=list)
     renewed_s: list[float] = field(default_factory=list)
     looked_s: list[float] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    open_streams: int = 0
 
 
 async def fetch(port: int, path: str) -> tuple[float, int, bytes]:
@@ -78,61 +79,64 @@ async def fetch(port: int, path: str) -> tuple[float, int, bytes]:
     return time.perf_counter() - start, int(head[9:12] or 0), body
 
 
-async def viewer(number: int, port: int, seen: Seen, stop: asyncio.Event) -> None:
-    """One browser: a stream of events, and its page at every edition."""
-    chance = random.Random(number)
-    page = PAGES[number % len(PAGES)]
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-    seen.open_streams += 1
-    news: asyncio.Queue[tuple[int, float]] = asyncio.Queue()
+class Viewer:
+    """One browser: a stream of events, its page at every edition, and looks at other pages."""
 
-    async def listen() -> None:
-        spread = 0.0
+    def __init__(self, number: int, port: int, seen: Seen) -> None:
+        self.number, self.port, self.seen = number, port, seen
+        self.chance, self.page = random.Random(number), PAGES[number % len(PAGES)]
+        self.news: asyncio.Queue[float] = asyncio.Queue()
+
+    async def stay(self, stop: asyncio.Event) -> None:
+        """Look until told to stop."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        tasks = [asyncio.create_task(part) for part in (self._listen(reader), self._renew(), self._browse())]
+        await stop.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        writer.close()
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
         while line := await reader.readline():
             if line.startswith(b"data:"):
                 told = json.loads(line[5:])
-                edition, spread = (told, 0.0) if isinstance(told, int) else (told["edition"], told["spread_ms"] / 1e3)
-                seen.editions[number].append(edition)
-                news.put_nowait((edition, spread))
+                self.seen.editions[self.number].append(told["edition"])
+                self.news.put_nowait(told["spread_ms"] / 1000)
 
-    async def look(path: str, into: list[float]) -> None:
+    async def _renew(self) -> None:
+        await self.news.get()
+        await self._look(self.page, self.seen.first_s)
+        while True:
+            spread = await self.news.get()
+            await asyncio.sleep(self.chance.random() * spread)
+            await self._look(self.page, self.seen.renewed_s)
+
+    async def _browse(self) -> None:
+        while True:
+            await asyncio.sleep(self.chance.random() * 2 * LOOKS_EVERY_S)
+            await self._look(self.chance.choice(PAGES), self.seen.looked_s)
+
+    async def _look(self, path: str, into: list[float]) -> None:
         try:
-            took, status, body = await fetch(port, path)
+            took, answered, body = await fetch(self.port, path)
         except OSError as error:
-            seen.failed.append(f"{path}: {error}")
+            self.seen.failed.append(f"{path}: {error}")
             return
         into.append(took)
-        if status != 200:
-            seen.failed.append(f"{path}: {status}")
+        if answered != 200:
+            self.seen.failed.append(f"{path}: {answered}")
         elif found := EDITION.search(body):
-            seen.pages[number] = max(seen.pages[number], int(found[1]))
-
-    async def renew() -> None:
-        while True:
-            _edition, spread = await news.get()
-            await asyncio.sleep(chance.random() * spread)
-            await look(page, seen.renewed_s)
-
-    async def browse() -> None:
-        while True:
-            await asyncio.sleep(chance.random() * 2 * LOOKS_EVERY_S)
-            await look(chance.choice(PAGES), seen.looked_s)
-
-    tasks = [asyncio.create_task(part()) for part in (listen, renew, browse)]
-    await stop.wait()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    writer.close()
+            self.seen.pages[self.number] = max(self.seen.pages[self.number], int(found[1]))
 
 
 class Memory:
     """The memory of a process and its children, looked at twice a second."""
 
     def __init__(self, pid: int) -> None:
-        self._process, self.mb, self._stop = psutil.Process(pid), [], threading.Event()
-        self.mb: list[float]
+        self._process, self._stop = psutil.Process(pid), threading.Event()
+        self.mb: list[float] = []
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
@@ -162,7 +166,7 @@ async def measure(port: int, viewers: int, lake: Path, pieces: list[Path], gap_s
     seen, stop = Seen([[] for _ in range(viewers)], [0] * viewers), asyncio.Event()
     tasks = []
     for i in range(viewers):
-        tasks.append(asyncio.create_task(viewer(i, port, seen, stop)))
+        tasks.append(asyncio.create_task(Viewer(i, port, seen).stay(stop)))
         await asyncio.sleep(0.01)  # a thousand people do not press Enter at once
     while not all(seen.pages):
         await asyncio.sleep(0.1)
@@ -190,6 +194,11 @@ def at(values: list[float], share: float) -> float:
     return sorted(values)[min(int(len(values) * share), len(values) - 1)] * 1000 if values else float("nan")
 
 
+def times(name: str, values: list[float]) -> dict[str, object]:
+    """How many there were, and how long they took."""
+    return {name: len(values), f"{name}_p50_p95_p99_ms": [round(at(values, q)) for q in (0.5, 0.95, 0.99)]}
+
+
 def run(viewers: int, gpus: int, updates: int, gap_s: float) -> dict[str, object]:
     """One server, and so many viewers of it."""
     with tempfile.TemporaryDirectory() as made:
@@ -215,8 +224,7 @@ def run(viewers: int, gpus: int, updates: int, gap_s: float) -> dict[str, object
     return {
         "viewers": viewers, "gpus": gpus, "editions": last - first, "missed_events": sum(told),
         "stale_pages": sum(page != last for page in seen.pages), "failed": len(seen.failed), "why": seen.failed[:3],
-        "renewals": len(seen.renewed_s), **{f"renew_p{q}_ms": round(at(seen.renewed_s, q / 100)) for q in (50, 95, 99)},
-        "looks": len(seen.looked_s), **{f"look_p{q}_ms": round(at(seen.looked_s, q / 100)) for q in (50, 95, 99)},
+        **times("first", seen.first_s), **times("renewed", seen.renewed_s), **times("looked", seen.looked_s),
         "memory_mb": [round(max(memory.mb[i : i + quarter])) for i in range(0, len(memory.mb), quarter)],
         "load_of_machine": round(os.getloadavg()[0], 1), "cores": os.cpu_count(),
     }  # fmt: skip
@@ -236,7 +244,7 @@ def main() -> None:
         if given.json:
             print(json.dumps(found))
         else:
-            print("\n".join(f"{name:16} {value}" for name, value in found.items()), end="\n\n")
+            print("\n".join(f"{name:24} {value}" for name, value in found.items()), end="\n\n")
 
 
 if __name__ == "__main__":

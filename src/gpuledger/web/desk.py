@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections import OrderedDict
 
 from gpuledger.errors import GpuledgerError
-from gpuledger.web.contract import Ask, Filters, Maker, NotReady, View
+from gpuledger.web.contract import Ask, Maker, NotReady, View
 
 KEPT_BYTES = 128 << 20
 AHEAD = 16  # views made for a new edition before viewers are told of it: those looked at lately
 AHEAD_S = 10.0
 LATELY_S = 300.0
-FIRST = Ask("page", "/", Filters())
+FIRST = Ask("page", "/")
+# As the routes ask for them where an address names nothing.
+REST = (
+    Ask("page", "/gpus", params=(("q", ""), ("sort", ""), ("page", 1))),
+    Ask("page", "/timeline"),
+    Ask("page", "/savings"),
+    Ask("page", "/owners", params=(("by", "team"),)),
+    Ask("page", "/plans"),
+)
 
 
 class Desk:
@@ -26,10 +35,11 @@ class Desk:
         self._size = 0
         self._asked_at: OrderedDict[Ask, float] = OrderedDict()
         self._making: dict[tuple[int, Ask], asyncio.Task[View]] = {}
-        self._lock = threading.Lock()
+        self._lock, self._closed = threading.Lock(), False
 
     def close(self) -> None:
         """Make no more."""
+        self._closed = True
         self._maker.close()
 
     # -- from the thread that looks at the lake
@@ -51,7 +61,10 @@ class Desk:
         """The first page, then what was looked at lately, the latest first, for as long as viewers can wait."""
         since = time.monotonic()
         with self._lock:
-            lately = [ask for ask, at in reversed(self._asked_at.items()) if since - at < LATELY_S and ask != FIRST]
+            lately = [
+                ask for ask, at in reversed(self._asked_at.items())
+                if since - at < LATELY_S and ask != FIRST and "minute" not in dict(ask.params)
+            ]  # fmt: skip
         for ask in [FIRST, *lately[: AHEAD - 1]]:
             try:
                 self._keep(ask, self._maker.view(ask))
@@ -59,6 +72,14 @@ class Desk:
                 continue  # whoever asks for it is told why
             if time.monotonic() - since > AHEAD_S:
                 return
+
+    def make_rest(self) -> None:
+        """Every other page as most viewers ask for it: after the start each is looked at sooner or later."""
+        for ask in REST:
+            if self._closed:
+                return
+            with contextlib.suppress(GpuledgerError, NotReady):
+                self._keep(ask, self._maker.view(ask))
 
     # -- from the server's loop
 

@@ -44,10 +44,14 @@ class Hub:
         return len(self._viewers)
 
     def _watch(self) -> None:
+        began = False
         while not self._stop.is_set():
             if self._desk.look() and self._loop is not None:
                 with contextlib.suppress(RuntimeError):  # the server is closing
                     self._loop.call_soon_threadsafe(self._tell, self._desk.status)
+                if not began and self._desk.status.state == "ready":
+                    began = True
+                    self._desk.make_rest()
             if self._stop.wait(self._every_s):
                 return
 

@@ -116,7 +116,8 @@ class MakerProcess:
             self._process.kill()
             self._process.wait()
         self._reader.join(3)
-        _pipe(self._process.stdout).close()
+        if not self._reader.is_alive():  # else the pipe is still being read
+            _pipe(self._process.stdout).close()
 
     def _begin(self) -> subprocess.Popen[bytes]:
         settings = in_force().file
