@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuledger.advice.statement import AuditStatement
+from gpuledger.efficiency.gpu_history import GpuHistory
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.encode import encode
 from gpuledger.lake.layout import Lake
@@ -14,7 +15,7 @@ from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.store import Ledger
 from gpuledger.plan.move.statement import LakePlan
 from gpuledger.plan.planners import PLANNERS
-from gpuledger.report.document import Bullets, Document, KeyFigure, Section
+from gpuledger.report.document import Bullets, Document, Fold, KeyFigure, Section
 from gpuledger.report.documents import document_of
 from gpuledger.report.documents.audit import audit_document, first_steps
 from gpuledger.report.documents.efficiency import efficiency_document
@@ -32,22 +33,41 @@ def overview(audit: AuditStatement) -> Document:
     """Money first: paid, productive, wasted, and the first three things to do."""
     whole = audit_document(audit)
     bill = [s for s in whole.sections if s.id == "bill"]
-    return replace(whole, summary=[*first_steps(audit, ())], sections=bill)
+    paid, waste, rate, _quarter, *more = whole.figures
+    figures = [paid, _productive(audit), waste, rate, *more]
+    return replace(whole, kind="Overview", figures=figures, summary=[*first_steps(audit, ())], sections=bill)
+
+
+def _productive(audit: AuditStatement) -> KeyFigure:
+    label, note, dollars = "Productive", "time that did work, as far as the evidence shows", audit.cost.dollars
+    if isinstance(dollars, Unknown):
+        return dollar_figure(label, dollars)
+    share = f"{dollars.pct(dollars.productive_usd):.1f} % of the bill"
+    return replace(dollar_figure(label, dollars.productive_usd, note), range=share)
 
 
 def timeline(statement: EfficiencyStatement) -> Document:
     """The fleet over time, and how busy time compares with power."""
-    return _only(efficiency_document(statement), {"time", "active", "models", "capacity"})
+    return _only(efficiency_document(statement), "Timeline", {"time", "active", "models", "capacity"})
 
 
 def savings(audit: AuditStatement) -> Document:
     """Where the waste is, and what to change, one by one."""
-    return _only(audit_document(audit), {"changes", "savings", "how", "behavior", "roi"})
+    return _only(audit_document(audit), "Waste and savings", {"changes", "savings", "how", "behavior", "roi"})
 
 
 def owners(audit: AuditStatement) -> Document:
     """What each owner paid for, and what of it was wasted."""
-    return _only(audit_document(audit), {"who"})
+    found = _only(audit_document(audit), "Owners", {"who"})
+    paid, waste, *_ = found.figures
+    return replace(found, figures=[paid, _productive(audit), waste])
+
+
+def one_gpu(history: GpuHistory) -> Document:
+    """One GPU's hours as a chart and its stretches without work; the hours as a table on demand."""
+    document = document_of(history)
+    hours, spells = document.sections
+    return replace(document, sections=[_on_demand(hours), spells])
 
 
 # Those with commands of their own; the others register themselves.
@@ -64,11 +84,19 @@ def plans(plan: LakePlan) -> Document:
     rows: list[Row] = [[what, f"gpuledger plan {name} --help"] for name, what in found]
     table = make_table("planners", "Each asks for what only you know", ("Plan", "Command"), "ww", rows)
     document = document_of(plan)
-    return replace(document, sections=[*document.sections, Section("planners", "Other plans", [table])])
+    first, *rest = [_on_demand(s) if s.id == "refused" else s for s in document.sections]
+    return replace(document, sections=[first, Section("planners", "Other plans", [table]), *rest])
 
 
-def _only(document: Document, sections: Collection[str]) -> Document:
-    return replace(document, summary=(), sections=[s for s in document.sections if s.id in sections])
+def _on_demand(section: Section) -> Section:
+    """The same section, with its tables folded."""
+    blocks = [Fold(block.caption, [block]) if isinstance(block, Table) else block for block in section.blocks]
+    return replace(section, blocks=blocks)
+
+
+def _only(document: Document, title: str, sections: Collection[str]) -> Document:
+    shown = [s for s in document.sections if s.id in sections]
+    return replace(document, kind=title, title=title, notes=(), summary=(), sections=shown)
 
 
 def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:

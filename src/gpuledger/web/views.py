@@ -54,7 +54,7 @@ PAGES: dict[str, Callable[[LiveLake, Filters, Params], Made]] = {
     "/": lambda live, given, _: (pages.overview(live.audit(given)), {}),
     "/timeline": lambda live, given, _: (pages.timeline(live.efficiency(given)), {}),
     "/gpus": _gpus,
-    "/gpus/one": lambda live, given, params: (document_of(live.gpu(given, params["device"])), {}),
+    "/gpus/one": lambda live, given, params: (pages.one_gpu(live.gpu(given, params["device"])), {}),
     "/owners": _owners,
     "/savings": lambda live, given, _: (pages.savings(live.audit(given)), {}),
     "/plans": lambda live, given, _: (pages.plans(live.moves(given)), {}),
