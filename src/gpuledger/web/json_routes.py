@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.responses import Response
 
 from gpuledger.plain_text import json_text
-from gpuledger.web.asking import PROBLEMS, Chosen, Text
+from gpuledger.web.asking import PROBLEMS, By, Chosen, Device, Find, Sort
 from gpuledger.web.contract import Ask, Filters
 from gpuledger.web.desk import Desk
 from gpuledger.web.page_routes import minute
@@ -27,7 +27,7 @@ def add_json(app: FastAPI, desk: Desk) -> None:
         return _json(json_text(vars(desk.status)))
 
     @app.get("/api/v1/audit", **options)
-    async def audit(chosen: Chosen, by: Text = "") -> Response:
+    async def audit(chosen: Chosen, by: By = "") -> Response:
         """The cost audit, as `gpuledger audit --json` prints it."""
         return await figures("audit", chosen, by=by)
 
@@ -37,12 +37,12 @@ def add_json(app: FastAPI, desk: Desk) -> None:
         return await figures("efficiency", chosen)
 
     @app.get("/api/v1/gpus", **options)
-    async def gpus(chosen: Chosen, q: Text = "", sort: Text = "") -> Response:
+    async def gpus(chosen: Chosen, q: Find = "", sort: Sort = "") -> Response:
         """Every GPU: what it did, what it cost."""
         return await figures("gpus", chosen, q=q, sort=sort)
 
     @app.get("/api/v1/gpus/{device:path}", **options)
-    async def gpu(device: str, chosen: Chosen) -> Response:
+    async def gpu(device: Device, chosen: Chosen) -> Response:
         """One GPU hour by hour, and its stretches without work."""
         return await figures("gpu", chosen, device=device)
 

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 
 from gpuledger.report.document import Document, Section
 from gpuledger.report.tables import make_table
-from gpuledger.web.asking import Chosen, Text
+from gpuledger.web.asking import By, Chosen, Device, Find, Sort
 from gpuledger.web.contract import Ask, Filters
 from gpuledger.web.desk import Desk
 from gpuledger.web.shell import Asked, page, static_files
@@ -39,17 +39,17 @@ def add_pages(app: FastAPI, desk: Desk) -> None:
         return await shown("/data", chosen, minute=minute())
 
     @app.get("/owners", **options)
-    async def owners(chosen: Chosen, by: Text = "team") -> HTMLResponse:
+    async def owners(chosen: Chosen, by: By = "team") -> HTMLResponse:
         return await shown("/owners", chosen, by=by)
 
     @app.get("/gpus", **options)
     async def gpus(
-        chosen: Chosen, q: Text = "", sort: Text = "", page: Annotated[int, Query(ge=1, le=10**6)] = 1
+        chosen: Chosen, q: Find = "", sort: Sort = "", page: Annotated[int, Query(ge=1, le=10**6)] = 1
     ) -> HTMLResponse:
         return await shown("/gpus", chosen, q=q, sort=sort, page=page)
 
     @app.get("/gpus/{device:path}", **options)
-    async def gpu(device: str, chosen: Chosen) -> HTMLResponse:
+    async def gpu(device: Device, chosen: Chosen) -> HTMLResponse:
         return await shown("/gpus/one", chosen, device=device)
 
 
