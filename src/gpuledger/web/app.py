@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated
 
@@ -48,8 +48,10 @@ def create_app(maker: Maker, *, token: str | None = None, hosts: Sequence[str] =
 
 
 def _errors(app: FastAPI, desk: Desk) -> None:
-    def answer(request: Request, code: int, title: str, words: str, hint: str) -> Response:
-        more = {"Retry-After": "2"} if code == 503 else None
+    def answer(
+        request: Request, code: int, title: str, words: str, hint: str, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        more = {**(headers or {}), **({"Retry-After": "2"} if code == 503 else {})}
         if request.url.path.startswith("/api/"):
             return JSONResponse({"error": words, "hint": hint}, code, more)
         asked = Asked(request.url.path, Filters())
@@ -69,7 +71,11 @@ def _errors(app: FastAPI, desk: Desk) -> None:
 
     @app.exception_handler(HTTPException)
     async def _no_such(request: Request, error: HTTPException) -> Response:
-        return answer(request, error.status_code, "No such page", str(error.detail), "go to the overview: /")
+        if error.status_code == 405:
+            words, hint = f"{request.method} is not answered: this server is read-only", "ask with GET"
+            return answer(request, 405, "Read-only", words, hint, error.headers)
+        hint = "the addresses are at /docs/api" if request.url.path.startswith("/api/") else "go to the overview: /"
+        return answer(request, error.status_code, "No such page", str(error.detail), hint, error.headers)
 
     @app.exception_handler(RequestValidationError)
     async def _wrong(request: Request, error: RequestValidationError) -> Response:
