@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 from starlette.testclient import TestClient
 
@@ -43,6 +44,17 @@ def test_filters_are_those_of_a_statement(client: TestClient, lake: Path) -> Non
     names = [row.name for row in gpuledger.open(lake).analyze().by_namespace]
     got = client.get("/api/v1/efficiency", params={"namespace": names[0], "last": "24h"}).json()
     assert got == gpuledger.open(lake).analyze(namespace=names[0], last="24h").to_dict()
+
+
+def test_plans_name_every_planner_and_its_command(client: TestClient) -> None:
+    from gpuledger.cli.commands.plan import command
+
+    text = Page(client.get("/plans").text).text
+    for name in command.list_commands(click.Context(command)):
+        assert f"gpuledger plan {name} --help" in text
+        made = command.get_command(click.Context(command), name)
+        assert made is not None
+        assert made.get_short_help_str(200).rstrip(".") in text
 
 
 def test_gpus_sort_and_filter(client: TestClient) -> None:

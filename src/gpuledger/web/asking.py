@@ -20,7 +20,7 @@ class Problem(BaseModel):
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "A filter cannot be used"},
     401: {"model": Problem, "description": "A token is needed"},
-    404: {"model": Problem, "description": "There is no such thing"},
+    404: {"model": Problem, "description": "No such GPU, owner or address"},
     421: {"model": Problem, "description": "The server has no such host name"},
     503: {"model": Problem, "description": "The lake is empty, is still being read, or cannot be read"},
 }

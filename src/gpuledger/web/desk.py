@@ -12,7 +12,7 @@ from gpuledger.errors import GpuledgerError
 from gpuledger.web.contract import Ask, Maker, NotReady, View
 
 KEPT_BYTES = 128 << 20
-AHEAD = 16  # views made for a new edition before viewers are told of it: those looked at lately
+AHEAD = 16  # views made for a new edition before viewers hear of it: those looked at lately
 AHEAD_S = 10.0
 LATELY_S = 300.0
 FIRST = Ask("page", "/")
@@ -69,7 +69,7 @@ class Desk:
             try:
                 self._keep(ask, self._maker.view(ask))
             except (GpuledgerError, NotReady):
-                continue  # whoever asks for it is told why
+                continue  # whoever asks for it learns why
             if time.monotonic() - since > AHEAD_S:
                 return
 

@@ -82,6 +82,6 @@ class Hub:
 
 
 def _event(status: Status, spread_ms: int) -> str:
-    told = {"edition": status.edition, "spread_ms": spread_ms, "state": status.state}
-    words = json.dumps(told | {"problem": status.problem, "hint": status.hint})
+    facts = {"edition": status.edition, "spread_ms": spread_ms, "state": status.state}
+    words = json.dumps(facts | {"problem": status.problem, "hint": status.hint})
     return f"id: {status.edition}\nevent: edition\ndata: {words}\n\n"

@@ -36,7 +36,7 @@ from gpuledger.times import today
 from gpuledger.web.contract import Filters, State, Status
 
 T = TypeVar("T")
-KEPT = 64  # statements and pages; a filter nobody asked for lately is made again
+KEPT = 64  # statements and pages; one not asked for lately is made again
 RETRY_S = (1.0, 30.0)  # a lake that cannot be read is looked at again after the first, at most after the second
 _WATCHED = ("manifest.json", "jobs/manifest.json", "prices/yours.json")
 
@@ -56,7 +56,7 @@ class LiveLake:
     def __init__(self, root: str | Path, default: Filters = Filters(), edition: int = 0, **terms: Any) -> None:  # noqa: B008
         self.lake, self.default = Lake(root), default
         self._terms: Mapping[str, Any] = terms
-        asked(self.lake.root, **terms)  # a wrong file or name is told at the start, not on a page
+        asked(self.lake.root, **terms)  # a wrong file or name stops the start, not a page
         self._kept: OrderedDict[tuple[object, ...], object] = OrderedDict()
         self._making: dict[tuple[object, ...], threading.Lock] = {}
         self._lock = threading.Lock()

@@ -238,7 +238,7 @@ def _answer() -> None:
         while said := _received(sys.stdin.buffer):
             order = msgspec.msgpack.decode(said, type=Order)
             (looking if order.ask is None else workers).submit(lambda given: say(_done(views, given)), order)
-        os._exit(0)  # the server is gone: what is still being made is for nobody
+        os._exit(0)  # the server is gone: no one waits for what is still being made
 
 
 def _done(views: Views, order: Order) -> Answer:

@@ -64,12 +64,12 @@ def add_files(app: FastAPI, desk: Desk) -> None:
     async def static(name: str) -> Response:
         found = static_files().get(name)
         if found is None:
-            raise HTTPException(404, f"there is no file {name[:80]!r}")
+            raise HTTPException(404, f"no file is called {name[:80]!r}")
         return Response(found[0], media_type=found[1], headers={"Cache-Control": "max-age=300"})
 
 
 def minute() -> int:
-    """Which minute it is: a page that says how old something is holds for one."""
+    """Which minute it is: a page that shows an age holds for one."""
     return int(time.time() // 60)
 
 

@@ -15,13 +15,14 @@ from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.store import Ledger
 from gpuledger.plan.move.statement import LakePlan
 from gpuledger.plan.planners import PLANNERS
+from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.document import Bullets, Document, Fold, KeyFigure, Section
 from gpuledger.report.documents import document_of
 from gpuledger.report.documents.audit import audit_document, first_steps
 from gpuledger.report.documents.efficiency import efficiency_document
 from gpuledger.report.plan_sections import dollar_figure
 from gpuledger.report.tables import Row, Table, cell, make_table
-from gpuledger.report.written import amount, instant, number
+from gpuledger.report.written import amount, instant, number, percent, round_percent
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 OWNERS = tuple(by.value for by in By)
@@ -42,7 +43,8 @@ def _productive(audit: AuditStatement) -> KeyFigure:
     label, note, dollars = "Productive", "time that did work, as far as the evidence shows", audit.cost.dollars
     if isinstance(dollars, Unknown):
         return dollar_figure(label, dollars)
-    share = f"{dollars.pct(dollars.productive_usd):.1f} % of the bill"
+    shares = shares_adding_up({bucket: dollars.pct(usd) for bucket, usd in dollars.each().items()})  # as in the table
+    share = f"{percent(shares['productive'])} of the bill"
     return replace(dollar_figure(label, dollars.productive_usd, note), range=share)
 
 
@@ -81,8 +83,8 @@ _OWN_COMMANDS = (
 def plans(plan: LakePlan) -> Document:
     """Where each namespace should move, and which other plans there are."""
     found = sorted((*_OWN_COMMANDS, *((name, one.summary) for name, one in PLANNERS)))
-    rows: list[Row] = [[what, f"gpuledger plan {name} --help"] for name, what in found]
-    table = make_table("planners", "Each asks for what only you know", ("Plan", "Command"), "ww", rows)
+    rows: list[Row] = [[name, what, f"gpuledger plan {name} --help"] for name, what in found]
+    table = make_table("planners", "Each asks for what only you know", ("Plan", "What it does", "Command"), "www", rows)
     document = document_of(plan)
     first, *rest = [_on_demand(s) if s.id == "refused" else s for s in document.sections]
     return replace(document, sections=[first, Section("planners", "Other plans", [table]), *rest])
@@ -107,7 +109,7 @@ def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
     rejected = sorted((lake.root / "rejects").glob("*.csv"), key=lambda f: -f.stat().st_mtime)[:REJECT_FILES]
     evidence = audit.cost.evidence_pct
     shares = {} if isinstance(evidence, Unknown) else evidence
-    rests_on = [f"{kind}: {share:.0f} % of the time" for kind, share in shares.items()]
+    rests_on = [f"{kind}: {round_percent(share)} of the time" for kind, share in shares.items()]
     came_in, refused = _days(lake, days), _rejects(rejected)
     return Document(
         name="data",
@@ -131,7 +133,7 @@ def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
 
 
 def _newest(newest: int, now_ms: int) -> KeyFigure:
-    """How old the newest sample is; one from the future tells of clocks that differ."""
+    """How old the newest sample is; one from the future means that clocks differ."""
     apart_h, when = abs(now_ms - newest) / MS_PER_HOUR, f"{instant(newest)} UTC"
     length = (
         f"{apart_h * 60:,.0f} min"

@@ -46,7 +46,7 @@ def _gpus(live: LiveLake, given: Filters, params: Params) -> Made:
     at = min(params.get("page", 1), count)
     shown = found[(at - 1) * gpu_table.PER_PAGE : at * gpu_table.PER_PAGE]
     document = Document(name="gpus", kind="GPUs", title="GPUs", headline=gpu_table.headline(found))
-    more = {"lines": shown, "found": len(found), "total": len(whole), "q": q, "sort": sort}
+    more = {"lines": shown, "found": len(found), "total": len(whole), "q": q, "sort": sort, "sorts": gpu_table.SORTS}
     return document, more | {"at_page": at, "pages_in_all": count}
 
 
@@ -96,7 +96,7 @@ class Views:
         """Nothing is left behind."""
 
     def view(self, ask: Ask) -> View:
-        """What is asked for. What a lake that changes underfoot leads to is an error that says so."""
+        """What is asked for. A lake that changes underfoot leads to a LakeError."""
         status = self.status
         if status.state != "ready":
             raise NotReady

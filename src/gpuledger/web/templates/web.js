@@ -104,11 +104,11 @@
       window.setTimeout(listen, Math.min(1000 * Math.pow(2, lost), 60000) * (0.5 + Math.random() / 2));
     };
     stream.addEventListener("edition", function (event) {
-      var told = JSON.parse(event.data);
-      warn(told.state === "ready" && told.problem ? "These figures are not the latest: " + told.problem + ". Next: " + told.hint : "");
-      if (told.edition === edition) return;
-      edition = told.edition;
-      soon(told.spread_ms);
+      var news = JSON.parse(event.data);
+      warn(news.state === "ready" && news.problem ? "These figures are not the latest: " + news.problem + ". Next: " + news.hint : "");
+      if (news.edition === edition) return;
+      edition = news.edition;
+      soon(news.spread_ms);
     });
   }
   listen();
