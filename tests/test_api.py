@@ -162,3 +162,36 @@ def test_samples_and_lines_come_out_as_tables(lake: OpenLake) -> None:
     assert "<table" in lines._repr_html_()
     cut = lake.lines(since="2026-01-21T00:30", until="2026-01-21T01:30")
     assert cut.df()["observed_ms"].sum() == SPEC.gpus * 3_600_000
+
+
+def test_wrong_arguments_are_refused_in_words(lake: OpenLake) -> None:
+    wrong = {
+        "the budget is -5": lambda: lake.budget(-5),
+        "the budget of ml is NaN": lambda: lake.budget({"ml": float("nan")}),
+        "dimension of ownership": lambda: lake.analyze(by=["user"]),  # type: ignore[arg-type]
+        "n='3' is not a number of GPUs": lambda: lake.give_back("3"),  # type: ignore[arg-type]
+        "3 is not a name": lambda: lake.analyze(namespace=3),  # type: ignore[arg-type]
+    }
+    for words, ask in wrong.items():
+        with pytest.raises(GpuledgerError) as raised:
+            ask()
+        assert words in raised.value.message
+        assert raised.value.hint
+
+
+def test_files_are_read_with_job_tables(tmp_path: Path) -> None:
+    file, jobs = tmp_path / "smi.csv", tmp_path / "jobs.csv"
+    rows = [f"2026/01/20 08:0{i}:00.000, GPU-1, NVIDIA H100 80GB HBM3, 50 %" for i in range(6)]
+    file.write_text("\n".join(["timestamp, uuid, name, utilization.gpu [%]", *rows, ""]))
+    jobs.write_text("job,user,gpu,host,start,end\n1,ann,GPU-1,,2026-01-20 08:00,2026-01-20 09:00\n")
+    for given in (jobs, [jobs]):
+        audit = gpuledger.read(file, jobs=given, jobs_tz="UTC").audit(by="user", prices=2)
+        assert [row.name for row in audit.statement.cost.by_asked] == ["ann"]
+
+
+@pytest.mark.parametrize("name", ["report.pdf", "report.html"])
+def test_a_kind_of_file_that_cannot_be_written_is_refused(lake: OpenLake, tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=f"a .{name.partition('.')[2]} file cannot be written"):
+        lake.analyze().save(tmp_path / name)
+    assert not (tmp_path / name).exists()
+    assert lake.analyze().save(tmp_path / "report.v2", charts=False)

@@ -149,7 +149,7 @@ def samples(lake: Path, name: str, facts: Mapping[str, float]) -> Iterator[dict[
     """The lake's rows in the columns of the truth set; rows before and after the load are gaps."""
     import pyarrow.parquet as pq
 
-    from gpuledger.devices.replay.tape import layouts
+    from gpuledger.devices.replay.doors import layouts
 
     layout = next(known for known in layouts() if known.name == "h200_recording")
     for path in sorted(lake.glob("samples/**/*.parquet")):

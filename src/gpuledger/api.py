@@ -56,8 +56,7 @@ class OpenLake(Intake):
         The window: `since`, `until`, `last`; the owners: `cluster`, `namespace`, `owner`. `by`: break the means down by
         cluster, namespace, team, user, account, job or pod too.
         """
-        from gpuledger.cost.showback import Config
-        from gpuledger.cost.user_settings import set_teams
+        from gpuledger.cost.user_settings import Config, set_teams
         from gpuledger.efficiency.build import efficiency_statement
         from gpuledger.efficiency.calibration_files import load_calibration
 
@@ -227,13 +226,18 @@ class OpenLake(Intake):
 
 
 class ReadFiles(OpenLake):
-    """Files to ask without a lake of your own: everything an open lake answers, until this is let go."""
+    """Files to ask without a lake of your own: everything an open lake answers, until this is let go.
 
-    def __init__(self, *data: Any, **said: Any) -> None:
+    `jobs`: tables of who held which GPU when; `jobs_tz`: the zone of their times, where these have none.
+    """
+
+    def __init__(self, *data: Any, jobs: File | Sequence[File] = (), jobs_tz: str | None = None, **said: Any) -> None:
         folder = tempfile.mkdtemp(prefix="gpuledger-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         super().__init__(folder)
         self.found = self.ingest(*data, **said)
+        if jobs:
+            self.jobs(*([jobs] if isinstance(jobs, str | Path) else jobs), tz=jobs_tz)
 
     def __repr__(self) -> str:
         return f"<gpuledger files: {self.found.rows_added:,} samples of {self.found.files} files; .analyze(), .audit()>"

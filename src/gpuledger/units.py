@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -54,6 +55,12 @@ def ratio(part: float | int, whole: float | int, why: str) -> float | Unknown:
 def count(number: int, one: str, many: str = "") -> str:
     """ "1 GPU", "1,200 GPUs"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def size(in_bytes: int) -> str:

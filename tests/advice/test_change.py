@@ -7,6 +7,7 @@ from gpuledger.advice.asking import asked
 from gpuledger.advice.change import change
 from gpuledger.errors import InputError
 from gpuledger.ledger.read.scope import Scope
+from gpuledger.ledger.read.window import newest_ms
 
 WEEK = 7 * 24
 
@@ -37,4 +38,14 @@ def test_nothing_before_the_window_is_an_error_with_a_next_step(tmp_path):
     lake = lake_of(tmp_path, gpu("a", (0, 48), lambda _: busy()))
     with pytest.raises(InputError, match="nothing to compare with") as raised:
         change(lake, Scope(), asked(lake.root, price=1))
-    assert "last=3d" in raised.value.hint
+    assert "last=23h" in raised.value.hint
+    newest = newest_ms(lake)
+    named = Scope(newest - 23 * HOUR, newest)
+    assert change(lake, named, asked(lake.root, price=1)).before.gpus == 1  # what the hint names can be compared
+
+
+def test_samples_of_less_than_two_hours_suggest_no_period(tmp_path):
+    lake = lake_of(tmp_path, gpu("a", (0, 1), lambda _: busy()))
+    with pytest.raises(InputError, match="nothing to compare with") as raised:
+        change(lake, Scope(), asked(lake.root, price=1))
+    assert raised.value.hint == "import older samples"

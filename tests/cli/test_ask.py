@@ -33,6 +33,14 @@ def test_a_folder_gets_the_whole_document(cli, lake, tmp_path, question):
     assert json.loads(next((tmp_path / "folder").glob("*.json")).read_text())
 
 
+def test_a_kind_of_file_that_cannot_be_written_is_refused(cli, lake, tmp_path):
+    ended = cli("ask", "give-back", "--lake", "no-lake-needed-to-tell", "--price", "2", "--out", "answer.pdf")
+    assert ended.code == 2
+    assert "a .pdf file cannot be written" in ended.err
+    assert ".xlsx" in ended.err
+    assert not (tmp_path / "answer.pdf").exists()
+
+
 def test_audit_and_analyze_write_one_table(cli, lake, tmp_path):
     assert cli("audit", "--price", "2", "--out", "a.csv").code == 0
     assert (tmp_path / "a.csv").read_text().startswith("name,gpus,paid_usd")

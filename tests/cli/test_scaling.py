@@ -79,7 +79,7 @@ def test_compare_and_trend(cli, tmp_path):
 
 def test_the_audit_is_not_loaded():
     code = f"from gpuledger.cli.app import run; assert run(['scaling', {str(RESULTS)!r}, '-q']) == 0; import sys; "
-    code += "print('gpuledger.cli.auditing' in sys.modules)"
+    code += "print('gpuledger.cli.commands.audit' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -34,11 +34,10 @@ from bills import (
     write_text,
 )
 from gpuledger.cost.inventories.content import Content, snake
+from gpuledger.cost.inventories.fields import gpus_in, has_gpus
 from gpuledger.cost.inventories.findings import Skipped
-from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
-from gpuledger.cost.inventories.machines import gpus_in, has_gpus
+from gpuledger.cost.inventories.kinds import KINDS, Found, Spent, read_stock
 from gpuledger.cost.inventories.matching import Presence
-from gpuledger.cost.inventories.reading import read_stock
 from gpuledger.cost.inventories.settling import settle
 from gpuledger.errors import FactError, FileFault, InputError
 from gpuledger.units import MS_PER_DAY, day_start_ms

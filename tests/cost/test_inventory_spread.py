@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.cost.inventories.findings import PartlySeen, Source, Why
-from gpuledger.cost.inventories.kinds import Found, Node, Spent
+from gpuledger.cost.inventories.kinds import Found, Node, Spent, Stock
 from gpuledger.cost.inventories.matching import Directory, Presence, read_presences
-from gpuledger.cost.inventories.reading import Stock
 from gpuledger.cost.inventories.settling import settle
 from gpuledger.cost.inventory import Inventory, Paid
 from gpuledger.errors import FactError

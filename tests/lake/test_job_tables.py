@@ -10,8 +10,7 @@ import pytest
 
 from gpuledger.errors import FileFault
 from gpuledger.lake.jobs.adding import add_jobs
-from gpuledger.lake.jobs.cells import WrongCell, gpu_count, gpus_by_host, gpus_of, hosts_of
-from gpuledger.lake.jobs.reading import read_jobs
+from gpuledger.lake.jobs.reading import WrongCell, gpu_count, gpus_by_host, gpus_of, hosts_of, read_jobs
 from gpuledger.lake.jobs.store import read_claims
 from gpuledger.lake.jobs.tables import Kind, Skipped, Why
 from gpuledger.lake.layout import Lake
@@ -129,6 +128,27 @@ def test_pods_as_kubectl_writes_them(tmp_path):
     first = found.claims[0]
     assert (first.pod, first.namespace, first.team) == ("trainer-0", "ml", "nlp")
     assert found.skipped == {Skipped.no_gpus: 1, Skipped.mig_slices: 1}
+
+
+def test_a_pod_that_is_being_deleted_ends_with_its_grace_period(tmp_path):
+    pod = json.loads(json.dumps(POD))
+    pod["metadata"]["deletionTimestamp"] = "2026-01-20T03:00:30Z"
+    pod["status"] = {"phase": "Running", "startTime": "2026-01-20T01:00:00Z", "containerStatuses": [{"state": {}}]}
+    (claim,) = read_jobs(write(tmp_path, json.dumps(pod))).claims
+    assert claim.end_ms is not None
+    assert claim.end_ms - claim.start_ms == (2 * 3600 + 30) * 1000
+    pod["status"]["containerStatuses"] = POD["status"]["containerStatuses"]
+    (claim,) = read_jobs(write(tmp_path, json.dumps(pod))).claims
+    assert claim.end_ms is not None
+    assert claim.end_ms - claim.start_ms == 3600 * 1000  # its containers ended before
+
+
+def test_a_table_in_utf16_is_named_as_such(tmp_path):
+    file = tmp_path / "jobs.csv"
+    file.write_bytes("job,user\n1,ann\n".encode("utf-16"))
+    with pytest.raises(FileFault, match="UTF-16") as raised:
+        read_jobs(file)
+    assert "iconv -f UTF-16" in raised.value.hint
 
 
 def test_pod_history_as_a_list_of_objects(tmp_path):

@@ -13,12 +13,11 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.importing import Import, import_files
 from gpuledger.lake.layout import Lake
-from gpuledger.lake.retention import drop_samples, ended_before, measure
 from gpuledger.lake.taking import Reading
 from gpuledger.ledger import lines
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.store import Ledger
-from gpuledger.ledger.tidying import Ages, plan_tidying, tidy_lake
+from gpuledger.ledger.tidying import Ages, drop_samples, ended_before, measure, plan_tidying, tidy_lake
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms, utc_day
 

@@ -53,12 +53,19 @@ def _held(sample: dict, samples: list[dict], claims: list[Claim]) -> tuple[str, 
         named = {c.gpu for c in cs if c.gpu is not None}
         said = [c.gpus for c in cs if c.gpu is None and c.gpus is not None] + ([len(named)] if named else [])
         counts[job] = max(said) if said else None
+    by_label, strange = _by_label(at, boards, mine, naming, loose)
+    for job in set(by_label.values()):
+        if counts[job] is not None and counts[job] < size:
+            counts[job] -= sum(found == job for found in by_label.values())
+    direct = direct or _each([loose[job][0] for board, job in by_label.items() if board == sample["gpu_uuid"]])
+    counts = {job: n for job, n in counts.items() if n is None or n > 0}
+    loose = {job: cs for job, cs in loose.items() if job in counts}
     whole = [loose[i][0] for i, n in counts.items() if n is not None and n >= size]
     if direct or (loose and len(whole) == len(loose)):
         return "placed", _each([*direct, *whole]), False
     if not loose:
         return "none", [], False
-    free = size - sum(bool(n) for n in naming.values())
+    free = size - len({*(b for b, n in naming.items() if n), *by_label, *strange})
     jobs = [cs[0] for cs in loose.values()]
     known = [n for n in counts.values() if n is not None]
     if len(jobs) == 1:
@@ -66,6 +73,24 @@ def _held(sample: dict, samples: list[dict], claims: list[Claim]) -> tuple[str, 
             return "assumed", jobs, False
         return ("placed", jobs, False) if known[0] >= free else ("unplaced", jobs, True)
     return "unplaced", jobs, len(known) < len(jobs) or sum(known) < free
+
+
+def _by_label(
+    at: int, boards: set[str], mine: list[dict], naming: dict[str, list[Claim]], loose: dict[tuple, list[Claim]]
+) -> tuple[dict[str, tuple], set[str]]:
+    """The job of each board whose latest labels name exactly one; the boards whose labels fit none."""
+    placed, strange = {}, set()
+    for board in boards:
+        before = [s for s in mine if s["gpu_uuid"] == board and s["at_ms"] <= at]
+        own = tuple(max(before, key=lambda s: s["at_ms"]).get(n) for n in LABELS) if before else ()
+        if naming[board] or not any(own):
+            continue
+        fit = [job for job, claims in loose.items() if not _differs(own, claims[0])]
+        if not fit:
+            strange.add(board)
+        elif len(fit) == 1 and any(a and a == b for n, a, b in _pairs(own, loose[fit[0]][0]) if n != "cluster"):
+            placed[board] = fit[0]
+    return placed, strange
 
 
 def _end(claim: Claim, claims: list[Claim]) -> float:

@@ -23,7 +23,7 @@ from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.jobs.counts import added, words_of
 from gpuledger.ledger.jobs.holding import find_holdings
 from gpuledger.ledger.jobs.joining import join_jobs
-from gpuledger.ledger.jobs.places import Hosts, Place
+from gpuledger.ledger.jobs.places import FOREVER, Hosts, Place
 from gpuledger.ledger.posting import post
 from gpuledger.ledger.store import Ledger
 
@@ -51,9 +51,20 @@ def sampled(minutes: int = 6, boards: int = 2, host: str = "n1", indexed: bool =
 
 def joined(samples: list[dict], claims: list[Claim]) -> tuple[list[dict], object]:
     places = sorted({Place(s["gpu_uuid"], s.get("host"), s.get("gpu_index")) for s in samples}, key=str)
-    holdings = find_holdings(places, settled(claims)[0], make.DAY)
+    holdings = find_holdings(places, settled(claims)[0], make.DAY, lambda: labelled(samples))
     found = join_jobs(make.table(samples), frozenset(), holdings)
     return found.table.to_pylist(), found.counts
+
+
+def labelled(samples: list[dict]) -> dict[str, list[tuple[int, int, tuple]]]:
+    """By board from when to when its samples carry which labels; a sample's hold until the next."""
+    out = defaultdict(list)
+    for sample in sorted(samples, key=lambda s: s["at_ms"]):
+        runs = out[sample["gpu_uuid"]]
+        if runs:
+            runs[-1] = (runs[-1][0], sample["at_ms"], runs[-1][2])
+        runs.append((sample["at_ms"], FOREVER, tuple(sample.get(name) for name in LABELS)))
+    return {board: [run for run in runs if any(run[2])] for board, runs in out.items()}
 
 
 def jobs_of(rows: list[dict]) -> dict[str, list[str | None]]:
@@ -158,6 +169,43 @@ def test_a_job_without_indices_is_placed_only_where_there_is_one_way(gpus, other
 def test_jobs_that_name_their_gpus_leave_the_rest_to_the_one_that_does_not():
     rows, _ = joined(sampled(1, 4), [claim("7", 0, 9, gpu="0"), claim("7", 0, 9, gpu="3"), claim("8", 0, 9, gpus=2)])
     assert jobs_of(rows) == {"n1-0": ["7"], "n1-1": ["8"], "n1-2": ["8"], "n1-3": ["7"]}
+
+
+def test_labels_of_some_gpus_leave_the_rest_to_the_other_job(tmp_path, limits):
+    jobs = [claim("7", 0, 9, gpus=2, user="ann"), claim("8", 0, 9, gpus=2, user="bob")]
+    rows = sampled(4, 4)
+    for row in rows:
+        if row["gpu_uuid"] in ("n1-0", "n1-1"):
+            row["user"] = "ann"
+    found, counts = joined(rows, jobs)
+    wanted = {"n1-0": "7", "n1-1": "7", "n1-2": "8", "n1-3": "8"}
+    assert jobs_of(found) == {board: [job] * 4 for board, job in wanted.items()}
+    assert (counts.placed, counts.unplaced) == (16, 0)
+    lake = Lake(tmp_path / "lake")  # the same from the files of a lake
+    import_files(lake, [write_samples(tmp_path, "s", rows)])
+    with lake.locked():
+        write_claims(lake, jobs)
+    assert added(post_lake(lake, limits).joined).placed == 16
+    posted = [r for day in Ledger(lake).manifest().days for r in Ledger(lake).read("lines", day.day).to_pylist()]
+    assert {r["gpu_uuid"]: r["run_id"] for r in posted} == wanted
+
+
+def test_labels_that_fit_no_job_leave_fewer_gpus_to_one():
+    rows = sampled(1, 4)
+    for row in rows[:2]:
+        row["user"] = "carol"
+    found, counts = joined(rows, [claim("7", 0, 9, gpus=2, user="ann")])
+    assert jobs_of(found) == {"n1-0": [None], "n1-1": [None], "n1-2": ["7"], "n1-3": ["7"]}
+    assert (counts.placed, counts.disagreed, counts.unplaced) == (2, 2, 0)
+
+
+def test_a_label_that_several_jobs_share_places_none_of_them():
+    rows = sampled(1, 2, account="lab")
+    found, counts = joined(
+        rows, [claim(j, 0, 9, gpus=1, user=u, account="lab") for j, u in (("7", "ann"), ("8", "bob"))]
+    )
+    assert {row["run_id"] for row in found} == {"shared by jobs 7, 8"}
+    assert counts.unplaced == 2
 
 
 def test_jobs_that_share_a_full_host_keep_what_they_have_in_common():
@@ -332,3 +380,34 @@ def test_days_posted_in_processes_carry_the_same_jobs(tmp_path, limits, processe
     for row in rows:
         held[row["gpu_uuid"], row["run_id"]] += row["samples"]
     assert {k: n for k, n in held.items() if k[1]} == {("n1-1", "a"): 60, ("n1-4", "b"): 80, ("n1-5", "c"): 1}
+
+
+def posted_words(tmp_path, limits, rows: list[dict], claims: list[Claim]) -> list[str]:
+    """What is said about the jobs of a lake once it is posted."""
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write_samples(tmp_path, "s", rows)])
+    with lake.locked():
+        write_claims(lake, claims)
+    return words_of(added(post_lake(lake, limits).joined))
+
+
+def test_jobs_of_gpus_without_samples_are_named_next_to_jobs_that_match(tmp_path, limits):
+    claims = [claim("a", 0, 6, gpu="0"), claim("b", 0, 6, host="n9"), claim("c", 0, 6, gpu="7")]
+    claims.append(claim("d", 0, 6, host=None, gpu="GPU-gone"))
+    found = posted_words(tmp_path, limits, sampled(), claims)
+    (note,) = [words for words in found if "no sample of their days" in words]
+    assert "(GPU-gone, n1/7, n9)" in note
+    assert any(words.startswith("job tables gave 6 samples") for words in found)
+
+
+def test_nothing_is_missed_where_every_job_has_samples(tmp_path, limits):
+    found = posted_words(tmp_path, limits, sampled(), [claim("a", 0, 6, gpu="0"), claim("b", 9, 99, gpu="1")])
+    assert not any("no sample of their days" in words for words in found)
+
+
+@pytest.mark.parametrize(("indexed", "words"), [(False, "indices that the samples lack (n1)"), (True, "")])
+def test_samples_without_indices_are_named_not_the_jobs_that_have_them(tmp_path, limits, indexed, words):
+    claims = [claim("a", 0, 6, gpu="0"), claim("b", 0, 6, gpu="1")]
+    found = posted_words(tmp_path, limits, sampled(indexed=indexed), claims)
+    assert not any("jobs without GPU indices" in said for said in found)
+    assert any(words in said for said in found)

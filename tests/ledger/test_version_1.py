@@ -15,12 +15,12 @@ from gpuledger.cost.build import cost_statement
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.lake.layout import Lake
-from gpuledger.lake.retention import drop_samples
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.rollup import read_accounts
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.store import LEDGER_VERSION, Ledger
+from gpuledger.ledger.tidying import drop_samples
 from gpuledger.units import GIB, MS_PER_HOUR, Unknown
 
 MIN = 60_000

@@ -18,7 +18,7 @@ import pytest
 import gpuledger
 from gpuledger.cli.app import run
 from gpuledger.errors import FileFault, InputError, MissingExtra, UnknownKind
-from gpuledger.telemetry.remote import shown
+from gpuledger.telemetry.finding import shown
 
 FIXTURES = Path(__file__).parent / "fixtures"
 QUERY = FIXTURES / "nvidia_smi_query" / "units.csv"

@@ -195,3 +195,14 @@ def test_units_are_known_and_lead_to_the_schema():
         own = schema.columns()[column].unit
         if own in units_of(column):
             assert factor_of(own, column).of(7) == 7
+
+
+def test_two_rules_for_one_reading_are_refused_where_the_file_has_both_columns(write):
+    other = WATTS.replace("watts", "milliwatts") + "divide = 1000\n"
+    both = write(TIME_AND_GPU + WATTS + other)
+    with pytest.raises(FileFault, match="fills power_w from 'watts' and from 'milliwatts'") as raised:
+        run(both, {"t": [1768900000000], "card": ["a"], "watts": [300.0], "milliwatts": [300000.0]})
+    assert "[[values]]" in raised.value.hint
+    for name, value in (("watts", 300.0), ("milliwatts", 300000.0)):
+        made = run(both, {"t": [1768900000000], "card": ["a"], name: [value]})
+        assert made.table["power_w"].to_pylist() == [300.0]

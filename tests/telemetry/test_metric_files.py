@@ -294,3 +294,21 @@ def test_a_partial_answer_is_refused_and_a_warning_told(tmp_path):
     done = gpuledger.open(tmp_path / "lake").ingest(file)
     assert done.rows_added == 2
     assert any("store x is unavailable" in note for note in done.notes)
+
+
+GRAFANA = '"Time","{__name__=""DCGM_FI_DEV_GPU_UTIL"", UUID=""GPU-1""}"\n'
+
+
+def test_a_wrong_time_of_grafana_is_named_as_its_column(tmp_path):
+    file = tmp_path / "panel.csv"
+    file.write_text(GRAFANA + "yesterday,50\n2026-01-20 08:00:00,50\n")
+    _, result = imported(tmp_path, file, gpu_model="NVIDIA H200")
+    assert result.rejects == {"wrong_time": 1}
+    assert "Time = 'yesterday'" in result.examples["wrong_time"]
+
+
+def test_a_stray_line_break_in_a_cell_of_grafana_is_named_by_its_line(tmp_path):
+    file = tmp_path / "panel.csv"
+    file.write_bytes((GRAFANA + "2026-01-20 08:00:00,50\n2026-01-20 08:01:00,5\r0\n").encode())
+    with pytest.raises(FileFault, match="line 3 cannot be cut into cells"):
+        imported(tmp_path, file, gpu_model="NVIDIA H200")

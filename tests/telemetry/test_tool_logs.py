@@ -14,6 +14,8 @@ import pytest
 import gpuledger
 from gpuledger.cli.app import run
 from gpuledger.errors import FileFault, NotSaid
+from gpuledger.telemetry.explain import explain
+from gpuledger.telemetry.mapping import given
 from gpuledger.telemetry.sources import SOURCES, Fit, best_fit, kind_of
 from gpuledger.telemetry.sources import _head as head_of
 
@@ -162,7 +164,7 @@ def test_a_query_without_a_header_or_a_gpu_says_what_to_print(tmp_path):
     (tmp_path / "no_row.csv").write_text("timestamp, uuid, power.draw [W]\n")
     with pytest.raises(FileFault, match="not one row"):
         gpuledger.open(tmp_path).ingest(tmp_path / "no_row.csv")
-    (tmp_path / "no_gpu.csv").write_text("timestamp, power.draw [W]\n2026/11/15 23:52:20.596, 80.00 W\n")
+    (tmp_path / "no_gpu.csv").write_text("timestamp, power.draw [W]\n" + "2026/11/15 23:52:20.596, 80.00 W\n" * 2)
     with pytest.raises(FileFault, match="which GPU") as caught:
         gpuledger.open(tmp_path).ingest(tmp_path / "no_gpu.csv")
     assert "--query-gpu=uuid" in caught.value.hint
@@ -431,3 +433,66 @@ def test_nvitop_means_since_one_start_are_refused(tmp_path):
     with pytest.raises(FileFault, match="since the collector was started") as caught:
         gpuledger.open(tmp_path / "lake").ingest(tmp_path / "rows.parquet", **SAID)
     assert "clear()" in caught.value.hint
+
+
+HEADER = "timestamp, name, utilization.gpu [%], power.draw [W]"
+
+
+def query_log(folder: Path, *seconds: float, header: str = HEADER, between: str = "") -> Path:
+    file = folder / "smi.csv"
+    rows = [f"2026/01/20 08:00:{s:06.3f}, {between}NVIDIA H200, 50 %, 300.00 W" for s in seconds]
+    file.write_text("\n".join([header, *rows, ""]))
+    return file
+
+
+def test_a_single_gpu_needs_no_index(tmp_path):
+    file = query_log(tmp_path, 0, 1.001, 2.0, 9.5)
+    with pytest.raises(NotSaid, match="which host") as raised:
+        gpuledger.read(file)
+    assert "--host" in raised.value.hint
+    found = imported(tmp_path, file, host="n1")
+    assert found["gpu_index"].astype(int).tolist() == [0] * 4
+    assert found["gpu_uuid"].unique().tolist() == ["n1:gpu0"]
+
+
+@pytest.mark.parametrize(
+    "seconds", [(0, 0), (0, 0, 1, 1, 2, 2), (0, 0.003, 1, 1.003, 2, 2.003), (0, 5, 5.2, 10, 15), (2, 1)], ids=str
+)
+def test_rows_that_may_be_of_several_gpus_are_refused_without_an_index(tmp_path, seconds):
+    with pytest.raises(FileFault, match="which GPU a row is of") as raised:
+        gpuledger.read(query_log(tmp_path, *seconds), host="n1")
+    assert "--query-gpu=uuid" in raised.value.hint
+
+
+def test_a_log_of_a_host_without_gpus(tmp_path):
+    file = tmp_path / "smi.csv"
+    file.write_text("No devices were found\n")
+    with pytest.raises(FileFault, match="nvidia-smi found no GPU"):
+        gpuledger.read(file)
+
+
+def test_a_board_named_by_its_bus_is_explained_once(tmp_path):
+    header = HEADER.replace("name", "pci.bus_id, name")
+    found = explain(query_log(tmp_path, 0, 1, header=header, between="00000000:01:00.0, "), given=given(host="n1"))
+    read = {column.source: column.column for column in found.columns}
+    assert len(read) == len(found.columns)
+    assert read["pci.bus_id"] == "gpu_uuid"
+    assert found.rows[0]["gpu_uuid"] == "n1:00000000:01:00.0"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_is_named_as_such(tmp_path, encoding):
+    file = query_log(tmp_path, 0, 1)
+    mark = "" if encoding == "utf-16" else "\ufeff"
+    file.write_bytes((mark + file.read_text()).encode(encoding))
+    with pytest.raises(FileFault, match="UTF-16") as raised:
+        gpuledger.read(file)
+    assert "iconv -f UTF-16 -t UTF-8" in raised.value.hint
+
+
+def test_a_single_snapshot_is_unknown_because_it_covers_no_time(tmp_path):
+    found = gpuledger.read(query_log(tmp_path, 0), host="n1").analyze().to_dict()
+    reasons = {gap["figure"]: gap["why"] for gap in found["not_known"]}
+    assert "cover no time" in reasons["fleet.gpu_util_pct"]
+    assert "cover no time" in reasons["hours[].gpu_util_pct"]
+    assert not [why for why in reasons.values() if "in the samples" in why]

@@ -8,7 +8,7 @@ import pytest
 import gpuledger
 from gpuledger.errors import InputError, NotSaid
 from gpuledger.telemetry.mapping import given
-from gpuledger.telemetry.untimed import Untimed
+from gpuledger.telemetry.stamps import Untimed
 
 DAY_MS = 86_400_000
 

@@ -86,7 +86,7 @@ def change(lake: Lake, scope: Scope, asked: Asked) -> Change:
     terms = asked.terms | {"calibration": load_calibration(lake)}
     cost, bill = statement_and_bill(lake, window, **(terms | {"previous": True}))
     if isinstance(cost.previous, Unknown):
-        raise InputError(cost.previous.why, hint="choose a shorter period, such as last=3d, or import older samples")
+        raise InputError(cost.previous.why, hint=_shorter(lake, window))
     earlier = replace(window, since_ms=cost.previous.start_ms, until_ms=cost.previous.end_ms)
     old_cost, old_bill = statement_and_bill(lake, earlier, **(terms | {"previous": False}))
     return Change(
@@ -106,6 +106,16 @@ def _window(lake: Lake, scope: Scope) -> Scope:
     if start >= end:
         raise InputError("since is not before the newest sample", hint="choose an earlier start")
     return replace(scope, since_ms=start, until_ms=end)
+
+
+def _shorter(lake: Lake, window: Scope) -> str:
+    """What to do where no sample is older than the window: half of it, or older samples."""
+    first = min((p.first_ms for p in lake.manifest().parts), default=window.until_ms or 0)
+    hours = ((window.until_ms or 0) - first) // 2 // MS_PER_HOUR
+    if hours < 1:
+        return "import older samples"
+    most = f"{hours // 24}d" if hours >= 48 else f"{hours}h"
+    return f"choose a shorter period, at most last={most}, or import older samples"
 
 
 def _figures(lake: Lake, scope: Scope, cost: CostStatement) -> PeriodFigures:

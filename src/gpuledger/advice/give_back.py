@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from operator import index
 
 from gpuledger.advice.asking import Asked
 from gpuledger.advice.case import Case
@@ -75,6 +76,10 @@ class _Window:
 def give_back(lake: Lake, scope: Scope, asked: Asked, n: int = 10) -> GiveBack:
     """The `n` GPUs to give back first; the ledger must be posted. A GPU with time of an owner in scope is judged over
     the time of all of its owners."""
+    try:
+        n = index(n)
+    except TypeError:
+        raise InputError(f"n={n!r} is not a number of GPUs", hint="give a whole number, 1 or more") from None
     if n < 1:
         raise InputError(f"n={n} is not a number of GPUs", hint="give 1 or more")
     everyone = replace(scope, clusters=(), namespaces=(), owners=())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gpuledger.cli.options import PATH, Command, full_option, lake_option, screen_options
+from gpuledger.cli.options import PATH, REPORT, Command, full_option, lake_option, screen_options
 from gpuledger.cli.price_options import inventory_option
 from gpuledger.cli.screen import Screen
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 out_option = click.option(
-    "--out", type=PATH, metavar="PATH",
+    "--out", type=REPORT, metavar="PATH",
     help="Folder for the answer as a page, Markdown and JSON; or one file of its table, FILE.csv or FILE.xlsx.",
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.screen import Stages
 from gpuledger.lake.jobs.adding import JobsResult, add_jobs
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.jobs.owners import Owners, owners_of
+from gpuledger.ledger.jobs.joining import Owners, owners_of
 
 
 def add_tables(lake_dir: Path, files: Sequence[Path], zone: str | None, stages: Stages) -> tuple[JobsResult, Owners]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,20 @@ from gpuledger.times import instant_ms, length_ms
 Command = Callable[..., Any]
 PATH = click.Path(path_type=Path)
 
+
+class _ReportPath(click.Path):
+    """Where a report goes; a kind of file that cannot be written is refused before any work is done."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from gpuledger.report.sheets import is_one_file
+
+        place = Path(os.fsdecode(super().convert(value, param, ctx)))
+        is_one_file(place)
+        return place
+
+
+REPORT = _ReportPath(path_type=Path)
+
 lake_option = click.option(
     "--lake", "lake_dir", type=PATH, default=Path("gpuledger-data"), show_default=True,
     help="Folder with the samples and the ledger.",
@@ -24,30 +39,22 @@ lake_option = click.option(
 
 
 hz_option = click.option(
-    "--hz",
-    type=float,
-    default=10.0,
-    show_default=True,
+    "--hz", type=float, default=10.0, show_default=True,
     help="Readings per second; expensive ones stay at 1 per second.",
-)
+)  # fmt: skip
 label_option = click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    metavar="NAME=VALUE",
+    "--label", "labels", multiple=True, metavar="NAME=VALUE",
     help="Label the samples: namespace, workload, run_id, ...; repeatable.",
-)
+)  # fmt: skip
 device_option = click.option(
     "--device", default="nvml", show_default=True, metavar="nvml|amd|replay:FILE", help="Telemetry source."
 )
 
 
 by_option = click.option(
-    "--by",
-    metavar="OWNER",
-    type=click.Choice(["team", "user", "account", "job", "pod", "namespace", "cluster"]),
+    "--by", metavar="OWNER", type=click.Choice(["team", "user", "account", "job", "pod", "namespace", "cluster"]),
     help="Break it down by team, user, account, job, pod, namespace or cluster too.",
-)
+)  # fmt: skip
 
 
 full_option = click.option("--full", is_flag=True, help="Show everything, not only the short answer.")
@@ -88,11 +95,9 @@ def statement_options(command: Command) -> Command:
     )
     @click.option("--until", type=instant_ms, metavar="TIME", help="End of the window (exclusive).")
     @click.option(
-        "--last",
-        type=length_ms,
-        metavar="LENGTH",
+        "--last", type=length_ms, metavar="LENGTH",
         help="Window length, counted back from --until or the newest sample (7d, 12h).",
-    )
+    )  # fmt: skip
     @click.option("--cluster", multiple=True, help="Only this cluster; repeatable.")
     @click.option("--namespace", multiple=True, help="Only this namespace; repeatable.")
     @click.option("--owner", multiple=True, help="Only this workload; repeatable.")

@@ -60,11 +60,9 @@ def server_options(command: Command) -> Command:
     """The options of servers, given to the command as `wishes`."""
 
     @click.option(
-        "--since",
-        type=instant_ms,
-        metavar="TIME",
+        "--since", type=instant_ms, metavar="TIME",
         help="Server: start; default where the last import of it stopped, else 7 days back.",
-    )
+    )  # fmt: skip
     @click.option("--until", type=instant_ms, metavar="TIME", help="Server: end; default now, less --delay.")
     @click.option("--step", type=length_ms, metavar="LENGTH", help="Server: scrape interval, where it cannot be found.")
     @click.option(

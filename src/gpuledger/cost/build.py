@@ -19,8 +19,8 @@ from gpuledger.cost.inventory_use import priced_use, use_notes
 from gpuledger.cost.money import ZERO, rounded
 from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.projections import Quarter, project
-from gpuledger.cost.showback import Config
 from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, Comparison, CostRow, CostStatement
+from gpuledger.cost.user_settings import Config
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.jobs.counts import words_of
@@ -28,7 +28,7 @@ from gpuledger.ledger.read.owners import By, dimension, named_by, space_name
 from gpuledger.ledger.read.scope import Scope, owner_name
 from gpuledger.physics.calibration import Calibration
 from gpuledger.physics.evidence import ModelFacts, PipeRates
-from gpuledger.units import MS_PER_HOUR, Unknown, utc
+from gpuledger.units import MS_PER_HOUR, Unknown, some, utc
 
 Money = Decimal | float | int | str
 # Below this many samples per device, one reading more or less moves a share by 10 % or more.
@@ -296,5 +296,4 @@ def _bucket_notes(bill: Charged) -> Iterator[str]:
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-    return f"{', '.join(names[:2])}{more} {'is' if len(names) == 1 else 'are'}"
+    return f"{some(names, 2)} {'is' if len(names) == 1 else 'are'}"

@@ -18,9 +18,9 @@ from gpuledger.cost.money import ZERO, cost_usd, split, split_whole, usd
 from gpuledger.cost.pieces import Device, Piece, Segment
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.statement import BUCKETS, Bucket, CostRow, Dollars, Times
+from gpuledger.ledger.read.columns import exact_share, slice_scale
 from gpuledger.ledger.read.owners import Labels
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
-from gpuledger.ledger.read.slices import exact_share, slice_scale
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 K = TypeVar("K")

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from gpuledger.cost.billing import Asked, Charged
 from gpuledger.cost.inventories.findings import InventoryUse, PriceConflict, Skipped, Source
-from gpuledger.cost.inventories.layering import SAME_USD
+from gpuledger.cost.inventories.settling import SAME_USD
 from gpuledger.cost.money import usd
 from gpuledger.cost.pricing import Price
 from gpuledger.units import MS_PER_HOUR, count

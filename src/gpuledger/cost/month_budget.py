@@ -125,8 +125,12 @@ def month_budget(
     lake: Lake, budgets: Mapping[str, Decimal], month: str | None = None, **terms: Unpack[Terms]
 ) -> MonthBudget:
     """Each budget against what was spent; the ledger must be posted. `budgets`: by team or namespace, `ALL` for all."""
+    for name, amount in budgets.items():
+        if not amount.is_finite() or amount <= 0:
+            whose = "" if name == ALL else f" of {name}"
+            raise InputError(f"the budget{whose} is {amount}", hint="give dollars per month above 0, for example 20000")
     newest = newest_ms(lake)
-    first = _first_of(month) if month else utc(newest - 1).date().replace(day=1)
+    first = _first_of(str(month)) if month else utc(newest - 1).date().replace(day=1)
     start, end = _ms(first), _ms((first + dt.timedelta(days=31)).replace(day=1))
     as_of = min(end, newest)
     if start >= newest:

@@ -17,8 +17,8 @@ from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.prices import MarketPrice, instance_price, market_price
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.cost.inventories.findings import InventoryUse, Source
+from gpuledger.cost.inventories.kinds import Stock
 from gpuledger.cost.inventories.matching import Presence, read_presences
-from gpuledger.cost.inventories.reading import Stock
 from gpuledger.cost.inventories.settling import settle
 from gpuledger.cost.inventory import Paid
 from gpuledger.cost.money import ZERO, usd

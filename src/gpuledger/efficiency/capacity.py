@@ -11,7 +11,7 @@ import numpy as np
 from gpuledger.efficiency.means import LEVELS, Accounts, Groups, in_order
 from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, RoiRow
 from gpuledger.ledger.read.adding import distinct
-from gpuledger.ledger.read.slices import sliced_wall_ms
+from gpuledger.ledger.read.columns import sliced_wall_ms
 from gpuledger.physics.calibration import Calibration
 from gpuledger.units import Range, Unknown
 

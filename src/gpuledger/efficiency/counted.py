@@ -14,7 +14,7 @@ from gpuledger.lake.counted import CountedRun, CountedSpan, covered_ms, read_cou
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope, namespace_name
 from gpuledger.physics.evidence import ModelFacts
-from gpuledger.units import MS_PER_HOUR, MS_PER_S, Range, Unknown, count, ratio
+from gpuledger.units import MS_PER_HOUR, MS_PER_S, Range, Unknown, count, ratio, some
 
 EVIDENCE = "counted"
 Found = tuple[CountedRun, tuple[CountedSpan, ...]]
@@ -146,10 +146,8 @@ def _sum(parts: Iterable[float | None]) -> float | None:
 
 
 def _note(elsewhere: set[str]) -> str:
-    if not elsewhere:
-        return ""
-    names = ", ".join(sorted(elsewhere)[:3]) + (f" and {len(elsewhere) - 3} more" if len(elsewhere) > 3 else "")
-    return f"{names} counted on devices that have no samples in the window: record next to the job"
+    words = "counted on devices that have no samples in the window: record next to the job"
+    return f"{some(sorted(elsewhere))} {words}" if elsewhere else ""
 
 
 def _sentence(analysis: CountedAnalysis) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.thresholds import Targets, Thresholds
 from gpuledger.efficiency.hours import HourGroups
-from gpuledger.efficiency.means import NO_BOARD, Accounts, Groups, by_label, by_name, difference
+from gpuledger.efficiency.means import NO_BOARD, Accounts, Groups, difference, in_order
 from gpuledger.efficiency.statement import ActiveAnalysis, Figure, GpuRow, GroupRow, Means
 from gpuledger.ledger.cells import CLASSES, classify
 from gpuledger.ledger.read.owners import By, TeamOf, named_by, space_name
@@ -102,9 +102,15 @@ def class_of(means: Means, limits: Thresholds) -> str:
     return classify(util / 100, pif, limits)
 
 
+def _by_name(accounts: Accounts, texts: Sequence[str]) -> tuple[list[str], Groups]:
+    """Accounts by the name each has; names in order."""
+    names, code = in_order(texts)
+    return names, Groups(accounts, code, len(names))
+
+
 def model_rows(accounts: Accounts) -> tuple[GroupRow, ...]:
     """Analysis 5: means and classes of each model, by name."""
-    names, groups = by_label(accounts, "gpu_model", lambda model: model or NO_MODEL)
+    names, groups = _by_name(accounts, [model or NO_MODEL for model in accounts.labels["gpu_model"]])
     return tuple(
         GroupRow(name, groups.means[i], groups.bottlenecked_pct[i], groups.classes_pct(i))
         for i, name in enumerate(names)
@@ -132,7 +138,7 @@ def _rules() -> _File:
 def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) -> tuple[GroupRow, ...]:
     """Analysis 8: means, classes, target and pattern of each namespace."""
     pairs = zip(accounts.labels["namespace"], accounts.owned.tolist(), strict=True)
-    names, groups = by_name(accounts, [space_name(text, owned=owned) for text, owned in pairs])
+    names, groups = _by_name(accounts, [space_name(text, owned=owned) for text, owned in pairs])
     series = _series(by_hour)
     # Hours do not tell time without a namespace apart by whether something else names its owner.
     if UNALLOCATED not in names and UNALLOCATED in series:
@@ -158,7 +164,7 @@ def owner_rows(accounts: Accounts, by: By, team_of: TeamOf) -> tuple[GroupRow, .
         named_by(by, dict(zip(by.labels, row, strict=True)), owned=owned, team_of=team_of)
         for *row, owned in zip(*columns, accounts.owned.tolist(), strict=True)
     ]
-    names, groups = by_name(accounts, texts)
+    names, groups = _by_name(accounts, texts)
     return tuple(
         GroupRow(name, groups.means[i], groups.bottlenecked_pct[i], groups.classes_pct(i))
         for i, name in enumerate(names)

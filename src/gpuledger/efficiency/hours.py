@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_UTIL
+from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_TIME, NO_UTIL
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
 from gpuledger.lake.names import Names
 from gpuledger.ledger.cells import classify
@@ -137,7 +137,7 @@ def _add_periods(
         pif = np.where(rows["pif_ms"] > 0, pif_ratio_ms / rows["pif_ms"], np.nan)
     tflops = pif * device_tflops[rows["device"]]
     both = (rows["util_ms"] > 0) & (rows["pif_ms"] > 0)
-    parts = {"pif_ratio_ms": pif_ratio_ms, "tflops": np.nan_to_num(tflops)}
+    parts = {"pif_ratio_ms": pif_ratio_ms, "tflops": np.nan_to_num(tflops), "observed_ms": rows["observed_ms"]}
     added = {name: np.bincount(code, values, minlength=size) for name, values in parts.items()}
     added["power_w"], added["shared_power_ms"] = _watts(rows, code, device_board, device_share)
     added["tflops_known"] = np.bincount(code[~np.isnan(tflops)], minlength=size)
@@ -211,8 +211,9 @@ def hour_rows(sums: HourSums, models: dict[str | None, ModelFacts], why_tflops: 
 
 
 def _hour(key: Period, s: defaultdict[str, float], why_tflops: str) -> HourRow:
-    pif = ratio(s["pif_ratio_ms"], s["pif_ms"], NO_BOARD if s["power_ms"] else NO_POWER)
-    gap: Figure = Unknown("needs utilization and PIF together")
+    no_power, no_util, no_counters = (w if s["observed_ms"] else NO_TIME for w in (NO_POWER, NO_UTIL, NO_COUNTERS))
+    pif = ratio(s["pif_ratio_ms"], s["pif_ms"], NO_BOARD if s["power_ms"] else no_power)
+    gap: Figure = Unknown("needs utilization and PIF together" if s["observed_ms"] else NO_TIME)
     # Device-hours in which one of the two is unknown are taken off.
     util_ms, pif_ms = s["util_ms"] - s["lone_util_ms"], s["pif_ms"] - s["lone_pif_ms"]
     if util_ms and pif_ms:
@@ -223,13 +224,13 @@ def _hour(key: Period, s: defaultdict[str, float], why_tflops: str) -> HourRow:
         hours=key[1] / MS_PER_HOUR,
         gpus=round(s["devices"]),
         samples=round(s["samples"]),
-        gpu_util_pct=ratio(100 * s["util_ppm_ms"] / PPM, s["util_ms"], NO_UTIL),
+        gpu_util_pct=ratio(100 * s["util_ppm_ms"] / PPM, s["util_ms"], no_util),
         pif=pif,
         rfu_power_pct=pif if isinstance(pif, Unknown) else 100 * pif,
-        rfu_counters_pct=ratio(100 * s["worked_ratio_ms"], s["worked_ms"], NO_COUNTERS),
+        rfu_counters_pct=ratio(100 * s["worked_ratio_ms"], s["worked_ms"], no_counters),
         efficiency_gap_pp=gap,
         realized_power_tflops=s["tflops"] if s["tflops_known"] else Unknown(why_tflops),
-        power_kw=s["power_w"] / 1e3 if s["shared_power_ms"] else Unknown(NO_SHARE if s["power_ms"] else NO_POWER),
+        power_kw=s["power_w"] / 1e3 if s["shared_power_ms"] else Unknown(NO_SHARE if s["power_ms"] else no_power),
     )
 
 

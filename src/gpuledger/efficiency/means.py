@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,13 +11,14 @@ import numpy as np
 from gpuledger.efficiency.statement import Figure, Means
 from gpuledger.ledger.cells import CLASSES, PHASES
 from gpuledger.ledger.read.adding import distinct
+from gpuledger.ledger.read.columns import exact_share
 from gpuledger.ledger.read.rollup import HISTOGRAM, AccountSums
-from gpuledger.ledger.read.slices import exact_share
 from gpuledger.physics.calibration import Calibration
 from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_HOUR, PPM, Range, Unknown
 
 MJ_PER_KWH = 3.6e9
+NO_TIME = "the samples cover no time: each GPU needs at least two"
 NO_UTIL = "no utilization in the samples"
 NO_POWER = "no power in the samples"
 NO_ENERGY = "neither energy nor power in the samples"
@@ -154,9 +155,14 @@ class Groups:
 
     def shares(self, part: str, whole: str, why: str, factor: float = 1.0) -> list[Figure]:
         """factor x one sum over another, for all groups."""
-        over, known, unknown = self._sums[whole], self._sums[whole] > 0, Unknown(why)
+        over, known = self._sums[whole], self._sums[whole] > 0
         values = np.divide(factor * self._sums[part], over, out=np.zeros(self.n), where=known).tolist()
-        return [value if k else unknown for value, k in zip(values, known.tolist(), strict=True)]
+        return [v if k else u for v, k, u in zip(values, known.tolist(), self._unknown(why), strict=True)]
+
+    def _unknown(self, why: str) -> list[Unknown]:
+        """By group why a figure is unknown: for this reason, or because its samples cover no time at all."""
+        reason, no_time = Unknown(why), Unknown(NO_TIME)
+        return [reason if ms else no_time for ms in self._sums["observed_ms"].tolist()]
 
     @cached_property
     def pif(self) -> list[Figure]:
@@ -183,9 +189,9 @@ class Groups:
         """Work by pipe activity over the dense peak at the reference precision."""
         texts = {notes: "; ".join(sorted(notes)) for notes in set(self._notes)}
         ranges = self._ranges("worked", [texts[notes] for notes in self._notes])
-        unrated, uncounted = Unknown(NO_RATES), Unknown(NO_COUNTERS)
-        recorded = self._sums["counters_ms"].tolist()
-        return [(unrated if ms else uncounted) if r is None else r for r, ms in zip(ranges, recorded, strict=True)]
+        unrated, recorded = Unknown(NO_RATES), self._sums["counters_ms"].tolist()
+        missing = zip(ranges, recorded, self._unknown(NO_COUNTERS), strict=True)
+        return [(unrated if ms else uncounted) if r is None else r for r, ms, uncounted in missing]
 
     @cached_property
     def measured_pct(self) -> list[Range | None]:
@@ -220,8 +226,9 @@ class Groups:
     @cached_property
     def means(self) -> list[Means]:
         """All means of each group."""
-        sums, no_energy = self._sums, Unknown(NO_ENERGY)
-        kwh = (sums["energy_mj"] / MJ_PER_KWH).tolist()
+        sums, no_util = self._sums, self._unknown(NO_UTIL)
+        kwh, energy_ms = (sums["energy_mj"] / MJ_PER_KWH).tolist(), sums["energy_ms"].tolist()
+        energy = zip(kwh, energy_ms, self._unknown(NO_ENERGY), strict=True)
         histogram = np.stack([sums[name] for name in HISTOGRAM], axis=1)
         corrected = self.shares("corrected_ratio_ms", "corrected_ms", NO_IDLE, 100)
         columns = zip(
@@ -236,9 +243,9 @@ class Groups:
             self.gap_pp,
             self.shares("memory_ratio_ms", "dram_ms", "no memory activity in the samples", 100),
             self._of_boards(self.shares("power_uj", "power_ms", NO_POWER, 1e-3)),
-            quantiles_pct(histogram, 0.50),
-            quantiles_pct(histogram, 0.95),
-            self._of_boards([e if ms else no_energy for e, ms in zip(kwh, sums["energy_ms"].tolist(), strict=True)]),
+            quantiles_pct(histogram, 0.50, no_util),
+            quantiles_pct(histogram, 0.95, no_util),
+            self._of_boards([e if ms else u for e, ms, u in energy]),
             self.measured_pct,
             strict=True,
         )
@@ -255,17 +262,6 @@ def fleet(accounts: Accounts) -> Groups:
     return Groups(accounts, np.zeros(len(accounts), dtype=np.int64), 1)
 
 
-def by_label(accounts: Accounts, label: str, called: Callable[[str | None], str]) -> tuple[list[str], Groups]:
-    """Accounts by one label, as it is called in statements; names in order."""
-    return by_name(accounts, [called(text) for text in accounts.labels[label]])
-
-
-def by_name(accounts: Accounts, texts: Sequence[str]) -> tuple[list[str], Groups]:
-    """Accounts by the name each has; names in order."""
-    names, code = in_order(texts)
-    return names, Groups(accounts, code, len(names))
-
-
 def in_order(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
     """The names among texts, in order, and the place of each text among them."""
     names = sorted(set(texts))
@@ -280,8 +276,11 @@ def difference(a: Figure, b: Figure) -> Figure:
     return b if isinstance(b, Unknown) else a - b
 
 
-def quantiles_pct(histogram: np.ndarray, q: float) -> list[Figure]:
-    """By row the value below which a share `q` of the time lies, interpolated within its bin, of equal bins."""
+def quantiles_pct(histogram: np.ndarray, q: float, unknown: Sequence[Unknown] = ()) -> list[Figure]:
+    """By row the value below which a share `q` of the time lies, interpolated within its bin, of equal bins.
+
+    `unknown`: by row the reason where it holds no time.
+    """
     reached = np.cumsum(histogram, axis=1)
     wanted = q * reached[:, -1:]
     # The first bin that reaches it and holds any time.
@@ -290,8 +289,8 @@ def quantiles_pct(histogram: np.ndarray, q: float) -> list[Figure]:
     held = np.maximum(histogram[row, place], 1e-300)
     inside = (wanted[:, 0] - (reached[row, place] - histogram[row, place])) / held
     values = (100 / histogram.shape[1] * (place + np.clip(inside, 0.0, 1.0))).tolist()
-    unknown = Unknown(NO_UTIL)
-    return [value if total else unknown for value, total in zip(values, reached[:, -1].tolist(), strict=True)]
+    why = unknown or [Unknown(NO_UTIL)] * len(values)
+    return [value if total else u for value, total, u in zip(values, reached[:, -1].tolist(), why, strict=True)]
 
 
 def _parts(parts: dict[str, float]) -> dict[str, float]:

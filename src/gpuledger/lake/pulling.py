@@ -20,9 +20,9 @@ from gpuledger.lake.importing import ImportResult, import_files
 from gpuledger.lake.json_files import file_name, read_json, write_json
 from gpuledger.lake.layout import Lake
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, bind
+from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import exporters
 from gpuledger.telemetry.series.pivot import pivot
-from gpuledger.telemetry.series.points import Points
 from gpuledger.telemetry.servers.prometheus import SHORTEST_MS, Prometheus
 from gpuledger.telemetry.servers.web import TooMuch
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms, utc

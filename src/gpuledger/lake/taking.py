@@ -27,8 +27,7 @@ from gpuledger.telemetry.labels import Used
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
 from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.passes import passes_of
-from gpuledger.telemetry.stamps import StampReader
-from gpuledger.telemetry.untimed import Untimed
+from gpuledger.telemetry.stamps import StampReader, Untimed
 from gpuledger.units import Unknown, utc
 
 POWER_FACTOR = 2.0

@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from gpuledger.lake.names import label_codes
 from gpuledger.ledger import lines
 from gpuledger.ledger.read.adding import runs
+from gpuledger.ledger.read.columns import as_numbers
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
@@ -36,11 +38,11 @@ def fold_days(table: pa.Table) -> pa.Table:
         if column.type == "string" or name in _ALIKE or name == "grain_ms":
             arrays.append(values.take(heads))
         elif name == "hour_ms":
-            arrays.append(_array(_plain(values)[first] // MS_PER_DAY * MS_PER_DAY))
+            arrays.append(_array(as_numbers(values)[first] // MS_PER_DAY * MS_PER_DAY))
         elif column.merge == "sum":
             place = (values.buffers()[1].address, values.offset)  # columns may be one array under many names
             if place not in made:
-                made[place] = _array(np.add.reduceat(_ordered(_plain(values), order), starts))
+                made[place] = _array(np.add.reduceat(_ordered(as_numbers(values), order), starts))
             arrays.append(made[place])
         else:
             arrays.append(_extremes(values, order, starts, column.merge))
@@ -64,22 +66,21 @@ def fold_old(table: pa.Table, before_ms: int) -> pa.Table:
     return both.take(sorted(range(len(both)), key=lambda i: (board[i], instance[i] or "", hour_ms[i])))
 
 
-def _plain(values: pa.Array) -> np.ndarray:
-    """Whole numbers without NULL, from their buffer: over a hundred columns Arrow's own way shows in the time."""
-    return np.frombuffer(values.buffers()[1], np.int64, len(values), values.offset * 8)
-
-
 def _array(values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(values)])
 
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:
-    return _plain(table[name].chunk(0))
+    return as_numbers(table[name].chunk(0))
 
 
 def _kinds(table: pa.Table) -> np.ndarray:
     """A number a line, equal where lines are alike, rising with the device as the lines do."""
-    labels = {n: _codes(table[n].chunk(0)) for n, c in lines.columns().items() if c.type == "string"}
+    labels = {
+        n: label_codes(table[n].chunk(0).indices).astype(np.int64)
+        for n, c in lines.columns().items()
+        if c.type == "string"
+    }
     keys = [*labels.values(), *(_or_none(table[n].chunk(0)) for n in _ALIKE)]
     keys += [_numbers(table, "hour_ms") // MS_PER_DAY, _numbers(table, "grain_ms"), _tensor_kind(table)]
     change = np.zeros(table.num_rows, dtype=bool)
@@ -104,19 +105,11 @@ def _kinds(table: pa.Table) -> np.ndarray:
     return np.repeat(rank[kind], counts)
 
 
-def _codes(column: pa.DictionaryArray) -> np.ndarray:
-    indices = column.indices
-    if indices.null_count == len(indices):
-        return np.full(len(indices), -1)
-    known = indices.fill_null(-1) if indices.null_count else indices
-    return np.frombuffer(known.buffers()[1], np.int32, len(known), known.offset * 4).astype(np.int64)
-
-
 def _or_none(values: pa.Array) -> np.ndarray:
     """Whole numbers, -1 for NULL."""
     if values.null_count == len(values):
         return np.full(len(values), -1)
-    return _plain(values.fill_null(-1) if values.null_count else values)
+    return as_numbers(values.fill_null(-1) if values.null_count else values)
 
 
 def _tensor_kind(table: pa.Table) -> np.ndarray:
@@ -134,6 +127,6 @@ def _extremes(column: pa.Array, order: np.ndarray | None, starts: np.ndarray, me
     if column.null_count == len(column):
         return pa.nulls(len(starts), pa.int64())
     missing = np.iinfo(np.int64).max if merge == "min" else np.iinfo(np.int64).min
-    values = _ordered(_plain(column.fill_null(int(missing)) if column.null_count else column), order)
+    values = _ordered(as_numbers(column.fill_null(int(missing)) if column.null_count else column), order)
     found = (np.minimum if merge == "min" else np.maximum).reduceat(values, starts)
     return pa.array(found, mask=found == missing) if column.null_count else pa.array(found)

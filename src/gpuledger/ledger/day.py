@@ -22,7 +22,7 @@ from gpuledger.ledger.changes import ERRORS
 from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.jobs.holding import Holdings, find_holdings
 from gpuledger.ledger.jobs.joining import join_jobs
-from gpuledger.ledger.jobs.places import places_of
+from gpuledger.ledger.jobs.places import labels_of, places_of
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post
 from gpuledger.ledger.spans import Clip, Edge
@@ -88,19 +88,22 @@ def post_day(task: DayTask, progress: Progress) -> DayDone:
             if stale is not None:
                 for name in TABLES:
                     writer.add(name, _replaced(ledger, task.day, name, stale, [getattr(p, name) for p in some]))
-    unclear = JoinCounts(hosts_unclear=holdings.unclear) if holdings else None
-    return DayDone(task.day, posted, writer.samples, added([*joined, unclear]) if task.jobs else None)
+    odd = None
+    if holdings:
+        unclear, missed, unindexed = holdings.unclear, holdings.missed, holdings.unindexed
+        odd = JoinCounts(hosts_unclear=unclear, missed=missed, hosts_unindexed=unindexed)
+    return DayDone(task.day, posted, writer.samples, added([*joined, odd]) if task.jobs else None)
 
 
 def _holdings(lake: Lake, day: str, file: pq.ParquetFile) -> Holdings:
     """Who held the boards of a day's part, by the job tables of the lake."""
-    return find_holdings(places_of(file), read_claims(lake, day), day_start_ms(day))
+    return find_holdings(places_of(file), read_claims(lake, day), day_start_ms(day), lambda: labels_of(file))
 
 
 def post_clipped(lake: Lake, posted: PostedDay, limits: Thresholds, clips: Sequence[Clip]) -> pa.Table | None:
     """Lines of parts of a day, posted from the day's samples; None where those are not at hand."""
     manifest = lake.manifest()
-    parts, after = manifest.of_day(posted.day), manifest.of_day(_day_after(posted.day))
+    parts, after = manifest.of_day(posted.day), manifest.of_day(utc_day(day_start_ms(posted.day) + MS_PER_DAY))
     if len(parts) != 1 or len(after) > 1 or part_ids(manifest, posted.day) != posted.parts:
         return None
     if read_manifest(lake).of_day(posted.day) != posted.jobs:
@@ -210,7 +213,3 @@ def first_samples(path: Path) -> dict[str, Edge]:
             table = file.read_row_group(i, columns=[schema.TIME, *schema.DEVICE, *schema.OWNER, *COUNTERS])
             found |= {d: Edge(at, known) for d, (at, known) in first_of(without_conflicts(table)[0]).items()}
     return found
-
-
-def _day_after(day: str) -> str:
-    return utc_day(day_start_ms(day) + MS_PER_DAY)

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.ledger import cells, lines
-from gpuledger.ledger.waits import COLUMNS as WAITS
+from gpuledger.ledger.spells import COLUMNS as WAITS
 from gpuledger.physics.states import POWER_CAP_BITS, RESTING, THERMAL_BITS, State, ppm
 from gpuledger.units import MIB
 

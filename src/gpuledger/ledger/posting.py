@@ -21,7 +21,7 @@ from gpuledger.ledger.facts import row_facts
 from gpuledger.ledger.grouping import Grouped, by_line, kinds
 from gpuledger.ledger.measures import PIPES, Rows, Sums
 from gpuledger.ledger.spans import Clip, Edge, Stamps, cut_at_hours, shared_out, stamps_of
-from gpuledger.ledger.waits import find_waits
+from gpuledger.ledger.spells import find_waits
 from gpuledger.physics.mending import FINE_STEP_MS, mend
 from gpuledger.physics.row_facts import RowFacts
 from gpuledger.physics.states import LABELS, State, credible, judge, ppm

@@ -27,7 +27,7 @@ from gpuledger.lake.taking import Reading
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.jobs.counts import words_of
-from gpuledger.ledger.jobs.owners import owners_of
+from gpuledger.ledger.jobs.joining import owners_of
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, empty_tables, post
 from gpuledger.ledger.spans import Edge

@@ -19,6 +19,7 @@ from gpuledger.devices.reading import DeviceReport
 from gpuledger.errors import map_os_error
 from gpuledger.lake.json_files import file_name, read_json, write_json
 from gpuledger.lake.layout import Lake
+from gpuledger.units import some
 
 NOTES_VERSION = 1
 NOTES_EVERY_S = 60.0
@@ -94,15 +95,15 @@ class DeviceNotes(msgspec.Struct, frozen=True):
         if not self.owned:
             if not others:
                 return [f"{self.name} does not belong to this run and has no owner"]
-            names = _listed([h.name for h in others])
+            names = some([h.name for h in others])
             return [f"{self.name} was held only by {names}; none of its time is counted as this run's"]
         out = []
         if shared := [h for h in others if h.shared_s > 0]:
             parts = [f"{h.name} for {_percent(h.shared_s, seconds)} of the run" for h in shared]
-            out.append(f"{self.name} was shared with {_listed(parts)}; its time is split evenly")
+            out.append(f"{self.name} was shared with {some(parts)}; its time is split evenly")
         if unmatched := [h for h in self.held_by if not h.matched]:
-            numbers = f"process{'es' * (len(unmatched) > 1)} {_listed([str(h.pid) for h in unmatched])}"
-            before = _listed([str(h.pid) for h in unmatched if h.here_before])
+            numbers = f"process{'es' * (len(unmatched) > 1)} {some([str(h.pid) for h in unmatched])}"
+            before = some([str(h.pid) for h in unmatched if h.here_before])
             maybe = f"; {before} held it before the command started, so it may be shared" if before else ""
             out.append(
                 f"{self.name}: the driver lists {numbers}, which cannot be matched with the processes visible here "
@@ -158,12 +159,6 @@ class RunNotes(msgspec.Struct, frozen=True, kw_only=True):
         if self.rows_dropped:
             out.append(f"{self.rows_dropped} rows were lost: the lake could not be written for too long")
         return [*out, *self.faults, *([self.problem] if self.problem else [])]
-
-
-def _listed(names: list[str]) -> str:
-    """Three names, and how many more there are."""
-    more = len(names) - 3
-    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
 
 
 def _percent(part: float, whole: float) -> str:

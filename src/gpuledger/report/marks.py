@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 else:
     alt = Later("altair")  # to know which charts there are, none need be drawn
 
+__all__ = [
+    "CORNERS", "NOT_KNOWN", "Row", "along", "alt", "bar_row", "by_kind", "by_name", "clip", "empty", "halo", "layered",
+    "plottable", "range_of", "rows_of", "says", "spread", "stacked", "widest_gap",
+]  # fmt: skip
 Row = dict[str, Any]
 NOT_KNOWN = "not known"
 # The two corners of a rule or a rectangle.

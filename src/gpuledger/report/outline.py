@@ -6,6 +6,7 @@ Each document has a file `documents/NAME.toml`: key figures, sections, tables, a
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import UnknownName
+from gpuledger.ledger.read.owners import By
 from gpuledger.report.charts import chart_names
 from gpuledger.report.document import Block, Chart, KeyFigure, Prose, Section, Terms, tables
 from gpuledger.report.tables import Table, TableKind, build_table, field_of
@@ -110,3 +112,23 @@ def _key_figure(kind: FigureKind, statement: object) -> KeyFigure:
     if kind.words:
         span = str(field_of(statement, kind.words))
     return KeyFigure(kind.label, write(value, kind.style), span, kind.note)
+
+
+TABLE = "asked"
+SCREEN_ROWS = 20
+_NOT_RECORDED = "Time without that label has a row of its own: no {by} was recorded for it."
+
+
+def owner_table(document: str, statement: object, by: By | None, places: int | None = None) -> list[Table]:
+    """The table by that dimension; nothing where none was asked for."""
+    if by is None:
+        return []
+    made = load_outline(document).table(TABLE, statement, places)
+    heads = (by.value.capitalize(), *made.heads[1:])
+    note = f"{made.note} {_NOT_RECORDED.format(by=by.value)}".strip()
+    return [replace(made, caption=f"By {by.value}", heads=heads, note=note, screen_rows=SCREEN_ROWS)]
+
+
+def owner_blocks(document: str, statement: object, by: By | None, shown: frozenset[By]) -> list[Block]:
+    """The same for a section that shows some dimensions anyway."""
+    return [] if by in shown else [*owner_table(document, statement, by)]

@@ -21,6 +21,9 @@ from gpuledger.report.document import Document
 from gpuledger.report.write import write_whole
 
 SUFFIXES = (".csv", ".xlsx")
+OTHER_FILES = frozenset((
+    ".pdf", ".html", ".htm", ".md", ".json", ".txt", ".tsv", ".xls", ".ods", ".docx", ".parquet", ".png", ".svg",
+))  # fmt: skip
 SUMMARY = "summary"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -31,8 +34,15 @@ Rows = list[dict[str, Any]]
 
 
 def is_one_file(path: Path) -> bool:
-    """Whether a place to write to is one spreadsheet file, by the end of its name, and not a folder."""
-    return path.suffix.lower() in SUFFIXES and not path.is_dir()
+    """Whether a place to write to is one spreadsheet file, by the end of its name, and not a folder.
+
+    A name that ends as a file of another kind is refused: a folder of that name is not what its user wants.
+    """
+    kind = path.suffix.lower()
+    if kind in OTHER_FILES and not path.is_dir():
+        hint = f"name a folder, such as {path.stem}, for the page, its Markdown and JSON; or a file .csv or .xlsx"
+        raise InputError(f"{path}: a {kind} file cannot be written", hint=hint)
+    return kind in SUFFIXES and not path.is_dir()
 
 
 def write_sheets(document: Document, path: Path) -> Path:

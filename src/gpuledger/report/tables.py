@@ -96,6 +96,11 @@ def cell(text: str, key: object = None) -> Cell:
 Row = list[Cell | str]
 
 
+def whole_usd(value: Decimal | Unknown) -> Cell:
+    """Dollars without cents."""
+    return figure(value, lambda amount: usd(amount, 0))
+
+
 def figure(value: object, form: Callable[[Any], str]) -> Cell:
     """A cell with a figure in its form, or `unknown`."""
     return cell("unknown" if isinstance(value, Unknown) else form(value), value)

@@ -51,7 +51,8 @@ def write_document(
     }
     out: dict[str, Path] = {}
     for name, make in made.items():
-        if Path(name).suffix.removeprefix(".") in formats:
+        kind = Path(name).suffix.removeprefix(".")
+        if kind in formats or kind not in FORMATS:  # of another kind: a manifest to paste
             say(name)
             out[name] = write_whole(folder / name, make())
     return out | pictures

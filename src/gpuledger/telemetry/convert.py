@@ -212,7 +212,7 @@ def _device(uuids: pa.DictionaryArray, hosts: pa.DictionaryArray | None, notes: 
 
 
 def _device_name(uuid: str | None, host: str | None, notes: list[str]) -> str | None:
-    index, bus = _index(uuid), _is_bus(uuid)
+    index, bus = _index(uuid), uuid is not None and _BUS.fullmatch(uuid) is not None
     if index is None and not bus:
         return uuid
     if not host:
@@ -223,10 +223,6 @@ def _device_name(uuid: str | None, host: str | None, notes: list[str]) -> str | 
         return uuid
     # No slash: it sets a MIG instance apart from its board.
     return f"{host.replace('/', '_')}:{uuid if bus else f'gpu{index}'}"
-
-
-def _is_bus(word: str | None) -> bool:
-    return word is not None and _BUS.fullmatch(word) is not None
 
 
 def _mig_profile(profiles: pa.DictionaryArray, models: pa.DictionaryArray | None, notes: list[str]) -> Parsed:

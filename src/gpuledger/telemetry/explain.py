@@ -20,8 +20,7 @@ from gpuledger.telemetry.mapping.suggest import Suggestion, propose, suggest, wi
 from gpuledger.telemetry.measures import unit_of
 from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.sources import Opened
-from gpuledger.telemetry.stamps import StampReader
-from gpuledger.telemetry.untimed import Untimed
+from gpuledger.telemetry.stamps import StampReader, Untimed
 
 LOOKED_AT = 1_000
 SHOWN_ROWS = 3

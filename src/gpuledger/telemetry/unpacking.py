@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,19 @@ def open_text(stream: Any, newline: str | None = None) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BufferedReader(stream), "utf-8-sig", newline=newline)
 
 
+def is_utf16(first: bytes) -> bool:
+    """Whether text starts with the mark of UTF-16, which no UTF-8 text has."""
+    return first.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
+def not_utf8(path: Path) -> FileFault:
+    """The fault for text in another encoding, which is named where its first bytes show it."""
+    wide = is_utf16(first_bytes(path, 2))
+    recoded = f"iconv -f {'UTF-16' if wide else 'LATIN1'} -t UTF-8 {shlex.quote(str(path))} > utf8.csv"
+    hint = "unpack it and save it as UTF-8" if packing(path) else f"save it as UTF-8: {recoded}"
+    return FileFault(path, "it is UTF-16, not UTF-8 text" if wide else "it is not UTF-8 text", hint=hint)
+
+
 def text_lines(path: Path) -> Iterator[str]:
     """The lines of a text file, unpacked, without line ends; a fault where it is not text or cannot be unpacked."""
     try:
@@ -51,7 +65,7 @@ def text_lines(path: Path) -> Iterator[str]:
             for line in text:
                 yield line.rstrip("\n")
     except UnicodeDecodeError as error:
-        raise FileFault(path, "it is not UTF-8 text", hint="save it as UTF-8: iconv -f LATIN1 -t UTF-8") from error
+        raise not_utf8(path) from error
     except (OSError, pa.ArrowException) as error:
         raise unreadable(path, error) from error
 

@@ -18,6 +18,7 @@ from gpuledger.web.desk import Desk
 from gpuledger.web.events import Hub
 from gpuledger.web.guard import Guard
 from gpuledger.web.json_routes import add_json
+from gpuledger.web.metrics_route import add_metrics
 from gpuledger.web.page_routes import add_files, add_pages
 from gpuledger.web.shell import Asked, message
 
@@ -43,6 +44,7 @@ def create_app(maker: Maker, *, token: str | None = None, hosts: Sequence[str] =
     add_pages(app, desk)
     add_files(app, desk)
     add_json(app, desk)
+    add_metrics(app, desk)
     _streams(app, hub)
     return app
 

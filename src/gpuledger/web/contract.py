@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 import msgspec
 
 State = Literal["loading", "empty", "ready", "error"]
-Kind = Literal["page", "json"]
+Kind = Literal["page", "json", "metrics"]
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from typing import Any, TypeVar, cast
 from gpuledger.advice.asking import Asked, asked, audit
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.showback import Config
-from gpuledger.cost.user_settings import set_teams
+from gpuledger.cost.user_settings import Config, set_teams
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.gpu_history import GpuHistory, gpu_history, recent_util
@@ -39,12 +38,6 @@ T = TypeVar("T")
 KEPT = 64  # statements and pages; one not asked for lately is made again
 RETRY_S = (1.0, 30.0)  # a lake that cannot be read is looked at again after the first, at most after the second
 _WATCHED = ("manifest.json", "jobs/manifest.json", "prices/yours.json")
-
-
-def _scope(filters: Filters, lake: Lake) -> Scope:
-    """The scope of a statement; an error names what cannot be read."""
-    given = {name: value for name, value in vars(filters).items() if value}
-    return scope_of(lake, **cast("Window", given))
 
 
 class LiveLake:
@@ -126,20 +119,25 @@ class LiveLake:
 
     # -- statements
 
+    def scope(self, filters: Filters) -> Scope:
+        """The scope of a statement; an error names what cannot be read."""
+        given = {name: value for name, value in vars(filters).items() if value}
+        return scope_of(self.lake, **cast("Window", given))
+
     def audit(self, filters: Filters, edition: int | None = None, by: str | None = None) -> AuditStatement:
         """The cost audit."""
         return self.once("audit", filters, lambda: self._audit(filters, by), edition, by)
 
     def _audit(self, filters: Filters, by: str | None) -> AuditStatement:
         terms: Asked = asked(self.lake.root, **{**self._terms, "by": by})
-        return audit(self.lake, _scope(filters, self.lake), terms)
+        return audit(self.lake, self.scope(filters), terms)
 
     def efficiency(self, filters: Filters, edition: int | None = None) -> EfficiencyStatement:
         """The efficiency statement."""
 
         def make() -> EfficiencyStatement:
             return efficiency_statement(
-                self.lake, _scope(filters, self.lake), thresholds=load_thresholds(None),
+                self.lake, self.scope(filters), thresholds=load_thresholds(None),
                 calibration=load_calibration(self.lake), team_of=(set_teams() or Config()).set_team,
             )  # fmt: skip
 
@@ -147,13 +145,11 @@ class LiveLake:
 
     def recent(self, filters: Filters, edition: int | None = None) -> tuple[int, dict[str, list[float | None]]]:
         """How busy each GPU was in the last hours."""
-        return self.once("recent", filters, lambda: recent_util(self.lake, _scope(filters, self.lake)), edition)
+        return self.once("recent", filters, lambda: recent_util(self.lake, self.scope(filters)), edition)
 
     def gpu(self, filters: Filters, device: str) -> GpuHistory:
         """One GPU hour by hour."""
-        return self.once(
-            "gpu", filters, lambda: gpu_history(self.lake, _scope(filters, self.lake), device), None, device
-        )
+        return self.once("gpu", filters, lambda: gpu_history(self.lake, self.scope(filters), device), None, device)
 
     def moves(self, filters: Filters) -> LakePlan:
         """What each namespace should move to."""
@@ -162,7 +158,7 @@ class LiveLake:
         own = {name: self._terms[name] for name in ("price", "instance", "region", "inventory") if name in self._terms}
 
         def make() -> LakePlan:
-            scope = _scope(filters, self.lake)
+            scope = self.scope(filters)
             return migrate_from_lake(self.lake, scope, today=today(), **paying(self.lake.root, **own))
 
         return self.once("moves", filters, make)

@@ -8,6 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpuledger.errors import GpuledgerError, LakeError
+from gpuledger.live.figures import Seen
+from gpuledger.live.metrics import LAST, metrics_text
+from gpuledger.live.traffic import read_traffic
 from gpuledger.plain_text import json_text
 from gpuledger.report.document import Document
 from gpuledger.report.documents import document_of
@@ -101,7 +104,7 @@ class Views:
         if status.state != "ready":
             raise NotReady
         try:
-            body = _page(self.live, ask, status) if ask.kind == "page" else _figures(self.live, ask)
+            body = self._text(ask, status)
         except GpuledgerError:
             raise
         except Exception as error:
@@ -110,6 +113,18 @@ class Views:
                 words, hint="look again in a moment; if it stays: gpuledger analyze --lake FOLDER"
             ) from error
         return View(status.edition, body.encode())
+
+    def _text(self, ask: Ask, status: Status) -> str:
+        if ask.kind == "page":
+            return _page(self.live, ask, status)
+        return _figures(self.live, ask) if ask.kind == "json" else _metrics(self.live, ask.filters, status)
+
+
+def _metrics(live: LiveLake, chosen: Filters, status: Status) -> str:
+    """Figures of the last hour, or of the window asked for."""
+    given = windowed(live, chosen) if chosen.since or chosen.until or chosen.last else replace(chosen, last=LAST)
+    traffic = read_traffic(live.lake, live.scope(given))
+    return metrics_text(Seen(live.audit(given), live.efficiency(given), traffic), status.newest_ms or 0)
 
 
 def _page(live: LiveLake, ask: Ask, status: Status) -> str:

@@ -10,9 +10,8 @@ import pytest
 
 from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.replay.clock import VirtualClock
-from gpuledger.devices.replay.doors import from_csv, from_scenario, open_replay
+from gpuledger.devices.replay.doors import from_csv, from_scenario, load_tapes, open_replay
 from gpuledger.devices.replay.script import Scenario, Segment
-from gpuledger.devices.replay.tape import load_tapes
 from gpuledger.devices.sampler import Sampler
 
 RECORDING = Path(__file__).parents[2] / "data" / "h200_replay.csv.gz"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.devices.replay.tape import Tape, layouts, load_tapes
+from gpuledger.devices.replay.doors import Tape, layouts, load_tapes
 from gpuledger.errors import FileFault
 from gpuledger.telemetry import schema
 

@@ -20,14 +20,9 @@ for inputs, targets in loader:
 
 
 @advise(
-    "amp",
-    "Train in mixed precision: AMP (autocast)",
-    "throughput",
-    Effort("small", 4),
-    CHANGE,
-    TO_16_BITS,
+    "amp", "Train in mixed precision: AMP (autocast)", "throughput", Effort("small", 4), CHANGE, TO_16_BITS,
     exclusive=PRECISION,
-)
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """Work in 32 bits, on a GPU with 16-bit tensor cores."""
     if not isinstance(case.gpu, Gpu) or "fp16" not in case.gpu.peak_tflops:

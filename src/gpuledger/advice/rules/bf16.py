@@ -18,14 +18,9 @@ for inputs, targets in loader:
 
 
 @advise(
-    "bf16",
-    "Train in BF16: autocast to bfloat16",
-    "throughput",
-    Effort("small", 2),
-    CHANGE,
-    TO_16_BITS,
+    "bf16", "Train in BF16: autocast to bfloat16", "throughput", Effort("small", 2), CHANGE, TO_16_BITS,
     exclusive=PRECISION,
-)
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """Work in 32 bits, on a GPU with bfloat16 tensor cores."""
     if not isinstance(case.gpu, Gpu) or "bf16" not in case.gpu.peak_tflops:

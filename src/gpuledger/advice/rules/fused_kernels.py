@@ -16,13 +16,9 @@ GAIN = Gain("speedup", "assumed", SOURCE, (1.0, 1.1, 1.3))
 
 
 @advise(
-    "fused-kernels",
-    "Use fused kernels: attention, normalization, optimizer",
-    "throughput",
-    Effort("medium", 8),
-    CHANGE,
-    GAIN,
-)
+    "fused-kernels", "Use fused kernels: attention, normalization, optimizer", "throughput", Effort("medium", 8),
+    CHANGE, GAIN,
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """Memory-bound or launch-bound; or compute-bound with the tensor pipe not yet full."""
     tensor = case.signals.tensor_ratio

@@ -21,13 +21,9 @@ GAIN = Gain("recovers", "assumed", SOURCE, (0.1, 0.25, 0.5), of=("stalled",))
 
 
 @advise(
-    "gradient-accumulation",
-    "Exchange gradients less often: gradient accumulation",
-    "throughput",
-    Effort("small", 4),
-    CHANGE,
-    GAIN,
-)
+    "gradient-accumulation", "Exchange gradients less often: gradient accumulation", "throughput", Effort("small", 4),
+    CHANGE, GAIN,
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """Several GPUs that train together and wait for each other."""
     sign = waits_for_gpus(case, limits)

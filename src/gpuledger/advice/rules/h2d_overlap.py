@@ -29,13 +29,9 @@ GAIN = Gain("speedup", "assumed", "assumed: at most the time the copies take", (
 
 
 @advise(
-    "h2d-overlap",
-    "Overlap copies to the GPU with compute: non_blocking, a stream of its own",
-    "throughput",
-    Effort("small", 4),
-    CHANGE,
-    GAIN,
-)
+    "h2d-overlap", "Overlap copies to the GPU with compute: non_blocking, a stream of its own", "throughput",
+    Effort("small", 4), CHANGE, GAIN,
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """A job with gaps or at 70 to 90 %, that copies enough for the copies to take time."""
     sign = waits_for_input(case, limits) or steady_partial(case, limits)

@@ -20,13 +20,9 @@ GAIN = Gain("recovers", "assumed", SOURCE, (0.05, 0.15, 0.4), of=("stalled",))
 
 
 @advise(
-    "overlap-collectives",
-    "Hide communication behind the backward pass, send half the bytes",
-    "throughput",
-    Effort("medium", 16),
-    CHANGE,
-    GAIN,
-)
+    "overlap-collectives", "Hide communication behind the backward pass, send half the bytes", "throughput",
+    Effort("medium", 16), CHANGE, GAIN,
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """Several GPUs that train together and wait for each other."""
     sign = waits_for_gpus(case, limits)

@@ -14,13 +14,9 @@ GAIN = Gain("speedup", "assumed", SOURCE, (1.0, 1.02, 1.1))
 
 
 @advise(
-    "persistent-workers",
-    "Keep loader processes between epochs: persistent_workers",
-    "throughput",
-    Effort("small", 0.5),
-    CHANGE,
-    GAIN,
-)
+    "persistent-workers", "Keep loader processes between epochs: persistent_workers", "throughput",
+    Effort("small", 0.5), CHANGE, GAIN,
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """A training job that waits for its input."""
     sign = waits_for_input(case, limits)

@@ -15,14 +15,9 @@ GAIN = Gain("rate", "published", SOURCE, (0.2, 0.3, 0.45))
 
 
 @advise(
-    "reserved",
-    "Commit to the steady part: reserved capacity or a savings plan",
-    "rate",
-    Effort("small", 4),
-    CHANGE,
-    GAIN,
-    exclusive=PRICE,
-)
+    "reserved", "Commit to the steady part: reserved capacity or a savings plan", "rate", Effort("small", 4), CHANGE,
+    GAIN, exclusive=PRICE,
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """Paid on demand all week and put to work: what idles or waits should be fixed before committing to it."""
     if case.purchase != "on_demand" or not case.works or case.days < limits.commit.days_from:

@@ -21,13 +21,9 @@ GAIN = Gain("recovers", "assumed", SOURCE, (0.02, 0.1, 0.3), of=("underused", "s
 
 
 @advise(
-    "sync-points",
-    "Remove sync points: .item(), .cpu(), print of a tensor",
-    "throughput",
-    Effort("small", 4),
-    CHANGE,
+    "sync-points", "Remove sync points: .item(), .cpu(), print of a tensor", "throughput", Effort("small", 4), CHANGE,
     GAIN,
-)
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """Gaps between kernels that neither input nor other GPUs explain."""
     sign = launch_gaps(case, limits)

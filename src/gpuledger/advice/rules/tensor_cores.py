@@ -17,14 +17,9 @@ vocabulary = (vocabulary + 63) // 64 * 64
 
 
 @advise(
-    "tensor-cores",
-    "Use the Tensor Cores: TF32 products, sizes in multiples of 8",
-    "throughput",
-    Effort("small", 1),
-    CHANGE,
-    TO_TENSOR_CORES,
-    exclusive=PRECISION,
-)
+    "tensor-cores", "Use the Tensor Cores: TF32 products, sizes in multiples of 8", "throughput", Effort("small", 1),
+    CHANGE, TO_TENSOR_CORES, exclusive=PRECISION,
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """Compute-bound in 32 bits on a GPU with TF32; or in 16 bits and yet off the tensor pipe."""
     if not isinstance(case.gpu, Gpu):

@@ -30,14 +30,9 @@ GAIN = Gain("computed", "measured", SOURCE)
 
 
 @advise(
-    "time-slicing",
-    "Let workloads take turns on a GPU: time-slicing",
-    "hours",
-    Effort("small", 4),
-    CHANGE,
-    GAIN,
+    "time-slicing", "Let workloads take turns on a GPU: time-slicing", "hours", Effort("small", 4), CHANGE, GAIN,
     exclusive=SHARE_A_GPU,
-)
+)  # fmt: skip
 def when(case: Case, limits: Limits) -> Reason | None:
     """Idle-heavy, and small enough for two on an NVIDIA card."""
     sign, needed = room_to_share(case, limits), need(case)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpuledger.cli.analysis import books, jobs_option, reading_options
-from gpuledger.cli.options import PATH, by_option, full_option, lake_option, screen_options, statement_options
+from gpuledger.cli.options import PATH, REPORT, by_option, full_option, lake_option, screen_options, statement_options
 from gpuledger.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @lake_option
 @click.option(
     "--out",
-    type=PATH,
+    type=REPORT,
     help="Folder for report.html, its Markdown and JSON versions, charts and CSVs; or FILE.csv, FILE.xlsx.",
 )
 @statement_options
@@ -48,8 +48,7 @@ def command(
     """
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.showing import give, write_files
-    from gpuledger.cost.showback import Config
-    from gpuledger.cost.user_settings import set_teams
+    from gpuledger.cost.user_settings import Config, set_teams
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.efficiency.calibration_files import load_calibration
     from gpuledger.ledger.read.window import scope_of

@@ -12,6 +12,7 @@ import click
 from gpuledger.cli.analysis import books, jobs_option, reading_options
 from gpuledger.cli.options import (
     PATH,
+    REPORT,
     by_option,
     device_option,
     full_option,
@@ -76,7 +77,7 @@ class AuditCommand(click.Command):
 @click.option("--limits", "limits_file", type=PATH, help="TOML file with the limits at which advice applies.")
 @click.option(
     "--out",
-    type=PATH,
+    type=REPORT,
     help="Folder for audit.html, its Markdown and JSON versions, charts and CSVs; or FILE.csv, FILE.xlsx.",
 )
 @click.option("--fail-on", metavar="NAME>PCT", help="Exit 1 if waste or a bucket exceeds this percentage: 'waste>40'.")

@@ -60,8 +60,7 @@ def command(
     from gpuledger.cli.showing import give
     from gpuledger.lake.jobs.reading import read_jobs
     from gpuledger.lake.layout import Lake
-    from gpuledger.report.documents.imported import import_document, with_jobs
-    from gpuledger.report.documents.jobs import jobs_document
+    from gpuledger.report.documents.jobs import import_document, jobs_document, with_jobs
 
     how = reading()
     if explain or write_map:

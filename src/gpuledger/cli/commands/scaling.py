@@ -29,13 +29,9 @@ JUDGED = ("claims", "checks", "readiness")
     "--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars per GPU-hour; default: the market median."
 )
 @click.option(
-    "--predict",
-    multiple=True,
-    type=click.IntRange(1),
-    default=(4, 8),
-    show_default=True,
+    "--predict", multiple=True, type=click.IntRange(1), default=(4, 8), show_default=True,
     help="Cluster sizes to predict; repeatable.",
-)
+)  # fmt: skip
 @click.option("--thresholds", "thresholds_file", type=PATH, help="TOML file that replaces the built-in grade limits.")
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="Random seed for confidence intervals."
@@ -96,7 +92,7 @@ def command(
 
 def _trend(screen: Screen, results: tuple[Path, ...], seed: int) -> int:
     from gpuledger.cli.showing import give
-    from gpuledger.report.documents.trend import trend_document
+    from gpuledger.report.documents.scaling import trend_document
     from gpuledger.scaling.build import read_runs
     from gpuledger.scaling.trend import trend_of
 

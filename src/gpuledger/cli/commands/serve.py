@@ -60,8 +60,10 @@ def command(
             import uvicorn
 
             from gpuledger.web.app import create_app
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             maker.close()
+            if error.name not in {"fastapi", "uvicorn"}:
+                raise
             raise MissingExtra("the dashboard", "web") from error
         maker.check()
         bound = listening.getsockname()[1]

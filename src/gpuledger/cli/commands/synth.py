@@ -18,14 +18,9 @@ from gpuledger.units import MS_PER_S, count, size
 @click.option("--gpus", type=int, default=50, show_default=True, help="Number of GPUs.")
 @click.option("--days", type=float, default=7.0, show_default=True, help="Length in days; 0.5 is twelve hours.")
 @click.option(
-    "--step",
-    "step_ms",
-    type=length_ms,
-    metavar="LENGTH",
-    default="60s",
-    show_default=True,
+    "--step", "step_ms", type=length_ms, metavar="LENGTH", default="60s", show_default=True,
     help="Time between samples.",
-)
+)  # fmt: skip
 @click.option("--start", default="2026-01-20", show_default=True, help="First day (UTC).")
 @click.option("--seed", type=int, default=7, show_default=True, help="Random seed; another seed gives another fleet.")
 @click.option(

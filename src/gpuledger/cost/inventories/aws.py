@@ -8,14 +8,12 @@ price of a GPU.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from decimal import Decimal
 
 from gpuledger.cost.inventories.content import Content
-from gpuledger.cost.inventories.fields import Fields, rows_of
+from gpuledger.cost.inventories.fields import Fields, billed, gpus_in, has_gpus
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
-from gpuledger.cost.inventories.machines import gpus_in, has_gpus
 
 _MARKS = {"line_item_unblended_cost", "line_item_usage_start_date"}
 _RUNS = re.compile(r"(Box|Spot|Dedicated|HostBox|Reserved|UnusedBox|CapacityBlock\w*)Usage|UnusedBox", re.IGNORECASE)
@@ -37,15 +35,7 @@ class Aws:
 
     def read(self, content: Content) -> Found:
         """The rows of instances with GPUs."""
-        skipped, spent, count = Counter[Skipped](), list[Spent](), 0
-        for row in rows_of(content, {*_MARKS, "line_item_resource_id"}):
-            count += 1
-            found = self._row(row)
-            if isinstance(found, Spent):
-                spent.append(found)
-            else:
-                skipped[found] += 1
-        return Found(content.path, "aws", count, spent=tuple(spent), skipped=skipped)
+        return billed(content, "aws", {*_MARKS, "line_item_resource_id"}, self._row)
 
     def _row(self, row: Fields) -> Spent | Skipped:
         resource, kind = row.text("line_item_resource_id"), row.text("line_item_line_item_type")

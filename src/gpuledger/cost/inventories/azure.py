@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 from decimal import Decimal
 
 from gpuledger.cost.inventories.content import Content
-from gpuledger.cost.inventories.fields import Fields, rows_of
+from gpuledger.cost.inventories.fields import Fields, billed, gpus_in, has_gpus
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
-from gpuledger.cost.inventories.machines import gpus_in, has_gpus
 
 _COSTS = ("cost_in_billing_currency", "cost_in_usd", "pre_tax_cost", "cost")
 _MACHINES = "virtual machines"
@@ -28,20 +25,12 @@ class Azure:
 
     def read(self, content: Content) -> Found:
         """The rows of virtual machines with GPUs."""
-        skipped, spent, count = Counter[Skipped](), list[Spent](), 0
-        for row in rows_of(content, {"meter_category"}):
-            count += 1
-            found = self._row(row)
-            if isinstance(found, Spent):
-                spent.append(found)
-            else:
-                skipped[found] += 1
-        return Found(content.path, "azure", count, spent=tuple(spent), skipped=skipped)
+        return billed(content, "azure", {"meter_category"}, self._row)
 
     def _row(self, row: Fields) -> Spent | Skipped:
         if row.text("meter_category").casefold() != _MACHINES:
             return Skipped.NOT_COMPUTE
-        more = _additional(row)
+        more = row.object_in("additional_info")
         names = machine_names(row.text("resource_id", "instance_id"), str(more.get("VMName") or ""))
         if not names:
             return Skipped.NO_MACHINE
@@ -79,14 +68,6 @@ def machine_names(resource: str, vm_name: str = "") -> tuple[str, ...]:
     elif found := _VM.search(resource):
         names.append(found[1])
     return tuple(dict.fromkeys(names))
-
-
-def _additional(row: Fields) -> dict[str, object]:
-    try:
-        found = json.loads(row.text("additional_info") or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _bought(row: Fields) -> str:

@@ -24,6 +24,7 @@ from typing import Any
 
 from gpuledger.cost.inventories.sheet import sheet_rows
 from gpuledger.errors import FileFault, map_os_error
+from gpuledger.telemetry.unpacking import is_utf16, not_utf8
 
 Row = Mapping[str, str]
 PARQUET, GZIP, SHEET = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
@@ -64,6 +65,8 @@ class Content:
             try:
                 yield io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
             except UnicodeDecodeError as error:
+                if is_utf16(self.head):
+                    raise not_utf8(Path(self.path)) from error
                 hint = "save the inventory as CSV in UTF-8, or as Parquet"
                 raise FileFault(self.path, f"not text: {error.reason}", hint=hint) from error
 

@@ -1,13 +1,23 @@
-"""What do the fields of one row of a bill hold: dollars, times, hours? An error names file, row, field and value."""
+"""What do the fields of one row of a bill hold: dollars, times, hours, a type of machine with GPUs?
+
+An error names file, row, field and value.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterator
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import cache
 
+from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.cost.inventories.content import Content, Row
+from gpuledger.cost.inventories.findings import Skipped
+from gpuledger.cost.inventories.kinds import Found, Spent
 from gpuledger.errors import FactError, FileFault
 from gpuledger.units import MS_PER_DAY, MS_PER_S
 
@@ -69,6 +79,14 @@ class Fields:
             raise self.fault(next(iter(ends)), "make it later than the start")
         return start, end
 
+    def object_in(self, name: str) -> dict[str, object]:
+        """The JSON object that a column holds; empty where it holds none."""
+        try:
+            found = json.loads(self.values.get(name) or "{}")
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
     def dollars(self, amount: Decimal, currency: str) -> Decimal:
         """The amount, which must be in US dollars."""
         if currency and currency.upper() != USD:
@@ -105,3 +123,44 @@ def rows_of(content: Content, needed: Collection[str] = ()) -> Iterator[Fields]:
         yield Fields(content.path, number, values)
     if not found:
         raise FileFault(content.path, "no rows", hint="is the export complete? write it again")
+
+
+def billed(content: Content, kind: str, needed: Collection[str], judged: Callable[[Fields], Spent | Skipped]) -> Found:
+    """A bill row by row: what each was spent on, or why it does not count."""
+    skipped, spent = Counter[Skipped](), list[Spent]()
+    for row in rows_of(content, needed):
+        found = judged(row)
+        if isinstance(found, Spent):
+            spent.append(found)
+        else:
+            skipped[found] += 1
+    return Found(content.path, kind, len(spent) + skipped.total(), spent=tuple(spent), skipped=skipped)
+
+
+# Families with GPUs as the clouds name them; types of other families have none.
+_WITH = re.compile(r"(p\d|g\d|gr\d)\w*(-\w+)?\.\w+|(standard_)?n[cdgpv]\w*|a\d-\w+-\w+|g\d-\w+-\w+", re.IGNORECASE)
+_TYPE = re.compile(r"[a-z][\w-]*\.[\w-]+|(standard|basic)_\w+|[a-z]\d\w*-\w+(-\w+)?", re.IGNORECASE)
+
+
+@cache
+def _counts() -> dict[str, int | None]:
+    """GPUs by type of machine, None where a type is offered with several counts."""
+    found: dict[str, set[int]] = {}
+    for offer in load_offers():
+        if offer.instance and isinstance(offer.gpu, str):
+            found.setdefault(offer.instance.casefold(), set()).add(int(offer.gpus))
+    return {name: counts.pop() if len(counts) == 1 else None for name, counts in found.items()}
+
+
+def gpus_in(instance: str) -> int | None:
+    """How many GPUs a type of machine has by the price list; None where that is unknown."""
+    return _counts().get(instance.casefold())
+
+
+def has_gpus(instance: str) -> bool | None:
+    """Whether a type of machine has GPUs; None where its name does not say."""
+    if not instance:
+        return None
+    if instance.casefold() in _counts() or _WITH.fullmatch(instance):
+        return True
+    return False if _TYPE.fullmatch(instance) else None

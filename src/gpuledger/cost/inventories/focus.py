@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 
 from gpuledger.cost.inventories.azure import machine_names
 from gpuledger.cost.inventories.content import Content
-from gpuledger.cost.inventories.fields import Fields, rows_of
+from gpuledger.cost.inventories.fields import Fields, billed, gpus_in, has_gpus
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
-from gpuledger.cost.inventories.machines import gpus_in, has_gpus
 
 _MARKS = {"billed_cost", "charge_period_start"}
 _INSTANCE = re.compile(r"\bi-[0-9a-f]{8,17}\b")
@@ -29,15 +26,7 @@ class Focus:
 
     def read(self, content: Content) -> Found:
         """The rows of machines; those without GPUs are passed over where their type says so."""
-        skipped, spent, count = Counter[Skipped](), list[Spent](), 0
-        for row in rows_of(content, _MARKS):
-            count += 1
-            found = self._row(row)
-            if isinstance(found, Spent):
-                spent.append(found)
-            else:
-                skipped[found] += 1
-        return Found(content.path, "focus", count, spent=tuple(spent), skipped=skipped)
+        return billed(content, "focus", _MARKS, self._row)
 
     def _row(self, row: Fields) -> Spent | Skipped:
         category, service = row.text("charge_category"), row.text("service_category")
@@ -70,11 +59,8 @@ def _names(row: Fields) -> tuple[str, ...]:
 
 def _type(row: Fields) -> str:
     """The type of the machine: SkuPriceDetails since 1.1, columns of the provider before."""
-    try:
-        details = json.loads(row.text("sku_price_details") or "{}")
-    except ValueError:
-        details = {}
-    named = details.get("InstanceType") or details.get("x_InstanceType") if isinstance(details, dict) else None
+    details = row.object_in("sku_price_details")
+    named = details.get("InstanceType") or details.get("x_InstanceType")
     nested = row.text("sku_price_details_instance_type", "sku_price_details_x_instance_type")
     return str(named or nested or row.text(*_TYPES))
 

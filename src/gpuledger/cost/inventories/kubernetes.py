@@ -8,10 +8,9 @@ from typing import Any
 
 from gpuledger.cost.inventories.azure import machine_names
 from gpuledger.cost.inventories.content import Content
-from gpuledger.cost.inventories.fields import Fields
+from gpuledger.cost.inventories.fields import Fields, gpus_in
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Node
-from gpuledger.cost.inventories.machines import gpus_in
 
 _TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")

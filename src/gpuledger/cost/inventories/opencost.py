@@ -32,14 +32,13 @@ class OpenCost:
 
     def read(self, content: Content) -> Found:
         """The GPU dollars of each node and window."""
-        skipped, spent, count = Counter[Skipped](), list[Spent](), 0
+        skipped, spent = Counter[Skipped](), list[Spent]()
         rows = list(_rows(content))
         if not any(row.text(*_NODE) for row in rows):
             hint = "ask for them by node: /allocation?aggregate=node (with includeIdle=true&idleByNode=true)"
             raise FileFault(content.path, "the allocations do not name their node", hint=hint)
         idle = {row.text(*_NODE) for row in rows if IDLE in row.text("name")}
         for row in rows:
-            count += 1
             cost, node = row.number_of("gpu_cost"), row.text(*_NODE)
             if not node:
                 skipped[Skipped.NO_MACHINE] += 1
@@ -47,7 +46,7 @@ class OpenCost:
                 skipped[Skipped.NO_GPU] += 1
             else:
                 spent.append(self._spent(row, node, cost, whole=node in idle))
-        return Found(content.path, "opencost", count, spent=tuple(spent), skipped=skipped)
+        return Found(content.path, "opencost", len(rows), spent=tuple(spent), skipped=skipped)
 
     def _spent(self, row: Fields, node: str, cost: Decimal, *, whole: bool) -> Spent:
         start, end = row.period(_STARTS, _ENDS)

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from gpuledger.cost.inventories.content import Content
+from gpuledger.cost.inventories.fields import gpus_in
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Node
-from gpuledger.cost.inventories.machines import gpus_in
 
 _BLOCK = re.compile(r"(?m)^NodeName=\S+")
 _FIELD = re.compile(r"(\w+)=(\S+)")

@@ -1,8 +1,7 @@
 """How does a recording or a scenario answer as if it were a GPU?
 
-doors       a recording or a scenario as a device to sample
+doors       a recording or a scenario as a device to sample; layouts/*.toml list the columns of a recording
 script      what a device will report: the interface, a loop, and scripts written by hand
-tape        a script read from a recording; layouts/*.toml list the columns of a recording
 fake_nvml   an object that answers the calls of pynvml from scripts
 faults      lost GPU, unsupported field, slow call, driver error, clock step
 clock       virtual time for tests, quick time for demonstrations

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuledger.errors import InputError
-from gpuledger.lake.jobs.claims import settled
+from gpuledger.lake.jobs.claims import Claim, settled
 from gpuledger.lake.jobs.reading import read_jobs
-from gpuledger.lake.jobs.store import JobsManifest, read_claims, read_manifest, write_claims
+from gpuledger.lake.jobs.store import read_claims, read_manifest, write_claims
 from gpuledger.lake.jobs.tables import Found, Skipped, Why
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.rejects import Rejects
+from gpuledger.units import some
 
 _SKIPPED = {
     Skipped.never_started: "never started",
@@ -22,7 +23,6 @@ _SKIPPED = {
     Skipped.no_time: "ended as they started",
     Skipped.mig_slices: "hold MIG slices, and the file does not show which: their time keeps its own labels",
 }
-_MOST_NAMED = 4
 
 
 @dataclass
@@ -64,9 +64,11 @@ def add_jobs(lake: Lake, paths: Iterable[str | Path], *, zone: str | None = None
         _keep_rejects(lake, found, result)
     result.claims = len(merged)
     result.claims_new = len(set(merged) - set(before))
-    result.days = _changed(was, now, lake.manifest().days() if lake.exists() else [])
+    result.days = [
+        day for day in (lake.manifest().days() if lake.exists() else []) if was.of_day(day) != now.of_day(day)
+    ]
     if torn:
-        names = _named(dict.fromkeys(claim.name for claim in torn))
+        names = _named(torn)
         result.notes.append(
             f"jobs that two rows give different owners for: {names}; of two names the later in the alphabet is used."
             " Check the tables"
@@ -87,7 +89,7 @@ def _note(result: JobsResult, path: Path, found: Found) -> None:
     if running:
         result.notes.append(
             f"{path.name}: {len(running)} job{'s have' if len(running) != 1 else ' has'} no end and count"
-            f"{'s' * (len(running) == 1)} as still running ({_named(dict.fromkeys(c.name for c in running.values()))});"
+            f"{'s' * (len(running) == 1)} as still running ({_named(running.values())});"
             " add a newer table once they have ended"
         )
     if times := sum(why in (Why.ambiguous_local_time, Why.impossible_local_time) for _, why, _, _ in found.rejected):
@@ -97,15 +99,8 @@ def _note(result: JobsResult, path: Path, found: Found) -> None:
         )
 
 
-def _named(names: Iterable[str]) -> str:
-    found = [n for n in names if n]
-    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-    return ", ".join(found[:_MOST_NAMED]) + more
-
-
-def _changed(was: JobsManifest, now: JobsManifest, days: Sequence[str]) -> list[str]:
-    """The days with samples whose claims are not what they were."""
-    return [day for day in days if was.of_day(day) != now.of_day(day)]
+def _named(claims: Iterable[Claim]) -> str:
+    return some(list(dict.fromkeys(c.name for c in claims if c.name)), 4)
 
 
 def _keep_rejects(lake: Lake, found: Sequence[tuple[Path, Found]], result: JobsResult) -> None:

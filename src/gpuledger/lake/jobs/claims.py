@@ -12,6 +12,9 @@ import msgspec
 from gpuledger.telemetry import schema
 
 LABELS = (*schema.OWNER, "pod")
+Owner = tuple[str | None, ...]  # the labels of a sample, in this order
+# The name of a job is what its table calls it; telemetry may call it by its command or its deployment.
+_COMPARED = tuple(name for name in LABELS if name != "workload")
 Identity = tuple[str | None, ...]
 
 
@@ -57,6 +60,18 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
             self.run_id or self.pod or self.workload or self.user or self.account or self.team or self.namespace or ""
         )
 
+    def contradicts(self, own: Owner) -> bool:
+        """Whether a label of a sample and of the job are both known and differ; a pod may have several run ids."""
+        labels, of = self.labels, dict(zip(LABELS, own, strict=True))
+        differ = {n for n in _COMPARED if of[n] and labels[n] and of[n] != labels[n]}
+        same_pod = self.pod is not None and of["pod"] == self.pod
+        return bool(differ - {"run_id"} if same_pod else differ)
+
+    def named_by(self, own: Owner) -> bool:
+        """Whether a label of a sample names the job or its owner."""
+        labels = self.labels
+        return any(t and t == labels[n] for n, t in zip(LABELS, own, strict=True) if n != "cluster")
+
 
 def is_index(gpu: str) -> bool:
     """Whether a GPU is named by its number on its host."""
@@ -74,7 +89,7 @@ def settled(claims: Iterable[Claim]) -> tuple[list[Claim], list[Claim]]:
     for claim in claims:
         key = (claim.identity, claim.host, claim.gpu, claim.start_ms)
         other = found.get(key)
-        if other is not None and any(a and b and a != b for a, b in zip(_texts(claim), _texts(other), strict=True)):
+        if other is not None and any(t and other.labels[n] not in (None, "", t) for n, t in claim.labels.items()):
             torn[key] = claim
         found[key] = claim if other is None else _joined(claim, other)
     # Where one table names the GPUs of a job on a host, another that does not is about the same GPUs.
@@ -87,10 +102,6 @@ def order_of(claim: Claim) -> tuple[str, ...]:
     """A sort key that no two claims of a settled set share."""
     start = f"{claim.start_ms:015d}"
     return (claim.host or "", start, *(t or "" for t in claim.identity), claim.gpu or "")
-
-
-def _texts(claim: Claim) -> list[str | None]:
-    return list(claim.labels.values())
 
 
 def _joined(a: Claim, b: Claim) -> Claim:

@@ -13,30 +13,31 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FileFault, nearest
-from gpuledger.lake.jobs import pods, sacct
 from gpuledger.lake.jobs.claims import LABELS, Claim
 
 Kind = StrEnum("Kind", {"SACCT": "sacct", "PODS": "Kubernetes pods", "TABLE": "table of jobs"})
-Why = StrEnum(
-    "Why",
-    [
-        "wrong_time",
-        "ambiguous_local_time",
-        "impossible_local_time",
-        "ends_before_it_starts",
-        "no_host",
-        "wrong_cell",
-        "wrong_number_of_cells",
-        "no_owner",
-    ],
-)
+Why = StrEnum("Why", [
+    "wrong_time", "ambiguous_local_time", "impossible_local_time", "ends_before_it_starts", "no_host", "wrong_cell",
+    "wrong_number_of_cells", "no_owner",
+])  # fmt: skip
 Skipped = StrEnum("Skipped", ["never_started", "no_gpus", "no_time", "mig_slices"])
 _DELIMITERS = "|\t;,"
+_GPU = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
+_MIG = "nvidia.com/mig-"
+# Labels under which jobs, runs, teams and users are known; the first one a pod has is used.
+_LABELS = {
+    "run_id": ("execution-id", "ray.io/submission-id", "batch.kubernetes.io/job-name", "job-name", "run-id", "run_id"),
+    "workload": ("workload", "app.kubernetes.io/name", "ray.io/cluster", "app"),
+    "team": ("team", "app.kubernetes.io/team"),
+    "user": ("user", "owner"),
+    "account": ("account",),
+}
 Row = Mapping[str, str]
 
 
@@ -75,7 +76,7 @@ def read_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
     found, header, rows = Found(Kind.TABLE), *_cells(path, text)
     columns = _columns(path, header)
     found.unused = tuple(h for i, h in enumerate(header) if i not in columns.values())
-    if sacct.is_sacct(header):
+    if {h.casefold() for h in header} >= {"jobid", "nodelist"}:
         found.kind = Kind.SACCT
     out: list[tuple[int, Row]] = []
     for number, cells in rows:
@@ -84,7 +85,7 @@ def read_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
             found.rejected.append((number, Why.wrong_number_of_cells, "", " ".join(cells)[:80]))
             continue
         out.append((number, {name: "" if _blank(cells[i]) else cells[i].strip() for name, i in columns.items()}))
-    return found, sacct.folded(out) if found.kind is Kind.SACCT else out
+    return found, _folded(out) if found.kind is Kind.SACCT else out
 
 
 def _cells(path: Path, text: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
@@ -139,7 +140,7 @@ def _json_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
         raise FileFault(path, "not a list of jobs or pods", hint="kubectl get pods -A -o json, or a list of objects")
     if any("metadata" in item for item in items):
         found = Found(Kind.PODS, rows=len(items))
-        made = [(n, pods.row_of(item)) for n, item in enumerate(items, start=1)]
+        made = [(n, pod_row(item)) for n, item in enumerate(items, start=1)]
         if sliced := sum(bool(row["mig"]) for _, row in made):
             found.skipped[Skipped.mig_slices] = sliced
         return found, [(n, row) for n, row in made if not row["mig"]]
@@ -165,3 +166,84 @@ def _plain(name: str) -> str:
 
 def _blank(text: str) -> bool:
     return text.strip().casefold() in _names().words["blank"]
+
+
+def _folded(rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
+    """One row for each job: its steps (.batch, .extern, .0) only fill in what the row of the job leaves open.
+
+    A job that was requeued has a row for each time it started; its steps belong to the one that started last before
+    them.
+    """
+    jobs: list[tuple[int, dict[str, str]]] = []
+    of: dict[str, dict[str, str]] = {}
+    for number, row in rows:
+        name, dot, _step = row.get("run_id", "").partition(".")
+        if not dot:
+            of[name] = dict(row)
+            jobs.append((number, of[name]))
+        elif name not in of:  # a table of steps alone
+            of[name] = {**row, "run_id": name, "workload": ""}
+            jobs.append((number, of[name]))
+        else:
+            job = of[name]
+            for column in ("host", "gpus", "user", "account"):
+                job[column] = job.get(column) or row.get(column, "")
+    return [(n, job) for n, job in jobs]
+
+
+def pod_row(pod: Mapping[str, Any]) -> dict[str, str]:
+    """A pod as a row of jobs. `mig` is filled where it holds MIG slices, which cannot be distinguished.
+
+    A pod that is being deleted ends when its grace period does, even if a container still runs.
+    """
+    meta, spec, status = (_part(pod, name) for name in ("metadata", "spec", "status"))
+    labels = _part(meta, "labels")
+    wanted = _wanted(spec)
+    row = {name: next((str(labels[k]) for k in keys if labels.get(k)), "") for name, keys in _LABELS.items()}
+    owners = _list(meta, "ownerReferences")
+    row["workload"] = row["workload"] or (str(owners[0].get("name") or "") if owners else "")
+    return row | {
+        "pod": str(meta.get("name", "")),
+        "namespace": str(meta.get("namespace", "")),
+        "host": str(spec.get("nodeName") or ""),
+        "gpus": str(sum(int(n) for k, n in wanted.items() if k in _GPU)),
+        "mig": "yes" if any(k.startswith(_MIG) for k in wanted) else "",
+        "start": str(status.get("startTime") or ""),
+        "end": _end(status) or str(meta.get("deletionTimestamp") or ""),
+    }
+
+
+def _wanted(spec: Mapping[str, Any]) -> dict[str, int]:
+    """The devices all containers of a pod ask for together."""
+    out: dict[str, int] = {}
+    for container in _list(spec, "containers"):
+        resources = _part(container, "resources")
+        asked = {**_part(resources, "requests"), **_part(resources, "limits")}
+        for name, count in asked.items():
+            if (name in _GPU or name.startswith(_MIG)) and str(count).isdecimal():
+                out[name] = out.get(name, 0) + int(count)
+    return out
+
+
+def _end(status: Mapping[str, Any]) -> str:
+    """When the last container ended; empty while one runs. Of a pod without containers, its last change."""
+    ended = []
+    for container in _list(status, "containerStatuses"):
+        finished = _part(_part(container, "state"), "terminated").get("finishedAt")
+        if not finished:
+            return ""
+        ended.append(str(finished))
+    if not ended and status.get("phase") in ("Succeeded", "Failed"):
+        ended = [str(c.get("lastTransitionTime") or "") for c in _list(status, "conditions")]
+        ended = ended or [str(status.get("startTime") or "")]  # evicted: when is not said, so it holds no time
+    return max(ended, default="")
+
+
+def _part(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = of.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _list(of: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    found = of.get(name)
+    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []

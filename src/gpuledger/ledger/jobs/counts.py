@@ -6,6 +6,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from gpuledger.units import some
+
+_NAMES = ("hosts_unclear", "unplaced_hosts", "missed", "hosts_unindexed")
+
 
 class JoinCounts(msgspec.Struct, frozen=True):
     """Samples by what the job tables said of them; each is in one of the first four, or no job held its GPU.
@@ -14,7 +18,8 @@ class JoinCounts(msgspec.Struct, frozen=True):
     say how many GPUs it held. `unplaced`: several jobs, or a job and free GPUs, shared the host and the table does not
     say which of them held this one. `disagreed`: the sample names another owner than every job that held the GPU.
     `overlapping`: of those placed, the ones that several jobs held at once. `hosts_unclear`: hosts of jobs that fit
-    several hosts of the samples.
+    several hosts of the samples; `missed`: hosts and GPUs of jobs that no sample is from; `hosts_unindexed`: hosts
+    whose jobs name GPUs by index, and whose samples do not.
     """
 
     placed: int = 0
@@ -24,6 +29,8 @@ class JoinCounts(msgspec.Struct, frozen=True):
     overlapping: int = 0
     hosts_unclear: tuple[str, ...] = ()
     unplaced_hosts: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
+    hosts_unindexed: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -40,8 +47,7 @@ def added(parts: Iterable[JoinCounts | None]) -> JoinCounts:
         unplaced=sum(p.unplaced for p in found),
         disagreed=sum(p.disagreed for p in found),
         overlapping=sum(p.overlapping for p in found),
-        hosts_unclear=tuple(sorted({host for p in found for host in p.hosts_unclear})),
-        unplaced_hosts=tuple(sorted({host for p in found for host in p.unplaced_hosts})),
+        **{name: tuple(sorted({n for p in found for n in getattr(p, name)})) for name in _NAMES},
     )
 
 
@@ -60,26 +66,38 @@ def words_of(counts: JoinCounts) -> list[str]:
             " holding the whole host"
         )
     if counts.unplaced:
-        out.append(
-            f"{_samples(counts.unplaced)} of hosts shared by jobs without GPU indices ({_some(counts.unplaced_hosts)}):"
-            " booked as shared; add a column with the index (gpu, or GRES with IDX) to place them"
-        )
+        out.append(_unplaced(counts))
     if counts.disagreed:
         out.append(
             f"{_samples(counts.disagreed)} with labels that name another owner than the job tables: the labels were"
             " kept; check host names, GPU indices and the time zone of the tables"
         )
+    if counts.missed:
+        out.append(
+            f"job tables name hosts or GPUs that no sample of their days is from ({some(counts.missed)}): their time"
+            " is in no statement; check host names and GPU indices, and whether those hosts export telemetry"
+        )
     if counts.hosts_unclear:
         out.append(
-            f"hosts of jobs that fit several hosts of the samples ({_some(counts.hosts_unclear)}): not joined; write"
+            f"hosts of jobs that fit several hosts of the samples ({some(counts.hosts_unclear)}): not joined; write"
             " full host names"
         )
     return out
 
 
+def _unplaced(counts: JoinCounts) -> str:
+    without = tuple(host for host in counts.unplaced_hosts if host in counts.hosts_unindexed)
+    if without and without == counts.unplaced_hosts:
+        return (
+            f"{_samples(counts.unplaced)} of hosts whose jobs name GPU indices that the samples lack ({some(without)})"
+            ": booked as shared; import telemetry with the index of each GPU, or name GPUs by UUID in the job table"
+        )
+    also = f"; for {some(without)} the samples lack the index too" if without else ""
+    return (
+        f"{_samples(counts.unplaced)} of hosts shared by jobs without GPU indices ({some(counts.unplaced_hosts)}):"
+        f" booked as shared; add a column with the index (gpu, or GRES with IDX) to place them{also}"
+    )
+
+
 def _samples(count: int) -> str:
     return f"{count:,} sample{'s' * (count != 1)}"
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,24 +1,23 @@
 """Who held a board from when to when, and how sure is that?
 
 A job that names its GPUs held those. One that does not held all GPUs of its host that no other job names, if it has at
-least as many; the time of a host that such jobs share is theirs together. Nothing is guessed.
+least as many; the time of a host that such jobs share is theirs together. A board whose own labels name one of them is
+that job's, which leaves fewer boards to the others. Nothing is guessed.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
 import numpy as np
 
-from gpuledger.lake.jobs.claims import Claim, Identity, is_index, order_of
-from gpuledger.ledger.jobs.places import Hosts, Place
+from gpuledger.lake.jobs.claims import Claim, Identity, Owner, is_index, order_of
+from gpuledger.ledger.jobs.places import FOREVER, Hosts, Labelled, Place
 from gpuledger.units import MS_PER_DAY
-
-_FOREVER = 1 << 62
 
 
 class Sure(StrEnum):
@@ -40,21 +39,38 @@ class Held:
 
 @dataclass(frozen=True)
 class Holdings:
-    """By board the instants at which its holders change and the number of the holders from there on (-1: none)."""
+    """By board the instants at which its holders change and the number of the holders from there on (-1: none).
+
+    `unclear`: hosts of jobs that fit several hosts of the samples. `missed`: hosts and GPUs of jobs that no sample of
+    the day is from. `unindexed`: hosts whose jobs name GPUs by index, and whose samples do not.
+    """
 
     held: tuple[Held, ...]
     of_board: Mapping[str, tuple[np.ndarray, np.ndarray]]
     hosts: Mapping[str, str]
     unclear: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
+    unindexed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Span:
-    """A claim within the day."""
+    """A claim within the day; or, without one, the labels that a board's own samples carry."""
 
     start: int
     end: int
-    claim: Claim
+    claim: Claim | None
+    own: Owner = ()
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """The claims by the board they name, and by host those that name none; what `Holdings` reports of the others."""
+
+    direct: dict[str, list[_Span]] = field(default_factory=lambda: defaultdict(list))
+    loose: dict[str, list[_Span]] = field(default_factory=lambda: defaultdict(list))
+    missed: set[str] = field(default_factory=set)
+    unindexed: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -65,8 +81,10 @@ class _Loose:
     gpus: int | None
 
 
-def find_holdings(places: Sequence[Place], claims: Iterable[Claim], day_ms: int) -> Holdings:
-    """Who held the boards of a day. `claims`: of jobs that ran on it."""
+def find_holdings(
+    places: Sequence[Place], claims: Iterable[Claim], day_ms: int, labelled: Callable[[], Labelled] = dict
+) -> Holdings:
+    """Who held the boards of a day. `claims`: of jobs that ran on it; `labelled`: the labels of samples by board."""
     boards: dict[str, set[str]] = defaultdict(set)
     sizes: dict[str, int] = defaultdict(int)
     for place in places:
@@ -76,49 +94,58 @@ def find_holdings(places: Sequence[Place], claims: Iterable[Claim], day_ms: int)
         sizes[host] = max(sizes[host], len(boards[host]), int(place.gpu_index or -1) + 1)
     ordered = sorted(claims, key=order_of)
     hosts = Hosts([h for h in boards if h], [c.host for c in ordered if c.host])
-    direct, loose = _spread(places, ordered, hosts, (day_ms, day_ms + MS_PER_DAY))
+    spread = _spread(places, ordered, hosts, (day_ms, day_ms + MS_PER_DAY))
+    said = labelled() if spread.loose else {}
     numbers: dict[Held, int] = {}
     out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for host, mine in boards.items():
-        shared = loose.get(host, [])
+        shared = spread.loose.get(host, [])
         groups = [sorted(mine)] if shared else [[b] for b in sorted(mine)]
         for group in groups:
-            found = {b: direct[b] for b in group if b in direct}
+            found = {b: spread.direct[b] for b in group if b in spread.direct}
             if found or shared:
+                if shared:
+                    for b in group:
+                        found[b] = [
+                            *found.get(b, ()),
+                            *(_Span(start, end, None, own) for start, end, own in said.get(b, ())),
+                        ]
                 _sweep(group, found, shared, sizes[host], numbers, out)
     of_host = {b: host for host, mine in boards.items() for b in mine}
-    return Holdings(tuple(numbers), out, of_host, tuple(sorted(hosts.unclear)))
+    odd = (tuple(sorted(names)) for names in (hosts.unclear, spread.missed, spread.unindexed))
+    return Holdings(tuple(numbers), out, of_host, *odd)
 
 
-def _spread(
-    places: Sequence[Place], claims: Sequence[Claim], hosts: Hosts, day: tuple[int, int]
-) -> tuple[dict[str, list[_Span]], dict[str, list[_Span]]]:
-    """The claims by the board they name; and by host those that name none."""
+def _spread(places: Sequence[Place], claims: Sequence[Claim], hosts: Hosts, day: tuple[int, int]) -> _Spread:
     known = {p.board for p in places}
     by_index: dict[tuple[str | None, str | None], str] = {
         (p.host, p.gpu_index): p.board for p in places if p.host and p.gpu_index is not None
     }
     indexed = {p.host for p in places if p.gpu_index is not None}
-    ends = _ends(claims)
-    direct: dict[str, list[_Span]] = defaultdict(list)
-    loose: dict[str, list[_Span]] = defaultdict(list)
+    ends, out = _ends(claims), _Spread()
     for claim in claims:
         start, end = max(claim.start_ms, day[0]), min(ends[claim], day[1])
         if start >= end:
             continue
         if claim.gpu is not None and not is_index(claim.gpu):
             if claim.gpu in known:
-                direct[claim.gpu].append(_Span(start, end, claim))
+                out.direct[claim.gpu].append(_Span(start, end, claim))
+            else:
+                out.missed.add(claim.gpu)
             continue
         host = hosts.find(claim.host) if claim.host else None
         if host is None:
+            out.missed.update({claim.host} - hosts.unclear if claim.host else ())
             continue
         board = by_index.get((host, claim.gpu))
         if claim.gpu is not None and board is not None:
-            direct[board].append(_Span(start, end, claim))
+            out.direct[board].append(_Span(start, end, claim))
         elif claim.gpu is None or host not in indexed:  # or the samples do not say which board has which index
-            loose[host].append(_Span(start, end, claim))
-    return direct, loose
+            out.loose[host].append(_Span(start, end, claim))
+            out.unindexed.update(() if claim.gpu is None else (host,))
+        else:
+            out.missed.add(f"{claim.host}/{claim.gpu}")
+    return out
 
 
 def _ends(claims: Sequence[Claim]) -> dict[Claim, int]:
@@ -130,7 +157,7 @@ def _ends(claims: Sequence[Claim]) -> dict[Claim, int]:
     for group in same.values():
         times = sorted(group, key=lambda c: c.start_ms)
         for claim, after in zip(times, [*times[1:], None], strict=True):
-            later = _FOREVER if after is None else after.start_ms
+            later = FOREVER if after is None else after.start_ms
             out[claim] = later if claim.end_ms is None else claim.end_ms
     return out
 
@@ -157,21 +184,48 @@ def _sweep(
         active.update(begins.get(at, ()))
         here: dict[str, dict[Identity, Claim]] = defaultdict(dict)
         rest: dict[Identity, list[Claim]] = defaultdict(list)
+        said: dict[str, Owner] = {}
         for place in sorted(active):
             board, span = spans[place]
-            if board:
+            if span.claim is None:
+                said[board] = span.own
+            elif board:
                 here[board].setdefault(span.claim.identity, span.claim)
             else:
                 rest[span.claim.identity].append(span.claim)
         # A job that names GPUs of the host is taken at its word, whatever other tables leave open.
         named = {job for found_here in here.values() for job in found_here}
         others = {job: _loose(claims) for job, claims in rest.items() if job not in named}
+        strange = _by_label(said, here, others, size)
         for board in boards:
-            held = _held(here.get(board, {}), others, size - len(here), size)
+            held = _held(here.get(board, {}), others, size - len(here) - strange, size)
             found[board].append(-1 if held is None else numbers.setdefault(held, len(numbers)))
     for board, codes in found.items():
         starts = [0, *(i for i, (a, b) in enumerate(pairwise(codes), start=1) if a != b)]
         out[board] = np.array([instants[i] for i in starts]), np.array([codes[i] for i in starts])
+
+
+def _by_label(
+    said: Mapping[str, Owner], here: dict[str, dict[Identity, Claim]], others: dict[Identity, _Loose], size: int
+) -> int:
+    """Put jobs on the boards whose own labels name them; returns how many boards have labels that fit none of them."""
+    strange, placed = 0, dict[str, Identity]()
+    for board, own in said.items():
+        if board in here:
+            continue
+        fit = [job for job, one in others.items() if not one.claim.contradicts(own)]
+        strange += not fit
+        if len(fit) == 1 and others[fit[0]].claim.named_by(own):
+            placed[board] = fit[0]
+    for board, job in placed.items():
+        here[board][job] = others[job].claim
+    for job, boards in Counter(placed.values()).items():
+        claim, gpus = others[job].claim, others[job].gpus
+        if gpus is not None and gpus < size:  # one that holds all of the host stays there
+            others[job] = _Loose(claim, gpus - boards)
+    for job in [job for job, one in others.items() if one.gpus is not None and one.gpus <= 0]:
+        del others[job]
+    return strange
 
 
 def _loose(claims: Sequence[Claim]) -> _Loose:

@@ -7,21 +7,20 @@ sample that several jobs held becomes one row for each, which share its time.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from gpuledger.lake.batch import COPY, RECORDED_RUN, Batch, board_of
-from gpuledger.lake.jobs.claims import LABELS, Claim
-from gpuledger.ledger.jobs.counts import JoinCounts
+from gpuledger.lake.jobs.claims import LABELS, Claim, Owner
+from gpuledger.lake.jobs.store import read_manifest
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.jobs.holding import Held, Holdings, Sure
-
-# The name of a job is what its table calls it; telemetry may call it by its command or its deployment.
-_COMPARED = tuple(name for name in LABELS if name != "workload")
-_POD = LABELS.index("pod")
-_MOST_NAMED = 4
-Owner = tuple[str | None, ...]
+from gpuledger.ledger.store import Ledger
+from gpuledger.units import some
 
 
 class _Answer(NamedTuple):
@@ -81,29 +80,15 @@ def _held_at(batch: Batch, holdings: Holdings) -> np.ndarray:
 def _answer(own: Owner, held: Held | None) -> _Answer:
     if held is None:
         return _Answer((own,), None)
-    fit = [claim for claim in held.claims if not _contradicts(own, claim)]
+    fit = [claim for claim in held.claims if not claim.contradicts(own)]
     if not fit:
         return _Answer((own,), None, disagrees=True)
     if held.sure is Sure.UNPLACED:
-        if len(fit) == 1 and _names(own, fit[0]):
+        if len(fit) == 1 and fit[0].named_by(own):
             return _Answer((_filled(own, fit[0].labels),), Sure.PLACED)
         return _Answer((_filled(own, _joint(fit, held.free)),), Sure.UNPLACED)
     owners = {_filled(own, claim.labels) for claim in fit}
     return _Answer(tuple(sorted(owners, key=lambda o: tuple(t or "" for t in o))), held.sure)
-
-
-def _contradicts(own: Owner, claim: Claim) -> bool:
-    """Whether a label of the row and of the job are both known and differ. One pod may be known by several run ids."""
-    labels = claim.labels
-    differ = {n for n, t in zip(LABELS, own, strict=True) if n in _COMPARED and t and labels[n] and t != labels[n]}
-    same_pod = claim.pod is not None and own[_POD] == claim.pod
-    return bool(differ - {"run_id"} if same_pod else differ)
-
-
-def _names(own: Owner, claim: Claim) -> bool:
-    """Whether a label of the row names the job or its owner."""
-    labels = claim.labels
-    return any(t and t == labels[n] for n, t in zip(LABELS, own, strict=True) if n != "cluster")
 
 
 def _filled(own: Owner, labels: dict[str, str | None]) -> Owner:
@@ -113,14 +98,12 @@ def _filled(own: Owner, labels: dict[str, str | None]) -> Owner:
 def _joint(claims: list[Claim], free: bool) -> dict[str, str | None]:
     """The owner of time of several jobs: what all of them have in common, unless the GPU may have been free."""
     names = list(dict.fromkeys(claim.name for claim in claims))
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    listed = ", ".join(names[:_MOST_NAMED]) + more
     shared: dict[str, str | None] = dict.fromkeys(LABELS)
     if not free:
         for name in LABELS:
             values = {claim.labels[name] for claim in claims}
             shared[name] = values.pop() if len(values) == 1 else None
-    said = f"shared by job{'s' * (len(names) > 1)} {listed}{' and free GPUs' if free else ''}"
+    said = f"shared by job{'s' * (len(names) > 1)} {some(names, 4)}{' and free GPUs' if free else ''}"
     return shared | {"run_id": said}
 
 
@@ -165,3 +148,19 @@ def _with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
     if name not in table.column_names:
         return table.append_column(name, values)
     return table.set_column(table.column_names.index(name), name, values)
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Samples joined over all days; `kept_days`: days that keep the owners they have, as their samples are gone."""
+
+    samples: int
+    joined: JoinCounts
+    kept_days: tuple[str, ...]
+
+
+def owners_of(lake: Lake) -> Owners:
+    """What the job tables said of all days as they are posted."""
+    jobs, days = read_manifest(lake), Ledger(lake).manifest().days
+    gone = tuple(d.day for d in days if not d.samples_kept and d.jobs != jobs.of_day(d.day))
+    return Owners(sum(d.samples for d in days), added(d.joined for d in days), gone)

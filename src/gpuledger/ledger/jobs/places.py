@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow.parquet as pq
 
-from gpuledger.lake.batch import Batch
+from gpuledger.lake.batch import Batch, board_of
+from gpuledger.lake.jobs.claims import LABELS, Owner
 from gpuledger.lake.parts import read_group, steady_groups
+from gpuledger.telemetry import schema
 
+FOREVER = 1 << 62
+# By board from when to when (not including) its samples carry which labels.
+Labelled = Mapping[str, Sequence[tuple[int, int, Owner]]]
 _COLUMNS = ("gpu_uuid", "host", "gpu_index")
 
 
@@ -34,6 +40,30 @@ def places_of(file: pq.ParquetFile) -> list[Place]:
         heads = batch.changes(_COLUMNS).nonzero()[0]
         found.update(zip(*(batch.text(c, heads).to_pylist() for c in _COLUMNS), strict=True))
     return sorted((Place(b or "", h, i) for b, h, i in found), key=lambda p: tuple(t or "" for t in p))
+
+
+def labels_of(file: pq.ParquetFile) -> Labelled:
+    """By board the stretches over which its samples carry the same labels; none of a board cut into MIG slices."""
+    noted, there = steady_groups(file), file.schema_arrow.names
+    columns = [c for c in (schema.TIME, *schema.DEVICE, *LABELS) if c in there]
+    out: dict[str, list[tuple[int, int, Owner]]] = {}
+    sliced = set[str]()
+    for group in range(file.num_row_groups):
+        table, fixed = read_group(file, group, columns, noted[group] if noted else None)
+        batch = Batch(table, fixed=fixed)
+        change = batch.changes(LABELS)
+        change[batch.device_starts] = True
+        heads = np.flatnonzero(change)
+        device = batch.devices_at(heads)
+        ends = [*np.where(device[1:] == device[:-1], batch.at_ms[heads[1:]], FOREVER).tolist(), FOREVER]
+        owners = zip(*(batch.text(name, heads).to_pylist() for name in LABELS), strict=True)
+        for place, start, end, own in zip(device.tolist(), batch.at_ms[heads].tolist(), ends, owners, strict=True):
+            board = board_of(batch.devices[place])
+            if board != batch.devices[place]:
+                sliced.add(board)
+            elif any(own):
+                out.setdefault(board, []).append((start, end, own))
+    return {board: runs for board, runs in out.items() if board not in sliced}
 
 
 class Hosts:

@@ -42,7 +42,7 @@ def dimension(name: str) -> By:
     try:
         return By(name)
     except ValueError:
-        raise UnknownName("dimension of ownership", name, [by.value for by in By]) from None
+        raise UnknownName("dimension of ownership", str(name), [by.value for by in By]) from None
 
 
 def labelled(rows: Rows) -> np.ndarray:

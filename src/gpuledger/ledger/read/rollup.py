@@ -13,9 +13,8 @@ from gpuledger.ledger import lines
 from gpuledger.ledger.fleet_hours import SUMS
 from gpuledger.ledger.read.adding import Accumulator, grouped, runs
 from gpuledger.ledger.read.books import Books, Rated
-from gpuledger.ledger.read.columns import Rows, kept
+from gpuledger.ledger.read.columns import Rows, exact_share, kept, slice_scale
 from gpuledger.ledger.read.owners import OWNED, labelled
-from gpuledger.ledger.read.slices import exact_share, slice_scale
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
 from gpuledger.physics.activity import CONDITIONS, pipe_sums, recorded
 from gpuledger.physics.states import State

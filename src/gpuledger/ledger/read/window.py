@@ -45,4 +45,7 @@ def newest_ms(lake: Lake) -> int:
 
 
 def _names(given: Names) -> tuple[str, ...]:
-    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+    try:
+        return () if given is None else (given,) if isinstance(given, str) else tuple(map(str, given))
+    except TypeError:
+        raise InputError(f"{given!r} is not a name", hint="give a name as text, or a list of names") from None

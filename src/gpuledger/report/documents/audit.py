@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from gpuledger.advice.statement import AuditStatement, Recommendation, to_json
 from gpuledger.cost.build import FEW_SAMPLES
-from gpuledger.cost.showback import NO_TEAM
 from gpuledger.cost.statement import NOT_ASKED, CostStatement
+from gpuledger.cost.user_settings import NO_TEAM
 from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.report.buckets import bucket_kinds
@@ -27,8 +27,7 @@ from gpuledger.report.documents.audit_rows import (
 )
 from gpuledger.report.documents.efficiency import unknown_section
 from gpuledger.report.documents.inventory import inventory_sections, inventory_warnings
-from gpuledger.report.documents.owner_tables import TABLE, owner_blocks, owner_table
-from gpuledger.report.outline import charts_of, load_outline
+from gpuledger.report.outline import TABLE, charts_of, load_outline, owner_blocks, owner_table
 from gpuledger.report.tables import Table
 from gpuledger.report.written import amount, gpus, loose, number, period
 from gpuledger.units import MS_PER_S, Unknown

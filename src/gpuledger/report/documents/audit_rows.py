@@ -27,7 +27,7 @@ from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.tables import csv_table
 from gpuledger.report.written import device, money, number, percent, shares, usd
-from gpuledger.units import MS_PER_HOUR, Unknown
+from gpuledger.units import MS_PER_HOUR, Unknown, some
 
 NAMED = 3
 START_HERE = "start here"
@@ -118,8 +118,7 @@ def mark(r: Recommendation, audit: AuditStatement) -> str:
 def where(r: Recommendation) -> str:
     """The namespaces a recommendation is for, or the workloads where no namespace is known."""
     names = r.namespaces if r.namespaces != (UNALLOCATED,) else tuple(dict.fromkeys(t.owner for t in r.targets))
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return some(names, NAMED)
 
 
 def devices_named(r: Recommendation, audit: AuditStatement) -> str:
@@ -134,9 +133,7 @@ def devices_named(r: Recommendation, audit: AuditStatement) -> str:
         return gpu_name(rows[name], rows[name].gpu_instance_id) if name in rows else device(name)
 
     names = sorted(dict.fromkeys(name for t in r.targets for name in t.devices), key=rank)
-    more = len(names) - NAMED
-    shown = ", ".join(shown_as(n) for n in names[:NAMED])
-    return f"GPUs: {shown}{f' and {more} more' if more > 0 else ''}" if names else "No GPU is named"
+    return f"GPUs: {some([shown_as(n) for n in names], NAMED)}" if names else "No GPU is named"
 
 
 def worth(r: Recommendation) -> str:

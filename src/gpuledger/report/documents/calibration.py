@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -35,12 +34,11 @@ def calibration_document(boards: Mapping[Path, BoardCalibration], lake: str | No
             Section(b.gpu_uuid, f"{b.gpu_model} {b.gpu_uuid}", [*_tables(b), Terms([("Kept in", str(file))])])
             for file, b in boards.items()
         ],
-        data=lambda: {"gpus": [_data(b, file) for file, b in boards.items()], "lake": lake},
+        data=lambda: {
+            "gpus": [{**msgspec.to_builtins(b), "file": str(file)} for file, b in boards.items()],
+            "lake": lake,
+        },
     )
-
-
-def _data(board: BoardCalibration, file: Path) -> dict[str, Any]:
-    return {**msgspec.to_builtins(board), "file": str(file)}
 
 
 def _tables(board: BoardCalibration) -> list[Block]:

@@ -13,8 +13,7 @@ from gpuledger.ledger.read.owners import By
 from gpuledger.plain_text import csv_text
 from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Prose, Section, Terms
 from gpuledger.report.documents import document_for
-from gpuledger.report.documents.owner_tables import TABLE, owner_blocks, owner_table
-from gpuledger.report.outline import charts_of, load_outline
+from gpuledger.report.outline import TABLE, charts_of, load_outline, owner_blocks, owner_table
 from gpuledger.report.tables import Table, csv_table, make_table
 from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
 from gpuledger.units import Unknown

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from decimal import Decimal
 
 from gpuledger.advice.idle_gpus import REASONS, GiveBack, IdleGpu, Left, NotJudged
 from gpuledger.encode import encode
 from gpuledger.report.document import Block, Bullets, Document, Prose, Section
 from gpuledger.report.documents import document_for
-from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
+from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table, whole_usd
 from gpuledger.report.written import gpus, instant, number, percent, period, tenth, usd
 from gpuledger.units import Unknown
 
@@ -78,7 +77,7 @@ def _table(found: GiveBack) -> Table:
         rows.append(
             [
                 Cell(r.gpu, r.gpu, full=r.gpu_uuid), r.gpu_model or "no model name", f"{r.owner}{others}",
-                _usd(r.idle_usd_per_month), _usd(r.usd_per_month), _since(r),
+                whole_usd(r.idle_usd_per_month), whole_usd(r.usd_per_month), _since(r),
                 cell(percent(_idle_pct(r)), _idle_pct(r)), figure(r.util_pct, percent),
                 figure(r.power_w, lambda w: f"{number(w)} W"), r.confidence,
             ]
@@ -114,10 +113,6 @@ def _since(r: IdleGpu) -> Cell:
     unseen = f" ({tenth(r.since_unobserved_h)} h unobserved)" if r.since_unobserved_h >= 0.05 else ""
     first = ", its first sample" if r.from_first_sample else ""
     return cell(f"{instant(r.since_ms)}{first}{unseen}", float(r.since_ms))
-
-
-def _usd(value: Decimal | Unknown) -> Cell:
-    return figure(value, lambda amount: usd(amount, 0))
 
 
 def _evidence(found: GiveBack) -> Block:

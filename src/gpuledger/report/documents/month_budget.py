@@ -8,7 +8,7 @@ from gpuledger.cost.month_budget import BudgetLine, MonthBudget
 from gpuledger.encode import encode
 from gpuledger.report.document import Bullets, Document, Prose, Section
 from gpuledger.report.documents import document_for
-from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
+from gpuledger.report.tables import Row, Table, cell, make_table, whole_usd
 from gpuledger.report.written import capital, number, usd
 from gpuledger.units import Unknown, utc
 
@@ -124,9 +124,9 @@ def _table(found: MonthBudget) -> Table:
         over = line.over_usd
         rows.append(
             [
-                line.name, line.of or "", cell("-") if line.budget_usd is None else _usd(line.budget_usd),
-                _usd(line.actual_usd), _usd(line.total_usd), cell(ends),
-                cell("-") if over is None else _usd(over), VERDICTS[line.verdict],
+                line.name, line.of or "", cell("-") if line.budget_usd is None else whole_usd(line.budget_usd),
+                whole_usd(line.actual_usd), whole_usd(line.total_usd), cell(ends),
+                cell("-") if over is None else whole_usd(over), VERDICTS[line.verdict],
             ]
         )  # fmt: skip
     heads = ("Name", "", "Budget", "Spent so far", "Month end", "Range", "Over by", "Verdict")
@@ -139,7 +139,3 @@ def _days(found: MonthBudget) -> Table:
     rows: list[Row] = [[day, cell(usd(amount), amount)] for day, amount in found.daily.items()]
     empty = "No whole day of samples."
     return make_table("days", "Whole days the forecast rests on", ("Day", "Paid"), "wn", rows, empty=empty)
-
-
-def _usd(value: Decimal | Unknown) -> Cell:
-    return figure(value, lambda amount: usd(amount, 0))

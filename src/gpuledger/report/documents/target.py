@@ -9,7 +9,7 @@ from gpuledger.plan.move.target import TargetPlan, TargetRow
 from gpuledger.plan.outcome import UsdRange
 from gpuledger.report.document import Bullets, Document, Prose, Section
 from gpuledger.report.documents import document_for
-from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
+from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table, whole_usd
 from gpuledger.report.written import MINUS, gpus, loose, period, usd
 from gpuledger.units import Unknown
 
@@ -68,7 +68,7 @@ def _table(plan: TargetPlan) -> Table:
         rows.append(
             [
                 r.namespace, r.gpu_model or "no model name", count, " / ".join(map(str, r.gpus_after)),
-                _usd(r.now_month_usd), _usd(r.after_month.middle_usd), _ends(r.after_month),
+                whole_usd(r.now_month_usd), whole_usd(r.after_month.middle_usd), _ends(r.after_month),
                 _signed(r.change_month_usd), price,
             ]
         )  # fmt: skip
@@ -114,10 +114,6 @@ def _needs(row: TargetRow) -> Cell:
 
 def _ends(after: UsdRange) -> str:
     return f"{usd(after.low_usd, 0)} to {usd(after.high_usd, 0)}"
-
-
-def _usd(value: Decimal | Unknown) -> Cell:
-    return figure(value, lambda amount: usd(amount, 0))
 
 
 def _signed(value: Decimal | Unknown) -> Cell:

@@ -20,8 +20,7 @@ import msgspec
 
 from gpuledger.errors import FileFault, UnknownKind, nearest
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.mapping.checks import constant_reading
-from gpuledger.telemetry.mapping.faults import asking, missing, no_reading
+from gpuledger.telemetry.mapping.checks import asking, constant_reading, missing, no_reading
 from gpuledger.telemetry.mapping.files import OWN, load_mapping, shipped
 from gpuledger.telemetry.mapping.rules import Mapping, TimeRule, ValueRule, WideRule
 from gpuledger.telemetry.mapping.wide import template
@@ -124,6 +123,7 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, sai
         raise asking(path, ["date" if by_clock and a == "time" else a for a in found.asked], chosen)
     if found.missing:
         raise missing(path, list(found.missing), names, chosen)
+    _check_twice(path, names, chosen)
     for column, (source, rule) in found.bound.values.items():
         _check_header(path, column, source, rule)
     if not found.bound.values and chosen.name != OWN:  # own samples may hold none
@@ -216,6 +216,16 @@ def _absent(
         return {}
     found = {c: sources for c, sources in chosen.labels.items() if c not in labels}
     return found | {r.column: r.sources for r in chosen.values[: chosen.own_rules] if r.column not in values}
+
+
+def _check_twice(path: str | Path, names: list[str], chosen: Mapping) -> None:
+    """Refuse a file with the columns of two rules of a user's map for one reading: only one could be read."""
+    first: dict[str, str] = {}
+    for rule in chosen.values[: chosen.own_rules] if chosen.file else ():
+        source = next((s for s in rule.sources if s in names), "")
+        if source and (other := first.setdefault(rule.column, source)) != source:
+            problem = f"the map fills {rule.column} from {other!r} and from {source!r}, and the file has both"
+            raise FileFault(path, problem, hint=f"keep one of the two [[values]] in {chosen.file}")
 
 
 def _check_header(path: str | Path, column: str, source: str, rule: ValueRule) -> None:

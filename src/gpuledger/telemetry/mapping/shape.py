@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,23 @@ def open_shaped(path: str | Path, mapping: Mapping | None, part: int = 0, parts:
             per_row=len(plan.gpus),
         )
     return opened
+
+
+def melted(opened: Opened, plan: WidePlan, mapping: Mapping) -> Opened:
+    """The table with a row per GPU; a GPU without any reading in a row has none."""
+    long = _long(opened.batches, plan)
+
+    def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        for batch in long(columns, labels):
+            known = [_known(batch.column(c)) for c in columns if c in plan.readings]
+            yield batch.filter(reduce(pc.or_, known)) if known else batch
+
+    return Opened(plan.names, batches, None, opened.wrong_rows, opened.text, mapping, notes=opened.notes)
+
+
+def _known(cells: pa.Array) -> pa.Array:
+    empty = pc.equal(cells, "") if pa.types.is_string(cells.type) else pc.is_null(cells, nan_is_null=True)
+    return pc.invert(pc.fill_null(empty, True))
 
 
 def _joined(path: str | Path, opened: Opened, rules: Mapping) -> Opened:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from gpuledger.errors import FactError, FileFault, nearest
 from gpuledger.telemetry import schema
 
 READING = "reading"
+GPU, HOST = "gpu", "gpu host"  # columns of tables that sources make long
 _HINT = 'for example pattern = "gpu{gpu_index}_{reading}"'
 
 
@@ -36,6 +38,16 @@ class WidePlan:
     def names(self) -> list[str]:
         """The columns of the long table."""
         return [*self.shared, *self.labels, *self.readings]
+
+
+def plan_of(names: Iterable[str], columns: Iterable[tuple[str, str, str, str]]) -> WidePlan:
+    """The plan for columns whose GPU, host ("" where it is not said) and reading are known; of two, the first stays."""
+    gpus: dict[tuple[str, ...], dict[str, str]] = {}
+    for gpu, host, reading, column in columns:
+        gpus.setdefault((gpu, host), {}).setdefault(reading, column)
+    readings = tuple(dict.fromkeys(r for of in gpus.values() for r in of))
+    labels = (GPU, HOST) if any(host for _, host in gpus) else (GPU,)
+    return WidePlan(labels, tuple(n for n in names if n not in (GPU, HOST)), readings, gpus)
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from gpuledger.telemetry.series.points import Points
+from gpuledger.telemetry.series import Points
 
 _NOTHING = msgspec.Raw()
 _PUNCTUATION = b'[]" \t\r\n'

@@ -12,10 +12,11 @@ from typing import IO
 import pyarrow as pa
 
 from gpuledger.errors import FileFault, map_os_error
+from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME, exporters
 from gpuledger.telemetry.series.pivot import Pivot
-from gpuledger.telemetry.series.points import Points
 from gpuledger.telemetry.sources import Opened
+from gpuledger.telemetry.unpacking import not_utf8
 from gpuledger.units import utc
 
 GZIP = b"\x1f\x8b"
@@ -43,7 +44,7 @@ def text_lines(path: Path) -> Iterator[str]:
             for line in file:
                 yield line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FileFault(path, f"it is not UTF-8 text: {error.reason}", hint="save it as UTF-8") from error
+        raise not_utf8(path) from error
     except (OSError, EOFError, zlib.error) as error:
         raise FileFault(path, f"cannot be read: {error}", hint="copy or export the file again") from error
 

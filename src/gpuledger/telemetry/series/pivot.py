@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import Mapping, TimeRule, ValueRule
+from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME, Reading, reading_of
 from gpuledger.telemetry.series.labels import Naming
-from gpuledger.telemetry.series.points import Points
 
 PROFILE = "gpu_profile"
+WRITTEN_TIME = "Time"  # as Grafana heads the times it writes
 # Points that are turned into rows at a time.
 SLICE_POINTS = 4_000_000
 _UNUSED = -1
@@ -55,7 +56,12 @@ class Pivot:
     @property
     def names(self) -> list[str]:
         """The columns of the rows."""
-        return [*([schema.TIME] if self.timed else []), *self.labels, *self.columns]
+        return [*([self.time] if self.timed else []), *self.labels, *self.columns]
+
+    @property
+    def time(self) -> str:
+        """The column of times: as the source calls it, where it writes them itself."""
+        return schema.TIME if self.times is None else WRITTEN_TIME
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, some millions of points at a time."""
@@ -80,7 +86,7 @@ class Pivot:
         stamps = pa.array(instants[keys % len(instants)])
         if self.times is not None:
             stamps = pa.DictionaryArray.from_arrays(stamps.cast(pa.int32()), pa.array(self.times, pa.string()))
-        out: dict[str, pa.Array] = {schema.TIME: stamps} if self.timed else {}
+        out: dict[str, pa.Array] = {self.time: stamps} if self.timed else {}
         for label in self.labels:
             out[label] = pa.array([s.get(label) for s in self.sets], pa.string()).dictionary_encode().take(set_of_row)
         column = self.kept.column[series]
@@ -139,9 +145,9 @@ class Pivot:
         return Mapping(
             name="metrics",
             title="metrics of a GPU exporter",
-            detect=(schema.TIME, "gpu_uuid"),
+            detect=(self.time, "gpu_uuid"),
             required=("time", "gpu_uuid"),
-            time=TimeRule(sources=(schema.TIME,)),
+            time=TimeRule(sources=(self.time,)),
             labels={label: (label,) for label in self.labels if label != PROFILE},
             values=(*values, ValueRule(column="slice_ratio", sources=(PROFILE,), parse="mig_profile")),
             asks=tuple(asks),

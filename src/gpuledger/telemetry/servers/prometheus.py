@@ -16,11 +16,10 @@ import msgspec
 import numpy as np
 
 from gpuledger.errors import InputError, ServerFault
+from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.answers import Answer, NotSeries, Series, add_series, numbers, series_of
 from gpuledger.telemetry.series.exporters import NAME, exporters, infos, known_metrics
-from gpuledger.telemetry.series.labels import EXPORTED, TARGET
-from gpuledger.telemetry.series.points import Points
-from gpuledger.telemetry.series.workloads import JOB_OWNER, METRICS, POD_LABELS, POD_OWNER, SET_OWNER
+from gpuledger.telemetry.series.labels import EXPORTED, JOB_OWNER, METRICS, POD_LABELS, POD_OWNER, SET_OWNER, TARGET
 from gpuledger.telemetry.servers.web import Refused, TooMuch, Web
 from gpuledger.times import length_ms
 from gpuledger.units import MS_PER_DAY

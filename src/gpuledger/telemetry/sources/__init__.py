@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from gpuledger.errors import FileFault, UnknownKind, map_os_error
 from gpuledger.registry import Registry
-from gpuledger.telemetry.unpacking import first_bytes, packing_of
+from gpuledger.telemetry.unpacking import first_bytes, is_utf16, not_utf8, packing_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,6 +133,8 @@ def kind_of(path: Path) -> str:
     fit, name = best_fit(path)
     if fit is not Fit.NO:
         return name
+    if is_utf16(_head(path).first):
+        raise not_utf8(path)
     raise UnknownKind(
         path,
         f"no kind of file that can be read ({', '.join(SOURCES.names())}) looks like it",

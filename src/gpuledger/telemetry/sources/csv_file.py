@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Set
 from functools import lru_cache
@@ -16,7 +15,7 @@ import pyarrow.csv as pacsv
 
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.unpacking import open_plain, open_text, packing, unreadable
+from gpuledger.telemetry.unpacking import not_utf8, open_plain, open_text, packing, unreadable
 
 # A line must fit into a block.
 BLOCK_BYTES = 16 << 20
@@ -192,9 +191,7 @@ def _names(path: Path, header: str, separator: str) -> list[str]:
 def _unreadable(path: Path, error: Exception, wrong_rows: int) -> FileFault:
     """What stands in the way of reading a text file, and what to do about it."""
     if isinstance(error, UnicodeDecodeError):
-        return FileFault(
-            path, f"it is not UTF-8 text: {error.reason}", hint=f"{_recode(path)}, or export it as Parquet"
-        )
+        return not_utf8(path)
     if wrong_rows > MOST_WRONG_ROWS:
         return FileFault(
             path,
@@ -204,19 +201,13 @@ def _unreadable(path: Path, error: Exception, wrong_rows: int) -> FileFault:
     return FileFault(path, f"cannot be read as CSV: {error}", hint="open the file at that row")
 
 
-def _recode(path: Path) -> str:
-    if packing(path):
-        return "unpack it and save it as UTF-8"
-    return f"save it as UTF-8: iconv -f LATIN1 -t UTF-8 {shlex.quote(str(path))} > utf8.csv"
-
-
 def _header(path: Path) -> str:
     """The first line as text."""
     try:
         with open_plain(path) as stream, open_text(stream, newline="") as file:
             header, second = file.readline(HEADER_CHARS), file.readline(HEADER_CHARS)
     except UnicodeDecodeError as error:
-        raise FileFault(path, "it is not UTF-8 text", hint=f"{_recode(path)}, or export it as Parquet") from error
+        raise not_utf8(path) from error
     except OSError as error:
         raise unreadable(path, error) from error
     if len(header) >= HEADER_CHARS:

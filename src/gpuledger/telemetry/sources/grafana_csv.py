@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from gpuledger.errors import FileFault
+from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME
 from gpuledger.telemetry.series.opening import SHOWN_CHARS, opened, read_once, text_lines
 from gpuledger.telemetry.series.pivot import pivot
-from gpuledger.telemetry.series.points import Points
-from gpuledger.telemetry.series.text import series_labels
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+from gpuledger.telemetry.sources.metric_text import series_labels
 
 _SEPARATORS = ",;\t"
 _EXCEL = re.compile(r"\s*sep=(.)\s*", re.IGNORECASE)
@@ -70,12 +70,7 @@ def _shape(header: list[str]) -> str:
         return "rows"
     if NAME in names and any(n == "Value" or n.startswith("Value #") for n in names):
         return "table"
-    return "joined" if any(_is_series(n) for n in names[1:]) else ""
-
-
-def _is_series(text: str) -> bool:
-    """Braces mark a series; columns of other tables have none."""
-    return "{" in text and bool(series_labels(text))
+    return "joined" if any("{" in n and series_labels(n) for n in names[1:]) else ""
 
 
 def _read(path: Path) -> Opened:
@@ -117,8 +112,13 @@ class _Reader:
         first = next(lines, "").removeprefix("\ufeff")
         separator, rest = _separator([first])
         numbered = csv.reader([*rest, *lines] if rest else lines, delimiter=separator)
-        for cells in numbered:
-            yield numbered.line_num + (0 if rest else 1), cells
+        try:
+            for cells in numbered:
+                yield numbered.line_num + (0 if rest else 1), cells
+        except csv.Error as error:
+            where = f"line {numbered.line_num + (0 if rest else 1)} cannot be cut into cells"
+            hint = "look there for a stray line break (\\r) or a quote that is not closed, or export the CSV again"
+            raise FileFault(self.path, where, hint=hint) from error
 
     def _frame(self, header: list[str]) -> _Frame:
         shape = _shape(header)

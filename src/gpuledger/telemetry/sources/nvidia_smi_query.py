@@ -6,10 +6,12 @@ Cells carry their unit unless nounits was asked for, and what a GPU does not rep
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -25,6 +27,8 @@ _MARKS = re.compile(r"(utilization\.(gpu|memory)|power\.draw|memory\.(used|free|
 _PLAIN_MARKS = frozenset({"pci.bus_id", "temperature.gpu", "temperature.memory", "driver_version", "pstate"})
 _STAMP = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3},")
 _UNIT = re.compile(r" \[([^\]]+)\]$")
+_APART_S = 0.5  # lines of one round follow each other much faster
+_NO_GPUS = "No devices were found"
 _SILENT = r"^(\[.*\]|N/A|ERR!)$"
 
 
@@ -36,12 +40,14 @@ class NvidiaSmiQuery:
         first = next(iter(head.lines()), "")
         cells = [c.strip() for c in first.split(",")]
         known = _MARKS.search(first) or (", " in first and _PLAIN_MARKS & set(cells))
-        return Fit.SURE if known or _STAMP.match(first) else Fit.NO
+        return Fit.SURE if known or _STAMP.match(first) or first.startswith(_NO_GPUS) else Fit.NO
 
     def open(self, path: Path) -> Opened:
         """The header is read here; units are taken off the cells as they are read."""
         lines = text_lines(path)
         header, rows = next(lines), [line.split(",") for _, line in zip(range(64), lines, strict=False)]
+        if header.startswith(_NO_GPUS):
+            raise FileFault(path, "nvidia-smi found no GPU there", hint="run it on a host with a GPU: nvidia-smi -L")
         if _STAMP.match(header):
             raise FileFault(
                 path, "nvidia-smi wrote it without a header", hint="print it with --format=csv, without noheader"
@@ -50,27 +56,46 @@ class NvidiaSmiQuery:
             raise FileFault(path, "it has a header but not one row", hint="let nvidia-smi run longer")
         names = [n.strip() for n in header.split(",")]
         names = [n if names.index(n) == place else f"{n} again {place}" for place, n in enumerate(names)]
-        if "uuid" not in names and "gpu_uuid" not in names and "index" not in names and "pci.bus_id" in names:
-            names[names.index("pci.bus_id")] = "index"  # names the board on its host just as well
-        if not {"uuid", "gpu_uuid", "index"} & set(names):
-            raise FileFault(
-                path,
-                "its columns do not say which GPU a row is of",
-                hint="query index or uuid too: --query-gpu=uuid,...",
-            )
-        keys = [names.index(n) for n in ("uuid", "gpu_uuid", "index") if n in names]
-        devices = [row[keys[0]] for row in rows if len(row) == len(names) and row != header.split(",")]
+        mapping, notes = layout("nvidia_smi_query"), list[str]()
+        key = next((names.index(n) for n in ("uuid", "gpu_uuid", "index", "pci.bus_id") if n in names), None)
+        if key is None:
+            _only_gpu(path, names)
+            mapping = msgspec.structs.replace(mapping, constants={"gpu_index": "0"})
+            notes.append("no column says which GPU a row is of; its times are those of a single GPU, read as GPU 0")
+        elif names[key] == "pci.bus_id":  # names the board on its host just as well
+            labels = {n: s for n, s in mapping.labels.items() if n != "gpu_index"} | {"gpu_uuid": ("pci.bus_id",)}
+            mapping = msgspec.structs.replace(mapping, labels=labels)
+        devices = (
+            [row[key] for row in rows if len(row) == len(names) and row != header.split(",")] if key is not None else []
+        )
         known = ["host"] if {"uuid", "gpu_uuid"} & set(names) else []
-        known += ["every"] if len(set(devices)) == len(devices) else []
+        known += ["every"] if key is None or len(set(devices)) == len(devices) else []
         wrong: list[tuple[int, str]] = []
 
         def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
             wrong.clear()
             yield from _batches(path, names, columns, labels, wrong)
 
-        return Opened(
-            names, batches, None, wrong, text=True, mapping=without_asking(layout("nvidia_smi_query"), *known)
-        )
+        return Opened(names, batches, None, wrong, True, without_asking(mapping, *known), notes=notes)
+
+
+def _only_gpu(path: Path, names: list[str]) -> None:
+    """Refuse a file that may hold several GPUs: its lines do not follow each other as those of one GPU do."""
+    hint = "query index or uuid too: --query-gpu=uuid,..."
+    if "timestamp" not in names:
+        raise FileFault(path, "its columns do not say which GPU a row is of", hint=hint)
+    stamps = (cell for batch in _batches(path, names, ["timestamp"], (), []) for cell in batch.column(0).to_pylist())
+    least, most, before = float("inf"), 0.0, None
+    for at in stamps:
+        if not isinstance(at, dt.datetime):
+            raise FileFault(path, f"it does not say which GPU a row is of, nor when it was read ({at!r})", hint=hint)
+        if before is not None:
+            step = (at - before).total_seconds()
+            least, most = min(least, step), max(most, step)
+        before = at
+    if least <= 0 or least < min(_APART_S, most / 2):
+        why = "its columns do not say which GPU a row is of, and its times may be those of several"
+        raise FileFault(path, why, hint=hint)
 
 
 def _batches(

@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.mapping import TimeRule
-from gpuledger.telemetry.melting import GPU, HOST, Wide, melted
+from gpuledger.telemetry.mapping.shape import melted
+from gpuledger.telemetry.mapping.wide import plan_of
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.csv_file import CsvSource
 from gpuledger.telemetry.tool_logs import layout
@@ -54,16 +55,14 @@ def _read(path: Path, found: list[re.Match[str]], opened: Opened) -> Opened:
     last = found[0][4] == "last"
     time, length = f"{tag}{'last_timestamp' if last else 'timestamp'}", f"{tag}duration (s)"
     taken = {name for name in opened.names if _COLUMN.fullmatch(name)}
-    wide = Wide([n for n in opened.names if n not in taken and n not in (GPU, HOST)])
-    for match in found:
-        if match[1] == tag:
-            wide.add(match[2], "", match[3], match[0])
+    mine = ((match[2], "", match[3], match[0]) for match in found if match[1] == tag)
+    plan = plan_of((n for n in opened.names if n not in taken), mine)
     if {match[1] for match in found} != {tag}:
         opened.notes.append(f"metrics of the tag {tag.rstrip('/')!r} are read; those of other tags are passed over")
     if not last and time in opened.names and length in opened.names:
         _refuse_growing(path, opened, time, length)
     mapping = msgspec.structs.replace(layout("nvitop"), time=TimeRule((time,)))
-    return melted(opened, wide, mapping)
+    return melted(opened, plan, mapping)
 
 
 def _refuse_growing(path: Path, opened: Opened, time: str, length: str) -> None:

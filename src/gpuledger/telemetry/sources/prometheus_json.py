@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.errors import FileFault, map_os_error
+from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.answers import Answer, NotSeries, add_series, series_of
 from gpuledger.telemetry.series.opening import open_bytes, opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
-from gpuledger.telemetry.series.points import Points
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 
 _START = re.compile(rb'\s*\{\s*"(status|data|resultType)"\s*:')

@@ -9,7 +9,7 @@ never exceed 1 does not tell which, and its activity is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gpuledger.telemetry.melting import GPU, HOST, Wide, melted
+from gpuledger.telemetry.mapping.shape import melted
+from gpuledger.telemetry.mapping.wide import plan_of
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.csv_file import CsvSource
 from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log, without_asking
@@ -53,17 +54,18 @@ def _read(opened: Opened) -> Opened:
     found = {name: match for name in opened.names if (match := _COLUMN.fullmatch(name))}
     activity = [name for name, match in found.items() if _ACTIVITY.fullmatch(match[2])]
     unclear = 0 < _largest(opened, activity) <= 1
-    wide = Wide([n for n in opened.names if n not in found and n not in (GPU, HOST)])
+    columns = []
     for name, match in found.items():
         index, reading, host = match.groups()
         if name in activity or reading == "gpu":
             reading = f"{reading} [%]"
         if not (unclear and name in activity):
-            wide.add(index, host or "", reading, name)
+            columns.append((index, host or "", reading, name))
+    plan = plan_of((n for n in opened.names if n not in found), columns)
     if unclear:
         opened.notes.append("activity of SMs and pipes is left out: values up to 1 may be shares or percent")
-    hosts = [] if any(not host for _, host in wide.gpus) else ["host"]
-    return melted(opened, wide, without_asking(layout("wandb_events"), *hosts))
+    hosts = [] if any(not host for _, host in plan.gpus) else ["host"]
+    return melted(opened, plan, without_asking(layout("wandb_events"), *hosts))
 
 
 def _largest(opened: Opened, columns: list[str]) -> float:
@@ -92,13 +94,9 @@ def _json_lines(path: Path) -> Opened:
 
 
 def _json_rows(names: list[str], path: Path) -> Rows:
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate((line for line in text_lines(path) if line.strip()), 1):
         event = _event(line)
         yield Wrong(number, line) if event is None else [_text(event.get(name)) for name in names]
-
-
-def _lines(path: Path) -> Iterator[str]:
-    return (line for line in text_lines(path) if line.strip())
 
 
 def _event(line: str) -> dict[str, Any] | None:

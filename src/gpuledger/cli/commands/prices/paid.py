@@ -43,10 +43,10 @@ def command(
         raise InputError("what you pay is unknown", hint="give the bill: gpuledger prices paid --inventory BILL.csv")
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.showing import give, write_files
-    from gpuledger.cost.inventories.reading import read_stock
+    from gpuledger.cost.inventories.kinds import read_stock
     from gpuledger.cost.paid_prices import paid_prices
     from gpuledger.lake.layout import Lake
-    from gpuledger.report.documents.paid_prices import paid_prices_document
+    from gpuledger.report.documents.inventory import paid_prices_document
 
     stock, lake = read_stock(inventory), Lake(lake_dir)
     with screen.stages() as stages:

@@ -47,7 +47,7 @@ def command(
     """
     from gpuledger import train
     from gpuledger.cli.showing import give
-    from gpuledger.report.documents.mfu import mfu_document
+    from gpuledger.report.documents.training import mfu_document
 
     if (name is None) == (config_file is None):
         both = "both --model and --config" if name else "neither --model nor --config"

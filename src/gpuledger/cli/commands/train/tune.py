@@ -22,12 +22,9 @@ _INTERRUPTED = 130
 @click.command("tune")
 @click.argument("job", metavar="MODULE:JOB")
 @click.option(
-    "--budget",
-    "budget_s",
-    type=float,
-    metavar="S",
+    "--budget", "budget_s", type=float, metavar="S",
     help="Total seconds, including the final comparison with the start.",
-)
+)  # fmt: skip
 @click.option("--price", metavar="USD", help="Dollars per GPU-hour; default: the market median for this GPU.")
 @click.option("--only", "axes", multiple=True, metavar="AXIS", help="Tune only this axis; repeatable.")
 @click.option("--plan", "plan_file", type=PATH, help="TOML file with what to try, instead of the built-in plan.")

@@ -1,0 +1,228 @@
+"""How right are the replays of `plan autoscale`, and what do its policies come to on real traces?
+
+    python benchmarks/plans/autoscale.py --data FOLDER [--update docs/results/plans-autoscale.md]
+
+First the replay of single requests against closed forms (Erlang C; Pollaczek-Khinchine for constant service), with
+95 % intervals over seeds. Then every policy on serving traces, through the call a user makes. FOLDER has
+`serving/azure_llm_2023_conv.csv` and `serving/servegen_rate_10min.csv`. Figures depend on seeds only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gpuledger
+from gpuledger.plan.autoscale.demand.reading import read_trace
+from gpuledger.plan.autoscale.demand.trace import Arrivals, Trace, arrivals_of
+from gpuledger.plan.autoscale.policies import kinds
+from gpuledger.plan.autoscale.policies.static_peak import StaticPeak
+from gpuledger.plan.autoscale.replays.by_request import replay_requests
+from gpuledger.plan.autoscale.replays.by_step import replay_rates
+from gpuledger.plan.autoscale.replays.erlang import mean_wait_s, wait_tail
+from gpuledger.plan.autoscale.service import Service
+from gpuledger.plan.autoscale.setting import Setting, Slo
+from gpuledger.plan.autoscale.statement import AutoscalePlan, PolicyRow
+from gpuledger.units import Unknown
+
+SEEDS = 10
+T95 = 2.262  # Student's t, 9 degrees of freedom
+REQUESTS, MOST_REQUESTS = 800_000, 2_000_000
+# Servers, load, and the wait whose share is compared, in services.
+SYSTEMS = ((1, 0.5, 1.0), (1, 0.8, 5.0), (2, 0.7, 1.0), (5, 0.7, 0.5), (20, 0.85, 0.2), (100, 0.9, 0.05))
+CONVERSATION = {"tokens_per_s": 1500.0, "concurrency": 16, "gpu": "a100-sxm4-80gb"}
+MODEL = {"service_s": 8.0, "concurrency": 64, "gpu": "h100-sxm5-80gb"}
+SERIES = ("m-small", "m-mid", "m-large", "deepseek-r1", "mm-image")
+
+Table = tuple[Sequence[str], list[list[str]]]
+
+
+def steady(servers: int, load: float, beyond_s: float, *, constant: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Mean wait and share beyond a wait, one for each seed, without the first tenth of the requests."""
+    rate, requests = load * servers, REQUESTS if servers < 20 else MOST_REQUESTS
+    steps = max(2, round(requests / rate / 600))
+    trace = Trace("steady", np.full(steps, rate), 600.0, 600.0 * np.arange(steps), dated=False)
+    setting = Setting(Service(1, 1.0, 1, "benchmark"), Slo(1.0, 95.0), trace, interval_s=60.0)
+    means, shares = [], []
+    for seed in range(SEEDS):
+        arrivals = arrivals_of(trace, 1.0, seed)
+        if constant:
+            arrivals = Arrivals(arrivals.at_s, np.ones(len(arrivals.at_s)))
+        _, waits = replay_requests(arrivals, setting, StaticPeak(servers), trace.length_s, first_replicas=servers)
+        kept = waits[len(waits) // 10 :]
+        means.append(kept.mean())
+        shares.append((kept > beyond_s).mean())
+    return np.array(means), np.array(shares)
+
+
+def compared(found: np.ndarray, exact: float, form: Callable[[float], str]) -> list[str]:
+    """Exact figure, replayed figure with its interval, and how far it is off."""
+    half = T95 * found.std(ddof=1) / np.sqrt(len(found))
+    off = 100 * (found.mean() / exact - 1)
+    return [form(exact), f"{form(found.mean())} ± {form(half)}", f"{off:+.2f} % ± {100 * half / exact:.2f}"]
+
+
+def closed_forms() -> Table:
+    """The replay against Erlang C and Pollaczek-Khinchine."""
+    rows = []
+    for servers, load, beyond in SYSTEMS:
+        means, shares = steady(servers, load, beyond)
+        offered, number = np.array([load * servers]), np.array([servers])
+        wait, tail = mean_wait_s(offered, number, 1.0)[0], wait_tail(offered, number, 1.0, beyond)[0]
+        name = f"M/M/{servers} at {load:.0%}".replace("%", " %")
+        rows.append([name, "mean wait", *compared(means, wait, lambda v: f"{v:.4f}")])
+        rows.append([name, f"P(wait > {beyond:g})", *compared(shares, tail, lambda v: f"{v:.4f}")])
+    means, _ = steady(1, 0.6, 1.0, constant=True)
+    rows.append(["M/D/1 at 60 %", "mean wait", *compared(means, 0.75, lambda v: f"{v:.4f}")])
+    return ("system", "figure", "exact", "replayed, 95 % interval", "off"), rows
+
+
+def flows(data: Path) -> Table:
+    """The flow against the replay of single requests, on days that both can replay."""
+    rows = []
+    for series in ("mm-image", "deepseek-r1"):
+        trace = read_trace(data / "serving" / "servegen_rate_10min.csv", series=series)
+        for slots, service_s in ((64, 8.0), (8, 4.0)):
+            service, learned = Service(slots, service_s, 1, "benchmark"), trace.first(trace.length_s / 2)
+            setting = Setting(service, Slo(2.0, 95.0), learned, interval_s=15.0, max_replicas=200)
+            arrivals = arrivals_of(trace, service_s, 0)
+            busy = trace.rates_per_s * service_s / slots
+            for name, value in (
+                ("static-peak", np.ceil(busy.max())), ("target-utilization", 0.7), ("queue-length", 0.8 * slots),
+                ("predictive", 0.8),
+            ):  # fmt: skip
+                kind, first = kinds()[name], int(np.ceil(busy[0] / 0.8))
+                flow = replay_rates(trace, setting, kind.build(setting, value), first_replicas=first).totals()
+                policy = kind.build(setting, value)
+                run, _ = replay_requests(arrivals, setting, policy, trace.length_s, first_replicas=first)
+                seen = run.totals()
+                off = f"{100 * (flow.replica_h / seen.replica_h - 1):+.1f} %"
+                missed = [f"{100 * t.missed_ratio:.2f} %" for t in (flow, seen)]
+                hours = [f"{t.replica_h:,.1f}" for t in (flow, seen)]
+                rows.append([f"{series}, {slots} slots of {service_s:g} s", kind.title, *hours, off, *missed])
+    heads = (
+        "trace",
+        "policy",
+        "replica-h, flow",
+        "replica-h, requests",
+        "off",
+        "over wait, flow",
+        "over wait, requests",
+    )
+    return heads, rows
+
+
+def traces(data: Path) -> Iterator[tuple[str, AutoscalePlan, float]]:
+    """The plan of every trace, and the seconds it took."""
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("azure_llm_2023_conv", {"trace": data / "serving" / "azure_llm_2023_conv.csv", **CONVERSATION}),
+        *((f"servegen {name}", {"trace": data / "serving" / "servegen_rate_10min.csv", "series": name, **MODEL})
+          for name in SERIES),
+    ]  # fmt: skip
+    for name, options in asked:
+        start = time.perf_counter()
+        yield name, gpuledger.plan.autoscale(**options).statement, time.perf_counter() - start
+
+
+def policies(name: str, plan: AutoscalePlan) -> list[list[str]]:
+    """A row for each policy of a plan."""
+    return [[name, *_policy(plan, row)] for row in plan.policies] + [
+        [name, "needed, knowing the demand", "", "", "", f"{plan.clairvoyant_gpu_h_per_month:,.0f}", "", ""]
+    ]
+
+
+def _policy(plan: AutoscalePlan, row: PolicyRow) -> list[str]:
+    verdict = "chosen" if row == plan.chosen else "meets" if row.meets else "misses"
+    usd = row.usd_per_month
+    assert not isinstance(usd, Unknown)
+    return [
+        row.title, row.says, f"{row.learned_missed_pct:.2f} %",
+        f"{row.missed_pct:.2f} % ({row.missed_low_pct:.2f} to {row.missed_high_pct:.2f})",
+        f"{row.gpu_h_per_month:,.0f}", f"${usd.middle_usd:,.0f} (${usd.low_usd:,.0f} to ${usd.high_usd:,.0f})", verdict,
+    ]  # fmt: skip
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def page(forms: Table, flow: Table, found: Sequence[tuple[str, AutoscalePlan, float]]) -> str:
+    """The results as a page."""
+    heads = (
+        "trace",
+        "policy",
+        "tuned to",
+        "over wait, tuning",
+        "over wait, after (seeds)",
+        "GPU-h/month",
+        "USD/month",
+        "goal",
+    )
+    rows = [row for name, plan, _ in found for row in policies(name, plan)]
+    refused = [[name, r.what, r.why, r.instead] for name, plan, _ in found for r in plan.refused]
+    replays = "\n".join(f"- {name}: {plan.assumptions[2]}." for name, plan, _ in found)
+    return f"""# Autoscaling: how right the replays are, and what policies come to
+
+Written by `python benchmarks/plans/autoscale.py --data FOLDER --update docs/results/plans-autoscale.md`.
+
+## Against closed forms
+
+{SEEDS} seeds of {REQUESTS:,} requests each ({MOST_REQUESTS:,} from 20 servers on), the first tenth left out.
+Service takes one second on average; waits in seconds. M/M/c: Erlang C. M/D/1: Pollaczek-Khinchine.
+
+{markdown(*forms)}
+
+## The flow against single requests
+
+Too many requests are replayed as a flow. On two days that both can replay:
+
+{markdown(*flow)}
+
+## On real traces
+
+Goal: 95 % of requests wait at most 2 s; cold start 300 s. Tuned on the first half, judged on the second.
+The Azure conversations run on {CONVERSATION["gpu"]} with {CONVERSATION["tokens_per_s"]:,.0f} generated tokens/s and
+{CONVERSATION["concurrency"]} requests at a time; the ServeGen series on {MODEL["gpu"]} with {MODEL["service_s"]:g} s
+per request and {MODEL["concurrency"]} at a time: both are assumptions of this benchmark, not measurements. Prices:
+market median (10th to 90th percentile), dated {found[0][1].prices_dated}.
+
+{replays}
+
+{markdown(heads, rows)}
+
+## Refused
+
+{markdown(("trace", "policy", "why", "what would change that"), refused)}
+
+Traces: Azure LLM inference trace 2023 (Azure/AzurePublicDataset, CC-BY-4.0); ServeGen (alibaba/ServeGen, Apache-2.0).
+"""
+
+
+def main() -> None:
+    """Measure, print, and write the page where asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with serving/*.csv")
+    parser.add_argument("--update", type=Path, help="page to write")
+    given = parser.parse_args()
+    forms = closed_forms()
+    flow = flows(given.data)
+    print(markdown(*forms), markdown(*flow), sep="\n\n", flush=True)
+    found = []
+    for name, plan, seconds in traces(given.data):
+        found.append((name, plan, seconds))
+        print(f"\n{name} ({seconds:.1f} s): {plan.headline}")
+        for row in policies(name, plan):
+            print("  ", " | ".join(row[1:]), flush=True)
+    if given.update:
+        given.update.write_text(page(forms, flow, found))
+
+
+if __name__ == "__main__":
+    main()

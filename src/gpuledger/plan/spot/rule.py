@@ -1,0 +1,243 @@
+"""Where should the job run in the next tick? The planned rule: value of time, price of the moment, and a hard deadline.
+
+Of the pools with capacity the one with the lowest price per hour of work is looked at (reclaims make an hour of work
+longer). The job moves between pools only where the saving over the time it will stay is more than the move. Then
+waiting, on-demand and that pool are compared at the prices of the moment, plus what the rest will cost from there.
+Spot is only taken while on-demand could still meet the deadline if the pool were reclaimed at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpuledger.plan.spot.checkpoints import billed_per_work_h, exact_h
+from gpuledger.plan.spot.replay import ON_DEMAND, WAIT, Terms, World
+from gpuledger.plan.spot.value import (
+    DEMAND_OUT,
+    DEMAND_UP,
+    IDLE_OUT,
+    IDLE_UP,
+    SLACK_SHARE,
+    SPOT,
+    Market,
+    least_interval_h,
+    value_of,
+)
+
+LONGEST_STAY_H = 48.0
+LEAST_PER_H = 1e-6
+GRID = 1.05
+REVALUE = 1.25  # prices that moved by this much ask for a new value
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is expected of a pool: its price for the whole job, how often it is reclaimed, how long it is out then.
+
+    `weight`: the number of reclaims the rate rests on; with few, the job's own experience changes it soon.
+    """
+
+    usd_h: float
+    reclaims_per_h: float
+    outage_h: float
+    region: str = ""
+    weight: float = 0.5
+
+    @property
+    def available(self) -> float:
+        """The share of time in which it has capacity."""
+        return 1 / (1 + self.reclaims_per_h * self.outage_h)
+
+    def after(self, reclaims: int, hours: float) -> Belief:
+        """The same with the job's own experience added."""
+        rate = (self.weight + reclaims) / (self.weight / max(self.reclaims_per_h, LEAST_PER_H) + hours)
+        return replace(self, reclaims_per_h=rate)
+
+
+def interval_of(belief: Belief, terms: Terms) -> float:
+    """The best hours of work between checkpoints in a pool."""
+    if terms.checkpoint_h is None:
+        return math.inf
+    return min(max(exact_h(terms.checkpoint_h, max(belief.reclaims_per_h, LEAST_PER_H)), 1 / 60), terms.work_h)
+
+
+def billed(belief: Belief, terms: Terms) -> float:
+    """Hours paid per hour of work in a pool."""
+    if terms.checkpoint_h is None:
+        return 1.0
+    every = interval_of(belief, terms)
+    return billed_per_work_h(every, terms.checkpoint_h, max(belief.reclaims_per_h, LEAST_PER_H), terms.restart_h)
+
+
+def market_of(
+    beliefs: Sequence[Belief], on_demand_usd_h: float, terms: Terms, same_region: float, other_region: float
+) -> Market:
+    """Many pools as a market in two states: the cheapest that has capacity is used."""
+    order = sorted(beliefs, key=lambda b: b.usd_h * billed(b, terms))
+    order = [b for b in order if b.usd_h * billed(b, terms) < on_demand_usd_h] or order[:1]
+    first = order[0]
+    out, price, rate, every = 1.0, 0.0, 0.0, 0.0
+    for at, b in enumerate(order):
+        tied = 0.0 if at == 0 else same_region if b.region == first.region else other_region
+        down = (1 - b.available) + tied * b.available if at else 1 - b.available
+        share = out * (1 - down)
+        price, rate = price + share * b.usd_h, rate + share * b.reclaims_per_h
+        every += share * interval_of(b, terms)
+        out *= down
+    up = max(1 - out, 1e-9)
+    others, back = 1.0, 1 / first.outage_h
+    for b in order[1:]:
+        tied = same_region if b.region == first.region else other_region
+        others *= 1 - b.available * (1 - tied)
+        back += (1 - tied) / b.outage_h
+    return Market(price / up, on_demand_usd_h, rate / up, 1 - others, back, every / up)
+
+
+class PlannedRule:
+    """The planned rule for a world: it looks at prices and capacity of the present tick only.
+
+    Prices are assumed to stay where they are: the rule does not wait because all prices rose. It may wait when the
+    cheapest pool is out of capacity.
+    """
+
+    def __init__(self, world: World, terms: Terms, beliefs: Sequence[Belief], near: tuple[float, float]) -> None:
+        self.world, self.terms, self._near = world, terms, near
+        self._first = self._beliefs = list(beliefs)
+        self._hours, self._reclaims = [0.0] * len(beliefs), [0] * len(beliefs)
+        self._room, self._before = math.inf, WAIT
+        self._believe()
+        self._valued(0)
+
+    def _believe(self) -> None:
+        """What follows from the reclaim rates."""
+        world, terms = self.world, self.terms
+        self._every = [interval_of(b, terms) for b in self._beliefs]
+        self._rates = [max(b.reclaims_per_h, LEAST_PER_H) for b in self._beliefs]
+        self._billed = [billed(b, terms) for b in self._beliefs]
+        self._lost = [-math.expm1(-r * world.step_h) for r in self._rates]
+        posted = world.spot * np.array(self._billed)
+        self._best = np.where(world.up, posted, np.inf).argmin(axis=1).tolist()
+        self._posted = posted.min(axis=1).tolist()
+
+    def _learn(self, mode: int) -> None:
+        """Update the reclaim rate of a pool after a reclaim."""
+        last = self._before
+        if last < 0:
+            return
+        self._hours[last] += self.world.step_h
+        if mode == WAIT:
+            self._reclaims[last] += 1
+            learned = self._first[last].after(self._reclaims[last], self._hours[last])
+            self._beliefs = [learned if i == last else b for i, b in enumerate(self._beliefs)]
+            self._believe()
+
+    def _valued(self, tick: int) -> None:
+        """The value at the prices of a tick."""
+        prices = self.world.spot_rows[tick]
+        now = [replace(b, usd_h=p) for b, p in zip(self._beliefs, prices, strict=True) if math.isfinite(p)]
+        market = market_of(now or self._beliefs, self.world.on_demand_row[tick], self.terms, *self._near)
+        # Prices on a grid: worlds that are nearly alike share a value.
+        whole = market.on_demand_usd_h
+        near = whole * GRID ** round(math.log(market.spot_usd_h / whole) / math.log(GRID))
+        self.value = value_of(replace(market, spot_usd_h=near), self.terms, self.world.step_h)
+        self._base = self._posted[tick] * near / market.spot_usd_h
+
+    def interval_h(self, pool: int) -> float:
+        """The best interval at the pool's reclaim rate, shorter where little time can be lost."""
+        return max(min(self._every[pool], SLACK_SHARE * self._room), least_interval_h(self.terms))
+
+    def choose(self, tick: int, saved_h: float, unsaved_h: float, mode: int) -> int:
+        """The cheapest of waiting, on-demand and the best pool that keeps the deadline safe."""
+        self._learn(mode)
+        self._before = self._chosen(tick, saved_h, unsaved_h, mode)
+        return self._before
+
+    def _chosen(self, tick: int, saved_h: float, unsaved_h: float, mode: int) -> int:
+        t, step = self.terms, self.world.step_h
+        at_risk = t.work_h - saved_h
+        left = at_risk - unsaved_h
+        ahead = t.deadline_h - (tick + 1) * step
+        self._room = ahead - left - t.restart_h - t.save_h
+        level = self._posted[tick] / self._base if math.isfinite(self._posted[tick] / self._base) else 1.0
+        if not 1 / REVALUE < level < REVALUE and ahead > 0:
+            self._valued(tick)
+            level = 1.0
+        pool = self._pool(tick, left, mode)
+        after = max(math.floor(ahead / step + 1e-9), 0)
+        up = pool != WAIT
+        startup = 0.0 if mode == ON_DEMAND else t.restart_h + (t.save_h if mode != WAIT else 0.0)
+        best, price = ON_DEMAND, self.world.on_demand_row[tick]
+        place = DEMAND_UP if up else DEMAND_OUT
+        lowest = price * min(step, startup + left) + self.value.at(after, place, left - step + startup)
+        if self._room >= -t.save_h and mode != ON_DEMAND and (mode == WAIT or mode != pool):
+            waiting = self.value.at(after, IDLE_UP if up else IDLE_OUT, left)
+            if waiting <= lowest:
+                best, lowest = WAIT, waiting
+        safe = ahead >= (left if pool != mode else at_risk) + t.restart_h + t.save_h
+        if up and safe and self._spot(tick, pool, left, at_risk, after, mode, level) <= lowest:
+            best = pool
+        return best
+
+    def _spot(self, tick: int, pool: int, left: float, at_risk: float, after: int, mode: int, level: float) -> float:
+        """Dollars of this tick in a pool, at the level of prices the value was made for, and of the rest."""
+        t, step = self.terms, self.world.step_h
+        every = self.interval_h(pool)
+        rate = every / (every + t.save_h)
+        startup = 0.0 if pool == mode else t.restart_h + (t.save_h if mode != WAIT else 0.0)
+        lost = self._lost[pool]
+        stays = self.value.at(after, SPOT, left - rate * (step - startup))
+        goes = self.value.at(after, IDLE_OUT, at_risk if pool == mode else left)
+        price: float = self.world.spot_rows[tick][pool] / level
+        return price * min(step, startup + left / rate) + (1 - lost) * stays + lost * goes
+
+    def _pool(self, tick: int, left: float, mode: int) -> int:
+        """The pool to look at: the best one, or the present one where a move would not pay."""
+        best: int = self._best[tick]
+        if not self.world.up_rows[tick][best]:
+            return WAIT
+        if mode < 0 or mode == best:
+            return best
+        prices = self.world.spot_rows[tick]
+        saving = prices[mode] * self._billed[mode] - prices[best] * self._billed[best]
+        stay = min(left, LONGEST_STAY_H, 1 / self._rates[mode], 1 / self._rates[best])
+        move = (self.terms.restart_h + self.terms.save_h) * prices[best]
+        return best if saving * stay > move else mode
+
+
+class StartOverRule:
+    """For a job that cannot save its state: an attempt on spot only while on-demand could still do all of it after."""
+
+    def __init__(self, world: World, terms: Terms, beliefs: Sequence[Belief]) -> None:
+        self.world, self.terms = world, terms
+        score = np.where(world.up, world.spot, np.inf)
+        self._best = score.argmin(axis=1).tolist()
+        self._beliefs = beliefs
+
+    def interval_h(self, _pool: int) -> float:
+        """It never saves."""
+        return math.inf
+
+    def choose(self, tick: int, _saved_h: float, _unsaved_h: float, mode: int) -> int:
+        """Stay once started; else spot where an attempt may fail, then on-demand."""
+        if mode != WAIT:
+            return mode
+        whole = self.terms.work_h + self.terms.restart_h
+        best: int = self._best[tick]
+        step = self.world.step_h
+        ahead = self.terms.deadline_h - tick * step
+        if ahead >= 2 * whole + step and self.world.up_rows[tick][best]:
+            return best
+        return ON_DEMAND if ahead < 2 * whole + 2 * step else WAIT
+
+
+def planned_rule(
+    world: World, terms: Terms, beliefs: Sequence[Belief], same_region: float, other_region: float
+) -> PlannedRule | StartOverRule:
+    """The rule for a job in a world, from what is believed of its pools."""
+    if terms.checkpoint_h is None:
+        return StartOverRule(world, terms, beliefs)
+    return PlannedRule(world, terms, beliefs, (same_region, other_region))

@@ -1,0 +1,49 @@
+"""What did one GPU do hour by hour? Minutes of each hour by what it did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuledger.report.charts import Drawing, chart_of
+from gpuledger.report.marks import alt, by_kind, rows_of, says
+from gpuledger.report.written import instant, number
+
+if TYPE_CHECKING:
+    from gpuledger.efficiency.gpu_history import GpuHistory
+    from gpuledger.report.theme import Theme
+
+WIDTH, HEIGHT = 760, 200
+ORDER = ("working", "light", "unrated", "waiting", "idle", "idle, memory held")
+
+
+@chart_of("gpu_hours", document="gpu", section="hours")
+def draw(gpu: GpuHistory, theme: Theme) -> Drawing | None:
+    """A bar per hour, stacked by what the GPU did."""
+    p = theme.palette
+    colors = dict(zip(ORDER, (p.efficient, p.moderate, p.gap, p.inefficient, p.idle, p.bottlenecked), strict=True))
+    rows = [
+        {
+            "at": hour.start_ms, "doing": doing, "minutes": minutes, "order": ORDER.index(doing),
+            "label": f"{instant(hour.start_ms)} UTC: {doing} {number(minutes)} min",
+        }
+        for hour in gpu.hours
+        for doing, minutes in hour.minutes.items()
+        if minutes
+    ]  # fmt: skip
+    if not rows:
+        return None
+    legend = alt.Legend(title=None, orient="top", symbolType="square")
+    used = {name: color for name, color in colors.items() if any(r["doing"] == name for r in rows)}
+    body = (
+        alt.Chart(rows_of(rows))
+        .mark_bar(size=max(1, min(14, int(WIDTH / len(gpu.hours)) - 1)))
+        .encode(
+            x=alt.X("at:T", scale=alt.Scale(type="utc"), title=None),
+            y=alt.Y("minutes:Q", title="minutes", scale=alt.Scale(domain=[0, 60])),
+            color=by_kind(alt.Color, "doing", used, legend),
+            order="order:O",
+            **says(),
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )
+    return Drawing("Minutes of each hour", "By what the GPU did, UTC.", f"Bars over {len(gpu.hours)} hours.", body)
