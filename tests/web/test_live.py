@@ -14,6 +14,7 @@ import pytest
 
 import gpuledger
 from dashboards import Server
+from gpuledger.ledger.read.owners import By
 from gpuledger.web.contract import Filters
 from gpuledger.web.live_lake import LiveLake
 
@@ -38,6 +39,13 @@ def test_a_statement_is_made_once_whoever_asks(lake: Path) -> None:
     for thread in threads:
         thread.join()
     assert made == [1]
+
+
+@pytest.mark.parametrize("by", list(By))
+def test_an_audit_by_any_owner_is_the_one_of_the_command(lake: Path, by: By) -> None:
+    live = LiveLake(lake)
+    live.refresh()
+    assert live.audit(Filters(), by=by).cost == gpuledger.open(lake).audit(by=by).statement.cost
 
 
 def test_nothing_new_is_no_new_edition(lake: Path) -> None:

@@ -1,7 +1,7 @@
 """Which statements does the dashboard show, and when are they made again?
 
-A statement is made once, whoever asks for it, and kept until the lake changes. Then those of the first page are made
-in the background while viewers still see the old ones; a page of other filters is made when it is first asked for.
+A statement is made once, whoever asks for it, and kept until the lake changes. Then the audit, which the first
+page shows, is made while viewers still see the old one; other statements are made when they are first asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, TypeVar, cast
 from gpuledger.advice.asking import Asked, asked, audit
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.cost.statement import ALWAYS
 from gpuledger.cost.user_settings import Config, set_teams
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
@@ -26,6 +27,7 @@ from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import GpuledgerError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.read.owners import dimension
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, newest_ms, scope_of
 from gpuledger.plan.move.build import migrate_from_lake
@@ -87,8 +89,7 @@ class LiveLake:
             newest = newest_ms(self.lake) or None
             if newest is None:
                 return Status("empty", edition, None, _now_ms(), "the lake has no samples", _HINT)
-            for make in (self.audit, self.efficiency, self.recent):
-                make(self.default, edition)
+            self.audit(self.default, edition)
             return Status("ready", edition, newest, _now_ms())
         except GpuledgerError as error:
             state: State = "error" if self.lake.exists() else "empty"
@@ -125,7 +126,11 @@ class LiveLake:
         return scope_of(self.lake, **cast("Window", given))
 
     def audit(self, filters: Filters, edition: int | None = None, by: str | None = None) -> AuditStatement:
-        """The cost audit."""
+        """The cost audit. The dimensions every audit has need no other one."""
+        found = None if by is None else dimension(by)
+        if found in ALWAYS:
+            whole = self.audit(filters, edition)
+            return replace(whole, cost=replace(whole.cost, by=found))
         return self.once("audit", filters, lambda: self._audit(filters, by), edition, by)
 
     def _audit(self, filters: Filters, by: str | None) -> AuditStatement:

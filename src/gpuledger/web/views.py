@@ -149,7 +149,7 @@ def windowed(live: LiveLake, given: Filters) -> Filters:
 
 def _names(live: LiveLake) -> dict[str, list[str]]:
     """What the filters may choose from."""
-    made = live.efficiency(live.default)
-    clusters = sorted({g.cluster for g in made.per_gpu if g.cluster})
-    spaces = [row.name for row in made.by_namespace]
-    return {"cluster": clusters[:NAMES], "namespace": sorted(spaces)[:NAMES]}
+    cost = live.audit(live.default).cost
+    clusters = sorted({gpu.cluster for gpu in cost.by_gpu if gpu.cluster})
+    spaces = sorted(row.name for row in cost.by_namespace)
+    return {"cluster": clusters[:NAMES], "namespace": spaces[:NAMES]}
