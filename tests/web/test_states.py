@@ -148,6 +148,15 @@ def test_a_maker_that_dies_is_started_again_and_nothing_is_lost(own: Path) -> No
         maker.close()
 
 
+def test_a_maker_leaves_no_process_behind(own: Path) -> None:
+    maker = MakerProcess(Start(str(own)))
+    maker.check()
+    group = maker._process.pid
+    maker.close()
+    with pytest.raises(ProcessLookupError):
+        os.killpg(group, 0)
+
+
 def test_a_maker_that_cannot_begin_says_why(tmp_path: Path) -> None:
     maker = MakerProcess(Start(str(tmp_path), inventory=(str(tmp_path / "none.csv"),)))
     with pytest.raises(InputError, match=r"none\.csv"):

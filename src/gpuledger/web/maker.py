@@ -113,7 +113,8 @@ class MakerProcess:
         try:
             self._process.wait(3)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self._reader.join(3)
         if not self._reader.is_alive():  # else the pipe is still being read
@@ -127,6 +128,7 @@ class MakerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | own,
+            start_new_session=True,  # Ctrl-C is for the server, which ends this process and those it started
         )
         self._hello = self._waiting[0] = Future()
         _send(_pipe(process.stdin), msgspec.structs.replace(self._start, edition=self.status.edition))
@@ -207,7 +209,6 @@ def main() -> None:
     """Answer orders until the input ends."""
     from gpuledger.quick_start import without_pandas
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
     with contextlib.suppress(OSError):
         os.nice(_NICE)
     with without_pandas():
@@ -238,7 +239,11 @@ def _answer() -> None:
         while said := _received(sys.stdin.buffer):
             order = msgspec.msgpack.decode(said, type=Order)
             (looking if order.ask is None else workers).submit(lambda given: say(_done(views, given)), order)
-        os._exit(0)  # the server is gone: no one waits for what is still being made
+        # The server is gone: no one waits for what is still being made, here or in processes that post days. What they
+        # write is named by the ledger only once it is whole.
+        if os.getpgrp() == os.getpid():
+            os.killpg(os.getpid(), signal.SIGKILL)
+        os._exit(0)
 
 
 def _done(views: Views, order: Order) -> Answer:
