@@ -9,13 +9,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--no-first-run",
 ]  # fmt: skip
+SLOWEST_MS = 60_000  # a machine may be busy
+expect.set_options(timeout=SLOWEST_MS)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
 
 
@@ -35,6 +37,7 @@ class Watched:
         self.base = base
         self.problems: list[str] = []
         self._context = browser.new_context(base_url=base, reduced_motion="reduce", **look)
+        self._context.set_default_timeout(SLOWEST_MS)
         self.page: Page = self._context.new_page()
         self.page.on("console", lambda said: self.problems.append(said.text) if said.type == "error" else None)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))

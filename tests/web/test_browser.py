@@ -176,7 +176,7 @@ def test_new_samples_appear_and_the_reader_stays_where_they_are(
         page.evaluate("window.scrollTo(0, 120)")
         edition = page.evaluate("document.body.dataset.edition")
         gpuledger.open(lake).ingest(second)
-        page.wait_for_function("was => document.body.dataset.edition !== was", arg=edition, timeout=60_000)
+        page.wait_for_function("was => document.body.dataset.edition !== was", arg=edition)
         assert page.locator(".facts").inner_text() != before
         expect(table.locator("th[aria-sort]")).to_have_attribute("aria-sort", sorted_as or "")
         expect(table.get_by_role("button").first).to_be_focused()
@@ -192,7 +192,7 @@ def test_a_lake_that_goes_away_keeps_its_last_figures(browser: Browser, growing:
         page = tab.go("/")
         shown = page.locator("h1").inner_text()
         shutil.move(lake, lake.with_name("moved"))
-        expect(page.locator("#problem")).to_contain_text("not the latest", timeout=30_000)
+        expect(page.locator("#problem")).to_contain_text("not the latest")
         assert page.locator("h1").inner_text() == shown
         shutil.move(lake.with_name("moved"), lake)
         expect(page.locator("#problem")).to_be_hidden(timeout=60_000)
@@ -203,7 +203,7 @@ def test_an_empty_lake_fills_before_the_readers_eyes(browser: Browser, tmp_path:
     try:
         tab = browser.new_page()
         tab.goto(server.base)
-        expect(tab.locator("h1")).to_have_text("No data yet", timeout=60_000)
+        expect(tab.locator("h1")).to_have_text("No data yet")
         expect(tab.locator("main")).to_contain_text("gpuledger import")
         gpuledger.open(tmp_path / "lake").ingest(min(fleet.glob("*.parquet")))
         expect(tab.locator("main .cards")).to_be_visible(timeout=60_000)

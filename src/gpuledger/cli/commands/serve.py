@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import secrets
 import socket
@@ -13,6 +14,8 @@ import click
 from gpuledger.cli.options import lake_option
 from gpuledger.cli.price_options import inventory_option, price_of
 from gpuledger.errors import InputError, MissingExtra
+
+MOST_FILES = 65_536
 
 
 @click.command("serve")
@@ -66,6 +69,7 @@ def command(
                 raise
             raise MissingExtra("the dashboard", "web") from error
         maker.check()
+        _allow_viewers()
         bound = listening.getsockname()[1]
         app = create_app(maker, token=token, hosts=_hosts(host, names), every_s=every_s)
         if not quiet:
@@ -75,6 +79,16 @@ def command(
             click.echo("Stop with Ctrl-C.")
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _allow_viewers() -> None:
+    """Let a thousand viewers in: each holds a file open, and many shells allow 1,024."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, max(soft, MOST_FILES))
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _alone(host: str) -> bool:
