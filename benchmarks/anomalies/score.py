@@ -1,0 +1,175 @@
+"""How many broken GPUs are named, and how many that are well? Faults put into a fleet, through import and statement.
+
+    python benchmarks/anomalies/score.py [--worlds 34] [--clean 6] [--days 14] [--pods FILE --pod-info FILE] [--json]
+
+Each world is a fleet of 48 GPUs on four works; four of its GPUs break at some hour of its middle half, each in its own
+way and size. A clean world has none: each GPU named there is a false alarm. What is scored is the answer of
+`gpuledger anomalies`: the file is imported into a lake, posted, and the statement is made. --pods: a file of utilization
+by pod to import, of real GPUs; nothing is known to be broken there, so each GPU named counts as a false alarm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from faults import FAULTS, Fault
+from world import GPUS, World, make, write
+
+import gpuledger
+from gpuledger.anomalies.build import anomaly_statement
+from gpuledger.anomalies.statement import AnomalyStatement
+
+PER_WORLD = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """One broken GPU and what was said of it."""
+
+    fault: str
+    size: float
+    named: bool
+    kind_fits: bool
+    since_error_h: float | None
+
+
+def statement_of(world: World) -> AnomalyStatement:
+    """What gpuledger says of a world."""
+    folder = Path(tempfile.mkdtemp(prefix="anomalies-"))
+    try:
+        write(world, folder / "fleet.parquet")
+        lake = gpuledger.open(folder / "lake")
+        lake.ingest(folder / "fleet.parquet")
+        return lake.anomalies(prices=2.5).statement
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def broken_world(seed: int, days: float) -> tuple[World, dict[int, tuple[Fault, float, int]]]:
+    """A fleet with some broken GPUs: the fault, its size and its hour by GPU."""
+    world, chance = make(seed, days), np.random.default_rng([seed, 2])
+    every = [(fault, size) for fault in FAULTS for size in fault.sizes]
+    picks = [every[(PER_WORLD * seed + i) % len(every)] for i in range(PER_WORLD)]
+    broken, hours = {}, int(world.hour[-1])
+    for gpu, (fault, size) in zip(chance.choice(GPUS, PER_WORLD, replace=False).tolist(), picks, strict=True):
+        hour = int(chance.integers(hours // 4, 3 * hours // 4))
+        fault.apply(world, gpu, hour, size, chance)
+        broken[gpu] = (fault, size, hour)
+    return world, broken
+
+
+def judge(world: World, found: AnomalyStatement, broken: dict[int, tuple[Fault, float, int]]) -> tuple[list[Case], int]:
+    """The cases of a world, and how many GPUs that are well were named."""
+    by_uuid = defaultdict(list)
+    for one in found.findings:
+        by_uuid[one.gpu_uuid].append(one)
+    cases = []
+    for gpu, (fault, size, hour) in broken.items():
+        mine = by_uuid.pop(world.fleet[gpu].uuid, [])
+        fits = [f for f in mine if f.kind in fault.kinds]
+        began = int(world.at_ms[0]) + hour * 3_600_000
+        error = abs(fits[0].since_ms - began) / 3_600_000 if fits else None
+        cases.append(Case(fault.name, size, bool(mine), bool(fits), error))
+    return cases, len(by_uuid)
+
+
+def summary(cases: list[Case], wrong: int, clean_wrong: int, clean_gpu_days: float, gpu_days: float) -> dict[str, Any]:
+    """Precision and recall, by fault and size too."""
+    groups: dict[tuple[str, float], list[Case]] = defaultdict(list)
+    for case in cases:
+        groups[case.fault, case.size].append(case)
+    named = sum(c.named for c in cases)
+    since = [c.since_error_h for c in cases if c.since_error_h is not None]
+    return {
+        "cases": len(cases),
+        "recall": named / max(1, len(cases)),
+        "kind_right": sum(c.kind_fits for c in cases) / max(1, named),
+        "precision": named / max(1, named + wrong),
+        "wrong_gpus": wrong,
+        "gpu_days": gpu_days,
+        "since_error_h_median": float(np.median(since)) if since else None,
+        "clean_wrong_gpus": clean_wrong,
+        "clean_gpu_days": clean_gpu_days,
+        "false_alarms_per_1000_gpu_days": 1000 * clean_wrong / max(1e-9, clean_gpu_days),
+        "by_fault": [
+            {"fault": f, "size": s, "cases": len(g), "named": sum(c.named for c in g), "kind": sum(c.kind_fits for c in g)}
+            for (f, s), g in sorted(groups.items())
+        ],
+    }  # fmt: skip
+
+
+def real(pods: Path, info: dict[str, str], jobs: list[Path]) -> dict[str, Any]:
+    """False alarms on real readings, with a mapping file."""
+    folder = Path(tempfile.mkdtemp(prefix="anomalies-real-"))
+    try:
+        lake = gpuledger.open(folder / "lake")
+        lake.ingest(pods, **info)
+        if jobs:
+            lake.jobs(*jobs)
+        lake._posted(None)
+        found = anomaly_statement(lake.lake)
+        days = found.gpus * (found.end_ms - found.start_ms) / 86_400_000
+        return {
+            "gpus": found.gpus, "by_peers": found.by_peers, "by_own_past": found.by_own_past, "gpu_days": days,
+            "named": len({f.gpu_uuid for f in found.findings}), "kinds": sorted(f.kind for f in found.findings),
+        }  # fmt: skip
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worlds", type=int, default=34)
+    parser.add_argument("--clean", type=int, default=6)
+    parser.add_argument("--days", type=float, default=14.0)
+    parser.add_argument("--first-seed", type=int, default=1000)
+    parser.add_argument("--pods", type=Path, help="real readings to count false alarms on")
+    parser.add_argument("--map", help="mapping file of --pods")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    began, cases, wrong = time.monotonic(), [], 0
+    for seed in range(asked.first_seed, asked.first_seed + asked.worlds):
+        world, broken = broken_world(seed, asked.days)
+        found, named = judge(world, statement_of(world), broken)
+        cases += found
+        wrong += named
+    clean = 0
+    for seed in range(asked.first_seed + 500, asked.first_seed + 500 + asked.clean):
+        clean += len({f.gpu_uuid for f in statement_of(make(seed, asked.days)).findings})
+    days = asked.days * GPUS
+    made = summary(cases, wrong, clean, asked.clean * days, asked.worlds * days) | {"seconds": time.monotonic() - began}
+    if asked.pods:
+        made["real"] = real(asked.pods, {"map": asked.map} if asked.map else {}, [])
+    print(json.dumps(made, indent=1) if asked.json else text(made))
+
+
+def text(made: dict[str, Any]) -> str:
+    """The table people read."""
+    lines = [f"{'fault':<30}{'size':>6}{'cases':>7}{'named':>7}{'kind right':>12}"]
+    for row in made["by_fault"]:
+        lines.append(f"{row['fault']:<30}{row['size']:>6g}{row['cases']:>7}{row['named']:>7}{row['kind']:>12}")
+    lines += [
+        "",
+        f"recall {made['recall']:.3f}, precision {made['precision']:.3f} ({made['cases']} broken GPUs, "
+        f"{made['wrong_gpus']} others named in {made['gpu_days']:,.0f} GPU-days), kind right {made['kind_right']:.3f}",
+        f"since when: median error {made['since_error_h_median']} h",
+        f"clean fleets: {made['false_alarms_per_1000_gpu_days']:.2f} false alarms per 1,000 GPU-days "
+        f"({made['clean_wrong_gpus']} in {made['clean_gpu_days']:,.0f})",
+        f"{made['seconds']:.0f} s",
+    ]
+    if "real" in made:
+        lines.append(f"real readings: {made['real']}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
