@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from world import CLOCK, DRAM, ENGINE, LOAD, POWER, TEMP, TENSOR, UTIL, XID, Break, World, scale
+from world import CLOCK, DRAM, ENGINE, LOAD, POWER, TEMP, UTIL, XID, Break, World, scale
 
 POWER_BY_CLOCK = 1.4  # of the recording the synthetic fleet follows
 
@@ -65,6 +65,7 @@ def noisy_neighbor(world: World, gpu: int, hour: int, size: float, chance: np.ra
     hit = chance.random(int(world.hour[-1]) + 1) < 0.4
     factor = np.where(hit[world.hour[rows].astype(int)], 1 - size, 1.0)
     scale(world, rows, gpu, factor, power_follows=0.7)
+    world.columns[UTIL][rows, gpu] = world.columns[UTIL][rows, gpu] * (1 + factor) / 2  # it waits for its input
 
 
 def stuck_idle(world: World, gpu: int, hour: int, size: float, chance: np.random.Generator) -> None:
@@ -110,10 +111,9 @@ FAULTS = (
     Fault("power cap set", power_cap, _SLOWER, frozenset({"power limit", "clock"})),
     Fault("clock stuck low", low_clock, _SLOWER, frozenset({"clock", "power limit"})),
     Fault("memory bandwidth loss", slow_memory, (0.1, 0.2, 0.3), frozenset({"memory", "slow"})),
-    Fault("noisy neighbor", noisy_neighbor, (0.1, 0.2, 0.3), frozenset({"slow"})),
+    Fault("noisy neighbor", noisy_neighbor, (0.1, 0.2, 0.3), frozenset({"slow", "starved"})),
     Fault("stuck idle", stuck_idle, (0.2, 0.5, 1.0), frozenset({"idle"})),
     Fault("XID storm, per hour", xid_storm, (0.05, 0.2, 1.0), frozenset({"driver errors"})),
     Fault("sudden slowdown", slowdown, _SLOWER, frozenset({"slow", "memory"})),
     Fault("slow drift", drift, (0.1, 0.2, 0.3), frozenset({"slow", "memory"})),
 )
-assert TENSOR in LOAD

@@ -1,18 +1,17 @@
 """How many broken GPUs are named, and how many that are well? Faults put into a fleet, through import and statement.
 
-    python benchmarks/anomalies/score.py [--worlds 34] [--clean 6] [--days 14] [--pods FILE --pod-info FILE] [--json]
+    python benchmarks/anomalies/score.py [--worlds 31] [--clean 6] [--days 14] [--real FILE --map FILE] [--json]
 
 Each world is a fleet of 48 GPUs on four works; four of its GPUs break at some hour of its middle half, each in its own
 way and size. A clean world has none: each GPU named there is a false alarm. What is scored is the answer of
-`gpuledger anomalies`: the file is imported into a lake, posted, and the statement is made. --pods: a file of utilization
-by pod to import, of real GPUs; nothing is known to be broken there, so each GPU named counts as a false alarm.
+`gpuledger anomalies`: the file is imported into a lake, posted, and the statement is made. --real: readings of real GPUs
+and their mapping file; nothing is known to be broken there, so each GPU named counts as a false alarm.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import tempfile
 import time
 from collections import defaultdict
@@ -25,7 +24,6 @@ from faults import FAULTS, Fault
 from world import GPUS, World, make, write
 
 import gpuledger
-from gpuledger.anomalies.build import anomaly_statement
 from gpuledger.anomalies.statement import AnomalyStatement
 
 PER_WORLD = 4
@@ -44,14 +42,11 @@ class Case:
 
 def statement_of(world: World) -> AnomalyStatement:
     """What gpuledger says of a world."""
-    folder = Path(tempfile.mkdtemp(prefix="anomalies-"))
-    try:
-        write(world, folder / "fleet.parquet")
-        lake = gpuledger.open(folder / "lake")
-        lake.ingest(folder / "fleet.parquet")
+    with tempfile.TemporaryDirectory(prefix="anomalies-") as folder:
+        file = write(world, Path(folder) / "fleet.parquet")
+        lake = gpuledger.open(Path(folder) / "lake")
+        lake.ingest(file)
         return lake.anomalies(prices=2.5).statement
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def broken_world(seed: int, days: float) -> tuple[World, dict[int, tuple[Fault, float, int]]]:
@@ -101,39 +96,34 @@ def summary(cases: list[Case], wrong: int, clean_wrong: int, clean_gpu_days: flo
         "clean_gpu_days": clean_gpu_days,
         "false_alarms_per_1000_gpu_days": 1000 * clean_wrong / max(1e-9, clean_gpu_days),
         "by_fault": [
-            {"fault": f, "size": s, "cases": len(g), "named": sum(c.named for c in g), "kind": sum(c.kind_fits for c in g)}
-            for (f, s), g in sorted(groups.items())
+            {"fault": name, "size": size, "cases": len(g), "named": sum(c.named for c in g),
+             "kind": sum(c.kind_fits for c in g)}
+            for (name, size), g in sorted(groups.items())
         ],
     }  # fmt: skip
 
 
-def real(pods: Path, info: dict[str, str], jobs: list[Path]) -> dict[str, Any]:
-    """False alarms on real readings, with a mapping file."""
-    folder = Path(tempfile.mkdtemp(prefix="anomalies-real-"))
-    try:
-        lake = gpuledger.open(folder / "lake")
-        lake.ingest(pods, **info)
-        if jobs:
-            lake.jobs(*jobs)
-        lake._posted(None)
-        found = anomaly_statement(lake.lake)
-        days = found.gpus * (found.end_ms - found.start_ms) / 86_400_000
-        return {
-            "gpus": found.gpus, "by_peers": found.by_peers, "by_own_past": found.by_own_past, "gpu_days": days,
-            "named": len({f.gpu_uuid for f in found.findings}), "kinds": sorted(f.kind for f in found.findings),
-        }  # fmt: skip
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def real(file: Path, mapping: str | None) -> dict[str, Any]:
+    """False alarms on real readings."""
+    with tempfile.TemporaryDirectory(prefix="anomalies-real-") as folder:
+        lake = gpuledger.open(Path(folder) / "lake")
+        lake.ingest(file, map=mapping)
+        found = lake.anomalies().statement
+    days = found.gpus * (found.end_ms - found.start_ms) / 86_400_000
+    return {
+        "gpus": found.gpus, "by_peers": found.by_peers, "by_own_past": found.by_own_past, "gpu_days": days,
+        "named": len({f.gpu_uuid for f in found.findings}), "kinds": sorted(f.kind for f in found.findings),
+    }  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worlds", type=int, default=34)
+    parser.add_argument("--worlds", type=int, default=31)
     parser.add_argument("--clean", type=int, default=6)
     parser.add_argument("--days", type=float, default=14.0)
     parser.add_argument("--first-seed", type=int, default=1000)
-    parser.add_argument("--pods", type=Path, help="real readings to count false alarms on")
-    parser.add_argument("--map", help="mapping file of --pods")
+    parser.add_argument("--real", type=Path, help="real readings to count false alarms on")
+    parser.add_argument("--map", help="mapping file of --real")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     began, cases, wrong = time.monotonic(), [], 0
@@ -147,25 +137,23 @@ def main() -> None:
         clean += len({f.gpu_uuid for f in statement_of(make(seed, asked.days)).findings})
     days = asked.days * GPUS
     made = summary(cases, wrong, clean, asked.clean * days, asked.worlds * days) | {"seconds": time.monotonic() - began}
-    if asked.pods:
-        made["real"] = real(asked.pods, {"map": asked.map} if asked.map else {}, [])
+    if asked.real:
+        made["real"] = real(asked.real, asked.map)
     print(json.dumps(made, indent=1) if asked.json else text(made))
 
 
 def text(made: dict[str, Any]) -> str:
     """The table people read."""
     lines = [f"{'fault':<30}{'size':>6}{'cases':>7}{'named':>7}{'kind right':>12}"]
-    for row in made["by_fault"]:
-        lines.append(f"{row['fault']:<30}{row['size']:>6g}{row['cases']:>7}{row['named']:>7}{row['kind']:>12}")
-    lines += [
-        "",
-        f"recall {made['recall']:.3f}, precision {made['precision']:.3f} ({made['cases']} broken GPUs, "
-        f"{made['wrong_gpus']} others named in {made['gpu_days']:,.0f} GPU-days), kind right {made['kind_right']:.3f}",
-        f"since when: median error {made['since_error_h_median']} h",
-        f"clean fleets: {made['false_alarms_per_1000_gpu_days']:.2f} false alarms per 1,000 GPU-days "
-        f"({made['clean_wrong_gpus']} in {made['clean_gpu_days']:,.0f})",
-        f"{made['seconds']:.0f} s",
-    ]
+    form = "{fault:<30}{size:>6g}{cases:>7}{named:>7}{kind:>12}"
+    lines += [form.format(**row) for row in made["by_fault"]]
+    form = (
+        "\nrecall {recall:.3f}, precision {precision:.3f} ({cases} broken GPUs, {wrong_gpus} others named in "
+        "{gpu_days:,.0f} GPU-days), kind right {kind_right:.3f}\nsince when: median error {since_error_h_median} h\n"
+        "clean fleets: {false_alarms_per_1000_gpu_days:.2f} false alarms per 1,000 GPU-days ({clean_wrong_gpus} in "
+        "{clean_gpu_days:,.0f})\n{seconds:.0f} s"
+    )
+    lines.append(form.format(**made))
     if "real" in made:
         lines.append(f"real readings: {made['real']}")
     return "\n".join(lines)

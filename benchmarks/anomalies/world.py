@@ -86,9 +86,8 @@ def _liven(world: World, chance: np.random.Generator) -> None:
     load *= 1 + np.stack([_wander(chance, hours, 0.02) for _ in range(gpus)], axis=1)
     load *= 1 + chance.normal(0, 0.015, gpus)
     scale(world, slice(None), slice(None), load[at], power_follows=0.6)
-    if True:  # users come by day: less time is spent in kernels
-        serving = np.array([a.scenario == "inference" for a in world.fleet])
-        world.columns[UTIL] = np.where(serving, np.clip(world.columns[UTIL] * load[at], 1, 100), world.columns[UTIL])
+    serving = np.array([a.scenario == "inference" for a in world.fleet])  # users come by day: fewer kernels run
+    world.columns[UTIL] = np.where(serving, np.clip(world.columns[UTIL] * load[at], 1, 100), world.columns[UTIL])
     world.columns[CLOCK] = world.columns[CLOCK] * (1 + chance.normal(0, 0.008, gpus))
     world.columns[POWER] = world.columns[POWER] * (1 + chance.normal(0, 0.025, gpus))
     world.columns[TEMP] = world.columns[TEMP] + 3 * np.sin(2 * np.pi * world.hour / 24)[:, None]

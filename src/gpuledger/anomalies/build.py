@@ -88,7 +88,7 @@ def total(found: tuple[Finding, ...]) -> Dollars | Unknown:
 
 def _judged_by(hours: Hours, compared: Compared, limits: Rules) -> tuple[int, int, tuple[NotJudged, ...]]:
     """How many GPUs were compared with peers, how many with their own past only, and which were not."""
-    blocks = _most_known(compared.differences.values())
+    blocks = _most_known(compared.tested(s)[s.name] for s in limits.signals)
     days = _most_known(compared.own[s.name] for s in limits.signals if s.hardware)
     ever = _most_known(compared.own.values())
     by_peers = blocks >= limits.blocks_from

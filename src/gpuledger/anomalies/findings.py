@@ -62,15 +62,17 @@ def _most_first(found: Finding) -> tuple[float, int, str, str]:
 def kind_of(signals: Iterable[SignalName], *, work_known: bool) -> Kind | None:
     """What readings that got worse together point to; None where they do not show a GPU that is worse."""
     found = set(signals)
-    slower, unseen = found & {"limit", "clock", "work", "power"}, not work_known
+    slower = found & {"limit", "clock", "work", "power"}
     signs: tuple[tuple[Kind, bool], ...] = (
         ("heat", "throttled" in found or {"heat", "clock"} <= found),
         ("power limit", bool(slower and found & {"limit", "capped"})),
         ("clock", "clock" in found),
+        ("starved", {"work", "util"} <= found),
         ("memory", {"work", "memory"} <= found),
-        ("slow", "work" in found or ("util" in found and unseen)),
+        ("slow", "work" in found),
         ("heat", "heat" in found),
-        ("slow", "power" in found and unseen),
+        # Less power at the same utilization; with less utilization it may just have less to do.
+        ("slow", "power" in found and "util" not in found and not work_known),
     )
     return next((kind for kind, fits in signs if fits), None)
 

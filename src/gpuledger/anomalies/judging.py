@@ -70,7 +70,7 @@ def _least(signal: Signal) -> float:
 
 
 def _tests(signal: Signal, compared: Compared, limits: Rules) -> Iterator[Deviation]:
-    series = compared.differences if signal.hardware else compared.named
+    series = compared.tested(signal)
     enough = (~np.isnan(series[signal.name])).sum(axis=1) >= limits.blocks_from
     for gpu in np.flatnonzero(enough).tolist():
         found = _changed(gpu, signal, series[signal.name][gpu], "own distance to peers", limits)

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from gpuledger.anomalies.reading import Hours
-from gpuledger.anomalies.signals import Rules, SignalName
+from gpuledger.anomalies.reading import NO_WORK, Hours
+from gpuledger.anomalies.signals import Rules, Signal, SignalName
 from gpuledger.ledger.read.adding import runs
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
@@ -38,6 +38,10 @@ class Compared:
     group: np.ndarray
     peers: np.ndarray
 
+    def tested(self, signal: Signal) -> dict[SignalName, np.ndarray]:
+        """The differences a signal is tested in: readings that depend on the job need work with a name of its own."""
+        return self.differences if signal.hardware else self.named
+
     def start_of(self, block: int) -> int:
         """The start of a period."""
         return self.start_ms + block * self.block_ms
@@ -50,11 +54,13 @@ def compare(hours: Hours, limits: Rules) -> Compared:
     start = hours.start_ms // (wide * MS_PER_HOUR) * (wide * MS_PER_HOUR)
     block = (hours.at_ms - start) // (wide * MS_PER_HOUR)
     kind = hours.model * len(hours.works) + hours.work
+    nameless = hours.works.index(NO_WORK) if NO_WORK in hours.works else -1
     differences, named, own, rows = {}, {}, {}, {}
     others = np.zeros(len(kind))
     for name, values in hours.values.items():
         apart, peers = peer_differences(kind, hours.at_ms // MS_PER_HOUR, values, limits.peers_from + 1)
-        others = np.maximum(others, peers - 1)
+        apart = np.where(hours.work == nameless, np.nan, apart)  # time without an owner is not one work
+        others = np.maximum(others, np.where(np.isnan(apart), 0, peers - 1))
         rows[name], differences[name] = apart, by_block(hours, block, apart)
         named[name] = by_block(hours, block, np.where(hours.same_work, apart, np.nan))
         own[name] = _own_days(hours, values)

@@ -11,7 +11,7 @@ from gpuledger.units import Unknown
 
 # What is wrong with a GPU, as far as its readings show.
 Kind = Literal[
-    "heat", "power limit", "clock", "memory", "slow", "idle", "driver errors", "PCIe", "memory rows"
+    "heat", "power limit", "clock", "memory", "slow", "starved", "idle", "driver errors", "PCIe", "memory rows"
 ]  # fmt: skip
 # What a GPU is compared with: its peers over the whole window, its distance to them before, or its own past alone.
 Basis = Literal["peers", "own distance to peers", "own past", "fleet"]
