@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from world import CLOCK, DRAM, ENGINE, LOAD, POWER, TEMP, UTIL, XID, Break, World, scale
 
+TRAFFIC = ("DCGM_FI_PROF_PCIE_RX_BYTES", "DCGM_FI_PROF_PCIE_TX_BYTES", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL")
 POWER_BY_CLOCK = 1.4  # of the recording the synthetic fleet follows
 
 
@@ -72,7 +73,7 @@ def stuck_idle(world: World, gpu: int, hour: int, size: float, chance: np.random
     """Its process hangs for a share of the hours."""
     rows = _from(world, hour)
     hit = (chance.random(int(world.hour[-1]) + 1) < size)[world.hour[rows].astype(int)]
-    for name in (*LOAD, UTIL):
+    for name in (*LOAD, UTIL, *TRAFFIC):
         world.columns[name][rows, gpu] = np.where(hit, 0, world.columns[name][rows, gpu])
     world.columns[POWER][rows, gpu] = np.where(hit, world.idle_w[gpu] * 1.2, world.columns[POWER][rows, gpu])
 

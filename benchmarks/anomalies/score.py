@@ -4,8 +4,8 @@
 
 Each world is a fleet of 48 GPUs on four works; four of its GPUs break at some hour of its middle half, each in its own
 way and size. A clean world has none: each GPU named there is a false alarm. What is scored is the answer of
-`gpuledger anomalies`: the file is imported into a lake, posted, and the statement is made. --real: readings of real GPUs
-and their mapping file; nothing is known to be broken there, so each GPU named counts as a false alarm.
+`gpuledger anomalies`: the file is imported into a lake, posted, and the statement is made. --real: readings of real
+GPUs and their mapping file; nothing is known to be broken there, so each GPU named counts as a false alarm.
 """
 
 from __future__ import annotations
