@@ -1,6 +1,7 @@
 """How many broken GPUs are named, and how many that are well? Faults put into a fleet, through import and statement.
 
-    python benchmarks/anomalies/score.py [--worlds 31] [--clean 6] [--days 14] [--real FILE --map FILE] [--json]
+    python benchmarks/anomalies/score.py [--worlds 31] [--clean 6] [--days 14] [--real FILE --map FILE]
+        [--update docs/results/anomalies.md] [--json]
 
 Each world is a fleet of 48 GPUs on four works; four of its GPUs break at some hour of its middle half, each in its own
 way and size. A clean world has none: each GPU named there is a false alarm. What is scored is the answer of
@@ -27,6 +28,7 @@ import gpuledger
 from gpuledger.anomalies.statement import AnomalyStatement
 
 PER_WORLD = 4
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=1000)
     parser.add_argument("--real", type=Path, help="real readings to count false alarms on")
     parser.add_argument("--map", help="mapping file of --real")
+    parser.add_argument("--update", type=Path, help="page whose figures are to be replaced")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     began, cases, wrong = time.monotonic(), [], 0
@@ -139,7 +142,27 @@ def main() -> None:
     made = summary(cases, wrong, clean, asked.clean * days, asked.worlds * days) | {"seconds": time.monotonic() - began}
     if asked.real:
         made["real"] = real(asked.real, asked.map)
+    if asked.update:
+        page = asked.update.read_text(encoding="utf-8")
+        head, _, rest = page.partition(BEGIN)
+        asked.update.write_text(f"{head}{BEGIN}\n{markdown(made)}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
     print(json.dumps(made, indent=1) if asked.json else text(made))
+
+
+def markdown(made: dict[str, Any]) -> str:
+    """The same as a part of a page."""
+    by_fault: dict[str, list[str]] = defaultdict(list)
+    for row in made["by_fault"]:
+        by_fault[row["fault"]].append(f"{row['size']:g}: {row['named']} of {row['cases']}")
+    rows = [f"| {fault} | {'; '.join(found)} |" for fault, found in by_fault.items()]
+    table = "\n".join(["| fault | named, by size |", "| --- | --- |", *rows])
+    form = (
+        "{cases} broken GPUs in {gpu_days:,.0f} GPU-days: recall {recall:.1%}, precision {precision:.1%} "
+        "({wrong_gpus} others named), the right kind for {kind_right:.1%} of those named. Since when: off by "
+        "{since_error_h_median:g} h (median).\n\nFleets without a fault: {clean_wrong_gpus} GPUs named in "
+        "{clean_gpu_days:,.0f} GPU-days ({false_alarms_per_1000_gpu_days:.2f} per 1,000)."
+    )
+    return f"{table}\n\n{form.format(**made)}"
 
 
 def text(made: dict[str, Any]) -> str:

@@ -89,8 +89,10 @@ def total(found: tuple[Finding, ...]) -> Dollars | Unknown:
 def _judged_by(hours: Hours, compared: Compared, limits: Rules) -> tuple[int, int, tuple[NotJudged, ...]]:
     """How many GPUs were compared with peers, how many with their own past only, and which were not."""
     blocks = _most_known(compared.tested(s)[s.name] for s in limits.signals)
-    days = _most_known(compared.own[s.name] for s in limits.signals if s.hardware)
-    ever = _most_known(compared.own.values())
+    days = _most_known(compared.own.values())
+    ever = np.zeros(len(hours.gpus), dtype=bool)
+    for values in hours.values.values():
+        ever[hours.gpu[~np.isnan(values)]] = True
     by_peers = blocks >= limits.blocks_from
     by_past = ~by_peers & (days >= limits.own_days_from)
     left = []

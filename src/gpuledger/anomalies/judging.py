@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from gpuledger.anomalies.statistics import (
     MEDIAN_TO_MEAN,
     biggest_change,
     chosen,
+    may_change,
     spread,
     student_tail,
 )
@@ -70,26 +71,31 @@ def _least(signal: Signal) -> float:
 
 
 def _tests(signal: Signal, compared: Compared, limits: Rules) -> Iterator[Deviation]:
-    series = compared.tested(signal)
-    enough = (~np.isnan(series[signal.name])).sum(axis=1) >= limits.blocks_from
-    for gpu in np.flatnonzero(enough).tolist():
-        found = _changed(gpu, signal, series[signal.name][gpu], "own distance to peers", limits)
-        if found is not None:
-            yield _placed(found, compared.start_ms, compared.block_ms)
+    series = compared.tested(signal)[signal.name]
+    enough = (~np.isnan(series)).sum(axis=1) >= limits.blocks_from
+    yield from _changes(signal, series, enough, "own distance to peers", compared.start_ms, compared.block_ms, limits)
     yield from _levels(signal, compared, limits)
     if signal.hardware:
         own = compared.own[signal.name]
-        days = (~np.isnan(own)).sum(axis=1)
+        alone = ~enough & ((~np.isnan(own)).sum(axis=1) >= limits.own_days_from)
         first_ms = compared.start_ms // MS_PER_DAY * MS_PER_DAY
-        for gpu in np.flatnonzero(~enough & (days >= limits.own_days_from)).tolist():
-            found = _changed(gpu, signal, own[gpu], "own past", limits)
-            if found is not None:
-                yield _placed(found, first_ms, MS_PER_DAY)
+        yield from _changes(signal, own, alone, "own past", first_ms, MS_PER_DAY, limits)
 
 
-def _placed(found: Deviation, start_ms: int, block_ms: int) -> Deviation:
-    """With the number of the period as an instant."""
-    return Deviation(**{**vars(found), "since_ms": start_ms + found.since_ms * block_ms})
+def _changes(
+    signal: Signal, series: np.ndarray, judged: np.ndarray, basis: Basis, start_ms: int, block_ms: int, limits: Rules
+) -> Iterator[Deviation]:
+    """The largest change for the worse of each GPU that can be judged."""
+    members = np.flatnonzero(judged)
+    if not len(members):
+        return
+    likely = may_change(series[members], signal.noise, signal.sign)
+    for gpu in members[~likely].tolist():  # they count as tests
+        yield Deviation(gpu, signal, basis, "step", start_ms, 0.0, 0.0, 0.0, 1.0, lasts=False)
+    for gpu in members[likely].tolist():
+        found = _changed(gpu, signal, series[gpu], basis, limits)
+        if found is not None:
+            yield replace(found, since_ms=start_ms + found.since_ms * block_ms)
 
 
 def _changed(gpu: int, signal: Signal, values: np.ndarray, basis: Basis, limits: Rules) -> Deviation | None:

@@ -24,9 +24,9 @@ _BLOCKS_H = (1, 2, 3, 4, 6, 8, 12, 24, 48, 72, 168)
 class Compared:
     """Differences by GPU and period; NaN where a GPU had no peers or the reading is not known.
 
-    `named`: the same of works with a name of their own. `own`: by GPU and day its reading less its own median on that
-    work. `rows`: the differences by row of the hours. `group`: by GPU the model and work it did most. `peers`: by GPU
-    how many others there mostly were.
+    `named`: the same of works with a name of their own. `own`: by GPU and day its reading of the hardware less its own
+    median on that work. `rows`: the differences by row of the hours. `group`: by GPU the model and work it did most.
+    `peers`: by GPU how many others there mostly were.
     """
 
     block_ms: int
@@ -63,7 +63,8 @@ def compare(hours: Hours, limits: Rules) -> Compared:
         others = np.maximum(others, np.where(np.isnan(apart), 0, peers - 1))
         rows[name], differences[name] = apart, by_block(hours, block, apart)
         named[name] = by_block(hours, block, np.where(hours.same_work, apart, np.nan))
-        own[name] = _own_days(hours, values)
+        if limits.signal(name).hardware:
+            own[name] = _own_days(hours, values)
     peers = np.array(_median_by(hours.gpu, others, len(hours.gpus)))
     return Compared(wide * MS_PER_HOUR, start, differences, named, own, rows, _mostly(hours, kind), peers)
 
@@ -76,8 +77,10 @@ def peer_differences(
     known = np.flatnonzero(~np.isnan(values))
     if not len(known):
         return out, counts
-    order = known[np.lexsort([values[known], hour[known], kind[known]])]
-    _, starts = runs([kind[order], hour[order] - hour[order].min()])
+    first = int(hour.min())
+    key = kind * (int(hour.max()) - first + 1) + hour - first
+    order = known[np.lexsort([values[known], key[known]])]
+    _, starts = runs([key[order]])
     sizes = np.diff(np.append(starts, len(order)))
     low, high = starts + (sizes - 1) // 2, starts + sizes // 2
     middle = (values[order[low]] + values[order[high]]) / 2

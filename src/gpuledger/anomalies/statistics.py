@@ -19,8 +19,9 @@ MEDIAN_TO_MEAN = 1.2533
 # Values further out than this many deviations count as this far out: one wild hour does not make a change.
 _CLIP = 8.0
 _MOST_CARRIED = 0.9
-_STEPS = 2_000
+_STEPS = 500
 _LOOK = 3.0
+_WORTH = 2.5
 _DRIFT_BETTER = 0.9  # a drift must leave this much less over than a step
 
 
@@ -115,6 +116,21 @@ def biggest_change(values: np.ndarray, noise: float, worse: int, edge: int = 3) 
     sigma = max(noise, float(spread(rest))) * math.sqrt(_carried(rest))
     chance = min(1.0, 2 * len(left) * normal_tail(float(scaled.max()) / sigma))
     return Change(at, before, after, sigma, chance, drifts)
+
+
+def may_change(values: np.ndarray, noise: float, worse: int, edge: int = 3) -> np.ndarray:
+    """By row of many series whether `biggest_change` could be other than chance: a quick look at all of them."""
+    known = ~np.isnan(values)
+    count, n = np.cumsum(known, axis=1), known.sum(axis=1)[:, None]
+    steps = np.abs(np.diff(values, axis=1))
+    none = np.isnan(steps).all(axis=1)
+    steps[none] = 0.0
+    rough = np.maximum(noise, MAD_TO_SIGMA * np.nanmedian(steps, axis=1) / math.sqrt(2))[:, None]
+    sums = np.cumsum(np.where(known, values, 0.0), axis=1)
+    left, right = np.maximum(count, 1), np.maximum(n - count, 1)
+    gap = (sums[:, -1:] - sums) / right - sums / left
+    scaled = np.where((count >= edge) & (n - count >= edge), worse * gap / np.sqrt(1 / left + 1 / right), 0.0)
+    return np.asarray(none | (scaled.max(axis=1) > _WORTH * rough[:, 0]))
 
 
 def _carried(rest: np.ndarray) -> float:
