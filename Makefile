@@ -9,7 +9,7 @@ TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
 SPREAD := --numprocesses auto --dist worksteal
 
-.PHONY: help demo test test-train test-outside coverage lint format docs reference bench bench-truth lock clean
+.PHONY: help demo test test-train test-outside coverage lint format docs reference bench bench-truth bench-plans lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -79,6 +79,11 @@ bench-truth: $(STAMP) ## accuracy through import, analyze and audit against what
 	  echo "  python benchmarks/truth/record_truth.py OUT && make bench-truth TRUTH=OUT"; \
 	  $(BIN)/python benchmarks/truth/score.py benchmarks/truth/recordings/*; \
 	fi
+
+PLANS := spot regions batch autoscale tco capacity
+bench-plans: $(STAMP) ## planners against simple rules, brute force, closed forms and history (OUTSIDE=folder of the traces)
+	@test -d "$(OUTSIDE)" || { echo "name the folder of the traces: make bench-plans OUTSIDE=folder"; exit 2; }
+	@for plan in $(PLANS); do $(BIN)/python benchmarks/plans/$$plan.py --data $(OUTSIDE) --update docs/results/plans-$$plan.md || exit 1; done
 
 lock: ## resolve the locked versions again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra otel --extra plan --extra ray --extra tui --extra web --extra xlsx pyproject.toml requirements/tools.in -o $(LOCK)

@@ -18,6 +18,7 @@ The rooms, each of which uses only those above it:
     plan          where to run: memory fit, throughput, moves
     bench         how a service does under load: the runner, targets, results
     scaling       how N GPUs do as one: analysis, verdicts on claims
+    live          what other systems take: metrics, rules, dashboards, FOCUS rows
     report        the document model, documents, charts, renderers
     web           the dashboard: pages, JSON and events of a growing lake
     api, train    the Python face

@@ -39,7 +39,7 @@ class Registry(Generic[T]):
         self.group = group or f"gpuledger.{kind.replace(' ', '_')}s"
         self._package = package
         self._things: dict[str, T] = {}
-        self._loaded = False
+        self._loaded = self._plugged_in = False
 
     def register(self, name: str) -> Callable[[T], T]:
         """Decorator: make the thing known under `name`."""
@@ -52,16 +52,31 @@ class Registry(Generic[T]):
 
         return keep
 
-    def _load(self) -> None:
-        if not self._loaded:
+    def _load(self, part: str = "") -> None:
+        """Import the modules of the package, or only those of one of its folders, and the plugins."""
+        if self._loaded:
+            return
+        self._loaded = not part
+        self._import(self._package, part)
+        if not self._plugged_in:
             from importlib.metadata import entry_points  # takes 20 ms
 
-            self._loaded = True
-            package = importlib.import_module(self._package)
-            for module in pkgutil.iter_modules(package.__path__, prefix=f"{self._package}."):
-                importlib.import_module(module.name)
+            self._plugged_in = True
             for point in sorted(entry_points(group=self.group), key=lambda p: (p.name, p.value)):
                 self._plug_in(point)
+
+    def _import(self, package: str, part: str = "") -> None:
+        folder = importlib.import_module(package)
+        for module in pkgutil.iter_modules(folder.__path__, prefix=f"{package}."):
+            if not module.ispkg:
+                importlib.import_module(module.name)
+            elif not part or module.name == f"{package}.{part}":
+                self._import(module.name)
+
+    def of(self, part: str) -> list[tuple[str, T]]:
+        """The things of one folder of the package, and those that lie in no folder or come from plugins."""
+        self._load(part)
+        return sorted(self._things.items(), key=lambda pair: pair[0])
 
     def _plug_in(self, point: EntryPoint) -> None:
         """Load one plugin; whatever goes wrong in it must not stop the rest."""

@@ -36,7 +36,7 @@ def test_memory_measured_on_a_gpu():
     steady = [row for row in found if "no accumulation" not in row["row"]]
     assert all(abs(row["tensors_ratio"] - 1) < 0.02 for row in steady), "tensors are within 2 % of torch's own peak"
     for mode in ("train", "serve"):
-        totals, told = [row["total_ratio"] for row in found if row["mode"] == mode], overheads().error.of(mode)
+        totals, told = [row["total_ratio"] for row in found if row["mode"] == mode], getattr(overheads().error, mode)
         cuts = statistics.quantiles(totals, n=10, method="inclusive")
         assert told.rows == len(totals)
         for name, at in (("p10", 0), ("p50", 4), ("p90", 8)):

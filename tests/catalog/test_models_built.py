@@ -43,14 +43,33 @@ KINDS = {
         "attention_chunk_size": 32,
     },
     "gpt_oss": {"num_local_experts": 4, "num_experts_per_tok": 2, "head_dim": 16},
+    "gemma": {"head_dim": 32},
+    "gpt_neox": {},
+    "gptj": {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 256, "rotary_dim": 8},
+    "phi": {},
+    "phi3": {},
+    "opt": {"ffn_dim": 96, "word_embed_proj_dim": 64},
+    "bloom": {"n_layer": 3, "n_head": 4},
+    "stablelm": {"use_qkv_bias": True},
+    "olmo2": {},
+    "starcoder2": {},
+    "granite": {},
+    "smollm3": {},
+    "nemotron": {},
+    "ernie4_5": {},
+    "glm4": {"head_dim": 16},
+    "arcee": {},
+    "seed_oss": {"head_dim": 16},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_decoders(tmp_path, kind):
     given = {"model_type": kind, **SMALL, **KINDS[kind]}
-    if kind == "gpt2":
+    if kind in ("gpt2", "gptj"):
         given = {"model_type": kind, "vocab_size": 512, **KINDS[kind]}
+    if kind == "bloom":
+        given = {"model_type": kind, "vocab_size": 512, "hidden_size": 64, **KINDS[kind]}
     config = transformers.AutoConfig.for_model(**given)
     (tmp_path / "config.json").write_text(json.dumps(config.to_dict(), default=str))
     with torch.device("meta"):

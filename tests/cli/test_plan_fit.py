@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from gpuledger.plan import tracing
+
 LLAMA = ("plan", "fit", "--model", "llama-3.1-70b", "--gpu", "h100-sxm", "--count", "8")
 
 
@@ -152,7 +154,8 @@ def test_an_option_of_text_is_refused_for_images(cli, mode, option, value):
         assert f"{option} is for text models, and resnet-50 is not one" in ended.err
 
 
-def test_what_a_file_describes_besides_the_decoder_is_reported_as_omitted(cli, tmp_path):
+def test_what_a_file_describes_besides_the_decoder_is_reported_as_omitted(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(tracing, "installed", lambda: False)
     shape = {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34}
     (tmp_path / "seeing.json").write_text(json.dumps({"model_type": "gemma3", "text_config": shape}))
     for command in ("fit", "throughput"):

@@ -15,7 +15,7 @@ from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.errors import MissingExtra, UnknownName
 from gpuledger.physics.causes import LikelyCause
 from gpuledger.report.charts import Drawing, chart_names, drawing, need_charts
-from gpuledger.report.charts.bottlenecked import LABELS, SINGLE_LIMIT
+from gpuledger.report.charts.efficiency.bottlenecked import LABELS, SINGLE_LIMIT
 from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.render.pictures import compose, to_svg
 from gpuledger.report.theme import load_theme

@@ -96,7 +96,7 @@ class TestChart:
 
     def test_names_do_not_cover_each_other(self):
         pytest.importorskip("altair")
-        from gpuledger.report.charts.options import HEIGHT, LABEL_PX, heights
+        from gpuledger.report.charts.migrate.options import HEIGHT, LABEL_PX, heights
 
         places = heights([0.1, 0.1, 0.11, 0.9, 0.0])
         assert all(b - a >= LABEL_PX - 0.01 for a, b in itertools.pairwise(sorted(places)))
@@ -105,7 +105,7 @@ class TestChart:
 
     def test_one_option_alone_draws_no_chart(self, found):
         pytest.importorskip("altair")
-        from gpuledger.report.charts.options import draw
+        from gpuledger.report.charts.migrate.options import draw
 
         plan = found.plans[1]
         alone = replace(plan, options=(plan.chosen,), runners_up=(), cheapest=plan.chosen, fastest=plan.chosen)

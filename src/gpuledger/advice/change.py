@@ -160,12 +160,20 @@ def _owner_change(
     old, new = (sum((getattr(e, f) for e in waste), Decimal(0)) for f in ("before_usd", "after_usd"))
     efficiency = sum((e.efficiency_usd for e in waste), Decimal(0))
     return OwnerChange(
-        owner=name, before_usd=found.total.before_usd, after_usd=found.total.after_usd,
-        change_usd=found.total.change_usd, waste_before_usd=old, waste_after_usd=new, waste_change_usd=new - old,
-        volume_usd=found.total.volume_usd, rate_usd=found.total.rate_usd, efficiency_usd=efficiency,
-        gpus_before=figures.boards(before), gpus_after=figures.boards(now),
+        owner=name,
+        before_usd=found.total.before_usd,
+        after_usd=found.total.after_usd,
+        change_usd=found.total.change_usd,
+        waste_before_usd=old,
+        waste_after_usd=new,
+        waste_change_usd=new - old,
+        volume_usd=found.total.volume_usd,
+        rate_usd=found.total.rate_usd,
+        efficiency_usd=efficiency,
+        gpus_before=figures.boards(before),
+        gpus_after=figures.boards(now),
         cause=_cause(found.total, efficiency, now, before),
-    )  # fmt: skip
+    )
 
 
 def _cause(total: Effect, efficiency: Decimal, now: Sequence[Charge], before: Sequence[Charge]) -> Cause:

@@ -190,9 +190,14 @@ def _readings(lake: Lake, scope: Scope, cases: Mapping[str, object]) -> dict[str
 
 
 def _row(
-    uuid: str, board: _Board, case: Case, findings: Sequence[Finding], quiet: Sequence[Sequence[QuietTime]],
-    readings: Mapping[str, Mapping[str, int]], window: _Window,
-) -> IdleGpu:  # fmt: skip
+    uuid: str,
+    board: _Board,
+    case: Case,
+    findings: Sequence[Finding],
+    quiet: Sequence[Sequence[QuietTime]],
+    readings: Mapping[str, Mapping[str, int]],
+    window: _Window,
+) -> IdleGpu:
     device, times = board.charges[0].device, board.times
     sums = readings.get(uuid, dict.fromkeys(_READINGS, 0))
     end = min(board.last_ms, window.end_ms)

@@ -86,12 +86,20 @@ def _target(found: Finding, month: MonthlyUsd | Unknown, combined: Combined | No
     counted = bool(combined and combined.chosen(id_))
     words = combined.words(id_) if combined and found.lever else NO_DOLLARS.why
     return Target(
-        owner=case.owner, namespace=case.namespace, workload=case.workload, gpu_model=case.gpu_model, klass=case.klass,
-        gpus=_boards([found]), devices=_devices(found), why=found.reason.why,
+        owner=case.owner,
+        namespace=case.namespace,
+        workload=case.workload,
+        gpu_model=case.gpu_model,
+        klass=case.klass,
+        gpus=_boards([found]),
+        devices=_devices(found),
+        why=found.reason.why,
         own=Spread(*(usd(Fraction(getattr(found.alone, c)) * 100) for c in CASES)),
-        month=month if found.lever else NO_DOLLARS, gain_words=found.reason.gain_words or found.gain.source,
-        counted=counted, words=words,
-    )  # fmt: skip
+        month=month if found.lever else NO_DOLLARS,
+        gain_words=found.reason.gain_words or found.gain.source,
+        counted=counted,
+        words=words,
+    )
 
 
 def _energy(ordered: Sequence[Finding], scale: Scale) -> MonthlyEnergy | None:

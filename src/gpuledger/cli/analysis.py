@@ -79,9 +79,15 @@ class Bars:
 
 @contextmanager
 def books(
-    lake_dir: Path, files: Sequence[str], reading: Callable[[], Reading], chosen: Window, limits: Thresholds,
-    screen: Screen, stages: Stages, tables: Sequence[Path],
-) -> Iterator[Lake]:  # fmt: skip
+    lake_dir: Path,
+    files: Sequence[str],
+    reading: Callable[[], Reading],
+    chosen: Window,
+    limits: Thresholds,
+    screen: Screen,
+    stages: Stages,
+    tables: Sequence[Path],
+) -> Iterator[Lake]:
     """The lake, its ledger brought up to date; or, where files are named, the books of these files alone.
 
     `tables`: job tables that say who held the GPUs of the files.

@@ -47,9 +47,13 @@ def question_options(command: Command) -> Command:
 
 
 def answer(
-    screen: Screen, lake_dir: Path, paid: dict[str, Any], out: Path | None, full: bool,
+    screen: Screen,
+    lake_dir: Path,
+    paid: dict[str, Any],
+    out: Path | None,
+    full: bool,
     make: Callable[[Lake, Asked], object],
-) -> None:  # fmt: skip
+) -> None:
     """Post what is new, make the statement and show it."""
     from gpuledger.advice.asking import asked
     from gpuledger.catalog.thresholds import load_thresholds

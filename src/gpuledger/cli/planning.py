@@ -59,16 +59,25 @@ _OPTIONS = (
                  help="Attention kernel; full stores the whole score matrix."),
     click.option("--kernels", type=click.Choice(["eager", "fused"]), default="eager", show_default=True,
                  help="Plain PyTorch, or fused as in Megatron-LM."),
+    click.option("--accumulate/--no-accumulate", default=True, show_default=True,
+                 help="Gradients stay through several micro-batches, or are freed after each step."),
+    click.option("--trace", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+                 help="Trace one step of a --config on torch's meta device, without formulas (needs transformers)."),
     click.option("--lora-rank", type=int, default=0, show_default=True,
                  help="Train only LoRA adapters of this rank; 0 trains all weights."),
     click.option("--frozen-precision", default="", help="Precision of the frozen weights with LoRA; nf4 is QLoRA."),
     click.option("--context", type=int, help="Tokens per served sequence.  [default: 4096, or the model's maximum]"),
     click.option("--batch", type=int, default=1, show_default=True, help="Sequences one model copy serves at a time."),
     click.option("--cache-precision", default="fp16", show_default=True, help="KV-cache precision."),
+    click.option("--cache", type=click.Choice(["contiguous", "paged"]), default="contiguous", show_default=True,
+                 help="KV cache set aside per sequence, or in blocks as vLLM and SGLang do."),
+    click.option("--block-tokens", type=int, default=16, show_default=True, help="Tokens per block of a paged cache."),
+    click.option("--memory-share", type=float, default=0.9, show_default=True,
+                 help="Share of the card a server with a paged cache takes (vLLM: gpu_memory_utilization)."),
 )  # fmt: skip
 
 
-_OF_TOKENS = ("sequence", "context", "cache_precision")
+_OF_TOKENS = ("sequence", "context", "cache_precision", "cache", "block_tokens")
 
 
 def _said(names: tuple[str, ...]) -> Iterator[str]:
@@ -80,6 +89,7 @@ def _said(names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _asked(*, model_name: str | None, config: Path | None, gpu_name: str, mode: Any, **how: Any) -> Asked:
+    from gpuledger.catalog.models.shapes import longest_sequence
     from gpuledger.plan import asked
     from gpuledger.plan.setup import SERVING, TRAINING
 
@@ -92,6 +102,6 @@ def _asked(*, model_name: str | None, config: Path | None, gpu_name: str, mode: 
         hint = "for example --model llama-3.1-8b, or --config config.json"
         raise InputError("give either --model or --config", hint=hint)
     found = asked(model_name or config or "", gpu_name, mode=mode, **how)
-    for option in () if hasattr(found[0].shape, "max_context") else _said(_OF_TOKENS):
+    for option in () if longest_sequence(found[0].shape) else _said(_OF_TOKENS):
         raise InputError(f"{option} is for text models, and {found[0].name} is not one", hint=f"leave {option} out")
     return found

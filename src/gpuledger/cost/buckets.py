@@ -23,8 +23,15 @@ WAITS = ("wait_1s_ms", "wait_10s_ms", "wait_30s_ms")
 IDLE = ("idle_ms", "idle_held_ms", "idle_unknown_ms")
 _PHASES = ("phase_idle_ms", "phase_underutilized_ms", "phase_productive_ms", "phase_compute_bound_ms")
 _PASSED_ON = (
-    "samples", "observed_ms", "unstated_ms", "idle_unknown_ms", "unclocked_ms", *_PHASES, "energy_ms", "energy_mj",
-)  # fmt: skip
+    "samples",
+    "observed_ms",
+    "unstated_ms",
+    "idle_unknown_ms",
+    "unclocked_ms",
+    *_PHASES,
+    "energy_ms",
+    "energy_mj",
+)
 NUMBERS = tuple(
     dict.fromkeys((
         "first_ms", "last_ms", *_PASSED_ON, *IDLE, *WAITS, "pif_ms", "pif_uj", "active_pif_ms", "active_pif_uj",
@@ -94,9 +101,14 @@ _NONE, _COUNTERS, _POWER, _FLOOR = 0, 1, 2, 3  # a floor: memory activity alone,
 
 
 def _real(
-    rows: Sums, state: np.ndarray, busy: np.ndarray, engaged: np.ndarray, worked: np.ndarray, worked_ms: np.ndarray,
+    rows: Sums,
+    state: np.ndarray,
+    busy: np.ndarray,
+    engaged: np.ndarray,
+    worked: np.ndarray,
+    worked_ms: np.ndarray,
     boards: Boards,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray]:
     """Time put to use (NaN where nothing tells), and what that rests on."""
     memory = np.where(rows["dram_ms"] > 0, rows["dram_ppm_ms"] / PPM * boards.attainable, np.nan)
     real, basis = np.full(len(state), np.nan), np.full(len(state), _NONE, np.int8)

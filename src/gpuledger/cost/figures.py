@@ -146,11 +146,19 @@ def _gpu_row(members: Sequence[Charge]) -> GpuCost:
         rate = usd(_rate(members, dollars, paid_ms))
     words = [c.price.words for c in members if isinstance(c.price, Price)]
     return GpuCost(
-        gpu_uuid=device.gpu_uuid, gpu_instance_id=device.gpu_instance_id, gpu_model=device.gpu_model,
-        cluster=device.cluster, region=device.region, host=device.host, gpu_index=device.gpu_index,
-        board_share=float(share), times=times, dollars=Dollars.total(dollars) if dollars else why, usd_per_h=rate,
+        gpu_uuid=device.gpu_uuid,
+        gpu_instance_id=device.gpu_instance_id,
+        gpu_model=device.gpu_model,
+        cluster=device.cluster,
+        region=device.region,
+        host=device.host,
+        gpu_index=device.gpu_index,
+        board_share=float(share),
+        times=times,
+        dollars=Dollars.total(dollars) if dollars else why,
+        usd_per_h=rate,
         price_words="; ".join(dict.fromkeys(words)) or str(why),
-    )  # fmt: skip
+    )
 
 
 def _mean_share(members: Sequence[Charge], paid_ms: int) -> Fraction:

@@ -75,9 +75,13 @@ def _groups(seen: Mapping[dt.date, Decimal]) -> dict[int, list[Fraction]]:
 
 
 def _off(
-    seen: Mapping[dt.date, Decimal], groups: Mapping[int, Sequence[Fraction]], means: Mapping[int, Fraction],
-    ahead: Sequence[tuple[dt.date, Fraction]], *, by_weekday: bool,
-) -> Fraction | Unknown:  # fmt: skip
+    seen: Mapping[dt.date, Decimal],
+    groups: Mapping[int, Sequence[Fraction]],
+    means: Mapping[int, Fraction],
+    ahead: Sequence[tuple[dt.date, Fraction]],
+    *,
+    by_weekday: bool,
+) -> Fraction | Unknown:
     """How far the sum may be off to either side."""
     free = len(seen) - (len(groups) if by_weekday else 1)
     if free < 1:

@@ -58,9 +58,13 @@ class Attribution:
 
 
 def attribute(
-    environ: Mapping[str, str], *, host: str, command: str = "", given: Mapping[str, str] | None = None,
+    environ: Mapping[str, str],
+    *,
+    host: str,
+    command: str = "",
+    given: Mapping[str, str] | None = None,
     process: Path = Path("/proc/self"),
-) -> Attribution:  # fmt: skip
+) -> Attribution:
     """The labels of a process in its surroundings; `given` ones win, `command` names an otherwise unnamed job."""
     labels: dict[str, str] = {}
     found_in: dict[str, str] = {}

@@ -186,10 +186,17 @@ class Sampler:
     def report(self) -> SamplerReport:
         """What happened so far."""
         return SamplerReport(
-            hz=self.hz, slow_s=self.slow_s, started_ms=self._started_ms, ended_ms=self._ended_ms, ticks=self._ticks,
-            skipped_ticks=self._skipped, cpu_s=self._cpu_s, clock_steps=tuple(self._stamper.steps),
-            faults=tuple(self._faults), devices=tuple(t.report() for t in self._tracks),
-        )  # fmt: skip
+            hz=self.hz,
+            slow_s=self.slow_s,
+            started_ms=self._started_ms,
+            ended_ms=self._ended_ms,
+            ticks=self._ticks,
+            skipped_ticks=self._skipped,
+            cpu_s=self._cpu_s,
+            clock_steps=tuple(self._stamper.steps),
+            faults=tuple(self._faults),
+            devices=tuple(t.report() for t in self._tracks),
+        )
 
 
 def _next_turn(index: int, phase: int, every: int) -> int:

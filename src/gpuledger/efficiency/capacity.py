@@ -90,12 +90,17 @@ def device_capacities(
     levels = [_column([r if isinstance(r, Unknown) else getattr(r, k) for r in ranges]) for k in LEVELS]
     of_peak = [Column(c.values * peak.values / 100, {**c.unknown, **peak.unknown}) for c in levels]
     return Capacities(
-        accounts.board[main], [name or "no model name" for name in models],
-        [labels["cluster"][row] or "no cluster" for row in main], peak, achievable,
+        accounts.board[main],
+        [name or "no model name" for name in models],
+        [labels["cluster"][row] or "no cluster" for row in main],
+        peak,
+        achievable,
         Column(pif.values * achievable.values, {**achievable.unknown, **pif.unknown}),
-        (of_peak[0], of_peak[1], of_peak[2]), ["" if isinstance(r, Unknown) else r.note for r in ranges], share,
+        (of_peak[0], of_peak[1], of_peak[2]),
+        ["" if isinstance(r, Unknown) else r.note for r in ranges],
+        share,
         _shared(listed, share).values,
-    )  # fmt: skip
+    )
 
 
 def device_shares(accounts: Accounts, main: Sequence[int]) -> np.ndarray:
@@ -155,11 +160,16 @@ def _capacity(name: str, devices: Capacities, rows: np.ndarray, source: str) -> 
     words = ("peak", "achievable", "realized by power", "realized by counters")
     parts = [f"{what} over {n} of {gpus} GPUs" for what, n in zip(words, over.values(), strict=True) if 0 < n < gpus]
     return Capacity(
-        name=name, gpus=gpus, peak_tflops=_total(devices.peak, rows),
-        achievable_tflops=_total(devices.achievable, rows), achievable_source=source,
-        realized_power_tflops=_total(devices.by_power, rows), realized_counters_tflops=_total_range(devices, rows),
-        achievable_gpus=over["achievable_tflops"], note="; ".join(parts),
-    )  # fmt: skip
+        name=name,
+        gpus=gpus,
+        peak_tflops=_total(devices.peak, rows),
+        achievable_tflops=_total(devices.achievable, rows),
+        achievable_source=source,
+        realized_power_tflops=_total(devices.by_power, rows),
+        realized_counters_tflops=_total_range(devices, rows),
+        achievable_gpus=over["achievable_tflops"],
+        note="; ".join(parts),
+    )
 
 
 def _known(column: Column, rows: np.ndarray) -> np.ndarray:

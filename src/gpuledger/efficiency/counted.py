@@ -65,9 +65,14 @@ def _in_window(span: CountedSpan, scope: Scope) -> CountedSpan | None:
         return None if of is None else of * (high - low) / length
 
     return CountedSpan(
-        start_ms=low, end_ms=high, steps=whole(span.steps) or 0, tflop=amount(span.tflop),
-        model_tflop=amount(span.model_tflop), tokens=whole(span.tokens), samples=whole(span.samples),
-    )  # fmt: skip
+        start_ms=low,
+        end_ms=high,
+        steps=whole(span.steps) or 0,
+        tflop=amount(span.tflop),
+        model_tflop=amount(span.model_tflop),
+        tokens=whole(span.tokens),
+        samples=whole(span.samples),
+    )
 
 
 def _owned(run: CountedRun, scope: Scope) -> bool:

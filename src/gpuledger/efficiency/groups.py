@@ -46,9 +46,14 @@ def active_analysis(groups: Groups, i: int = 0) -> ActiveAnalysis:
 
 
 def gpu_rows(
-    accounts: Accounts, devices: Groups, main: Sequence[int], days: DeviceDays, unobserved_ms: Sequence[int],
-    longest_idle_ms: Sequence[int], limits: Thresholds,
-) -> tuple[GpuRow, ...]:  # fmt: skip
+    accounts: Accounts,
+    devices: Groups,
+    main: Sequence[int],
+    days: DeviceDays,
+    unobserved_ms: Sequence[int],
+    longest_idle_ms: Sequence[int],
+    limits: Thresholds,
+) -> tuple[GpuRow, ...]:
     """Analysis 6 and the per-GPU summary: one row per device, in the order of the accounts."""
     links = [accounts.facts(row).link_bytes_per_s for row in main]
     link = np.array([np.nan if isinstance(b, Unknown) else b for b in links])
@@ -59,12 +64,26 @@ def gpu_rows(
     uuid, instance, model, cluster, namespace = ([accounts.labels[name][row] for row in main] for name in texts)
     # By position, in the order of the fields: names would take a third of the time.
     columns = zip(
-        [text or "" for text in uuid], instance, model, days.host, days.gpu_index, cluster, namespace, devices.means,
-        [class_of(means, limits) for means in devices.means], devices.bottlenecked_pct, days.bottlenecked, days.active,
-        slow, causes, (devices.all["idle_ms"] / MS_PER_HOUR).tolist(),
-        (devices.all["idle_held_ms"] / MS_PER_HOUR).tolist(), (np.array(longest_idle_ms) / MS_PER_HOUR).tolist(),
-        (np.array(unobserved_ms) / MS_PER_HOUR).tolist(), strict=True,
-    )  # fmt: skip
+        [text or "" for text in uuid],
+        instance,
+        model,
+        days.host,
+        days.gpu_index,
+        cluster,
+        namespace,
+        devices.means,
+        [class_of(means, limits) for means in devices.means],
+        devices.bottlenecked_pct,
+        days.bottlenecked,
+        days.active,
+        slow,
+        causes,
+        (devices.all["idle_ms"] / MS_PER_HOUR).tolist(),
+        (devices.all["idle_held_ms"] / MS_PER_HOUR).tolist(),
+        (np.array(longest_idle_ms) / MS_PER_HOUR).tolist(),
+        (np.array(unobserved_ms) / MS_PER_HOUR).tolist(),
+        strict=True,
+    )
     return tuple(GpuRow(*row) for row in columns)
 
 

@@ -101,9 +101,13 @@ class HourSums:
 
 
 def gather(
-    lines: Iterable[tuple[int, Rows]], fleet: Iterable[Rows], names: Mapping[str, Names], device_tflops: np.ndarray,
-    device_board: np.ndarray, device_share: np.ndarray,
-) -> HourSums:  # fmt: skip
+    lines: Iterable[tuple[int, Rows]],
+    fleet: Iterable[Rows],
+    names: Mapping[str, Names],
+    device_tflops: np.ndarray,
+    device_board: np.ndarray,
+    device_share: np.ndarray,
+) -> HourSums:
     """Add up lines by device, and by kind of work whatever the device (`fleet`).
 
     `device_tflops`: achievable by device, NaN where unknown; its board, and its share of it.

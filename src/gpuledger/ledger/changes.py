@@ -66,9 +66,14 @@ def _count(sums: Sums, column: str, at: np.ndarray, gain: np.ndarray, stamps: St
 
 
 def add_energy(
-    sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edge], grouped: Grouped, start: np.ndarray,
+    sums: Sums,
+    batch: Batch,
+    stamps: Stamps,
+    edges: Mapping[str, Edge],
+    grouped: Grouped,
+    start: np.ndarray,
     full: np.ndarray,
-) -> None:  # fmt: skip
+) -> None:
     """Add energy: counted where the counter ran on, else power x time; and the time it is known for."""
     rows, out = sums.rows, sums.out
     now = batch.numbers("energy_mj")

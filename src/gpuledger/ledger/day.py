@@ -125,9 +125,15 @@ def post_clipped(lake: Lake, posted: PostedDay, limits: Thresholds, clips: Seque
 
 
 def _post_group(
-    file: pq.ParquetFile, group: int, noted: SteadyGroup | None, limits: Thresholds, stale: set[str] | None,
-    edges: dict[str, Edge], holdings: Holdings | None, clip: Clip | None = None,
-) -> tuple[Posted, JoinCounts | None]:  # fmt: skip
+    file: pq.ParquetFile,
+    group: int,
+    noted: SteadyGroup | None,
+    limits: Thresholds,
+    stale: set[str] | None,
+    edges: dict[str, Edge],
+    holdings: Holdings | None,
+    clip: Clip | None = None,
+) -> tuple[Posted, JoinCounts | None]:
     spoken, steady = _spoken(file, group)
     table, fixed = read_group(file, group, spoken, noted)
     if stale is not None:

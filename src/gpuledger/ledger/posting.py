@@ -68,9 +68,13 @@ class _Block:
 
 
 def post(
-    table: pa.Table, limits: Thresholds, edges: Mapping[str, Edge] | None = None,
-    steady: Mapping[str, float] | None = None, fixed: frozenset[str] = frozenset(), clip: Clip | None = None,
-) -> Posted:  # fmt: skip
+    table: pa.Table,
+    limits: Thresholds,
+    edges: Mapping[str, Edge] | None = None,
+    steady: Mapping[str, float] | None = None,
+    fixed: frozenset[str] = frozenset(),
+    clip: Clip | None = None,
+) -> Posted:
     """Post rows in order and without conflicts.
 
     `steady`: error counters that stand still in all rows, which the table then need not hold; `fixed`: labels that no

@@ -71,9 +71,14 @@ NO_JOBS = Jobs()
 
 @contextmanager
 def books_of(
-    files: Sequence[str | Path], limits: Thresholds, reading: Reading, progress: Progress = lambda _stage, _rows: None,
-    *, cut: bool = False, jobs: Jobs = NO_JOBS,
-) -> Iterator[tuple[Lake, ImportResult]]:  # fmt: skip
+    files: Sequence[str | Path],
+    limits: Thresholds,
+    reading: Reading,
+    progress: Progress = lambda _stage, _rows: None,
+    *,
+    cut: bool = False,
+    jobs: Jobs = NO_JOBS,
+) -> Iterator[tuple[Lake, ImportResult]]:
     """The books of some files for as long as they are needed, and what reading the files found.
 
     `cut`: a window will cut hours, which are then posted again from samples, so samples are kept meanwhile. So they are
@@ -96,9 +101,13 @@ def books_of(
 
 
 def post_files(
-    lake: Lake, files: Sequence[str | Path], limits: Thresholds, reading: Reading | None = None,
-    progress: Progress = lambda _stage, _rows: None, processes: int | None = None,
-) -> ImportResult:  # fmt: skip
+    lake: Lake,
+    files: Sequence[str | Path],
+    limits: Thresholds,
+    reading: Reading | None = None,
+    progress: Progress = lambda _stage, _rows: None,
+    processes: int | None = None,
+) -> ImportResult:
     """Make the books of some files in a lake that has no samples."""
     wanted = msgspec.structs.replace(reading or Reading(), only=COLUMNS)
     with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:

@@ -1,6 +1,7 @@
 """Where and when should a job run?
 
 setup     how a model is run: precision, batch, parallelism, optimizer
+tracing   models without a formula: built and run on torch's meta device
 memory/   how much memory it takes, part by part
 fitting/  does it fit, and what is the least change that makes it fit
 speed/    how fast it can run, as a range
@@ -109,16 +110,17 @@ def asked(
     """A model, a GPU and how the one is run on the other, with the usual choices where none was made."""
     from gpuledger.catalog.gpus import get_gpu
     from gpuledger.catalog.models import get_model
-    from gpuledger.catalog.models.configs import model_from_config
+    from gpuledger.catalog.models.shapes import longest_sequence
     from gpuledger.errors import UnknownName
     from gpuledger.plan.setup import Setup, with_defaults
+    from gpuledger.plan.tracing import configured_model
 
     known = {f.name for f in fields(Setup)}
     if unknown := next((name for name in how if name not in known), None):
         raise UnknownName("parameter", unknown, known)
     of_file = isinstance(model, Path) or str(model).endswith(".json")
-    found, card = model_from_config(Path(model)) if of_file else get_model(str(model)), get_gpu(gpu)
-    usual = min(USUAL_TOKENS, getattr(found.shape, "max_context", USUAL_TOKENS))
+    found, card = configured_model(Path(model)) if of_file else get_model(str(model)), get_gpu(gpu)
+    usual = min(USUAL_TOKENS, longest_sequence(found.shape) or USUAL_TOKENS)
     setup = Setup(
         mode=mode,
         precision=precision or card.reference_precision(),

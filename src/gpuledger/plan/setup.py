@@ -9,6 +9,7 @@ from typing import Literal
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model, TransformerShape, VitShape
+from gpuledger.catalog.models.shapes import longest_sequence
 from gpuledger.errors import InputError
 from gpuledger.plan.memory.facts import get_optimizer, get_precision, get_scheme, precisions
 
@@ -17,8 +18,8 @@ Problems = Iterator[tuple[str, str]]  # what cannot be asked, and what can
 MOST_GPUS = 1_000_000
 # What a setup of one mode reads and one of the other does not.
 TRAINING = ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels", "lora_rank",
-            "frozen_precision", "sequence_parallel", "dropout")  # fmt: skip
-SERVING = ("context", "batch", "cache_precision")
+            "frozen_precision", "sequence_parallel", "dropout", "accumulate", "trace")  # fmt: skip
+SERVING = ("context", "batch", "cache_precision", "cache", "block_tokens", "memory_share")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +45,17 @@ class Setup:
     attention: Literal["flash", "full"] = "flash"
     kernels: Literal["eager", "fused"] = "eager"
     dropout: bool = False
+    accumulate: bool = True  # gradients of earlier micro-batches are there while one runs
+    trace: Literal["auto", "always", "never"] = "auto"  # whether a configuration is traced instead of formulas
     lora_rank: int = 0
     frozen_precision: str = ""  # of the frozen weights under LoRA; QLoRA is nf4
     # serving
     context: int = 4096
     batch: int = 1
     cache_precision: str = "fp16"
+    cache: Literal["contiguous", "paged"] = "contiguous"
+    block_tokens: int = 16  # of a paged cache
+    memory_share: float = 0.9  # of the card, that a server with a paged cache takes
 
     @property
     def data(self) -> int:
@@ -101,7 +107,7 @@ def _splits(setup: Setup, model: Model) -> Problems:
         yield f"pipeline={pipeline}: {model.name} is not a stack of equal layers", "leave it at 1"
     if layers is not None and pipeline > layers:
         yield f"pipeline={pipeline} but {model.name} has {layers} layers", f"at most {layers}"
-    longest = getattr(model.shape, "max_context", None)
+    longest = longest_sequence(model.shape)
     option = "sequence" if setup.mode == "train" else "context"
     if longest is not None and (asked := getattr(setup, option)) > longest:
         problem = f"{option}={asked} but {model.name} reads at most {longest} tokens"
@@ -129,11 +135,13 @@ def _split_problems(model: Model, tensor: int) -> Iterator[str]:
 
 
 def _counts(setup: Setup) -> Problems:
-    for option in ("count", "tensor", "pipeline", "sequence", "micro_batch", "context", "batch"):
+    for option in ("count", "tensor", "pipeline", "sequence", "micro_batch", "context", "batch", "block_tokens"):
         if getattr(setup, option) < 1:
             yield f"{option}={getattr(setup, option)} is below 1", "give a whole number from 1 up"
     if setup.count > MOST_GPUS:
         yield f"count={setup.count} is above {MOST_GPUS:,}", "ask for fewer GPUs"
+    if not 0 < setup.memory_share <= 1:
+        yield f"memory_share={setup.memory_share} is not a share", "give a number above 0, up to 1; vLLM takes 0.9"
     if setup.zero not in range(4):
         yield f"zero={setup.zero} is not a stage", "0 none, 1 optimizer, 2 gradients, 3 weights (FSDP)"
     if setup.lora_rank < 0:

@@ -75,9 +75,16 @@ def run_command(
         recording, problem = None, ""
         try:
             recording = Recording(
-                lake, hz=hz, labels=labels, device=device, flush_s=flush_s, program=command_name(argv),
-                environ=surroundings, clock=clock, around_command=True,
-            )  # fmt: skip
+                lake,
+                hz=hz,
+                labels=labels,
+                device=device,
+                flush_s=flush_s,
+                program=command_name(argv),
+                environ=surroundings,
+                clock=clock,
+                around_command=True,
+            )
             with relay.held_back():
                 recording.start()
         except (DeviceError, MissingExtra) as error:

@@ -120,11 +120,18 @@ class Stay:
         """The same for the notes of the recording."""
         who = self.process
         return Holder(
-            pid=who.pid, user=who.user or HIDDEN, program=who.program or HIDDEN, ours=who.belongs is Belongs.RUN,
-            matched=who.belongs is not Belongs.UNKNOWN, here_before=who.here_before, visible=who.visible,
-            first_ms=self.first_ms, last_ms=self.last_ms, memory_bytes=self.memory_bytes,
+            pid=who.pid,
+            user=who.user or HIDDEN,
+            program=who.program or HIDDEN,
+            ours=who.belongs is Belongs.RUN,
+            matched=who.belongs is not Belongs.UNKNOWN,
+            here_before=who.here_before,
+            visible=who.visible,
+            first_ms=self.first_ms,
+            last_ms=self.last_ms,
+            memory_bytes=self.memory_bytes,
             shared_s=round(self.shared_s, 3),
-        )  # fmt: skip
+        )
 
 
 @dataclass

@@ -79,10 +79,18 @@ class Ownership:
     """
 
     def __init__(
-        self, devices: Sequence[Device], labels: Mapping[str, str], given: Mapping[str, str],
-        environ: Mapping[str, str], now: Callable[[], float], *, of_job: bool = True, around_command: bool = False,
-        other_run: Callable[[int], Labels | None] = lambda _pid: None, proc: Path = Path("/proc"),
-    ) -> None:  # fmt: skip
+        self,
+        devices: Sequence[Device],
+        labels: Mapping[str, str],
+        given: Mapping[str, str],
+        environ: Mapping[str, str],
+        now: Callable[[], float],
+        *,
+        of_job: bool = True,
+        around_command: bool = False,
+        other_run: Callable[[int], Labels | None] = lambda _pid: None,
+        proc: Path = Path("/proc"),
+    ) -> None:
         self._labels, self._given = dict(labels), dict(given)
         self._now, self._of_job, self._proc, self._other_run = now, of_job, proc, other_run
         self._place = {k: v for k, v in labels.items() if k in _OF_THE_PLACE}

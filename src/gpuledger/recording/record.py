@@ -82,9 +82,15 @@ class Recording:
         self.devices = devices = own_rank_only(self._environ, self._source.devices) if of_job else self._source.devices
         now = self._clock.monotonic
         self.ownership = Ownership(
-            devices, self.labels, given, self._environ, now, of_job=of_job, around_command=around_command,
+            devices,
+            self.labels,
+            given,
+            self._environ,
+            now,
+            of_job=of_job,
+            around_command=around_command,
             other_run=lambda pid: labels_of_run(self.lake, pid, self.labels.get("host", ""), besides=self.run_id),
-        )  # fmt: skip
+        )
         self.recorder = Recorder(self.lake, self.ownership.labels, self._renew_notes)
         self.sampler = Sampler(
             devices,

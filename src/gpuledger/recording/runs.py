@@ -171,10 +171,19 @@ def device_notes(
     """The sampler's report of a device as notes; `times` as Ownership gives them."""
     facts, (run_s, shared_s, holders_unknown) = report.facts, times
     return DeviceNotes(
-        device=facts.name, gpu_uuid=facts.gpu_uuid, gpu_instance_id=facts.gpu_instance_id, gpu_model=facts.gpu_model,
-        slice_ratio=facts.slice_ratio, index=facts.index, owned=owned, held_by=held_by, run_s=run_s, shared_s=shared_s,
-        holders_unknown=holders_unknown, **{name: value for name, value in vars(report).items() if name != "facts"},
-    )  # fmt: skip
+        device=facts.name,
+        gpu_uuid=facts.gpu_uuid,
+        gpu_instance_id=facts.gpu_instance_id,
+        gpu_model=facts.gpu_model,
+        slice_ratio=facts.slice_ratio,
+        index=facts.index,
+        owned=owned,
+        held_by=held_by,
+        run_s=run_s,
+        shared_s=shared_s,
+        holders_unknown=holders_unknown,
+        **{name: value for name, value in vars(report).items() if name != "facts"},
+    )
 
 
 def claim(lake: Lake, run_id: str) -> Path:

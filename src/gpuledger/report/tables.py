@@ -265,8 +265,14 @@ def build_table(name: str, kind: TableKind, statement: object, places: int | Non
             if not total[place].unknown:
                 total[place] = Cell(text(value))
     return Table(
-        name=name, caption=kind.caption, heads=tuple(c.head for c in columns),
+        name=name,
+        caption=kind.caption,
+        heads=tuple(c.head for c in columns),
         words=tuple(c.style in WORDS or c.style == "shares" for c in columns),
-        below=[i for i, c in enumerate(columns) if c.below], wide=[i for i, c in enumerate(columns) if c.wide],
-        rows=tuple(filled), total=None if total is None else _once(total), note=note, empty=kind.empty,
-    )  # fmt: skip
+        below=[i for i, c in enumerate(columns) if c.below],
+        wide=[i for i, c in enumerate(columns) if c.wide],
+        rows=tuple(filled),
+        total=None if total is None else _once(total),
+        note=note,
+        empty=kind.empty,
+    )

@@ -107,9 +107,13 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
 
 
 def _reading(
-    batch: pa.RecordBatch, bound: Bound, column: str, models: pa.DictionaryArray | None, faults: Faults,
+    batch: pa.RecordBatch,
+    bound: Bound,
+    column: str,
+    models: pa.DictionaryArray | None,
+    faults: Faults,
     notes: list[str],
-) -> pa.Array:  # fmt: skip
+) -> pa.Array:
     """One reading in the schema's unit and type; rows whose cell cannot be it are noted."""
     source, rule = bound.values[column]
     raw, blank_text = batch.column(source), pa.array(bound.mapping.blank_text, pa.string())

@@ -258,7 +258,14 @@ def _assign(
         if chance < 0:
             break
     return Assignment(
-        uuid=f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{index}.{spec.seed}.fleet.gpuledger')}", host=host,
-        region=cluster.region, cluster=cluster.name, model=model.name, namespace=namespace, node_group=model.node_group,
-        pod=f"{scenario.workload}-{host}", container=scenario.container, scenario=scenario.name,
-    )  # fmt: skip
+        uuid=f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{index}.{spec.seed}.fleet.gpuledger')}",
+        host=host,
+        region=cluster.region,
+        cluster=cluster.name,
+        model=model.name,
+        namespace=namespace,
+        node_group=model.node_group,
+        pod=f"{scenario.workload}-{host}",
+        container=scenario.container,
+        scenario=scenario.name,
+    )

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpuledger.catalog.models import CnnShape, DiffusionShape, Shape, TransformerShape, VitShape
+from gpuledger.catalog.models import CnnShape, CountedShape, DiffusionShape, Shape, TransformerShape, VitShape
 from gpuledger.catalog.models.params import attention_matrix_params, convolutions, mlp_matrix_params
 from gpuledger.errors import InputError
 from gpuledger.training.runtime import need_torch
@@ -36,7 +36,8 @@ Size = Sequence[int]
 
 def unit_of(shape: Shape) -> str:
     """What the model reads one of: a token or an image."""
-    return "token" if isinstance(shape, TransformerShape) else "image"
+    text = isinstance(shape, TransformerShape) or (isinstance(shape, CountedShape) and shape.text)
+    return "token" if text else "image"
 
 
 def forward_flop_by_part(
@@ -118,7 +119,9 @@ def _cnn(s: CnnShape) -> dict[str, int]:
     return {**parts, "head": s.widths[-1] * s.classes}
 
 
-def _no_formula(shape: DiffusionShape) -> Unknown:
+def _no_formula(shape: DiffusionShape | CountedShape) -> Unknown:
+    if isinstance(shape, CountedShape):
+        return Unknown(f"no formula is known for {shape.built_as}; its step is traced instead")
     parts = ", ".join(part.name for part in shape.components)
     return Unknown(f"no formula is known for a pipeline of {parts}; count the module itself (training.flops.count)")
 
@@ -135,12 +138,12 @@ def count(run: Callable[[], Any], *, hardware: bool = False) -> int:
     torch = need_torch("counting the FLOP of a module")
     from torch.utils.flop_counter import FlopCounterMode
 
-    with FlopCounterMode(display=False, custom_mapping=_formulas(torch.ops.aten, hardware=hardware)) as counter:
+    with FlopCounterMode(display=False, custom_mapping=formulas(torch.ops.aten, hardware=hardware)) as counter:
         run()
     return int(counter.get_total_flops())
 
 
-def _formulas(aten: Any, *, hardware: bool) -> dict[Any, Callable[..., int]]:
+def formulas(aten: Any, *, hardware: bool) -> dict[Any, Callable[..., int]]:
     """What torch omits or counts differently, by operator; operators this torch does not have are skipped."""
 
     def back(_grad: Size, query: Size, key: Size, value: Size, *_rest: Any, **_named: Any) -> int:

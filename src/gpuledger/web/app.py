@@ -18,6 +18,7 @@ from gpuledger.web.events import Hub
 from gpuledger.web.guard import Guard
 from gpuledger.web.json_routes import add_json
 from gpuledger.web.live_lake import Filters, LiveLake
+from gpuledger.web.metrics_route import add_metrics
 from gpuledger.web.page_routes import add_pages, warm
 from gpuledger.web.shell import Asked, message
 
@@ -41,6 +42,7 @@ def create_app(live: LiveLake, *, token: str | None = None, hosts: Sequence[str]
     _errors(app, live)
     add_pages(app, live)
     add_json(app, live)
+    add_metrics(app, live)
     _streams(app, hub)
     return app
 

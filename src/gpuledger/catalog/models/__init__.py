@@ -15,6 +15,7 @@ from gpuledger.catalog.models.params import active_params, total_params
 from gpuledger.catalog.models.shapes import (
     CnnShape,
     Component,
+    CountedShape,
     DiffusionShape,
     MlaShape,
     Shape,
@@ -25,7 +26,8 @@ from gpuledger.catalog.models.shapes import (
 from gpuledger.errors import FactError
 
 __all__ = [
-    "CnnShape", "Component", "DiffusionShape", "MlaShape", "Model", "Shape", "TransformerShape", "VitShape",
+    "CnnShape", "Component", "CountedShape", "DiffusionShape", "MlaShape", "Model", "Shape", "TransformerShape",
+    "VitShape",
     "find_model", "get_model", "load_models",
 ]  # fmt: skip
 
@@ -42,6 +44,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     shape: Shape
     extra: tuple[Component, ...] = ()
     dtype: str | None = None  # of the published weights
+    config: str = ""  # the configuration it was read from, as JSON
+    kept: dict[str, float] = {}  # how a plain step of this type differs in what it keeps from the usual table
+    by_formula: bool = True  # whether formulas say what a step keeps; else it is traced where that is possible
     params_published: Fact | None = None
     params_active_published: Fact | None = None
     differs: str = ""  # why the published figures are not those of the shape, where they are not

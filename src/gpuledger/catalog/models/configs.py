@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -103,7 +105,12 @@ class _Type(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sliding: str = ""
     latent: bool = False
     learned_positions: bool = False
+    more_positions: int = 0  # rows of the table beyond the longest sequence
+    only_if: dict[str, bool] = {}  # flags a file may not set otherwise: no formula covers that
+    same: dict[str, str] = {}  # fields that must equal another: no formula covers a projection between them
     mlp_over_hidden: int = 0
+    kept: dict[str, float] = {}
+    formula: bool = False  # whether our formulas for what a training step keeps were checked for this type
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,12 +128,27 @@ def _rules() -> _File:
 _MOST = {"layers": 10_000, "hidden": MOST, "heads": MOST}
 
 
-def model_from_config(path: Path) -> Model:
-    """The model a config.json (or the folder that holds one) describes."""
+class UnreadType(FactError):
+    """A configuration of a model_type that no formula is known for."""
+
+
+def read_config(path: Path) -> tuple[Path, dict[str, Any]]:
+    """The fields of a config.json, or of the folder that holds one, and the file itself."""
     file = path / "config.json" if path.is_dir() else path
     raw = parse_json(read_text(file, "read the model's configuration"), str(file))
     if not isinstance(raw, dict):
         raise FileFault(file, "does not hold a JSON object", hint="give the model's config.json")
+    return file, raw
+
+
+def config_name(file: Path) -> str:
+    """What a model is called that has nothing but a file."""
+    return file.parent.name if file.name == "config.json" and file.parent.name else file.stem
+
+
+def model_from_config(path: Path) -> Model:
+    """The model a config.json (or the folder that holds one) describes."""
+    file, raw = read_config(path)
     inner, nested = raw, ""
     if isinstance(raw.get("text_config"), dict):
         inner, nested = dict(raw["text_config"]), "text_config."
@@ -137,22 +159,37 @@ def model_from_config(path: Path) -> Model:
         near = nearest(str(named), known)
         problem = "is missing" if named is None else f"{named!r} is not a type we can read"
         hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise FactError(str(file), f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
+        if "_class_name" in raw:
+            hint = "this is a configuration of diffusers: name a model of the catalog, such as stable-diffusion-xl. "
+        raise UnreadType(str(file), f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
     kind = known[named]
+    if other := _uncovered(kind, inner):
+        hint = "formulas cover the usual variant of this type only"
+        raise UnreadType(str(file), f"{nested}{other}", f"{inner[other]!r} is a variant we cannot read", hint=hint)
     fields = Fields(str(file), nested, inner, _rules().usual | kind.fields, dict(kind.defaults))
     shape = _READERS[kind.reads](fields, kind)
     if wrong := shape_problem(shape):
         field, words = wrong
         raise FactError(str(file), fields.spelled(field), words, hint="compare with the file the model came with")
     return Model(
-        name=file.parent.name if file.name == "config.json" and file.parent.name else file.stem,
+        name=config_name(file),
         family=named,
         shape=shape,
         dtype=_DTYPES.get(str(inner.get("dtype") or inner.get("torch_dtype") or raw.get("torch_dtype"))),
         differs=TEXT_ONLY if nested else "",
         source=str(file),
         as_of="not dated",
+        config=json.dumps(raw),
+        by_formula=kind.formula,
+        kept=kind.kept,
     )
+
+
+def _uncovered(kind: _Type, inner: Mapping[str, Any]) -> str | None:
+    """The field that makes a file a variant of its type that formulas do not cover."""
+    flagged = (name for name, usual in kind.only_if.items() if inner.get(name, usual) != usual)
+    apart = (name for name, other in kind.same.items() if inner.get(name) not in (None, inner.get(other)))
+    return next(chain(flagged, apart), None)
 
 
 def _decoder(fields: Fields, kind: _Type) -> Shape:
@@ -173,7 +210,7 @@ def _decoder(fields: Fields, kind: _Type) -> Shape:
         "vocab": fields.whole("vocab"),
         "tied_embeddings": fields.typed("tied_embeddings", bool),
         "max_context": context,
-        "learned_positions": context if kind.learned_positions else 0,
+        "learned_positions": context + kind.more_positions if kind.learned_positions else 0,
         "sliding_window": window,
         "sliding_layers": sliding,
         **moe,

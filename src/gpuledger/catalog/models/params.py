@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpuledger.catalog.models.shapes import CnnShape, DiffusionShape, Shape, TransformerShape, VitShape
+from gpuledger.catalog.models.shapes import CnnShape, CountedShape, DiffusionShape, Shape, TransformerShape, VitShape
 
 _EXPAND = 4  # a bottleneck block is a quarter as wide inside as outside
 STEM_KERNEL = 7
@@ -19,6 +19,8 @@ def params_by_part(shape: Shape) -> dict[str, int]:
         parts = _vit(shape)
     elif isinstance(shape, CnnShape):
         parts = _cnn(shape)
+    elif isinstance(shape, CountedShape):
+        parts = {"matrices": shape.matrices, "rest": shape.rest}
     else:
         parts = {part.name: round(part.params.value) for part in shape.components}
     return {name: count for name, count in parts.items() if count}
@@ -73,6 +75,7 @@ def _transformer(s: TransformerShape) -> dict[str, int]:
     attention += s.heads if s.attention_sinks else 0
     norms = s.norms_per_layer * norm
     norms += 2 * s.head_dim if s.qk_norm else 0
+    norms += s.head_dim * (s.heads + s.kv_heads) if s.qk_norm_wide else 0
     norms += s.mla.q_lora_rank + s.mla.kv_lora_rank if s.mla else 0
     shared = _mlp(s, s.expert_hidden * s.shared_experts, s.mlp_bias) if s.shared_experts else 0
     return {
@@ -83,8 +86,8 @@ def _transformer(s: TransformerShape) -> dict[str, int]:
         "experts": s.moe_layers * s.experts * expert_params(s),
         "shared_experts": s.moe_layers * shared,
         "router": s.moe_layers * s.experts * (s.hidden + (1 if s.router_bias else 0)),
-        "norms": s.layers * norms + norm,
-        "head": 0 if s.tied_embeddings else s.vocab * s.hidden,
+        "norms": s.layers * norms + norm * (2 if s.embedding_norm else 1),
+        "head": (0 if s.tied_embeddings else s.vocab * s.hidden) + (s.vocab if s.head_bias else 0),
     }
 
 

@@ -50,7 +50,10 @@ class TransformerShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     norm_bias: bool = False  # LayerNorm has one, RMSNorm has none
     attention_sinks: bool = False  # one learned number per head
     qk_norm: bool = False  # a norm with weights on each head's query and key
+    qk_norm_wide: bool = False  # a norm with weights over all heads together
     norms_per_layer: int = 2
+    embedding_norm: bool = False
+    head_bias: bool = False
     learned_positions: int = 0
     sliding_window: int | None = None  # tokens a windowed layer looks back
     sliding_layers: int = 0
@@ -115,7 +118,34 @@ class DiffusionShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     components: tuple[Component, ...]
 
 
-Shape = TransformerShape | VitShape | CnnShape | DiffusionShape
+class CountedShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="counted"):
+    """A model whose parameters were counted after building it: no formula describes how its parts are wired.
+
+    `block` is its largest repeated part, `edges` rows plus columns of all matrices, `longest` the longest sequence it
+    can read (0: as long as asked). `text`: it reads tokens, otherwise images or sound of a fixed size.
+    """
+
+    built_as: str
+    built_by: str
+    matrices: int
+    rest: int
+    block: int
+    edges: int
+    text: bool
+    longest: int = 0
+
+
+Shape = TransformerShape | VitShape | CnnShape | DiffusionShape | CountedShape
+ANY_LENGTH = 10**9
+
+
+def longest_sequence(shape: Shape) -> int | None:
+    """The longest sequence of tokens a model reads; None where it reads none."""
+    if isinstance(shape, TransformerShape):
+        return shape.max_context
+    if isinstance(shape, CountedShape) and shape.text:
+        return shape.longest or ANY_LENGTH
+    return None
 
 
 def shape_problem(shape: Shape) -> tuple[str, str] | None:

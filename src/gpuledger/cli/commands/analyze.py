@@ -57,9 +57,14 @@ def command(
     limits = load_thresholds(thresholds_file)
     with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages, tables) as lake:
         statement = efficiency_statement(
-            lake, scope_of(lake, **chosen), thresholds=limits, achievable=achievable,
-            calibration=load_calibration(lake), by=by, team_of=(set_teams() or Config()).set_team,
-        )  # fmt: skip
+            lake,
+            scope_of(lake, **chosen),
+            thresholds=limits,
+            achievable=achievable,
+            calibration=load_calibration(lake),
+            by=by,
+            team_of=(set_teams() or Config()).set_team,
+        )
         document = efficiency_document(statement, limits)
         written = write_files(document, out, screen, stages)
     give(document, screen, written, full=full)

@@ -127,9 +127,15 @@ def command(
 
 
 def _around(
-    screen: Screen, around: Around, lake_dir: Path, out: Path | None, chosen: Window, fail_on: str | None, full: bool,
+    screen: Screen,
+    around: Around,
+    lake_dir: Path,
+    out: Path | None,
+    chosen: Window,
+    fail_on: str | None,
+    full: bool,
     given: dict[str, Any],
-) -> int:  # fmt: skip
+) -> int:
     """Record a command, then audit that run; the command's exit code is ours."""
     from gpuledger.cli.auditing import wanted
     from gpuledger.recording.command import OUR_FAILURE, run_command, to_stderr

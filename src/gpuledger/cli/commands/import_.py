@@ -33,9 +33,16 @@ FOUND_PROBLEMS = 1
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
 def command(
-    screen: Screen, files: tuple[str, ...], lake_dir: Path, reading: Callable[[], Reading], explain: bool,
-    write_map: Path | None, wishes: ServerWishes, tables: tuple[Path, ...], fail_on: str | None,
-) -> int:  # fmt: skip
+    screen: Screen,
+    files: tuple[str, ...],
+    lake_dir: Path,
+    reading: Callable[[], Reading],
+    explain: bool,
+    write_map: Path | None,
+    wishes: ServerWishes,
+    tables: tuple[Path, ...],
+    fail_on: str | None,
+) -> int:
     """Import telemetry from files or a Prometheus server.
 
     SRC is a file, a folder, a quoted pattern, an s3://, gs:// or http(s):// address, or prometheus://HOST:PORT/PATH

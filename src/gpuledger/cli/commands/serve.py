@@ -49,7 +49,9 @@ def command(
         import uvicorn
 
         from gpuledger.web.app import create_app
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        if error.name not in {"fastapi", "uvicorn"}:
+            raise
         raise MissingExtra("the dashboard", "web") from error
     from gpuledger.web.live_lake import Filters, LiveLake
 

@@ -182,9 +182,13 @@ class DaySorter:
         return table.filter(pa.array(~again)), key[~again]
 
     def _cut(
-        self, table: pa.Table, key: np.ndarray, first_day: int, names: list[str],
+        self,
+        table: pa.Table,
+        key: np.ndarray,
+        first_day: int,
+        names: list[str],
         constants: dict[str, float | int | None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
         values, rows_of, at = key[starts], np.diff(starts, append=len(key)).tolist(), 0
         days, codes = (values // len(names) + first_day).tolist(), (values % len(names)).tolist()

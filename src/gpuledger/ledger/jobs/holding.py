@@ -163,9 +163,13 @@ def _ends(claims: Sequence[Claim]) -> dict[Claim, int]:
 
 
 def _sweep(
-    boards: Sequence[str], direct: Mapping[str, list[_Span]], loose: Sequence[_Span], size: int,
-    numbers: dict[Held, int], out: dict[str, tuple[np.ndarray, np.ndarray]],
-) -> None:  # fmt: skip
+    boards: Sequence[str],
+    direct: Mapping[str, list[_Span]],
+    loose: Sequence[_Span],
+    size: int,
+    numbers: dict[Held, int],
+    out: dict[str, tuple[np.ndarray, np.ndarray]],
+) -> None:
     """Go through the instants at which something changes on a host; note for each board who holds it from there on."""
     spans = [(board, s) for board, found in direct.items() for s in found] + [("", s) for s in loose]
     begins, ends = defaultdict(list), defaultdict(list)

@@ -115,9 +115,13 @@ def _counted(answers: list[_Answer], lengths: list[int], hosts: set[str]) -> Joi
             totals[answer.sure] += rows
             overlapping += rows * (len(answer.owners) > 1)
     return JoinCounts(
-        totals[Sure.PLACED], totals[Sure.ASSUMED], totals[Sure.UNPLACED], disagreed, overlapping,
+        totals[Sure.PLACED],
+        totals[Sure.ASSUMED],
+        totals[Sure.UNPLACED],
+        disagreed,
+        overlapping,
         unplaced_hosts=tuple(sorted(h for h in hosts if h)),
-    )  # fmt: skip
+    )
 
 
 def _rebuilt(table: pa.Table, answers: list[_Answer], lengths: np.ndarray) -> pa.Table:

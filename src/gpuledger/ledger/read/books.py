@@ -79,9 +79,15 @@ class Books:
             raise LakeError(f"{where}: the ledger cannot be read: {why}", hint=self._ledger.way_out()) from error
 
     def blocks(
-        self, labels: Sequence[str], numbers: Sequence[str], maybe: Sequence[str] = (), *,
-        hourly: Collection[int] | bool = False, owners: bool = True, days: Collection[str] | None = None,
-    ) -> Iterator[tuple[int, Rows]]:  # fmt: skip
+        self,
+        labels: Sequence[str],
+        numbers: Sequence[str],
+        maybe: Sequence[str] = (),
+        *,
+        hourly: Collection[int] | bool = False,
+        owners: bool = True,
+        days: Collection[str] | None = None,
+    ) -> Iterator[tuple[int, Rows]]:
         """Rows of lines within the window, with the start of the day they were posted on.
 
         `maybe`: numbers that may be NULL. `hourly`: read hours on these days (by their start) or on all; else lines

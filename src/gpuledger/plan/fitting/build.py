@@ -9,9 +9,12 @@ from itertools import combinations
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import DiffusionShape, Model, TransformerShape
+from gpuledger.catalog.models.shapes import longest_sequence
 from gpuledger.errors import InputError
 from gpuledger.plan.fitting.changes import Case, Change, changes
+from gpuledger.plan.fitting.sources import counted_by, measured_errors
 from gpuledger.plan.memory.facts import capacity, get_optimizer, get_precision, get_scheme, kept, overheads
+from gpuledger.plan.memory.paged import Paged, is_paged, paged, room_bytes
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
 from gpuledger.units import Unknown
@@ -43,6 +46,7 @@ class Fit:
     assumptions: tuple[str, ...]
     remedies: tuple[Remedy, ...]
     nowhere: str  # why nothing makes it fit, where it does not
+    paged: Paged | None = None  # what a paged cache holds, where one was asked for
 
     def as_json(self) -> dict[str, object]:
         """Parts that are unknown stand among the others."""
@@ -54,9 +58,9 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
     """Check the question, count the memory, and look for remedies where it does not fit."""
     check(setup, model, gpu)
     need = memory(model, setup)
-    room, room_from = capacity(gpu)
+    room, room_from = room_bytes(gpu, setup), capacity(gpu)[1]
     fits = need.total_bytes <= room
-    low, high = overheads().error.of(setup.mode).span(need.total_bytes)
+    low, high = measured_errors(model, setup).span(need.total_bytes)
     remedies, nowhere = ((), "") if fits else search(model, gpu, setup)
     return Fit(
         model=model.name,
@@ -79,6 +83,7 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
         assumptions=tuple(assumptions(model, setup)),
         remedies=remedies,
         nowhere=nowhere,
+        paged=paged(model, gpu, setup) if is_paged(setup) else None,
     )
 
 
@@ -97,7 +102,7 @@ def assumptions(model: Model, setup: Setup) -> list[str]:
     return [
         *found,
         f"overhead: {fixed}, and {slack:g} % of what comes and goes for the allocator's gaps",
-        f"error: {facts.error.of(setup.mode).words}",
+        f"error: {measured_errors(model, setup).words}",
     ]
 
 
@@ -122,15 +127,16 @@ def _training(model: Model, setup: Setup) -> list[str]:
     if setup.lora_rank:
         base = f"over frozen {setup.frozen_precision or setup.precision} weights"
         found.append(f"LoRA of rank {setup.lora_rank} on attention and dense MLPs, {base}")
-    length = f"sequence {setup.sequence}, " if isinstance(model.shape, TransformerShape) else ""
+    length = f"sequence {setup.sequence}, " if longest_sequence(model.shape) else ""
     found.append(f"{length}micro-batch {setup.micro_batch}")
     if isinstance(model.shape, DiffusionShape):
         found.append("the denoiser is trained; encoders and decoder stay frozen in memory")
     found.append("recomputation: only each layer's input is kept" if setup.recompute else "no recomputation")
     attention = "flash attention" if setup.attention == "flash" else "attention keeps its whole score matrix"
     found.append(f"{attention}; kernels: {kept(setup.kept_by).words}")
-    found.append("gradients live through the whole step (accumulation; buckets are views of them)")
-    return found
+    held = "live through the whole step (accumulation; buckets are views of them)"
+    found.append(f"gradients {held if setup.accumulate else 'are freed after each step: one micro-batch per step'}")
+    return [*found, *counted_by(model, setup)]
 
 
 def _serving(model: Model, setup: Setup) -> list[str]:
@@ -142,14 +148,17 @@ def _serving(model: Model, setup: Setup) -> list[str]:
     wide = f"{attention}embeddings, norms and routers"
     rest = f"; {wide} in 16 bits" if setup.precision not in ("fp32", "tf32", "bf16", "fp16") else ""
     found.append(f"{setup.precision} weights{rest}")
-    if isinstance(model.shape, TransformerShape):
+    if longest_sequence(model.shape):
         found.append(
             f"context {setup.context}, batch {setup.batch} per copy, {setup.cache_precision} cache, all of it full"
         )
+        if is_paged(setup):
+            share = f"the server takes {100 * setup.memory_share:g} % of the card at its start"
+            found.append(f"paged cache: blocks of {setup.block_tokens} tokens; {share}")
         found.append(f"prompts are read in pieces of {int(overheads().prefill_chunk_tokens.value)} tokens")
     else:
         found.append(f"batch {setup.batch} per copy")
-    return found
+    return [*found, *counted_by(model, setup)]
 
 
 @dataclass(frozen=True)
@@ -225,7 +234,7 @@ def _tried(model: Model, case: Case, chosen: tuple[Change, ...]) -> Remedy | Non
         check(changed.setup, model, changed.gpu)
     except InputError:
         return None
-    need, room = memory(model, changed.setup), capacity(changed.gpu)[0]
+    need, room = memory(model, changed.setup), room_bytes(changed.gpu, changed.setup)
     if need.total_bytes > room:
         return None
     return Remedy(
@@ -240,7 +249,7 @@ def _tried(model: Model, case: Case, chosen: tuple[Change, ...]) -> Remedy | Non
         capacity_bytes=room,
         free_bytes=room - need.total_bytes,
         at_least=bool(need.not_known),
-        close=overheads().error.of(changed.setup.mode).span(need.total_bytes)[1] > room,
+        close=measured_errors(model, changed.setup).span(need.total_bytes)[1] > room,
     )
 
 

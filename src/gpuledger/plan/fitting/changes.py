@@ -11,7 +11,8 @@ import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu, load_gpus
-from gpuledger.catalog.models import Model, TransformerShape, VitShape
+from gpuledger.catalog.models import CountedShape, Model, TransformerShape, VitShape
+from gpuledger.catalog.models.shapes import longest_sequence
 from gpuledger.plan.memory.facts import capacity, get_precision
 from gpuledger.plan.setup import Mode, Setup, serving_split, split_problem
 
@@ -90,7 +91,7 @@ def changes(model: Model, case: Case) -> dict[str, list[Change]]:
 
 
 def _recompute(model: Model, case: Case) -> Levels:
-    if not case.setup.recompute and isinstance(model.shape, TransformerShape | VitShape):
+    if not case.setup.recompute and isinstance(model.shape, TransformerShape | VitShape | CountedShape):
         yield "recompute activations", {"recompute": True}
 
 
@@ -106,7 +107,7 @@ def _optimizer(_model: Model, case: Case) -> Levels:
 
 def _halved(kind: Kind, model: Model, case: Case) -> Levels:
     """Half of a parameter, a quarter, ..., down to the least that makes sense."""
-    if kind.kind in {"sequence", "context"} and not isinstance(model.shape, TransformerShape):
+    if kind.kind in {"sequence", "context"} and not longest_sequence(model.shape):
         return
     for halving in range(1, DOUBLINGS + 1):
         n = getattr(case.setup, kind.kind) >> halving

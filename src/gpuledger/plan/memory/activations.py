@@ -6,14 +6,18 @@ heads, latent attention, experts and unfused kernels count as what they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import ceil
 
-from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
+import msgspec
+
+from gpuledger.catalog.models import CnnShape, CountedShape, Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import convolutions
 from gpuledger.plan.memory.facts import Kept, get_precision, kept
 from gpuledger.plan.memory.weights import Stage
 from gpuledger.plan.setup import Setup
+from gpuledger.plan.tracing import is_traced, traced_step
 from gpuledger.units import Unknown
 
 FP32_BYTES = 4
@@ -35,10 +39,16 @@ def work_bytes(setup: Setup) -> float:
 def activations(model: Model, setup: Setup, stage: Stage) -> Activations | Unknown:
     """What a stage keeps and holds in a training step."""
     shape = model.shape
+    if is_traced(model, setup):
+        step = traced_step(model, replace(setup, accumulate=True))
+        if not isinstance(step, Unknown):
+            return Activations(step.kept_bytes, step.working_bytes)
+        if isinstance(shape, CountedShape):
+            return step
     if isinstance(shape, TransformerShape):
-        return _stack(_Layers(shape, setup, setup.sequence), stage, head=shape.vocab)
+        return _stack(_Layers(shape, setup, setup.sequence, model.kept), stage, head=shape.vocab)
     if isinstance(shape, VitShape):
-        return _stack(_Layers(_as_transformer(shape), setup, shape.tokens), stage, head=0)
+        return _stack(_Layers(_as_transformer(shape), setup, shape.tokens, model.kept), stage, head=0)
     if isinstance(shape, CnnShape):
         return _convolutions(shape, setup)
     why = f"no closed form for what {model.name} keeps: it depends on the image and on how its parts are written"
@@ -60,10 +70,13 @@ class _Layers:
     shape: TransformerShape
     setup: Setup
     length: int
+    own: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def table(self) -> Kept:
-        return kept(self.setup.kept_by)
+        """What applies to these kernels, with what a type does differently in plain torch."""
+        usual = kept(self.setup.kept_by)
+        return msgspec.structs.replace(usual, **self.own) if self.own and self.setup.kept_by == "eager" else usual
 
     @property
     def tokens(self) -> int:

@@ -106,14 +106,15 @@ class Measured(_Sourced, frozen=True, kw_only=True):
 
 
 class Errors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Errors of training and of serving, measured separately."""
+    """Errors of training and of serving, measured separately: by checked formula, traced (with and without
+    recomputation), or by a formula that was not checked for the family."""
 
     train: Measured
+    train_autocast: Measured
+    traced: Measured
+    traced_recompute: Measured
+    unchecked: Measured
     serve: Measured
-
-    def of(self, mode: str) -> Measured:
-        """The errors of this mode."""
-        return self.train if mode == "train" else self.serve
 
 
 class Overheads(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from gpuledger.catalog.models import Model, TransformerShape, VitShape
-from gpuledger.plan.memory.activations import activations
+from gpuledger.catalog.models import CountedShape, Model, TransformerShape, VitShape
+from gpuledger.plan.memory.activations import Activations, activations
 from gpuledger.plan.memory.facts import FP32_BITS, get_optimizer, get_precision, get_scheme, overheads
 from gpuledger.plan.memory.weights import Held, Stage, held, stages
 from gpuledger.plan.setup import Setup
+from gpuledger.plan.tracing import is_traced, served_pass, traced_step
+from gpuledger.training.flops import unit_of
 from gpuledger.units import Unknown
 
 # Embeddings, norms and routers are left in 16 bits where the matrices are quantized.
@@ -65,14 +67,14 @@ class ModelStates:
     unit_gradients: int | None
 
 
-def model_states(setup: Setup, own: Held) -> ModelStates:
-    """What training holds for its parameters on one GPU of an unsharded run."""
+def model_states(setup: Setup, own: Held, *, casts: bool = True) -> ModelStates:
+    """What training holds for its parameters on one unsharded GPU; `casts`: with the copies autocast makes."""
     precision, scheme = get_precision(setup.precision), get_scheme(setup.scheme)
     optimizer = get_optimizer(setup.optimizer)
     work = get_precision(precision.train_as).bits
     bits = {"work": work, "fp32": FP32_BITS, "none": 0.0}
     masters = bits[scheme.master] if work < FP32_BITS else 0.0  # fp32 weights are their own master
-    copies = precision.train_copy_bits + (bits[scheme.copies] if work < FP32_BITS else 0.0)
+    copies = precision.train_copy_bits + (bits[scheme.copies] if work < FP32_BITS and casts else 0.0)
     per_weight = bits[scheme.weights]
     edges = own.edges
     if setup.lora_rank:
@@ -101,7 +103,8 @@ def model_states(setup: Setup, own: Held) -> ModelStates:
 
 
 def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[str, int], dict[str, str]]:
-    states, missing = model_states(setup, own), {}
+    traced = is_traced(model, setup)  # a trace has the copies among what it keeps
+    states, missing = model_states(setup, own, casts=not traced), {}
     whole = states.optimizer
     weights = _shard(states.weights, setup.data if setup.zero >= 3 else 1)
     gradients = _shard(states.gradients, setup.data if setup.zero >= 2 else 1)
@@ -115,6 +118,8 @@ def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict
         missing["activations"] = step.why
     else:
         parts["activations"], parts["working"] = step.kept_bytes, step.working_bytes
+        if not setup.accumulate:
+            parts["gradients"] = _gradients_at_peak(model, setup, gradients, step)
     # No more can be gathered than what the GPU does not hold already.
     if setup.zero >= 2 and setup.data > 1:
         if states.unit_weights is None or states.unit_gradients is None:
@@ -125,18 +130,40 @@ def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict
     return parts, missing
 
 
+def _gradients_at_peak(model: Model, setup: Setup, gradients: int, step: Activations) -> int:
+    """Without accumulation gradients grow while activations shrink: what is there of them when most is held."""
+    most = step.kept_bytes + step.working_bytes
+    if is_traced(model, setup):  # the trace has the gradients it makes on the way within its peak
+        freed = traced_step(model, setup)
+        grown = 0 if isinstance(freed, Unknown) else freed.peak_bytes - most
+        return max(0, min(gradients, max(grown, gradients - most)))
+    return max(0, gradients - most)
+
+
 def _serving(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[str, int], dict[str, str]]:
     precision = get_precision(setup.precision)
     bits, rest = precision.bits, max(precision.bits, LEAST_REST_BITS)
     narrow = own.experts if precision.experts_only and own.experts else own.matrices
-    parts = {
-        "weights": _bytes((narrow + own.frozen) * bits + (own.matrices - narrow + own.rest) * rest),
-        "cache": cache_bytes(model, setup, stage),
-    }
+    weights = {"weights": _bytes((narrow + own.frozen) * bits + (own.matrices - narrow + own.rest) * rest)}
+    if isinstance(model.shape, CountedShape):
+        return {**weights, **_counted_serving(model, setup)}, {}
+    parts = {**weights, "cache": cache_bytes(model, setup, stage)}
     working = working_bytes(model, setup, stage)
     if isinstance(working, Unknown):
         return parts, {"working": working.why}
     return {**parts, "working": working}, {}
+
+
+def _counted_serving(model: Model, setup: Setup) -> dict[str, int]:
+    """The cache one sequence leaves, for each of them, and what a pass over as many prompts as go at a time holds."""
+    chunk = int(overheads().prefill_chunk_tokens.value)
+    text = unit_of(model.shape) == "token"
+    rows = max(1, min(setup.batch, chunk // setup.context)) if text else setup.batch
+    blocks = _shard(setup.context, setup.block_tokens) * setup.block_tokens
+    context = blocks if setup.cache == "paged" and text else setup.context
+    one, several = served_pass(model, 1, context), served_pass(model, rows, setup.context)
+    narrower = get_precision(setup.cache_precision).bits / LEAST_WORK_BITS
+    return {"cache": ceil(setup.batch * one.cache_bytes * narrower), "working": several.working_bytes}
 
 
 def _bytes(bits: float) -> int:
@@ -160,9 +187,12 @@ def cache_bytes(model: Model, setup: Setup, stage: Stage) -> int:
     if not isinstance(shape, TransformerShape):
         return 0
     windowed = shape.sliding_layers * stage.layers // shape.layers  # rounded down: a stage may have more full layers
-    seen = stage.layers * setup.context
-    if shape.sliding_window is not None:
-        seen -= windowed * (setup.context - min(setup.context, shape.sliding_window))
+    whole, window = setup.context, min(setup.context, shape.sliding_window or setup.context)
+    if setup.cache == "paged":  # whole blocks; a window touches one more than it fills
+        block = setup.block_tokens
+        whole = _shard(whole, block) * block
+        window = min(whole, (_shard(window, block) + 1) * block)
+    seen = (stage.layers - windowed) * whole + windowed * window
     numbers = setup.batch * seen * cache_numbers_per_token(shape, setup.tensor)
     return ceil(numbers * get_precision(setup.cache_precision).bits / 8)
 

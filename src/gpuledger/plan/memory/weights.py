@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuledger.catalog.models import CnnShape, Model, TransformerShape, VitShape
+from gpuledger.catalog.models import CnnShape, CountedShape, Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import attention_matrix_params, component_params, params_by_part
 
 DENOISER = "denoiser"
@@ -74,6 +74,8 @@ def held(model: Model, stage: Stage, tensor: int) -> Held:
         parts = params_by_part(shape)
         rest = parts["norms"]
         return Held(model.params_total - rest, rest, 0, None, 0, None)
+    if isinstance(shape, CountedShape):
+        return Held(shape.matrices, shape.rest, 0, shape.block or None, 0, shape.edges)
     # Only the denoiser of a pipeline is trained; text encoders and the image decoder stay as they are.
     trained = component_params(shape, DENOISER) or sum(round(part.params.value) for part in shape.components)
     return Held(trained, 0, model.params_total - trained, None, 0, None)
@@ -101,15 +103,15 @@ def _transformer(model: Model, s: TransformerShape, stage: Stage, tensor: int) -
     router = parts.get("router", 0) // s.moe_layers if s.moe_layers else 0
     attention = attention_share(s, tensor)
     biases = parts["attention"] // s.layers - attention_matrix_params(s)
-    norm = s.hidden * (2 if s.norm_bias else 1)
-    norms = (parts["norms"] - norm) // s.layers
+    norm = s.hidden * (2 if s.norm_bias else 1) * (2 if s.embedding_norm else 1)
+    norms = (parts.get("norms", 0) - norm) // s.layers
     table = _split(s.vocab, tensor) * s.hidden
     matrices = stage.layers * attention + stage.dense * dense + stage.moe * moe
     rest = stage.layers * (norms + biases) + stage.moe * router
     if stage.first:
         rest += table + parts.get("positions", 0) + sum(round(part.params.value) for part in model.extra)
     if stage.last:
-        rest += norm + (0 if stage.first and s.tied_embeddings else table)
+        rest += norm + (0 if stage.first and s.tied_embeddings else table) + (s.vocab if s.head_bias else 0)
     unit = max(attention + dense if stage.dense else 0, attention + moe if stage.moe else 0, table)
     shared = _edges_of_layer(s, tensor, moe=False) * stage.dense + _edges_of_layer(s, tensor, moe=True) * stage.moe
     adapted = _edges_of_layer(s, tensor, moe=False) * stage.dense + _attention_edges(s, tensor) * stage.moe

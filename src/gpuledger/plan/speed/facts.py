@@ -61,6 +61,16 @@ class Products(_Calibrated, frozen=True, kw_only=True):
     per_layer_s: AtLeastZero
 
 
+class TracedFactors(_Calibrated, frozen=True, kw_only=True):
+    """What a traced step loses: below the peaks, and in launching kernels and optimizer steps one by one."""
+
+    compute_ratio: Ratio
+    memory_ratio: Ratio
+    per_kernel_s: AtLeastZero
+    per_tensor_s: AtLeastZero
+    per_master_s: AtLeastZero
+
+
 class Factors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All factors."""
 
@@ -68,6 +78,7 @@ class Factors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     decode: Decode
     train: Products
     prefill: Products
+    traced: TracedFactors
 
 
 @cache

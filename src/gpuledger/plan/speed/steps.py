@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.models import Model, TransformerShape, VitShape
+from gpuledger.catalog.models import CountedShape, Model, TransformerShape, VitShape
 from gpuledger.catalog.models.params import active_params, expert_params
 from gpuledger.plan.memory.activations import activations
 from gpuledger.plan.memory.facts import get_precision, overheads
@@ -71,7 +71,10 @@ def step_load(model: Model, gpu: Gpu, setup: Setup, context: float) -> StepLoad 
     """One step for setup.batch sequences of `context` tokens each, on the fullest GPU of a tensor parallel group."""
     shape = model.shape
     if not isinstance(shape, TransformerShape):
-        return Unknown(f"{model.name} writes no tokens")
+        known = isinstance(shape, CountedShape)
+        return Unknown(
+            f"no formula for writing tokens with {model.name}" if known else f"{model.name} writes no tokens"
+        )
     peak = compute_peak(gpu, setup.precision)
     if isinstance(peak, Unknown):
         return peak

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
-from gpuledger.catalog.models import Model, TransformerShape
-from gpuledger.plan.memory.facts import capacity
+from gpuledger.catalog.models import CountedShape, Model, TransformerShape
+from gpuledger.catalog.models.shapes import longest_sequence
+from gpuledger.plan.memory.paged import room_bytes
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
 from gpuledger.plan.speed.facts import Decode, ErrorSpread, Way, all_reduce_s, factors, links, spread, way
 from gpuledger.plan.speed.steps import StepLoad, compute_peak, data_way, exchange_s, optimizer_s, step_load, work
+from gpuledger.plan.speed.traced import traced_flop, traced_optimizer_s, traced_work
+from gpuledger.plan.tracing import is_traced
 from gpuledger.training.flops import training_flop, unit_of
 from gpuledger.units import Unknown
 
@@ -79,7 +82,7 @@ def throughput(
         train = train_rate(model, gpu, setup, many, node_gbps)
         return Throughput(
             model.name, gpu.key, setup, _fits(model, gpu, setup), train, None, None,
-            (*_train_words(gpu, setup, many, node_gbps), *differs),
+            (*_train_words(model, gpu, setup, many, node_gbps), *differs),
         )  # fmt: skip
     return Throughput(
         model.name, gpu.key, setup, _fits(model, gpu, setup), None, prefill_rate(model, gpu, setup),
@@ -88,7 +91,7 @@ def throughput(
 
 
 def _fits(model: Model, gpu: Gpu, setup: Setup) -> bool:
-    return memory(model, setup).total_bytes <= capacity(gpu)[0]
+    return memory(model, setup).total_bytes <= room_bytes(gpu, setup)
 
 
 def train_rate(
@@ -100,8 +103,8 @@ def train_rate(
     per_node: int | None = None,
 ) -> TrainRate | Unknown:
     """One optimizer step of `micro_batches` in each copy. `per_node`: GPUs of a node, where it is known."""
-    facts = factors().train
-    each = work(model, gpu, setup, facts)
+    facts, traced = factors().train, factors().traced if is_traced(model, setup) else None
+    each = traced_work(model, gpu, setup, traced) if traced else work(model, gpu, setup, facts)
     if isinstance(each, Unknown):
         return each
     bubble = (setup.pipeline - 1) * each.total_s
@@ -114,14 +117,16 @@ def train_rate(
         "tensor_parallel": micro_batches * each.tensor_link_s,
         "pipeline_bubble": bubble,
         "data_parallel": max(0.0, apart - hidden),
-        "optimizer": optimizer_s(model, gpu, setup, facts.memory_ratio),
+        "optimizer": traced_optimizer_s(model, gpu, setup, traced, facts.memory_ratio)
+        if traced
+        else optimizer_s(model, gpu, setup, facts.memory_ratio),
     }
     step = sum(parts.values())
-    length = setup.sequence if isinstance(model.shape, TransformerShape) else 1
+    length = setup.sequence if longest_sequence(model.shape) else 1
     per_step = micro_batches * setup.micro_batch * length * setup.data
     return TrainRate(
         unit=unit_of(model.shape),
-        rate=_rate(per_step / step, spread(facts.errors, "all")),
+        rate=_rate(per_step / step, spread((traced or facts).errors, "all")),
         step_s=step,
         step_parts_s=parts,
         micro_batches=micro_batches,
@@ -134,6 +139,9 @@ def _mfu(model: Model, gpu: Gpu, setup: Setup, sequences_per_s: float) -> float 
     """Model FLOP/s, attention counted over the whole square, over the dense bf16 peak of all GPUs."""
     length = setup.sequence if isinstance(model.shape, TransformerShape) else None
     flop, peak = training_flop(model.shape, 1, length), compute_peak(gpu, gpu.reference_precision())
+    if isinstance(flop, Unknown) and is_traced(model, setup):
+        whole = traced_flop(model, setup)
+        flop = whole if isinstance(whole, Unknown) else round(whole / setup.micro_batch)
     if isinstance(flop, Unknown):
         return flop
     return peak if isinstance(peak, Unknown) else 100 * sequences_per_s * flop / (peak * setup.count)
@@ -142,7 +150,10 @@ def _mfu(model: Model, gpu: Gpu, setup: Setup, sequences_per_s: float) -> float 
 def prefill_rate(model: Model, gpu: Gpu, setup: Setup) -> Rate | Unknown:
     """Prompt tokens per second, all copies together, while nothing is written."""
     if not isinstance(model.shape, TransformerShape):
-        return Unknown(f"{model.name} reads no prompts")
+        known = isinstance(model.shape, CountedShape)
+        return Unknown(
+            f"no formula for reading prompts with {model.name}" if known else f"{model.name} reads no prompts"
+        )
     facts = factors().prefill
     done = work(model, gpu, replace(setup, pipeline=1), facts)
     if isinstance(done, Unknown):
@@ -200,7 +211,7 @@ def _rate(per_s: float, errors: ErrorSpread) -> Rate:
     return Rate(per_s, low, high, errors.of, errors.rows)
 
 
-def _train_words(gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | None) -> list[str]:
+def _train_words(model: Model, gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | None) -> list[str]:
     where = f"each of {setup.data} copies" if setup.data > 1 else "one copy of the model"
     words = [f"{micro_batches} micro-batches of {setup.micro_batch} per step in {where}"]
     if setup.tensor > 1:
@@ -209,7 +220,7 @@ def _train_words(gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | 
         words.append(f"copies exchange over {data_way(gpu, setup, node_gbps).words}, hidden behind the backward pass")
     if setup.count > (per_node := links().gpus_per_node):
         words.append(f"{per_node} GPUs per node")
-    facts = factors().train
+    facts = factors().traced if is_traced(model, setup) else factors().train
     return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]
 
 

@@ -1,4 +1,7 @@
-"""Which charts are there? Each file of this folder draws one and names the document and section it is for."""
+"""Which charts are there? Each file draws one, and names the document and section it is for.
+
+A folder has the charts of one document, so that drawing it does not load those of others.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ def chart_names(document: str, section: str | None = None) -> list[str]:
         return []
     found = [
         (kind.order, name)
-        for name, kind in CHARTS
+        for name, kind in CHARTS.of(document)
         if kind.document == document and section in (None, kind.section)
     ]  # fmt: skip
     return [name for _, name in sorted(found)]

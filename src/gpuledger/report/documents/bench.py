@@ -87,11 +87,15 @@ def _node(n: NodeSummary) -> list[Cell | str]:
 
 def _level(v: Level) -> list[Cell | str]:
     return [
-        styled(v.batch, "whole"), styled(v.ok, "whole"), styled(v.tokens_per_s, "whole"),
-        _scaled(v.ttft_median_s, MS, 1), _scaled(v.per_token_median_s, MS, 2),
-        _scaled(v.weights_read_bytes_per_s, TB, 2), _scaled(v.joules_per_million_tokens, KJ, 0),
+        styled(v.batch, "whole"),
+        styled(v.ok, "whole"),
+        styled(v.tokens_per_s, "whole"),
+        _scaled(v.ttft_median_s, MS, 1),
+        _scaled(v.per_token_median_s, MS, 2),
+        _scaled(v.weights_read_bytes_per_s, TB, 2),
+        _scaled(v.joules_per_million_tokens, KJ, 0),
         _scaled(v.usd_per_million_tokens, 1, 2),
-    ]  # fmt: skip
+    ]
 
 
 def loadgen_document(log: LoadgenLog, file: str) -> Document:

@@ -50,9 +50,14 @@ def explained_document(found: Explanation) -> Document:
     blocks += [Bullets(_absent(found), "Named by the map, not in the file")] if found.bound.absent else []
     blocks += [Prose(f"note: {note}", "warning") for note in found.notes]
     return Document(
-        name="explain", kind="How a file is read", title=f"How {found.file} is read", headline=f"{found.file} {state}",
-        facts=facts, summary=blocks, data=lambda: _data(found),
-    )  # fmt: skip
+        name="explain",
+        kind="How a file is read",
+        title=f"How {found.file} is read",
+        headline=f"{found.file} {state}",
+        facts=facts,
+        summary=blocks,
+        data=lambda: _data(found),
+    )
 
 
 def _twice(found: Explanation) -> int:

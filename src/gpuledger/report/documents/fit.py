@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuledger.encode import encode
 from gpuledger.plan.fitting.build import Fit
+from gpuledger.plan.memory.paged import Paged, is_paged
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, make_table
@@ -18,6 +19,9 @@ def fit_document(fit: Fit) -> Document:
     """The document of an answer about memory."""
     unknown: list[Block] = [Terms([(part, f"unknown: {why}") for part, why in fit.not_known.items()])]
     memory: list[Block] = [parts_table(fit), *(unknown if fit.not_known else [])]
+    if fit.paged:
+        most = f"{fit.paged.sequences:,} sequences {_held(fit, fit.paged)}; {fit.paged.asked:,} asked for."
+        memory.append(Prose(f"Paged cache: {most}"))
     remedies: list[Block] = [] if fit.fits else [remedies_table(fit)]
     if any(remedy.close for remedy in fit.remedies):
         remedies.append(Prose(f"! {BARELY}.", "note"))
@@ -26,7 +30,7 @@ def fit_document(fit: Fit) -> Document:
         kind="Memory fit",
         title=f"Memory of {fit.model}",
         headline=headline(fit),
-        facts=[fit.setup.precision, f"{gb(fit.capacity_bytes)} per GPU visible to a program"],
+        facts=[fit.setup.precision, f"{gb(fit.capacity_bytes)} per GPU {_room(fit)}"],
         figures=key_figures(fit),
         sections=[
             Section("memory", "Memory", memory),
@@ -60,9 +64,23 @@ def key_figures(fit: Fit) -> list[KeyFigure]:
     label, note = ("Free", "left") if fit.fits else ("Too much", "missing")
     return [
         KeyFigure("Need", gb(fit.total_bytes), f"{gb(fit.low_bytes)} to {gb(fit.high_bytes)}", least),
-        KeyFigure("Card", gb(fit.capacity_bytes), "", "visible to a program"),
+        KeyFigure("Card", gb(fit.capacity_bytes), "", _room(fit)),
         KeyFigure(label, gb(abs(fit.free_bytes)), "", note),
+        *([KeyFigure("Sequences", f"{fit.paged.sequences:,}", "", _held(fit, fit.paged))] if fit.paged else []),
     ]
+
+
+def _room(fit: Fit) -> str:
+    """What the memory of a card means."""
+    if is_paged(fit.setup):
+        return f"taken by the server: {100 * fit.setup.memory_share:g} % of the card"
+    return "visible to a program"
+
+
+def _held(fit: Fit, paged: Paged) -> str:
+    """What the figure of sequences means."""
+    each = f"{number(paged.sequence_bytes / GB, 2)} GB each in a pool of {gb(paged.pool_bytes)}"
+    return f"of {fit.setup.context:,} tokens fit per copy, {each}"
 
 
 def parts_table(fit: Fit) -> Table:

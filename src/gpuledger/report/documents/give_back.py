@@ -83,8 +83,17 @@ def _table(found: GiveBack) -> Table:
             ]
         )  # fmt: skip
     heads = (
-        "GPU", "Model", "Owner", "Idle $/month", "Costs $/month", "Idle since (UTC)", "Idle", "Util.", "Power", "By",
-    )  # fmt: skip
+        "GPU",
+        "Model",
+        "Owner",
+        "Idle $/month",
+        "Costs $/month",
+        "Idle since (UTC)",
+        "Idle",
+        "Util.",
+        "Power",
+        "By",
+    )
     note = "Idle: share of the paid time, with memory held or not. By: what shows it, activity counters or utilization."
     empty = "No GPU to give back."
     return make_table(

@@ -51,9 +51,14 @@ def _own() -> Mapping:
     """The lake's own column names, so that exported samples can come back."""
     readings = tuple(ValueRule(column=c, sources=(c,)) for c in schema.readings())
     return Mapping(
-        name=OWN, title="gpuledger's own columns", detect=(schema.TIME, "gpu_uuid"), required=(schema.TIME, "gpu_uuid"),
-        time=TimeRule(sources=(schema.TIME,)), labels={c: (c,) for c in schema.labels()}, values=readings,
-    )  # fmt: skip
+        name=OWN,
+        title="gpuledger's own columns",
+        detect=(schema.TIME, "gpu_uuid"),
+        required=(schema.TIME, "gpu_uuid"),
+        time=TimeRule(sources=(schema.TIME,)),
+        labels={c: (c,) for c in schema.labels()},
+        values=readings,
+    )
 
 
 def _read(path: Path) -> Mapping:

@@ -175,10 +175,16 @@ def pivot(points: Points, *, timed: bool = True, times: list[str] | None = None,
     columns = sorted({r.column for r, s in zip(readings, set_of, strict=True) if r and s != _UNUSED})
     names = {name for s in found for name in s}
     return Pivot(
-        labels=[c for c in (*schema.labels(), PROFILE) if c in names], columns=columns, timed=timed, times=times,
-        sets=found, notes=naming.notes(), points=points, kept=_kept(points, readings, set_of, columns),
+        labels=[c for c in (*schema.labels(), PROFILE) if c in names],
+        columns=columns,
+        timed=timed,
+        times=times,
+        sets=found,
+        notes=naming.notes(),
+        points=points,
+        kept=_kept(points, readings, set_of, columns),
         _wider=_wider(found),
-    )  # fmt: skip
+    )
 
 
 def _kept(points: Points, readings: list[Reading | None], set_of: list[int], columns: list[str]) -> _Kept:

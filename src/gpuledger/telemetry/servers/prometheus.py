@@ -95,9 +95,14 @@ class Prometheus:
         return points
 
     def _read(
-        self, points: Points, exporter: str, names: Sequence[str], since_ms: int, until_ms: int,
+        self,
+        points: Points,
+        exporter: str,
+        names: Sequence[str],
+        since_ms: int,
+        until_ms: int,
         devices: Sequence[str] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """One exporter's samples; a window that cannot be shorter is cut by devices."""
         matchers = "" if devices is None else f',{exporters()[exporter].device}=~"{one_of(devices)}"'
         try:

@@ -92,9 +92,15 @@ class Web:
     """One server. `waiting` hears how long and why the next try waits."""
 
     def __init__(
-        self, root: str, access: Access | None = None, *, waiting: Waiting = lambda _seconds, _why: None,
-        sleep: Callable[[float], None] = time.sleep, timeout_s: float = TIMEOUT_S, patience_s: float = PATIENCE_S,
-    ) -> None:  # fmt: skip
+        self,
+        root: str,
+        access: Access | None = None,
+        *,
+        waiting: Waiting = lambda _seconds, _why: None,
+        sleep: Callable[[float], None] = time.sleep,
+        timeout_s: float = TIMEOUT_S,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         self.root = root.rstrip("/")
         self.where = urlsplit(self.root).netloc.rpartition("@")[2]
         access = access or Access()

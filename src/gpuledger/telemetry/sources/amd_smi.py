@@ -17,15 +17,45 @@ from gpuledger.telemetry.tool_logs import Rows, Wrong, csv_cells, layout, of_log
 from gpuledger.telemetry.unpacking import text_lines
 
 # Two of these are enough: the columns depend on what was asked for.
-_MONITOR = frozenset([
-    "power_usage", "max_power", "hotspot_temperature", "memory_temperature", "gfx_clk", "gfx_clock", "gfx", "mem",
-    "mem_clock", "encoder", "decoder", "vram_used", "vram_free", "vram_total", "vram_percent", "xcp", "pcie_bw",
-    "pcie_replay",
-])  # fmt: skip
-_METRIC = frozenset([
-    "gfx_activity", "umc_activity", "mm_activity", "socket_power", "gfx_voltage", "soc_voltage", "gfx_0_clk",
-    "mem_0_clk", "edge", "hotspot", "total_vram", "used_vram", "free_vram",
-])  # fmt: skip
+_MONITOR = frozenset(
+    [
+        "power_usage",
+        "max_power",
+        "hotspot_temperature",
+        "memory_temperature",
+        "gfx_clk",
+        "gfx_clock",
+        "gfx",
+        "mem",
+        "mem_clock",
+        "encoder",
+        "decoder",
+        "vram_used",
+        "vram_free",
+        "vram_total",
+        "vram_percent",
+        "xcp",
+        "pcie_bw",
+        "pcie_replay",
+    ]
+)
+_METRIC = frozenset(
+    [
+        "gfx_activity",
+        "umc_activity",
+        "mm_activity",
+        "socket_power",
+        "gfx_voltage",
+        "soc_voltage",
+        "gfx_0_clk",
+        "mem_0_clk",
+        "edge",
+        "hotspot",
+        "total_vram",
+        "used_vram",
+        "free_vram",
+    ]
+)
 _ROCM = re.compile(r"GPU use \(%\)|Power \(W\)|Temperature \(Sensor|VRAM Total|Card [Ss]eries|clock speed:")
 _CLOCK = re.compile(r"\((\d+)\s*M[Hh]z\)")
 _PEEK_LINES = 64

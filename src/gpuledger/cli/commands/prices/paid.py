@@ -26,9 +26,14 @@ from gpuledger.times import instant_ms
 @full_option
 @screen_options
 def command(
-    screen: Screen, inventory: tuple[Path, ...], lake_dir: Path, since: int | None, until: int | None, out: Path | None,
+    screen: Screen,
+    inventory: tuple[Path, ...],
+    lake_dir: Path,
+    since: int | None,
+    until: int | None,
+    out: Path | None,
     full: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Compare what you pay by your bills with list prices.
 
     By GPU model, instance and region: the list price, the price paid per GPU-hour, the difference in percent and in

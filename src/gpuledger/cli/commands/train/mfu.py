@@ -27,9 +27,18 @@ from gpuledger.train import USUAL_SEQUENCE
 @lake_option
 @screen_options
 def command(
-    screen: Screen, name: str | None, config_file: Path | None, tokens_per_s: float | None, images_per_s: float | None,
-    gpu_name: str, count: int, precision: str, sequence: int | None, recompute: bool, lake_dir: Path,
-) -> None:  # fmt: skip
+    screen: Screen,
+    name: str | None,
+    config_file: Path | None,
+    tokens_per_s: float | None,
+    images_per_s: float | None,
+    gpu_name: str,
+    count: int,
+    precision: str,
+    sequence: int | None,
+    recompute: bool,
+    lake_dir: Path,
+) -> None:
     """Calculate a training run's MFU from the rate in its log.
 
     Model FLOPs utilization (MFU) is the model's own FLOP per second divided by the GPUs' dense bf16 peak. Also shown:

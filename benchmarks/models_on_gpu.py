@@ -1,0 +1,174 @@
+"""What do training steps of many Hugging Face families take of a GPU: memory and seconds?
+
+    PYTHONPATH=src python benchmarks/models_on_gpu.py --out models.json [--seconds 500] [--only NAME ...]
+
+Runs the cases of model_cases.toml with random weights and writes torch's peaks, the step's seconds and the
+configuration of each: nothing is predicted here. benchmarks/plan_models.py compares them with the planner.
+Needs torch, transformers and a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+import tomllib
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+HERE = Path(__file__).parent
+STEPS = 4
+LEAST_S = 1.0
+
+
+class Masters:
+    """AdamW on fp32 masters of 16-bit weights, one weight at a time: 12 bytes a parameter and no second gradient."""
+
+    def __init__(self, weights: list[torch.nn.Parameter]) -> None:
+        self.weights = weights
+        self.masters = [torch.nn.Parameter(w.detach().float()) for w in weights]
+        self.steps = [torch.optim.AdamW([m], lr=1e-5, fused=True) for m in self.masters]
+
+    def step(self) -> None:
+        for weight, master, step in zip(self.weights, self.masters, self.steps, strict=True):
+            if weight.grad is None:
+                continue
+            master.grad = weight.grad.float()
+            step.step()
+            master.grad = None
+            weight.data.copy_(master.data)
+
+    def zero_grad(self) -> None:
+        for weight in self.weights:
+            weight.grad = None
+
+
+def build(case: dict[str, Any], run: dict[str, Any]) -> Any:
+    """The model with random weights on the GPU."""
+    config = transformers.AutoConfig.for_model(**case["config"])
+    if config.is_encoder_decoder and getattr(config, "decoder_start_token_id", None) is None:
+        config.decoder_start_token_id = 0
+    config._attn_implementation = "eager" if run.get("attention") == "full" else "sdpa"  # noqa: SLF001
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32 if run.get("scheme") == "autocast" else torch.bfloat16)
+    try:
+        with torch.device("cuda"):
+            try:
+                net = getattr(transformers, case["class"])(config)
+            except ValueError:  # no fused attention in this family
+                config._attn_implementation = "eager"  # noqa: SLF001
+                net = getattr(transformers, case["class"])(config)
+    finally:
+        torch.set_default_dtype(before)
+    return net.train()
+
+
+def inputs(net: Any, run: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """Random inputs and labels of one micro-batch."""
+    config, rows, dtype = net.config, run["micro_batch"], next(net.parameters()).dtype
+    name = net.main_input_name
+    if name == "pixel_values":
+        vision = getattr(config, "vision_config", config)
+        side = getattr(vision, "image_size", 224)
+        image = torch.randn(rows, 3, side, side, device="cuda", dtype=dtype)
+        return {"pixel_values": image, "labels": torch.randint(0, config.num_labels, (rows,), device="cuda")}
+    if name == "input_values":  # ten seconds of sound
+        sound = torch.randn(rows, 160_000, device="cuda", dtype=dtype)
+        return {"input_values": sound, "labels": torch.randint(0, config.num_labels, (rows,), device="cuda")}
+    tokens = torch.randint(5, config.get_text_config().vocab_size, (rows, run["sequence"]), device="cuda")
+    if name == "input_features":
+        sound = torch.randn(rows, config.num_mel_bins, 2 * config.max_source_positions, device="cuda", dtype=dtype)
+        return {"input_features": sound, "labels": tokens}
+    return {"input_ids": tokens, "labels": tokens}
+
+
+def train(case: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+    """Some optimizer steps; seconds of the fastest after the first."""
+    net = build(case, run)
+    if run.get("recompute"):
+        net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    found: dict[str, Any] = {
+        "params": sum(w.numel() for w in net.parameters()),
+        "attention_used": net.config._attn_implementation,  # noqa: SLF001
+        "config": json.loads(net.config.to_json_string(use_diff=True)),
+    }
+    weights = [w for w in net.parameters() if w.requires_grad]
+    scheme, accumulate = run.get("scheme", "mixed"), run.get("accumulate", 2)
+    step = Masters(weights) if scheme == "mixed" else torch.optim.AdamW(weights, lr=1e-5, fused=True)
+    took: list[float] = []
+    apart: list[float] = []
+    while len(took) < 3 or (len(took) < STEPS and sum(took[1:]) < LEAST_S):
+        start = clock()
+        for _ in range(accumulate):
+            given = inputs(net, run)
+            with torch.autocast("cuda", dtype=torch.bfloat16) if scheme == "autocast" else nullcontext():
+                loss = net(**given).loss
+            loss.backward()
+            del loss, given
+        passes = clock()
+        step.step()
+        step.zero_grad()
+        took.append(clock() - start)
+        apart.append(clock() - passes)
+    seconds = min(took[1:])
+    found |= {"optimizer_s": min(apart[1:]), "tensors": len(weights)}
+    return {**found, "step_s": seconds, "samples_per_s": accumulate * run["micro_batch"] / seconds}
+
+
+def clock() -> float:
+    """Now, with the device's work done."""
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def measure(case: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+    """One run: what it took, or why it failed."""
+    found: dict[str, Any] = {"name": case["name"], "split": case["split"], "class": case["class"], "run": run}
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    try:
+        found |= train(case, run)
+    except Exception as error:  # noqa: BLE001
+        found["error"] = f"{type(error).__name__}: {str(error).splitlines()[0][:300] if str(error) else ''}"
+    free, total = torch.cuda.mem_get_info()
+    return found | {
+        "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
+        "peak_reserved_bytes": torch.cuda.max_memory_reserved(),
+        "outside_torch_bytes": total - free - torch.cuda.memory_reserved(),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("models.json"), help="where the results go, as JSON")
+    parser.add_argument("--seconds", type=float, default=500.0, help="begin no further case after this time")
+    parser.add_argument("--cases", type=Path, default=HERE / "model_cases.toml", help="the file of cases")
+    parser.add_argument("--only", nargs="*", default=[], help="names of the cases to run")
+    given = parser.parse_args()
+    cases = tomllib.loads(given.cases.read_text(encoding="utf-8"))["case"]
+    began, found = time.perf_counter(), []
+    facts = {
+        "version": 1, "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }  # fmt: skip
+    for case, run in ((one, run) for one in cases for run in one["runs"]):
+        if (given.only and case["name"] not in given.only) or time.perf_counter() - began > given.seconds:
+            continue
+        started = time.perf_counter()
+        found.append(measure(case, run))
+        words = found[-1].get("error") or f"{found[-1]['peak_allocated_bytes'] / 1e9:.2f} GB"
+        took = f"{time.perf_counter() - started:6.1f} s  {case['name']} {json.dumps(run)}: {words}"
+        print(f"{took} {found[-1].get('step_s', 0):.3f} s/step", file=sys.stderr, flush=True)
+        given.out.write_text(json.dumps({**facts, "runs": found}, indent=1), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""How many of its GPUs does a namespace or a pod use, and what share of a GPU do the better ones reach?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+
+import numpy as np
+
+from gpuledger.catalog.gpus import find_gpu
+from gpuledger.catalog.gpus.mig import smallest_slice
+from gpuledger.cost.projections import MONTH_H
+from gpuledger.plan.capacity.facts import capacity_facts
+from gpuledger.plan.capacity.ledger_demand import PodUse, PoolHours
+from gpuledger.plan.capacity.need import Asked, gpus_needed
+from gpuledger.plan.capacity.series import quantile
+from gpuledger.plan.capacity.statement import RightSize
+from gpuledger.units import Unknown
+
+Rate = Callable[[str], Decimal | Unknown]
+NOT_ONE_GPU = Unknown("a slice is for work on one GPU")
+NOT_A_POD = Unknown("slices are for pods")
+NO_MEMORY = Unknown("memory use is not recorded")
+WORKS_TOO_MUCH = Unknown("its GPU works for too much of the time")
+# A pod whose GPU is busy for less of the time than this may do with a slice.
+SLICE_BELOW_RATIO = 0.3
+# A slice must have this much more memory than the pod's high-water mark.
+MEMORY_MARGIN = 1.1
+
+
+def achievable(uses: Iterable[PodUse], set_ratio: float | None) -> tuple[float, float] | Unknown:
+    """The share of working time that the better GPUs put to use, without and with what cannot be rated."""
+    if set_ratio is not None:
+        return set_ratio, set_ratio
+    facts = capacity_facts()
+    boards: dict[str, list[PodUse]] = {}
+    for use in uses:
+        boards.setdefault(use.gpu_uuid, []).append(use)
+    shares = []
+    for mine in boards.values():
+        working, productive, unrated = (sum(u.hours[n] for u in mine) for n in ("working", "productive", "unrated"))
+        if working >= facts.achievable_from_busy_h:
+            shares.append((productive / working, (productive + unrated) / working))
+    if len(shares) < facts.achievable_from_gpus:
+        return Unknown(
+            f"only {len(shares)} GPUs worked for {facts.achievable_from_busy_h:g} h or more: what the better ones "
+            f"reach needs {facts.achievable_from_gpus}"
+        )
+    low, high = (float(np.quantile(each, facts.achievable_quantile)) for each in zip(*shares, strict=True))
+    return (low, high) if low > 0 else Unknown("no GPU has time that is known to be put to use")
+
+
+def of_namespaces(pools: Sequence[PoolHours], uses: Sequence[PodUse], asked: Asked, rate: Rate) -> list[RightSize]:
+    """What each namespace holds and uses at the same time."""
+    out = []
+    for pool in (p for p in pools if p.held.observed_h):
+        mine = [u for u in uses if u.space == pool.name]
+        held = quantile(pool.held.values, asked.cover)
+        used, working = float(np.nanmax(pool.used.values)), quantile(pool.working.values, asked.cover)
+        spare = max(0, math.floor(round(held, 6)) - math.ceil(used))
+        shared = max(spare, math.floor(round(held, 6)) - gpus_needed(working, asked.target))
+        out.append(
+            RightSize(
+                kind="namespace",
+                name=pool.name,
+                cluster=pool.cluster,
+                gpu_model=_one({u.gpu_model for u in mine}),
+                held_gpus=held,
+                used_gpus=used,
+                working_gpus=working,
+                give_back=spare,
+                give_back_shared=shared,
+                memory_max_bytes=_most(mine),
+                slice_name=NOT_A_POD,
+                usd_per_month=_dollars(shared, rate(pool.name)),
+            )
+        )
+    return sorted(out, key=lambda r: (-r.give_back_shared, -r.give_back, r.name))
+
+
+def of_pods(uses: Sequence[PodUse], asked: Asked, rate: Rate) -> list[RightSize]:
+    """What each pod does with the GPUs it holds; time without a pod name is left out."""
+    facts = capacity_facts()
+    pods: dict[tuple[str, str | None, str], list[PodUse]] = {}
+    for use in uses:
+        if use.pod:
+            pods.setdefault((use.space, use.cluster, use.pod), []).append(use)
+    out = []
+    for (space, cluster, pod), mine in pods.items():
+        boards = {u.gpu_uuid for u in mine}
+        hours = {
+            b: [sum(u.hours[n] for u in mine if u.gpu_uuid == b) for n in ("held", "working", "busy")] for b in boards
+        }
+        used = sum(work >= facts.used_from_ratio * held for held, work, _ in hours.values() if held)
+        length = max((held for held, _, _ in hours.values()), default=0.0)
+        working = sum(work for _, work, _ in hours.values()) / length if length else 0.0
+        busy = sum(b for _, _, b in hours.values()) / length if length else 0.0
+        spare = len(boards) - used
+        out.append(
+            RightSize(
+                kind="pod",
+                name=f"{space}/{pod}",
+                cluster=cluster,
+                gpu_model=_one({u.gpu_model for u in mine}),
+                held_gpus=float(len(boards)),
+                used_gpus=float(used),
+                working_gpus=working,
+                give_back=spare,
+                give_back_shared=max(spare, len(boards) - max(gpus_needed(working, asked.target), 0)),
+                memory_max_bytes=_most(mine),
+                slice_name=_slice(mine, len(boards), busy, asked.target),
+                usd_per_month=_dollars(spare, rate(space)),
+            )
+        )
+    return sorted(out, key=lambda r: (-r.give_back, isinstance(r.slice_name, Unknown), r.working_gpus, r.name))
+
+
+def _slice(mine: Sequence[PodUse], boards: int, busy: float, target: float) -> str | Unknown:
+    """The smallest MIG slice that would hold a pod, where its memory and its activity are known."""
+    model, memory = _one({u.gpu_model for u in mine}), _most(mine)
+    if boards != 1 or any(u.gpu_instance_id for u in mine):
+        return NOT_ONE_GPU
+    if isinstance(memory, Unknown):
+        return memory
+    gpu = find_gpu(model) if model else Unknown("the GPU's model is unknown")
+    if isinstance(gpu, Unknown):
+        return gpu
+    if busy >= SLICE_BELOW_RATIO:
+        return WORKS_TOO_MUCH
+    found = smallest_slice(gpu.key, busy / target, memory * MEMORY_MARGIN / gpu.memory_bytes.value)
+    return found if isinstance(found, Unknown) else found.name or f"{found.compute}g"
+
+
+def _most(uses: Sequence[PodUse]) -> float | Unknown:
+    known = [u.memory_max_bytes for u in uses if u.memory_max_bytes is not None]
+    return max(known) if known else NO_MEMORY
+
+
+def _one(names: set[str | None]) -> str | None:
+    return next(iter(names)) if len(names) == 1 else None
+
+
+def _dollars(gpus: int, usd_per_h: Decimal | Unknown) -> Decimal | Unknown:
+    return usd_per_h if isinstance(usd_per_h, Unknown) else usd_per_h * gpus * MONTH_H

@@ -1,0 +1,42 @@
+"""Where do the figures of an answer about memory come from, and how far off were such answers?"""
+
+from __future__ import annotations
+
+from gpuledger.catalog.models import CountedShape, Model
+from gpuledger.plan.memory.facts import Measured, overheads
+from gpuledger.plan.setup import Setup
+from gpuledger.plan.tracing import INSTALL, is_traced, traced_step
+from gpuledger.training.flops import unit_of
+from gpuledger.units import Unknown
+
+
+def measured_errors(model: Model, setup: Setup) -> Measured:
+    """How far off answers of this kind were."""
+    errors = overheads().error
+    if setup.mode == "serve":
+        return errors.serve
+    if is_traced(model, setup):
+        return errors.traced_recompute if setup.recompute else errors.traced
+    if not model.by_formula:
+        return errors.unchecked
+    return errors.train_autocast if setup.scheme == "autocast" else errors.train
+
+
+def counted_by(model: Model, setup: Setup) -> list[str]:
+    """Where the figures of a model without a checked formula come from."""
+    found = []
+    if isinstance(model.shape, CountedShape):
+        found.append(f"weights: counted after {model.shape.built_by} built {model.shape.built_as}")
+    if setup.mode == "serve":
+        traced = isinstance(model.shape, CountedShape)
+        return [*found, "cache and working memory: one forward pass traced on torch's meta device"] if traced else found
+    if is_traced(model, setup):
+        step = traced_step(model, setup)
+        found.append("activations and working memory: one step traced on torch's meta device")
+        if not isinstance(step, Unknown) and step.extended:
+            found.append("traced at shorter sequences and extended: it loops over its tokens")
+        if '"vision_config"' in model.config and unit_of(model.shape) == "token":
+            found.append("traced with text only: all weights count, what images add to activations does not")
+    elif not model.by_formula:
+        found.append(f"activations: formulas not checked for {model.family}, so the range is wide; {INSTALL}")
+    return found

@@ -1,0 +1,1 @@
+"""The charts of an own-or-rent plan."""

@@ -1,0 +1,132 @@
+"""What does the energy statement show? Dollars, kWh and kg CO2e by owner, and what each region's carbon rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuledger.catalog.regions import facts, read_rows
+from gpuledger.catalog.regions.grid import ANY
+from gpuledger.cost.emissions.statement import EnergyRow, EnergyStatement, RegionEnergy
+from gpuledger.encode import encode
+from gpuledger.plan.regions.words import kilograms
+from gpuledger.report.document import Bullets, Document, KeyFigure, Prose, Section
+from gpuledger.report.documents import document_for
+from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
+from gpuledger.report.written import capital, gpus, number, percent, period, usd
+from gpuledger.units import Range, Unknown
+
+ALL = 1_000
+UNPLACED = (
+    "of energy have no known place, and no carbon figure holds them. Name the cloud of the region labels with --cloud, "
+    "or the place of GPUs without a region with --at cloud:region."
+)
+
+
+@document_for(EnergyStatement)
+def energy_document(found: EnergyStatement) -> Document:
+    """The document of an energy statement."""
+    owners, regions = _owners(found), _regions(found.by_region)
+    return Document(
+        name="energy",
+        kind="Energy and carbon",
+        title="Energy and carbon next to dollars",
+        headline=headline(found),
+        facts=[period(found.start_ms, found.end_ms), gpus(found.fleet.gpus)],
+        notes=_notes(found),
+        figures=_figures(found.fleet),
+        summary=[owners, regions],
+        sections=[
+            Section("assumptions", "Assumptions", [Bullets([capital(a) for a in found.assumptions])]),
+            Section("sources", "Sources", [Bullets(_sources(found))]),
+        ],
+        screen=[owners, regions],
+        data=lambda: encode("energy", found),
+        main_table="by_owner",
+    )
+
+
+def _sources(found: EnergyStatement) -> list[str]:
+    """Who published the grids' figures, and the PUE of the clouds that are shown."""
+    known = facts()
+    publishers = dict.fromkeys(row["source"] for row in read_rows("grids.csv"))
+    grids = [f"{name}: {known.sources[name].words}; {known.sources[name].where}" for name in publishers]
+    clouds = dict.fromkeys(r.name.partition(":")[0] if r.pue_own else ANY for r in found.by_region)
+    pue = [f"PUE, {name}: {known.pue[name].source}, {known.pue[name].as_of}" for name in clouds if name in known.pue]
+    return [*grids, *pue]
+
+
+def headline(found: EnergyStatement) -> str:
+    """Energy, carbon and dollars of the window in one sentence."""
+    fleet = found.fleet
+    if isinstance(fleet.energy_kwh, Unknown):
+        return f"Energy is unknown: {fleet.energy_kwh.why}."
+    paid = "" if isinstance(fleet.paid_usd, Unknown) else f", next to {usd(fleet.paid_usd)} paid"
+    energy = f"{number(fleet.energy_kwh, _places(fleet.energy_kwh))} kWh"
+    if isinstance(fleet.carbon_kg, Unknown):
+        return f"{energy} drawn by the GPUs{paid}; carbon is unknown: {fleet.carbon_kg.why}."
+    least = "at least " if fleet.unplaced_kwh else ""
+    return f"{energy} drawn by the GPUs, {least}{kilograms(fleet.carbon_kg.middle)} CO2e{paid}."
+
+
+def _places(value: float) -> int:
+    return 0 if value >= 100 else 1 if value >= 10 else 3
+
+
+def _notes(found: EnergyStatement) -> list[Prose]:
+    out = []
+    if found.fleet.unplaced_kwh:
+        out.append(Prose(f"{_kwh(found.fleet.unplaced_kwh)} kWh {UNPLACED}", "warning"))
+    if found.carbon_file and not isinstance(found.by_hour_pct, Unknown):
+        covered = f"{percent(found.by_hour_pct)} of the placed energy takes its carbon from the hours of the file"
+        out.append(Prose(f"{covered} {found.carbon_file}; the rest takes yearly averages.", "note"))
+    return out
+
+
+def _figures(fleet: EnergyRow) -> list[KeyFigure]:
+    made = []
+    if not isinstance(fleet.energy_kwh, Unknown):
+        made.append(KeyFigure("Energy", f"{_kwh(fleet.energy_kwh)} kWh", "", "GPU boards"))
+    if not isinstance(fleet.carbon_kg, Unknown):
+        made.append(KeyFigure("Carbon", f"{kilograms(fleet.carbon_kg.middle)} CO2e", _range(fleet.carbon_kg), ""))
+    if not isinstance(fleet.paid_usd, Unknown):
+        made.append(KeyFigure("Paid", usd(fleet.paid_usd), "", ""))
+    return made
+
+
+def _kwh(value: float) -> str:
+    return number(value, _places(value))
+
+
+def _range(value: Range | Unknown) -> str:
+    return "" if isinstance(value, Unknown) else f"{kilograms(value.low)} to {kilograms(value.high)}"
+
+
+def _carbon(value: Range | Unknown, unplaced: float = 0.0) -> Cell:
+    if isinstance(value, Unknown):
+        return cell("unknown", value)
+    return cell(f"{'from ' if unplaced else ''}{kilograms(value.middle)}", value.middle)
+
+
+def _owners(found: EnergyStatement) -> Table:
+    rows: list[Row] = [
+        [
+            name, figure(r.paid_usd, usd), figure(r.waste_usd, usd), figure(r.energy_kwh, _kwh),
+            _carbon(r.carbon_kg, r.unplaced_kwh), _range(r.carbon_kg),
+        ]
+        for name, r in (*((row.name, row) for row in found.by_owner), ("All", found.fleet))
+    ]  # fmt: skip
+    heads = (capital(found.by.value), "Paid", "Wasted", "kWh", "CO2e", "CO2e range")
+    caption = f"Dollars, energy and carbon by {found.by.value}"
+    return make_table("owners", caption, heads, "wnnnnN", rows, screen_rows=ALL)
+
+
+def _regions(regions: Sequence[RegionEnergy]) -> Table:
+    rows: list[Row] = []
+    for r in regions:
+        grams = r.g_per_kwh if isinstance(r.g_per_kwh, Unknown) else r.g_per_kwh.middle
+        pue = cell("unknown") if isinstance(r.pue, Unknown) else f"{r.pue:g}{'' if r.pue_own else ' (average)'}"
+        energy, carbon = figure(r.energy_kwh, _kwh), _carbon(r.carbon_kg)
+        rows.append([r.name, r.country, energy, figure(grams, number), pue, carbon, r.factor_note])
+    heads = ("Region", "Country", "kWh", "g/kWh", "PUE", "CO2e", "Figures of")
+    note = "PUE: power of the building over power of its machines. Grid figures are yearly unless a file has hours."
+    return make_table("regions", "Regions", heads, "wWnnnnW", rows, note=note, screen_rows=ALL)

@@ -1,0 +1,172 @@
+"""Which module does a configuration describe, and what does one micro-batch of inputs for it look like?"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+from gpuledger.errors import InputError, MissingExtra
+from gpuledger.training.runtime import first_line, need_torch
+
+WHAT = "counting a model from its configuration"
+# Which head is trained where the configuration names none: the first of these mappings that has the type.
+_HEADS = (
+    "AutoModelForImageTextToText", "AutoModelForSpeechSeq2Seq", "AutoModelForSeq2SeqLM", "AutoModelForMaskedLM",
+    "AutoModelForCausalLM", "AutoModelForImageClassification", "AutoModelForCTC", "AutoModelForAudioClassification",
+    "AutoModelForObjectDetection", "AutoModelForSemanticSegmentation", "AutoModel",
+)  # fmt: skip
+USUAL_IMAGE = 224
+AUDIO_SAMPLES = 16_000 * 10  # ten seconds
+# Cast aside what a vocabulary's special tokens would refuse.
+_SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
+
+
+def need_transformers() -> Any:
+    """transformers, or the next step where it is not installed."""
+    need_torch(WHAT)
+    try:
+        return importlib.import_module("transformers")
+    except ImportError as error:
+        missing = MissingExtra(WHAT, "train")
+        missing.hint = "pip install torch transformers, then run the same command again"
+        raise missing from error
+
+
+def installed() -> bool:
+    """Whether a model can be built here."""
+    return all(importlib.util.find_spec(name) is not None for name in ("torch", "transformers"))
+
+
+@dataclass(frozen=True)
+class Built:
+    """A module on the meta device, and which class of transformers it is."""
+
+    module: Any
+    name: str
+    text: bool  # reads token ids
+    attention: str  # sdpa or eager
+
+
+def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
+    """The module of these fields in bf16, or in fp32; `full_attention` keeps the whole score matrix."""
+    transformers, torch = need_transformers(), need_torch(WHAT)
+    transformers.logging.set_verbosity_error()
+    config = _config(transformers, fields)
+    kind = _class(transformers, config, fields)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32 if fp32 else torch.bfloat16)
+    try:
+        module = _made(torch, kind, config, full_attention=full_attention)
+    except Exception as error:
+        problem = f"transformers {transformers.__version__} could not build {config.model_type}: {first_line(error)}"
+        raise InputError(problem, hint="check the configuration, or give a newer transformers") from error
+    finally:
+        torch.set_default_dtype(before)
+    text = getattr(module, "main_input_name", "input_ids") in ("input_ids", "input_features")
+    attention = str(getattr(module.config, "_attn_implementation", "") or "eager")
+    return Built(module.train(), type(module).__name__, text, attention)
+
+
+def _config(transformers: Any, fields: dict[str, Any]) -> Any:
+    given = {name: _number(value) for name, value in fields.items() if name not in ("transformers_version", "auto_map")}
+    named = str(given.pop("model_type", ""))
+    if named not in transformers.CONFIG_MAPPING:
+        problem = f"transformers {transformers.__version__} has no model of type {named!r}"
+        hint = "a newer transformers may know it; a model that comes with its own code (auto_map) cannot be built"
+        raise InputError(problem, hint=hint)
+    try:
+        config = transformers.CONFIG_MAPPING[named].from_dict(given)
+    except Exception as error:
+        problem = f"transformers {transformers.__version__} refuses this {named} configuration: {first_line(error)}"
+        raise InputError(problem, hint="give the config.json the model came with") from error
+    if hasattr(config, "apply_spec_augment"):  # masks parts of a sound by its values; keeps nothing of size
+        config.apply_spec_augment = False
+    for name in _SPECIAL:
+        if config.is_encoder_decoder and getattr(config, name, None) is None:
+            setattr(config, name, 0)
+    return config
+
+
+def _number(value: Any) -> Any:
+    """A value with infinities as transformers writes them ({"__float__": "Infinity"}) put back."""
+    if isinstance(value, list):
+        return [_number(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"__float__"}:
+        return float(value["__float__"])
+    return {name: _number(one) for name, one in value.items()}
+
+
+def _class(transformers: Any, config: Any, fields: dict[str, Any]) -> Any:
+    """The class the configuration names, where it computes a loss; else the usual one for its type."""
+    for name in fields.get("architectures") or ():
+        found = getattr(transformers, str(name), None)
+        if found is not None and _has_loss(found):
+            return found
+    for name in _HEADS:
+        auto = getattr(transformers, name, None)
+        mapping = getattr(auto, "_model_mapping", {})
+        if type(config) in mapping:
+            found = mapping[type(config)]
+            return found[0] if isinstance(found, tuple) else found
+    raise InputError(f"transformers has no model for {config.model_type}", hint="a newer transformers may have one")
+
+
+def _has_loss(kind: Any) -> bool:
+    return "labels" in inspect.signature(kind.forward).parameters
+
+
+def _made(torch: Any, kind: Any, config: Any, *, full_attention: bool) -> Any:
+    ways = ("eager",) if full_attention else ("sdpa", "eager")
+    for way in ways:
+        config._attn_implementation = way  # noqa: SLF001
+        try:
+            with torch.device("meta"):
+                return kind(config)
+        except ValueError:
+            if way == ways[-1]:
+                raise
+    raise AssertionError(ways)
+
+
+def inputs(built: Built, micro_batch: int, sequence: int) -> dict[str, Any]:
+    """One micro-batch with labels, as the module reads it."""
+    torch = need_torch(WHAT)
+    config, takes = built.module.config, inspect.signature(built.module.forward).parameters
+    dtype = next(built.module.parameters()).dtype
+    first = getattr(built.module, "main_input_name", "input_ids")
+    labels: dict[str, Any] = {}
+    if first == "pixel_values":
+        vision = getattr(config, "vision_config", None) or config
+        high, wide = _sides(getattr(vision, "image_size", None) or USUAL_IMAGE)
+        channels = getattr(vision, "num_channels", 3)
+        found = {"pixel_values": torch.zeros(micro_batch, channels, high, wide, device="meta", dtype=dtype)}
+        size = (micro_batch, high, wide) if built.name.endswith("SemanticSegmentation") else (micro_batch,)
+        labels = {"labels": torch.zeros(size, dtype=torch.long, device="meta")}
+    elif first == "input_features":
+        frames = 2 * getattr(config, "max_source_positions", 1500)
+        found = {"input_features": torch.zeros(micro_batch, config.num_mel_bins, frames, device="meta", dtype=dtype)}
+        labels = {"labels": torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")}
+    elif first == "input_values":
+        found = {"input_values": torch.zeros(micro_batch, AUDIO_SAMPLES, device="meta", dtype=dtype)}
+        if not built.name.endswith("CTC"):  # its loss checks the values of labels; without them it is left out
+            labels = {"labels": torch.zeros(micro_batch, dtype=torch.long, device="meta")}
+    else:
+        tokens = torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")
+        found = {"input_ids": tokens}
+        labels = {"labels": tokens}
+        if "pixel_values" in takes and "return_loss" in takes:  # two towers compared, such as CLIP
+            vision = config.vision_config
+            image = (micro_batch, 3, vision.image_size, vision.image_size)
+            found |= {"pixel_values": torch.zeros(image, device="meta", dtype=dtype), "return_loss": True}
+    return found | ({} if "labels" not in takes else labels)
+
+
+def _sides(size: Any) -> tuple[int, int]:
+    if isinstance(size, dict):
+        return int(size.get("height", USUAL_IMAGE)), int(size.get("width", USUAL_IMAGE))
+    return (int(size[0]), int(size[1])) if isinstance(size, list | tuple) else (int(size), int(size))

@@ -1,0 +1,241 @@
+"""What does one training step of a configuration keep, hold, move and compute?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from inspect import signature
+from typing import Any
+
+from gpuledger.errors import InputError
+from gpuledger.training.blueprint.modules import Built, build, inputs, need_transformers
+from gpuledger.training.runtime import first_line
+
+# Lengths a module that loops over its sequence is traced at; longer ones follow the parabola through them.
+SHORT = (16, 32, 64)
+REMEMBERED = 512
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One way to run a step: fp32 weights with products in 16 bits (autocast), or all of it in one precision."""
+
+    micro_batch: int
+    sequence: int
+    fp32: bool = False
+    autocast: bool = False
+    full_attention: bool = False
+    recompute: bool = False
+    accumulate: bool = True
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A step on one GPU: bytes beyond weights, kept gradients and optimizer, and the work of forward and backward.
+
+    Without accumulation the gradients made on the way are within `peak_bytes`. `extended`: from shorter sequences.
+    """
+
+    kept_bytes: int
+    peak_bytes: int
+    kernels: int
+    moved_bytes: int
+    product_flop: int
+    product_bytes: int
+    attention_flop: int
+    extended: bool = False
+
+    @property
+    def working_bytes(self) -> int:
+        """What is held for a moment in addition to what is kept."""
+        return max(0, self.peak_bytes - self.kept_bytes)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The parameters of a module: in matrices, and the rest; the largest repeated block; rows plus columns."""
+
+    name: str
+    matrices: int
+    rest: int
+    layers: int
+    block: int
+    edges: int
+    tensors: int
+    text: bool
+    longest: int
+    version: str
+
+
+@lru_cache(maxsize=REMEMBERED)
+def weights(config: str) -> Weights:
+    """What a configuration (JSON) has for parameters, counted on the meta device."""
+    built = build(json.loads(config), fp32=False, full_attention=False)
+    import torch
+
+    matrices = edges = 0
+    table = {id(part.weight) for part in built.module.modules() if isinstance(part, torch.nn.Embedding)}
+    every = list(built.module.parameters())
+    for one in every:
+        if one.dim() > 1 and id(one) not in table:
+            matrices += one.numel()
+        edges += sum(one.shape[-2:]) * max(1, one[..., 0, 0].numel()) if one.dim() > 1 else one.numel()
+    named = set(getattr(built.module, "_no_split_modules", None) or ())
+    blocks = [_size(part) for part in built.module.modules() if type(part).__name__ in named]
+    if not blocks:
+        stacks = [part for part in built.module.modules() if isinstance(part, torch.nn.ModuleList)]
+        blocks = [_size(block) for stack in stacks for block in stack]
+    largest = max(blocks, default=0)
+    return Weights(
+        name=built.name,
+        matrices=matrices,
+        rest=sum(p.numel() for p in every) - matrices,
+        layers=sum(size * 2 > largest for size in blocks),
+        block=largest,
+        edges=edges,
+        tensors=len(every),
+        text=built.text,
+        longest=_longest(built),
+        version=str(need_transformers().__version__),
+    )
+
+
+def _size(part: Any) -> int:
+    return sum(one.numel() for one in part.parameters())
+
+
+def _longest(built: Built) -> int:
+    """The longest sequence the module can read; 0 where nothing limits it."""
+    text = built.module.config.get_text_config()
+    names = ("max_position_embeddings", "max_target_positions", "n_positions", "max_sequence_length", "max_seq_len")
+    return next((int(getattr(text, name)) for name in names if isinstance(getattr(text, name, None), int)), 0)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def traced(config: str, asked: Asked) -> Traced:
+    """One step of a configuration (JSON) on the meta device."""
+    from gpuledger.training.blueprint.watch import TooLong
+
+    built = _module(config, asked.fp32 or asked.autocast, asked.full_attention)
+    if asked.recompute:
+        _checkpointed(built, on=True)
+    try:
+        return _run(built, asked, asked.sequence)
+    except TooLong:
+        return _extended(built, asked)
+    except InputError:
+        raise
+    except Exception as error:
+        problem = f"{built.name} could not run one step on the meta device: {first_line(error)}"
+        hint = "its control flow may depend on values; measure it on a GPU instead"
+        raise InputError(problem, hint=hint) from error
+    finally:
+        if asked.recompute:
+            _checkpointed(built, on=False)
+
+
+@lru_cache(maxsize=4)
+def _module(config: str, fp32: bool, full_attention: bool) -> Built:
+    return build(json.loads(config), fp32=fp32, full_attention=full_attention)
+
+
+def _checkpointed(built: Built, *, on: bool) -> None:
+    if not on:
+        built.module.gradient_checkpointing_disable()
+        return
+    if not getattr(built.module, "supports_gradient_checkpointing", False):
+        raise InputError(f"{built.name} has no gradient checkpointing", hint="leave recompute out")
+    built.module.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+
+def _run(built: Built, asked: Asked, sequence: int) -> Traced:
+    import torch
+
+    from gpuledger.training.blueprint.kernels import as_on_gpu
+    from gpuledger.training.blueprint.watch import Watch
+
+    every = [one for one in built.module.parameters() if one.requires_grad]
+    for one in every:
+        one.grad = torch.empty_like(one) if asked.accumulate else None
+    given = inputs(built, asked.micro_batch, sequence)
+    mine = (*built.module.parameters(), *built.module.buffers(), *(p.grad for p in every if p.grad is not None))
+    watch = Watch(mine)
+    watch.hold(given.values())
+    with as_on_gpu(autocast=asked.autocast) as attention, watch:
+        loss = _loss(built.module(**given))
+        kept = watch.now
+        attended = attention.forward_flop
+        loss.backward()
+        del loss
+    for one in every:
+        one.grad = None
+    again = attention.forward_flop - attended
+    return Traced(
+        kept_bytes=kept,
+        peak_bytes=watch.peak,
+        kernels=watch.kernels,
+        moved_bytes=watch.moved_bytes,
+        product_flop=watch.flop,
+        product_bytes=sum(moved for _, moved in watch.product_flop_bytes),
+        attention_flop=3 * attended + again,  # backward makes two products for each one
+    )
+
+
+@dataclass(frozen=True)
+class Served:
+    """A forward pass without gradients: the cache it leaves, and what it holds in addition at most."""
+
+    cache_bytes: int
+    working_bytes: int
+    product_flop: int
+    attention_flop: int
+
+
+@lru_cache(maxsize=REMEMBERED)
+def served(config: str, batch: int, context: int) -> Served:
+    """Prompts read in one pass in bf16."""
+    import torch
+
+    from gpuledger.training.blueprint.kernels import as_on_gpu
+    from gpuledger.training.blueprint.watch import Watch
+
+    built = _module(config, False, False)
+    given = {name: value for name, value in inputs(built, batch, context).items() if name != "labels"}
+    if built.module.config.is_encoder_decoder and "decoder_input_ids" not in given:
+        given["decoder_input_ids"] = torch.zeros(batch, context, dtype=torch.long, device="meta")
+    if "use_cache" in signature(built.module.forward).parameters:
+        given["use_cache"] = True
+    built.module.eval()
+    watch = Watch((*built.module.parameters(), *built.module.buffers()))
+    try:
+        with torch.no_grad(), as_on_gpu(autocast=False) as attention, watch:
+            out = built.module(**given)
+            cache = next((out[name] for name in ("past_key_values", "cache_params") if out.get(name) is not None), None)
+            del out
+            kept = watch.now
+            del cache
+    finally:
+        built.module.train()
+    return Served(kept, watch.peak - kept, watch.flop, attention.forward_flop)
+
+
+def _loss(out: Any) -> Any:
+    loss = getattr(out, "loss", None)
+    if loss is None:
+        loss = next(value for value in out.values() if hasattr(value, "mean"))
+    return loss.float().mean()
+
+
+def _extended(built: Built, asked: Asked) -> Traced:
+    """From shorter sequences: every figure is a polynomial of second degree in the length."""
+    runs = [_run(built, asked, length) for length in SHORT]
+
+    def at(name: str) -> int:
+        (x1, x2, x3), (y1, y2, y3), x = SHORT, (getattr(run, name) for run in runs), asked.sequence
+        first = y1 * (x - x2) * (x - x3) / ((x1 - x2) * (x1 - x3))
+        second = y2 * (x - x1) * (x - x3) / ((x2 - x1) * (x2 - x3))
+        return round(first + second + y3 * (x - x1) * (x - x2) / ((x3 - x1) * (x3 - x2)))
+
+    names = ("kept_bytes", "peak_bytes", "kernels", "moved_bytes", "product_flop", "product_bytes", "attention_flop")
+    return Traced(**{name: at(name) for name in names}, extended=True)

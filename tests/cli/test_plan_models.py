@@ -1,0 +1,53 @@
+"""What does a user see who plans a model of another family, or a paged cache?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpuledger.plan import tracing
+
+GEMMA = {"model_type": "gemma", "hidden_size": 2048, "num_hidden_layers": 18, "num_attention_heads": 8,
+         "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 16384, "vocab_size": 256000}  # fmt: skip
+
+
+@pytest.fixture
+def gemma(tmp_path, monkeypatch):
+    monkeypatch.setattr(tracing, "installed", lambda: False)
+    (tmp_path / "config.json").write_text(json.dumps(GEMMA))
+    return str(tmp_path / "config.json")
+
+
+def test_json_has_the_pool_of_a_paged_cache(cli):
+    ended = cli(
+        "plan", "fit", "--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--mode", "serve", "--cache", "paged", "--json"
+    )
+    assert ended.code == 0
+    assert ended.json()["paged"]["sequences"] > 64
+    assert ended.json()["paged"]["block_tokens"] == 16
+
+
+def test_paged_is_for_serving(cli):
+    ended = cli("plan", "fit", "--model", "llama-3.1-8b", "--gpu", "h100-sxm", "--cache", "paged")
+    assert ended.code == 2
+    assert "--mode serve" in ended.err
+
+
+def test_a_config_without_transformers_is_planned_by_formula(cli, gemma):
+    ended = cli("plan", "fit", "--config", gemma, "--gpu", "h200-sxm", "--sequence", "2048", "--full")
+    assert ended.code == 0
+    assert "pip install torch transformers" in " ".join(ended.out.split())
+
+
+def test_fewer_bytes_without_accumulation(cli, gemma):
+    asked = ("plan", "fit", "--config", gemma, "--gpu", "h200-sxm", "--json")
+    assert cli(*asked, "--no-accumulate").json()["total_bytes"] < cli(*asked).json()["total_bytes"]
+
+
+def test_an_unknown_type_ends_with_a_next_step(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(tracing, "installed", lambda: False)
+    (tmp_path / "config.json").write_text('{"model_type": "martian"}')
+    ended = cli("plan", "fit", "--config", tmp_path / "config.json", "--gpu", "h200-sxm")
+    assert ended.code == 2
+    assert "pip install torch transformers" in ended.err

@@ -1,0 +1,131 @@
+"""Does a traced step keep what autograd really keeps, for models of every kind?"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from gpuledger.errors import InputError  # noqa: E402
+from gpuledger.training.blueprint import step  # noqa: E402
+from gpuledger.training.blueprint.kernels import as_on_gpu  # noqa: E402
+from gpuledger.training.blueprint.modules import build, inputs  # noqa: E402
+from gpuledger.training.blueprint.step import Asked, traced  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+TEXT = {"vocab_size": 128, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 160, "max_position_embeddings": 64}  # fmt: skip
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "dropout": 0.0, "dropout_rate": 0.0,
+              "attention_dropout": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}  # fmt: skip
+SIDES = {"encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+         "encoder_ffn_dim": 96, "decoder_ffn_dim": 96, "d_model": 64}  # fmt: skip
+KINDS = {
+    "llama": TEXT,
+    "gpt2": {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "vocab_size": 128},
+    "bert": TEXT,
+    "distilbert": {"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 96, "vocab_size": 128},
+    "modernbert": {**TEXT, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1,
+                   "sep_token_id": 2},
+    "falcon": TEXT,
+    "t5": {"d_model": 64, "d_ff": 96, "num_layers": 2, "num_heads": 4, "d_kv": 16, "vocab_size": 128},
+    "bart": {**SIDES, "vocab_size": 128, "max_position_embeddings": 64},
+    "whisper": {**SIDES, "vocab_size": 128, "max_source_positions": 50, "max_target_positions": 64, "pad_token_id": 0},
+    "mamba": {"hidden_size": 32, "num_hidden_layers": 2, "vocab_size": 128, "state_size": 4},
+    "vit": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
+            "image_size": 32, "patch_size": 8},
+    "convnext": {"depths": [1, 1], "hidden_sizes": [16, 32], "num_stages": 2, "image_size": 32},
+    "clip": {"text_config": {**TEXT}, "vision_config": {"hidden_size": 64, "num_hidden_layers": 2, "image_size": 32,
+             "patch_size": 8, "num_attention_heads": 4, "intermediate_size": 96}},
+}  # fmt: skip
+
+
+def config(kind: str, **more: object) -> str:
+    return json.dumps({"model_type": kind, **KINDS[kind], **more})
+
+
+def saved_on_cpu(text: str) -> int:
+    """Bytes autograd keeps of a real pass in fp32, weights left out."""
+    built = build(json.loads(text), fp32=True, full_attention=True)
+    module = built.module.to_empty(device="cpu")
+    for one in (*module.parameters(), *module.buffers()):
+        one.data.zero_()
+    given = {name: torch.zeros_like(value, device="cpu") if hasattr(value, "dtype") else value
+             for name, value in inputs(built, 2, 24).items()}  # fmt: skip
+    own = {one.untyped_storage()._cdata for one in (*module.parameters(), *module.buffers())}
+    kept: dict[int, object] = {}
+
+    def pack(tensor: object) -> object:
+        kept[tensor.untyped_storage()._cdata] = tensor.untyped_storage()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        out = module(**given)
+    del out
+    return sum(-(-store.nbytes() // 512) * 512 for key, store in kept.items() if key not in own)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "bert", "bart", "vit", "llama", "falcon"])
+def test_keeps_what_autograd_saves_on_a_real_device(kind):
+    text = config(kind, **NO_DROPOUT)
+    ours = traced(text, Asked(micro_batch=2, sequence=24, fp32=True, full_attention=True)).kept_bytes
+    assert ours == pytest.approx(saved_on_cpu(text), rel=0.03)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_model_runs_a_step(kind):
+    found = step.weights(config(kind))
+    module = build(json.loads(config(kind)), fp32=False, full_attention=False).module
+    assert found.matrices + found.rest == sum(one.numel() for one in module.parameters())
+    one, two, three = (traced(config(kind), Asked(micro_batch=n, sequence=24)) for n in (4, 8, 12))
+    assert 0 < one.kept_bytes < one.peak_bytes
+    # What is kept grows by the same amount with each sample, up to the allocator's blocks.
+    assert three.kept_bytes - two.kept_bytes == pytest.approx(two.kept_bytes - one.kept_bytes, rel=0.1)
+    assert one.product_flop > 0
+    assert one.kernels > 10
+
+
+def test_recomputation_keeps_less_and_computes_more():
+    plain, again = (traced(config("llama"), Asked(4, 64, recompute=on)) for on in (False, True))
+    assert again.kept_bytes < plain.kept_bytes / 2
+    assert again.product_flop > 1.2 * plain.product_flop
+
+
+def test_without_accumulation_gradients_are_within_the_peak():
+    size = step.weights(config("llama"))
+    kept, freed = (traced(config("llama"), Asked(1, 8, accumulate=on)) for on in (True, False))
+    assert kept.peak_bytes < freed.peak_bytes
+    assert freed.peak_bytes >= 2 * (size.matrices + size.rest)
+
+
+def test_dropout_keeps_one_byte_per_number():
+    x = torch.zeros(64, 512, device="meta", requires_grad=True, dtype=torch.bfloat16)
+    kept = []
+    with as_on_gpu(autocast=False), torch.autograd.graph.saved_tensors_hooks(kept.append, lambda tensor: tensor):
+        torch.nn.functional.dropout(x, 0.1)
+    assert sum(tensor.numel() * tensor.element_size() for tensor in kept) == 64 * 512
+
+
+def test_a_long_loop_over_tokens_is_extended_from_shorter_ones(monkeypatch):
+    whole = traced(config("mamba"), Asked(1, 96))
+    from gpuledger.training.blueprint import watch
+
+    built = build(json.loads(config("mamba")), fp32=False, full_attention=False)
+    monkeypatch.setattr(watch, "MOST_OPERATORS", 1000)
+    longer = step._extended(built, Asked(1, 96))
+    assert longer.extended
+    assert longer.kept_bytes == pytest.approx(whole.kept_bytes, rel=0.02)
+
+
+def test_a_type_nobody_knows_is_refused_with_the_next_step():
+    with pytest.raises(InputError, match="no model of type 'martian'"):
+        step.weights(json.dumps({"model_type": "martian"}))
+
+
+def test_autocast_casts_products_and_keeps_the_copies():
+    plain, cast = (traced(config("bert", **NO_DROPOUT), Asked(2, 24, fp32=not on, autocast=on)) for on in (False, True))
+    assert cast.kernels > plain.kernels
+    assert cast.kept_bytes != plain.kept_bytes
