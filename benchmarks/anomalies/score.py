@@ -40,6 +40,7 @@ class Case:
     named: bool
     kind_fits: bool
     since_error_h: float | None
+    said: tuple[tuple[str, bool], ...]  # each kind that was named, and whether it fits the fault
 
 
 def statement_of(world: World) -> AnomalyStatement:
@@ -64,8 +65,10 @@ def broken_world(seed: int, days: float) -> tuple[World, dict[int, tuple[Fault, 
     return world, broken
 
 
-def judge(world: World, found: AnomalyStatement, broken: dict[int, tuple[Fault, float, int]]) -> tuple[list[Case], int]:
-    """The cases of a world, and how many GPUs that are well were named."""
+def judge(
+    world: World, found: AnomalyStatement, broken: dict[int, tuple[Fault, float, int]]
+) -> tuple[list[Case], list[str]]:
+    """The cases of a world, and the kinds of findings on GPUs that are well, the first of each."""
     by_uuid = defaultdict(list)
     for one in found.findings:
         by_uuid[one.gpu_uuid].append(one)
@@ -75,11 +78,13 @@ def judge(world: World, found: AnomalyStatement, broken: dict[int, tuple[Fault, 
         fits = [f for f in mine if f.kind in fault.kinds]
         began = int(world.at_ms[0]) + hour * 3_600_000
         error = abs(fits[0].since_ms - began) / 3_600_000 if fits else None
-        cases.append(Case(fault.name, size, bool(mine), bool(fits), error))
-    return cases, len(by_uuid)
+        cases.append(Case(fault.name, size, bool(mine), bool(fits), error, tuple((f.kind, f in fits) for f in mine)))
+    return cases, [first.kind for first, *_ in by_uuid.values()]
 
 
-def summary(cases: list[Case], wrong: int, clean_wrong: int, clean_gpu_days: float, gpu_days: float) -> dict[str, Any]:
+def summary(
+    cases: list[Case], wrong: list[str], clean_wrong: int, clean_gpu_days: float, gpu_days: float
+) -> dict[str, Any]:
     """Precision and recall, by fault and size too."""
     groups: dict[tuple[str, float], list[Case]] = defaultdict(list)
     for case in cases:
@@ -90,8 +95,9 @@ def summary(cases: list[Case], wrong: int, clean_wrong: int, clean_gpu_days: flo
         "cases": len(cases),
         "recall": named / max(1, len(cases)),
         "kind_right": sum(c.kind_fits for c in cases) / max(1, named),
-        "precision": named / max(1, named + wrong),
-        "wrong_gpus": wrong,
+        "precision": named / max(1, named + len(wrong)),
+        "wrong_gpus": len(wrong),
+        "by_kind": _by_kind(cases, wrong),
         "gpu_days": gpu_days,
         "since_error_h_median": float(np.median(since)) if since else None,
         "clean_wrong_gpus": clean_wrong,
@@ -103,6 +109,13 @@ def summary(cases: list[Case], wrong: int, clean_wrong: int, clean_gpu_days: flo
             for (name, size), g in sorted(groups.items())
         ],
     }  # fmt: skip
+
+
+def _by_kind(cases: list[Case], wrong: list[str]) -> dict[str, tuple[int, int]]:
+    """By kind of finding how many fit the fault, of how many."""
+    every = [said for case in cases for said in case.said] + [(kind, False) for kind in wrong]
+    return {kind: (sum(fits for k, fits in every if k == kind), sum(k == kind for k, _ in every))
+            for kind in sorted({kind for kind, _ in every})}  # fmt: skip
 
 
 def real(file: Path, mapping: str | None) -> dict[str, Any]:
@@ -129,7 +142,7 @@ def main() -> None:
     parser.add_argument("--update", type=Path, help="page whose figures are to be replaced")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
-    began, cases, wrong = time.monotonic(), [], 0
+    began, cases, wrong = time.monotonic(), list[Case](), list[str]()
     for seed in range(asked.first_seed, asked.first_seed + asked.worlds):
         world, broken = broken_world(seed, asked.days)
         found, named = judge(world, statement_of(world), broken)
@@ -162,7 +175,8 @@ def markdown(made: dict[str, Any]) -> str:
         "{since_error_h_median:g} h (median).\n\nFleets without a fault: {clean_wrong_gpus} GPUs named in "
         "{clean_gpu_days:,.0f} GPU-days ({false_alarms_per_1000_gpu_days:.2f} per 1,000)."
     )
-    return f"{table}\n\n{form.format(**made)}"
+    kinds = "; ".join(f"{kind} {right} of {every}" for kind, (right, every) in made["by_kind"].items())
+    return f"{table}\n\n{form.format(**made)}\n\nFindings that fit the fault, by kind: {kinds}."
 
 
 def text(made: dict[str, Any]) -> str:
@@ -177,6 +191,7 @@ def text(made: dict[str, Any]) -> str:
         "{clean_gpu_days:,.0f})\n{seconds:.0f} s"
     )
     lines.append(form.format(**made))
+    lines.append(f"findings that fit the fault, by kind: {made['by_kind']}")
     if "real" in made:
         lines.append(f"real readings: {made['real']}")
     return "\n".join(lines)

@@ -46,7 +46,7 @@ def student_tail(t: float, freedom: float) -> float:
 
 
 def poisson_tail(events: int, expected: float) -> float:
-    """The chance of at least so many events where `expected` are expected."""
+    """The chance of at least this many events where `expected` are expected."""
     if events <= 0:
         return 1.0
     term = math.exp(-expected + events * math.log(expected) - math.lgamma(events + 1)) if expected > 0 else 0.0
