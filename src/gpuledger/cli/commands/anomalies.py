@@ -33,8 +33,8 @@ def command(
 ) -> None:  # fmt: skip
     """Name degrading GPUs: what is wrong, since when, what it costs.
 
-    Each GPU is compared with GPUs of its model on the same work in the same hour, and with its own past. At most one of
-    a hundred differences believed is chance; one too small to matter is not listed. A GPU with neither peers nor
+    Each GPU is compared with GPUs of its model on the same work in the same hour, and with its own past. Of the
+    differences believed at most 1 in 500 is chance; one too small to matter is not listed. A GPU with neither peers nor
     enough past cannot be judged, and is listed as such with --full.
     """
     from gpuledger.anomalies.build import anomaly_statement

@@ -15,15 +15,17 @@ from gpuledger.report.written import gpus, instant, number, percent, period, ten
 from gpuledger.units import Unknown
 
 NAME = "anomalies"
+MOST = 50  # findings with all of their evidence on the page
 
 
 @document_for(AnomalyStatement)
 def anomalies_document(found: AnomalyStatement) -> Document:
     """The GPUs, what shows it, what to do, and those that cannot be judged."""
     table = findings_table(found)
-    sections = [
-        Section("findings", "GPU by GPU", [*charts_of(NAME, "findings", found), *map(_article, found.findings)])
-    ]
+    details: list[Block] = [_article(f) for f in found.findings[:MOST]]
+    if len(found.findings) > MOST:
+        details.append(Prose(f"{number(len(found.findings) - MOST)} more are in the table and in {NAME}.json.", "note"))
+    sections = [Section("findings", "GPU by GPU", [*charts_of(NAME, "findings", found), *details])]
     if found.not_judged:
         sections.append(Section("not-judged", "GPUs that cannot be judged", [_not_judged(found)]))
     return Document(
