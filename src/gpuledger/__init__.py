@@ -21,6 +21,7 @@ The rooms, each of which uses only those above it:
     live          what other systems take: metrics, rules, dashboards, FOCUS rows
     report        the document model, documents, charts, renderers
     web           the dashboard: pages, JSON and events of a growing lake
+    tui           the terminal view: GPUs right now
     api, train    the Python face
     cli           the command line
 

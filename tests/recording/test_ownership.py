@@ -172,6 +172,16 @@ def test_holders_are_named_without_their_arguments(proc: Path) -> None:
     assert "token" not in str(found)
 
 
+def test_who_is_here_is_as_of_the_last_look(proc: Path) -> None:
+    device = Fake(0, 900, 501)
+    found = owned(proc, device)
+    assert [h.pid for h in found.here(device.facts)] == [900, 501]
+    device.pids = [501]
+    found.look(2000, force=True)
+    assert [h.pid for h in found.here(device.facts)] == [501]
+    assert [h.pid for h in found.holders(device.facts)] == [900, 501]
+
+
 def test_numbers_that_match_nobody_make_no_claim_and_that_is_said(proc: Path) -> None:
     """In a container the driver may list the numbers of the machine: whose they are cannot be told."""
     device = Fake(0, 4242, 4243)

@@ -151,6 +151,10 @@ class Attendance:
         self._here = [stay for who, held in found if (stay := self._stay(who, held, at_ms)) is not None]
         self._of_run = of_run
 
+    def here(self) -> tuple[Holder, ...]:
+        """Who was on the device at the last look."""
+        return tuple(stay.note() for stay in self._here)
+
     def pass_time(self, at_ms: int, now_s: float) -> None:
         """Count the time since the last look for those who were there then."""
         passed = 0.0 if self._since_s is None else max(0.0, now_s - self._since_s)

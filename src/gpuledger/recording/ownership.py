@@ -121,6 +121,11 @@ class Ownership:
         """Who was seen on the device."""
         return tuple(stay.note() for stay in self._watches[facts.name].who.stays.values())
 
+    def here(self, facts: Facts) -> tuple[Holder, ...]:
+        """Who was on the device at the last look."""
+        with self._lock:
+            return self._watches[facts.name].who.here()
+
     def times(self, facts: Facts) -> tuple[float, float, str]:
         """For how long the device was the run's, for how long with others, and why holders are not known."""
         watch = self._watches[facts.name]

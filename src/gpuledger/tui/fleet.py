@@ -1,0 +1,203 @@
+"""What does one look at the fleet show? The statements of a short window, joined by device.
+
+The figures are those of `analyze` and `audit` over that window: the same lines, the same prices, the same waste.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Literal
+
+from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.cost.build import Terms, cost_statement
+from gpuledger.cost.statement import WASTE, GpuCost, PriceUsed, Times
+from gpuledger.efficiency.build import efficiency_statement
+from gpuledger.efficiency.lately import Lately, Mode, lately
+from gpuledger.efficiency.naming import Placed, gpu_name, sort_name
+from gpuledger.efficiency.statement import GpuRow
+from gpuledger.encode import Json, iso
+from gpuledger.lake.batch import device_name
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.units import Range, Unknown
+
+Figure = float | Unknown
+Condition = Mode | Literal["lost", "reading"]
+Recent = Mapping[str, Sequence[float | None]]
+_NO_PROCESSES = Unknown("a lake does not hold processes; gpuledger top --device nvml shows those of this machine")
+
+
+@dataclass(frozen=True)
+class Waste:
+    """Dollars per hour seen to be wasted, and how many more may be: time that the evidence cannot rate."""
+
+    usd_per_h: Decimal
+    unrated_usd_per_h: Decimal
+
+
+@dataclass(frozen=True)
+class Running:
+    """A process on a GPU, as far as it is visible from here."""
+
+    pid: int
+    program: str | Unknown
+    user: str | Unknown
+    memory_bytes: int | Unknown
+
+
+@dataclass(frozen=True)
+class GpuNow:
+    """One GPU. `realized_pct`: share of its dense peak that it put to work; `recent`: utilization, oldest first."""
+
+    device: str
+    name: str
+    place: str
+    host: str | None
+    gpu_model: str | None
+    state: Condition
+    util_pct: Figure
+    realized_pct: Range | Unknown
+    power_w: Figure
+    limit_w: Figure
+    memory_used_bytes: Figure
+    memory_bytes: Figure
+    clock_mhz: Figure
+    temp_max_c: Figure
+    usd_per_h: Decimal | Unknown
+    waste: Waste | Unknown
+    price: str
+    owners: tuple[str, ...]
+    processes: tuple[Running, ...] | Unknown = _NO_PROCESSES
+    recent: tuple[float | None, ...] = ()
+
+    def as_json(self) -> Json:
+        """Without what only orders rows on a screen."""
+        return {name: value for name, value in vars(self).items() if name not in {"place", "recent"}}
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """One look: where from, when, over how many seconds, the GPUs by name, and the prices used."""
+
+    source: str
+    at_ms: int
+    window_s: float
+    gpus: tuple[GpuNow, ...]
+    prices: tuple[PriceUsed, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def hosts(self) -> int:
+        """How many machines."""
+        return len({gpu.host for gpu in self.gpus})
+
+    def as_json(self) -> Json:
+        """With the totals first."""
+        total = totals(self.gpus)
+        head: Json = {"source": self.source, "at_ms": self.at_ms, "at_utc": iso(self.at_ms), "window_s": self.window_s}
+        return head | {"totals": total, "gpus": self.gpus, "prices": self.prices, "notes": self.notes}
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The GPUs together; dollars are of the `priced` ones, means of those whose figure is known."""
+
+    gpus: int
+    util_pct: Figure
+    realized_pct: Figure
+    power_w: Figure
+    priced: int
+    usd_per_h: Decimal | Unknown
+    waste: Waste | Unknown
+
+
+def totals(gpus: Sequence[GpuNow]) -> Totals:
+    """What some GPUs come to."""
+    priced = [gpu for gpu in gpus if not isinstance(gpu.usd_per_h, Unknown)]
+    rates = [gpu.usd_per_h for gpu in priced if isinstance(gpu.usd_per_h, Decimal)]
+    wasted = [gpu.waste for gpu in priced if isinstance(gpu.waste, Waste)]
+    none = Unknown("no GPU has a price")
+    # A GPU that reports nothing may waste all it costs.
+    silent = [g.usd_per_h for g in priced if isinstance(g.waste, Unknown) and isinstance(g.usd_per_h, Decimal)]
+    unrated = _sum(w.unrated_usd_per_h for w in wasted) + _sum(silent)
+    waste = Waste(_sum(w.usd_per_h for w in wasted), unrated)
+    realized = [gpu.realized_pct.middle for gpu in gpus if isinstance(gpu.realized_pct, Range)]
+    return Totals(
+        len(gpus), _mean([gpu.util_pct for gpu in gpus]), _mean(realized), _total([gpu.power_w for gpu in gpus]),
+        len(priced), _sum(rates) if rates else none, waste if wasted else none,
+    )  # fmt: skip
+
+
+def _sum(amounts: Iterable[Decimal]) -> Decimal:
+    return sum(amounts, Decimal(0))
+
+
+def _known(figures: Sequence[Figure]) -> list[float]:
+    return [figure for figure in figures if not isinstance(figure, Unknown)]
+
+
+def _mean(figures: Sequence[Figure]) -> Figure:
+    found = _known(figures)
+    return sum(found) / len(found) if found else Unknown("not known of any GPU")
+
+
+def _total(figures: Sequence[Figure]) -> Figure:
+    found = _known(figures)
+    return sum(found) if found else Unknown("not known of any GPU")
+
+
+def look(lake: Lake, scope: Scope, terms: Terms, source: str, at_ms: int, window_s: float) -> Fleet:
+    """The fleet of a posted lake over a window that has samples."""
+    calibration = terms.get("calibration")
+    stated = efficiency_statement(lake, scope, thresholds=load_thresholds(None), calibration=calibration)
+    cost, doing = cost_statement(lake, scope, **terms), lately(lake, scope)
+    costs = {device_name(c.gpu_uuid, c.gpu_instance_id): c for c in cost.by_gpu}
+    gpus = []
+    for row in stated.per_gpu:
+        device = device_name(row.gpu_uuid, row.gpu_instance_id)
+        if device in doing:
+            gpus.append(_now(row, doing[device], costs.get(device)))
+    return Fleet(source, at_ms, window_s, by_place(gpus), cost.prices)
+
+
+def by_place(gpus: Sequence[GpuNow]) -> tuple[GpuNow, ...]:
+    """GPUs by host and index."""
+    return tuple(sorted(gpus, key=lambda gpu: gpu.place))
+
+
+def with_recent(fleet: Fleet, recent: Recent) -> Fleet:
+    """The fleet with what each GPU did before."""
+    return replace(fleet, gpus=tuple(replace(g, recent=tuple(recent.get(g.device, ()))) for g in fleet.gpus))
+
+
+def _now(row: GpuRow, doing: Lately, cost: GpuCost | None) -> GpuNow:
+    means, unpaid = row.means, Unknown("nothing was paid for it in this window")
+    rate = unpaid if cost is None else cost.usd_per_h
+    return GpuNow(
+        doing.device, gpu_name(row, row.gpu_instance_id), sort_name(row), row.host, row.gpu_model, doing.mode,
+        means.gpu_util_pct, means.rfu_counters_pct, means.power_w, doing.limit_w, doing.memory_used_bytes,
+        doing.memory_bytes, doing.clock_mhz, doing.temp_max_c, rate,
+        unpaid if cost is None else _waste(rate, cost.times), "" if cost is None else cost.price_words, doing.owners,
+    )  # fmt: skip
+
+
+def _waste(rate: Decimal | Unknown, times: Times) -> Waste | Unknown:
+    """The rate's parts, by the time that was observed."""
+    if isinstance(rate, Unknown):
+        return rate
+    each = times.each()
+    seen_ms = times.paid_ms - each["unobserved"]
+    if not seen_ms:
+        return Unknown("no sample shows what it did")
+    return Waste(rate * sum(each[b] for b in WASTE) / seen_ms, rate * each["unrated"] / seen_ms)
+
+
+def blank(device: str, placed: Placed, instance: str | None, model: str | None, state: Condition, why: str) -> GpuNow:
+    """A GPU that reports nothing, and why."""
+    unknown = Unknown(why)
+    return GpuNow(
+        device, gpu_name(placed, instance), sort_name(placed), placed.host, model, state, unknown, unknown, unknown,
+        unknown, unknown, unknown, unknown, unknown, unknown, unknown, "", (), unknown,
+    )  # fmt: skip

@@ -1,0 +1,92 @@
+"""Does the view of a lake show its newest hour, and follow it when it grows?"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from gpuledger.advice.asking import paying
+from gpuledger.errors import InputError, LakeError
+from gpuledger.lake.importing import import_files
+from gpuledger.lake.layout import Lake
+from gpuledger.tui.drawing import charts
+from gpuledger.tui.lake_view import LakeView
+from gpuledger.units import Unknown
+
+DAY = dt.datetime(2026, 1, 20, tzinfo=dt.UTC)
+
+
+def write(file: Path, minutes: range, util: int = 60, host: str = "n1") -> Path:
+    """One A100 at work, a row each minute."""
+    head = "timestamp,UUID,Hostname,modelName,namespace,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE"
+    rows = [
+        f"{(DAY + dt.timedelta(minutes=m)).isoformat()},GPU-{host},{host},NVIDIA A100-SXM4-40GB,serving,{util},150"
+        for m in minutes
+    ]
+    file.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def lake(tmp_path):
+    made = Lake(tmp_path / "lake")
+    import_files(made, [write(tmp_path / "a.csv", range(120))])
+    return made
+
+
+def view(lake: Lake, **more) -> LakeView:
+    return LakeView(lake.root, paying(lake.root, price=Decimal(2)), **more)
+
+
+def test_the_newest_hour(lake):
+    fleet = view(lake).look()
+    (gpu,) = fleet.gpus
+    assert gpu.util_pct == pytest.approx(60)
+    assert gpu.owners == ("serving",)
+    assert gpu.usd_per_h == 2
+    assert fleet.window_s == 3600
+    assert gpu.recent[-2:] == pytest.approx((60, 60))
+    assert isinstance(gpu.realized_pct, Unknown)
+    assert isinstance(gpu.processes, Unknown)
+
+
+def test_it_follows_the_lake(lake, tmp_path):
+    watched = view(lake)
+    assert watched.changed()
+    watched.look()
+    assert not watched.changed()
+    import_files(
+        lake, [write(tmp_path / "b.csv", range(120, 240), util=90), write(tmp_path / "c.csv", range(230), host="n2")]
+    )
+    assert watched.changed()
+    fleet = watched.look()
+    assert [gpu.util_pct for gpu in fleet.gpus] == pytest.approx([90, 60])
+
+
+def test_a_gpu_without_samples_in_the_window_is_not_shown(lake, tmp_path):
+    import_files(lake, [write(tmp_path / "c.csv", range(600, 700), host="n2")])
+    assert [gpu.host for gpu in view(lake).look().gpus] == ["n2"]
+    assert [gpu.host for gpu in view(lake, window_ms=86_400_000).look().gpus] == ["n1", "n2"]
+
+
+def test_hours_without_samples_are_holes_in_the_history(lake, tmp_path):
+    import_files(lake, [write(tmp_path / "b.csv", range(300, 360), util=90)])
+    watched = view(lake)
+    history = watched.history(watched.look().gpus[0].device)
+    assert [p.util_pct for p in history.points] == pytest.approx([60, 60, 60, None, None, 90])
+    assert list(charts(history, Unknown("not recorded"), 40))[3].endswith("███  █")
+
+
+def test_no_lake_and_an_empty_one_say_what_to_do(tmp_path):
+    with pytest.raises(LakeError, match="no lake") as caught:
+        view(Lake(tmp_path / "none")).start()
+    assert "gpuledger import" in caught.value.hint
+    empty = Lake(tmp_path / "empty")
+    with empty.locked():
+        empty.commit([])
+    with pytest.raises(InputError, match="no samples") as caught_too:
+        view(empty).look()
+    assert "gpuledger import" in caught_too.value.hint
