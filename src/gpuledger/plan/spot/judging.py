@@ -46,7 +46,7 @@ def judged(
 
 
 def _earliest_first(good: Sequence[Rated]) -> list[Rated]:
-    """Of the ways that cost nearly the same as the cheapest, one with a fallback, done first; then all others by cost."""
+    """Of the ways that cost nearly the same as the cheapest, one with a fallback, done first; the others by cost."""
     most = good[0].cost.middle_usd * NEARLY
     near = (w for w in good if w.cost.middle_usd <= most)
     chosen = min(near, key=lambda w: (w.way == "spot only", round(w.finish_h.middle, 1)))
