@@ -108,7 +108,7 @@ def _every(plan: SpotPlan) -> list[Block]:
 def _options(plan: SpotPlan) -> Table:
     several = len({o.gpu for o in plan.options}) > 1
     rows: list[Row] = []
-    for o in plan.options:
+    for o in sorted(plan.options, key=lambda o: o != plan.chosen):
         name = f"{o.gpu}: {o.name}" if several else o.name
         rows.append(
             [
