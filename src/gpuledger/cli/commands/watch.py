@@ -41,7 +41,9 @@ def command(
     screen: Screen, lake_dir: Path, for_ms: int | None, every_ms: int, inventory: tuple[Path, ...],
     prices: tuple[str, ...], why: str, **chosen: Any,
 ) -> None:  # fmt: skip
-    """Watch a lake and send alerts: to a file, a webhook, Slack, e-mail or Alertmanager.
+    """Watch a lake and send alerts.
+
+    Receivers are a file, a webhook, Slack, e-mail or Alertmanager.
 
     Rules, receivers and who is notified when are set in [alerts] of gpuledger.toml. State and undelivered messages are
     kept in LAKE/alerts: a watcher that was killed continues where it was. With --json each event is one line of JSON;
