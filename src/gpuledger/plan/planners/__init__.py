@@ -69,6 +69,8 @@ class PlanOption:
     def value(self, given: Any) -> Any:
         """What the planner gets for what was given: its own kind, or a refusal that names the option."""
         if self.many:
+            if isinstance(given, Mapping):
+                raise InputError(f"{self.name} is {given!r}", hint="give a list, not a mapping")
             one = given is None or isinstance(given, str | Path | int | float)
             return tuple(self._one(v) for v in (() if given is None else (given,) if one else given))
         return self.default if given is None else self._one(given)
