@@ -55,11 +55,11 @@ def plan_from_lake(
     tick(1)
     pool_of = _by_cluster if by == "cluster" else _by_namespace
     rates = Rates(rates_of(bill.charges, pool_of), tuple(p.words for p in cost.prices), _dated(cost))
-    by_space = Rates(rates_of(bill.charges, _by_namespace))
+    by_board = Rates(rates_of(bill.charges, lambda charge: charge.device.gpu_uuid))
     demands = [_demand(pool, hours, by, achievable_ratio) for pool in hours.pools]
     sized = (
-        *of_namespaces(spaces.pools, spaces.pods, asked, by_space.middle),
-        *of_pods(spaces.pods, asked, by_space.middle),
+        *of_namespaces(spaces.pools, spaces.pods, asked, by_board.middle),
+        *of_pods(spaces.pods, asked, by_board.middle),
     )
     context = Context(
         source=str(lake.root),

@@ -215,9 +215,9 @@ def rightsize_rows(rows: Sequence[RightSize]) -> Table:
     ]  # fmt: skip
     heads = ("Owner", "GPU", "Held", "Used", "At work", "Give back", "Memory GiB", "MIG slice", "Per month")
     note = (
-        "Held and at work: GPUs in the hours to cover; used: the most GPUs that worked in the same hour (of a pod, "
-        "those that ever did). Give back: GPUs never used at the same time, and up to how many if GPUs are shared. "
-        "Memory: the most on any GPU. MIG (Multi-Instance GPU) slice: where memory and activity are known and small."
+        "Held and at work: GPUs in the hours to cover (of a pod, over its life); used: the most GPUs that worked in the "
+        "same hour (of a pod, those that did in any). Give back: GPUs never used at the same time, and up to how many "
+        "if GPUs are shared. Per month: those that work least, each at its own price, held for a whole month. Memory: the most on any GPU. MIG (Multi-Instance GPU) slice: where memory and activity are known and small."
     )
     empty = "No owner is known: a table of demand does not show who holds what."
     caption = "GPUs held and used"
