@@ -41,6 +41,7 @@ def plan_from_lake(
     achievable_ratio: float | None = None,
     budgets: Mapping[str, Decimal],
     buy_usd: Decimal | None = None,
+    today_ms: int | None = None,
     stage: Callable[[str, int | None], Tick] = lambda _name, _total: lambda _n: None,
 ) -> CapacityPlan:
     """The plan of a lake whose ledger is posted. Dollars are those of the cost statement of the same window."""
@@ -68,6 +69,7 @@ def plan_from_lake(
         buy_usd=buy_usd,
         idle_usd=_idle_usd(cost),
         rightsize=sized,
+        today_ms=today_ms,
         notes=tuple(_notes(hours)),
         assumptions=(*_assumed(achievable_ratio), *cost.assumptions),
     )

@@ -17,7 +17,7 @@ from gpuledger.plan.capacity.ledger_demand import PodUse, PoolHours
 from gpuledger.plan.capacity.need import Asked, gpus_needed
 from gpuledger.plan.capacity.series import quantile
 from gpuledger.plan.capacity.statement import RightSize
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, count
 
 # Dollars per hour of a GPU, by its UUID.
 Rate = Callable[[str], Decimal | Unknown]
@@ -46,8 +46,8 @@ def achievable(uses: Iterable[PodUse], set_ratio: float | None) -> tuple[float, 
             shares.append((productive / working, (productive + unrated) / working))
     if len(shares) < facts.achievable_from_gpus:
         return Unknown(
-            f"only {len(shares)} GPUs worked for {facts.achievable_from_busy_h:g} h or more: what the better ones "
-            f"reach needs {facts.achievable_from_gpus}"
+            f"only {count(len(shares), 'GPU')} worked for {facts.achievable_from_busy_h:g} h or more: what the better "
+            f"ones reach needs {facts.achievable_from_gpus}"
         )
     low, high = (float(np.quantile(each, facts.achievable_quantile)) for each in zip(*shares, strict=True))
     return (low, high) if low > 0 else Unknown("no GPU has time that is known to be put to use")
