@@ -89,9 +89,9 @@ def _in_gpus(path: Path, rows: Rows, columns: _Columns, values: list[float], per
     out = [v / per_gpu for v in values] if rate and per_gpu is not None else values
     for (line, row), gpus in zip(rows, out, strict=True):
         if gpus > MOST_GPUS:
-            told = f"line {line}: {columns.value} is {row[columns.value]}"
+            problem = f"line {line}: {columns.value} is {row[columns.value]}"
             hint = "check the unit, or how much of it one GPU carries" if rate else "give a number of GPUs"
-            raise FileFault(path, f"{told}: more than {MOST_GPUS:,.0f} GPUs", hint=hint)
+            raise FileFault(path, f"{problem}: more than {MOST_GPUS:,.0f} GPUs", hint=hint)
     return out
 
 
@@ -141,8 +141,8 @@ def _columns(path: Path, row: Mapping[str, str], by: str | None, per_gpu: float 
     if time is None:
         raise FileFault(path, f"no column with the time among {', '.join(there)}", hint=f"name it {TIME[0]}")
     if value is None and (words := first((*GPUS, *GPU_HOURS, *RATES))):
-        told = f"the column {words} has {row[words]!r} where the demand is expected"
-        raise FileFault(path, told, hint=f"give numbers, or name the column with the demand {GPUS[0]}")
+        problem = f"the column {words} has {row[words]!r} where the demand is expected"
+        raise FileFault(path, problem, hint=f"give numbers, or name the column with the demand {GPUS[0]}")
     if value is None:
         raise FileFault(path, f"no column with the demand among {', '.join(there)}", hint="name it gpus or gpu_hours")
     if value in RATES and per_gpu is None:
