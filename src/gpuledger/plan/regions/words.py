@@ -131,7 +131,7 @@ def _of_gpus(asked: Asked, ranked: Sequence[RegionOption]) -> list[str]:
     if most > 1 and asked.per_instance == 1:
         out.append(
             f"The {asked.count} GPUs may be spread over several instances, which need not have a fast network; "
-            f"--per-instance {asked.count} asks for one machine."
+            f"per_instance={asked.count} asks for one machine."
         )
     if len(asked.gpus) > 1:
         out.append("The job takes the same hours on every GPU named; give one GPU at a time where it does not.")

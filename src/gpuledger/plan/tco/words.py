@@ -22,7 +22,7 @@ NEXT_TO_AUDIT = (
 CALLED = {
     "one_year_usd": ("1-year commitment", "give one_year_usd ($ per GPU-hour) or one_year_discount_pct"),
     "three_year_usd": ("3-year commitment", "give three_year_usd ($ per GPU-hour) or three_year_discount_pct"),
-    "spot_usd": ("spot", "give spot_usd ($ per GPU-hour)"),
+    "spot_usd": ("spot", "a GPU whose spot price is listed"),
 }
 
 
