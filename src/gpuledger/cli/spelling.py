@@ -64,7 +64,7 @@ def _option(names: Names) -> Any:
 
 def spelled_document(document: Document, names: Names) -> Document:
     """The document with the parameters in its prose as options; its JSON keeps the names of the parameters."""
-    return _respelled(document, names)  # type: ignore[no-any-return]
+    return _respelled(document, names)
 
 
 def _respelled(value: Any, names: Names) -> Any:

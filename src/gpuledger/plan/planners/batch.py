@@ -45,7 +45,7 @@ def run(options: Options) -> BatchPlan:
     if not 0 <= overhead <= 1000:
         raise InputError(f"spot_overhead_pct is {overhead:g}", hint="give a percentage from 0 to 1000")
     if (options["pools"] is None) == (not options["gpu"]):
-        raise InputError("give either pools or gpu", hint="give pools=FILE, or gpu=h100-sxm and capacity=64")
+        raise InputError("give either pools or gpu", hint="pools=FILE, or gpu=h100-sxm with capacity=64")
     if options["gpu"] and (options["capacity"] is None or options["capacity"] < 1):
         raise InputError("capacity is not given or below 1", hint="give the GPUs that can be rented: capacity=64")
     step = length_ms(options["step"]) if options["step"] else None
