@@ -21,11 +21,11 @@ TODAY = dt.date(2026, 11, 16)
 H100 = get_gpu("h100-sxm")
 
 
-def offer(cloud, region, usd_per_h, *, zone="a", gpus=8, purchase="on_demand"):
+def offer(cloud, region, usd_per_h, *, zone="a", gpus=8, purchase="on_demand", dated="2026-08-22"):
     return Offer(
         cloud=cloud, instance=f"{gpus}-gpus", accelerator="H100", gpu=H100.key, gpus=Decimal(gpus), region=region,
         zone=zone, purchase=purchase, usd_per_h=usd_per_h if isinstance(usd_per_h, Unknown) else Decimal(usd_per_h),
-        dated="2026-08-22",
+        dated=dated,
     )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def test_an_unknown_price_of_moving_is_refused_unless_the_user_gives_one():
 
 
 def test_a_stale_cheapest_price_is_flagged_in_the_headline_and_its_cloud_in_the_warnings():
-    old = replace(offer("aws", "us-east-2", "10"), dated="2025-10-27")
+    old = offer("aws", "us-east-2", "10", dated="2025-10-27")
     made = plan(listed=[*LISTED, old])
     assert "cheapest aws:us-east-2 at $1,000 (an old price, of 2025-10-27)" in made.headline
     assert made.warnings == ["Old prices: aws (2025-10-27). Check them before you decide."]
