@@ -41,6 +41,7 @@ SECTIONS = {
     "teams": "the team of each namespace, or of a cluster/namespace",
     "prices": "dollars per GPU-hour, by GPU",
     "budgets": "dollars per month, by team or namespace",
+    "alerts": "alert rules, receivers, and who is notified when",
 }
 NESTED = "lists or tables are nested too deeply"
 _HEADER = re.compile(r"\s*\[+\s*([^\[\]#]+?)\s*\]+")

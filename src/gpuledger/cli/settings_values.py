@@ -13,6 +13,8 @@ from gpuledger.catalog.thresholds import LAYER as CLASSES
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.user_settings import set_budgets, set_prices, set_teams
 from gpuledger.encode import encode
+from gpuledger.live.alerts.limits import LAYER as ALERTS
+from gpuledger.live.alerts.limits import load_alerts
 from gpuledger.report.document import Document
 from gpuledger.report.tables import make_table
 from gpuledger.scaling.grades import LAYER as GRADES
@@ -48,9 +50,10 @@ class InForce:
 def settings_in_force() -> InForce:
     """Every setting with its origin; a value that cannot be used is refused here."""
     settings = in_force()
-    for check in (load_thresholds, load_limits, load_scaling_thresholds, load_plan, set_teams, set_prices, set_budgets):
+    of_layers = (load_thresholds, load_limits, load_scaling_thresholds, load_plan, load_alerts)
+    for check in (*of_layers, set_teams, set_prices, set_budgets):
         check()
-    values = [value for layer in (CLASSES, ADVICE, GRADES, TUNING) for value in layer.values()]
+    values = [value for layer in (CLASSES, ADVICE, GRADES, TUNING, ALERTS) for value in layer.values()]
     for section in _EXAMPLES:
         own = settings.section(section).items()
         values += [Value(f"{section}.{name}", value, str(settings.file), shipped=False) for name, value in own]
@@ -81,7 +84,7 @@ def template() -> str:
         "# values in force. Remove the # in front of a setting to change it.",
         f"version = {VERSION}",
     ]
-    for layer in (CLASSES, ADVICE, GRADES, TUNING):
+    for layer in (CLASSES, ADVICE, GRADES, TUNING, ALERTS):
         lines += ["", f"# {SECTIONS[layer.section]}"]
         named = [(v.name.rpartition("."), v.value) for v in layer.values(shipped=True)]
         for table, some in groupby(sorted(named, key=lambda n: n[0][0]), key=lambda n: n[0][0]):

@@ -8,4 +8,5 @@ rules        recording and alerting rules on them
 grafana      a dashboard on them
 otel         hw.gpu.* metrics sent to an OpenTelemetry collector
 focus/       cost and waste as rows of the FinOps Open Cost and Usage Specification
+alerts/      rules on a growing lake, and messages that arrive whatever is killed in between
 """

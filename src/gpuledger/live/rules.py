@@ -45,6 +45,9 @@ def prometheus_length(length_ms: int) -> str:
     return f"{seconds}s"
 
 
+AGE = "time() - gpuledger_newest_sample_timestamp_seconds"
+
+
 def rule_groups(terms: RuleTerms) -> list[dict[str, Any]]:
     """The groups of a rule file."""
     return [
@@ -72,7 +75,7 @@ def _recording() -> Iterator[Rule]:
     idle = "(gpuledger_gpu_idle_seconds + gpuledger_gpu_idle_held_seconds) / (gpuledger_gpu_observed_seconds > 0)"
     yield _record("gpuledger:gpu_idle:ratio", idle)
     yield _record("gpuledger:gpu_gap:ratio", "gpuledger_gpu_utilization_ratio - gpuledger_gpu_realized_high_ratio")
-    yield _record("gpuledger:sample_age_seconds", "time() - gpuledger_newest_sample_timestamp_seconds")
+    yield _record("gpuledger:sample_age_seconds", AGE)
 
 
 def _record(name: str, expression: str) -> Rule:
@@ -81,7 +84,8 @@ def _record(name: str, expression: str) -> Rule:
 
 def _alerts(terms: RuleTerms) -> Iterator[Rule]:
     yield _alert(
-        "GpuledgerNoSamples", f"gpuledger:sample_age_seconds > {terms.stale_ms / MS_PER_S:g}", "5m", "warning",
+        # Not by the record: of another group, it may be an interval old.
+        "GpuledgerNoSamples", f"{AGE} > {terms.stale_ms / MS_PER_S:g}", "5m", "warning",
         "No new GPU samples",
         "The newest sample is {{ $value | humanizeDuration }} old. Check the exporters and the import.",
     )  # fmt: skip
