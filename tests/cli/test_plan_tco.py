@@ -56,6 +56,8 @@ def test_figures_are_rounded_and_a_price_of_the_user_has_no_date(cli):
     assert "purchase price given" in ended.out
     assert "prices of given" not in ended.out
     assert "48.7 months" in ended.out
+    assert "$555,266 to" not in ended.out  # 8 x 35,040 h x 99.0414 % x $2, without a range
+    assert "$555,266" in ended.out
 
 
 @pytest.mark.parametrize(

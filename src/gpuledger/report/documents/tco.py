@@ -109,7 +109,9 @@ def _when(label: str, value: Decimal | Unknown | None, form: object, note: str) 
 
 
 def _span(value: UsdRange) -> str:
-    return f"{_usd(value.low_usd)} to {_usd(value.high_usd)}"
+    """The range of an amount; empty where it is one number."""
+    low, high = _usd(value.low_usd), _usd(value.high_usd)
+    return "" if low == high else f"{low} to {high}"
 
 
 def paths_table(plan: TcoPlan) -> Table:
