@@ -196,6 +196,8 @@ def main() -> None:
             if on_traces:
                 text += lines(f"Probed capacity ({part})", summed(on_traces.result(), 0, seed))
     print("\n".join(text))
+    if not given.data:
+        print("Left out without traces (--data): probed capacity.")
     print(f"{time.perf_counter() - began:.0f} s")
     if given.update:
         update(given.update, "\n".join(text).rstrip())

@@ -45,9 +45,9 @@ def run(options: Options) -> BatchPlan:
     if not 0 <= overhead <= 1000:
         raise InputError(f"spot_overhead_pct is {overhead:g}", hint="give a percentage from 0 to 1000")
     if (options["pools"] is None) == (not options["gpu"]):
-        raise InputError("give either pools or gpu", hint="--pools FILE, or --gpu h100-sxm --capacity 64")
+        raise InputError("give either pools or gpu", hint="pools=FILE, or gpu=h100-sxm with capacity=64")
     if options["gpu"] and (options["capacity"] is None or options["capacity"] < 1):
-        raise InputError("capacity is not given or below 1", hint="give the GPUs that can be rented: --capacity 64")
+        raise InputError("capacity is not given or below 1", hint="give the GPUs that can be rented: capacity=64")
     step = length_ms(options["step"]) if options["step"] else None
     if step is not None and (step % MS_PER_MIN or step > 24 * 60 * MS_PER_MIN):
         raise InputError(f"step is {options['step']}", hint="give whole minutes up to a day, such as 15m or 1h")
