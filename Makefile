@@ -9,7 +9,7 @@ TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
 SPREAD := --numprocesses auto --dist worksteal
 
-.PHONY: help demo test test-train test-outside coverage lint format docs reference bench bench-truth bench-plans lock clean
+.PHONY: help demo test test-train test-outside coverage lint format docs reference bench bench-truth bench-plans bench-viewers screenshots lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -32,6 +32,7 @@ demo: $(STAMP) ## make the sample fleet, post it, write report.html, print the s
 	$(BIN)/gpuledger demo
 
 test: $(STAMP) ## run the tests on all cores
+	@command -v chromium >/dev/null || echo "chromium is not installed: the browser tests of the dashboard are skipped (apt-get install chromium)"
 	@command -v prometheus >/dev/null || echo "Prometheus is not installed: its tests are skipped (apt-get install prometheus)"
 	$(BIN)/python -m pytest -m "not torch" $(SPREAD)
 
@@ -68,6 +69,7 @@ bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples; errors 
 	$(BIN)/python benchmarks/books.py
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/plan_errors.py
+	$(BIN)/python benchmarks/anomalies/score.py
 
 TRUTH ?= $(OUTSIDE)/h200_truth
 bench-truth: $(STAMP) ## accuracy through import, analyze and audit against what really ran (TRUTH=folder of a recording)
@@ -82,8 +84,19 @@ bench-truth: $(STAMP) ## accuracy through import, analyze and audit against what
 
 PLANS := spot regions batch autoscale tco capacity
 bench-plans: $(STAMP) ## planners against simple rules, brute force, closed forms and history (OUTSIDE=folder of the traces)
-	@test -d "$(OUTSIDE)" || { echo "name the folder of the traces: make bench-plans OUTSIDE=folder"; exit 2; }
-	@for plan in $(PLANS); do $(BIN)/python benchmarks/plans/$$plan.py --data $(OUTSIDE) --update docs/results/plans-$$plan.md || exit 1; done
+	@if test -d "$(OUTSIDE)"; then \
+	  for plan in $(PLANS); do $(BIN)/python benchmarks/plans/$$plan.py --data "$(OUTSIDE)" --update docs/results/plans-$$plan.md || exit 1; done; \
+	else \
+	  echo "No folder of traces and price histories$(if $(OUTSIDE), at $(OUTSIDE)): running what needs none, without writing the tables."; \
+	  echo "Each planner says what it leaves out. With them: make bench-plans OUTSIDE=folder"; \
+	  for plan in $(PLANS); do echo "== plan $$plan"; $(BIN)/python benchmarks/plans/$$plan.py || exit 1; done; \
+	fi
+
+bench-viewers: $(STAMP) ## the dashboard under 200 and 1,000 viewers
+	$(BIN)/python benchmarks/viewers.py
+
+screenshots: $(STAMP) ## pictures of the dashboard for the documentation
+	$(BIN)/python benchmarks/screenshots.py
 
 lock: ## resolve the locked versions again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra otel --extra plan --extra ray --extra tui --extra web --extra xlsx pyproject.toml requirements/tools.in -o $(LOCK)

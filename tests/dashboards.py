@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import httpx
 from starlette.testclient import TestClient
 
 
@@ -33,6 +35,15 @@ class Server:
         assert found, (self.said, self.process.stderr.read() if self.process.stderr else "")
         self.port, self.token = int(found[1]), found[3]
         self.base = f"http://127.0.0.1:{self.port}"
+
+    def wait_ready(self) -> None:
+        """Until its first page has figures."""
+        for _ in range(1200):
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(f"{self.base}/api/v1/status", timeout=60).json()["state"] == "ready":
+                    return
+            time.sleep(0.05)
+        raise AssertionError("the dashboard never got ready")
 
     def stop(self) -> tuple[int, str]:
         """Its exit code, and what it said on stderr."""

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,11 @@ def test_the_groups_of_entry_points():
 
     groups = {registry.group for registry in (SOURCES, RULES, CHARTS, DEVICES)}
     assert groups == {"gpuledger.sources", "gpuledger.rules", "gpuledger.charts", "gpuledger.devices"}
+
+
+def test_threads_that_ask_at_once_all_see_every_thing(things, tmp_path):
+    slow = "import time\nimport toolbox\ntime.sleep(0.2)\ntoolbox.REGISTRY.register('vise')('vise')\n"
+    (tmp_path / "own" / "toolbox" / "slow.py").write_text(slow)
+    with ThreadPoolExecutor(4) as threads:
+        seen = list(threads.map(lambda _: things.names(), range(4)))
+    assert seen == [["hammer", "saw", "vise"]] * 4

@@ -1,6 +1,6 @@
 """How right are the replays of `plan autoscale`, and what do its policies come to on real traces?
 
-    python benchmarks/plans/autoscale.py --data FOLDER [--update docs/results/plans-autoscale.md]
+    python benchmarks/plans/autoscale.py [--data FOLDER] [--update docs/results/plans-autoscale.md]
 
 First the replay of single requests against closed forms (Erlang C; Pollaczek-Khinchine for constant service), with
 95 % intervals over seeds. Then every policy on serving traces, through the call a user makes. FOLDER has
@@ -208,10 +208,16 @@ Traces: Azure LLM inference trace 2023 (Azure/AzurePublicDataset, CC-BY-4.0); Se
 def main() -> None:
     """Measure, print, and write the page where asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with serving/*.csv")
+    parser.add_argument("--data", type=Path, help="folder with serving/*.csv; without it, closed forms only")
     parser.add_argument("--update", type=Path, help="page to write")
     given = parser.parse_args()
+    if given.update and not given.data:
+        parser.error("--update needs --data: the page has tables of real traces")
     forms = closed_forms()
+    if not given.data:
+        print(markdown(*forms))
+        print("Left out without traces (--data): the flow against single requests, and policies on real traces.")
+        return
     flow = flows(given.data)
     print(markdown(*forms), markdown(*flow), sep="\n\n", flush=True)
     found = []

@@ -1,6 +1,6 @@
 """Do capacity forecasts beat repeating the last season, and do their ranges hold? A back-test on real demand.
 
-    python benchmarks/plans/capacity.py --data DIR [--update docs/results/plans-capacity.md]
+    python benchmarks/plans/capacity.py [--data DIR] [--update docs/results/plans-capacity.md]
 
 DIR has `serving/servegen_rate_10min.csv` (request rates of three models, 14 days) and `jobs/philly_jobs.csv.gz` (jobs
 of a training cluster, eleven weeks or more), read as `gpuledger plan capacity --demand` reads them, by hour. At each
@@ -236,9 +236,14 @@ def table(rows: list[Row]) -> Iterator[str]:
 def main() -> None:
     """Print the tables, and write them into a page where one is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--update", type=Path)
     given = parser.parse_args()
+    if given.update and not given.data:
+        parser.error("--update needs --data: the page has tables of real series")
+    if not given.data:
+        print("Left out without real series (--data): all of the back-tests of capacity.")
+        return
     start = time.perf_counter()
     text = "\n".join(table(list(rows_of(given.data))))
     print(text)

@@ -1,6 +1,6 @@
 """Is the front of `plan regions` what it claims, and how long does a choice of region hold?
 
-    python benchmarks/plans/regions.py --data FOLDER [--update docs/results/plans-regions.md]
+    python benchmarks/plans/regions.py [--data FOLDER] [--update docs/results/plans-regions.md]
 
 The front: every region that is best under some weighting of dollars, carbon and zones must be on it (seeded weights).
 The choice: the cheapest AWS region of one day against the cheapest one 30, 90 and 180 days later, over the price
@@ -135,13 +135,17 @@ def extra_costs(days: dict[int, dict[str, float]], later: int) -> tuple[list[flo
 def main() -> None:
     """Print the tables; with --update, write them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--update", type=Path)
     given = parser.parse_args()
-    history = given.data / "prices" / HISTORY
+    if given.update and not given.data:
+        parser.error("--update needs --data: the page has tables of the price history")
+    history = given.data / "prices" / HISTORY if given.data else None
     how = "`python benchmarks/plans/regions.py --data FOLDER` prints these tables."
     parts = ["# Results: plan regions", "", how, "", "## The front", "", *fronts(), ""]
-    if history.exists():
+    if history is None or not history.exists():
+        parts += ["Left out without a price history (--data): how long a choice of region holds.", ""]
+    else:
         parts += ["## How long a choice of region holds (AWS price history, 2022-11 to 2026-08)", "",
                   "Extra: the region that was cheapest at the start against the cheapest one later. Starts overlap.",
                   "Days on which nobody looked at the prices are left out.", "", *regret(history), ""]  # fmt: skip

@@ -175,14 +175,20 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--data", type=Path, help="Folder with spot/; without it only prices are tested.")
     asked.add_argument("--update", type=Path, help="File whose section is replaced.")
+    asked.add_argument(
+        "--development", action="store_true", help="Leave the held-out parts alone: for work on the rule."
+    )
     given = asked.parse_args()
+    if given.development and given.update:
+        asked.error("--update writes all parts: leave --development out")
     began = time.perf_counter()
     with ProcessPoolExecutor(2) as pool:
         text: list[str] = []
-        for part, fleets, devices, seed, shift_s in (
+        parts_run = (
             ("held out", HELD_OUT_FLEETS, HELD_OUT_DEVICES, HELD_OUT_SEED, HELD_OUT_SHIFT_S),
             ("development", FLEETS, DEVELOPMENT_DEVICES, SEED, 0),
-        ):
+        )
+        for part, fleets, devices, seed, shift_s in parts_run[given.development :]:
             on_traces = pool.submit(trace_cases, given.data, devices) if given.data else None
             parts = list(pool.map(past_cases, [(g, n, place, seed, shift_s) for g, n in fleets for place in PLACES]))
             cases, out = [c for found, _ in parts for c in found], sum(n for _, n in parts)
@@ -190,6 +196,8 @@ def main() -> None:
             if on_traces:
                 text += lines(f"Probed capacity ({part})", summed(on_traces.result(), 0, seed))
     print("\n".join(text))
+    if not given.data:
+        print("Left out without traces (--data): probed capacity.")
     print(f"{time.perf_counter() - began:.0f} s")
     if given.update:
         update(given.update, "\n".join(text).rstrip())

@@ -1,8 +1,8 @@
 """Does `plan tco` come to what a pencil and published studies come to, and how wrong is a constant rent?
 
-    python benchmarks/plans/tco.py --data FOLDER [--update docs/results/plans-tco.md]
+    python benchmarks/plans/tco.py [--data FOLDER] [--update docs/results/plans-tco.md]
 
-The price history in FOLDER/prices (left out where it is not there) gives what renting really cost over a year or more,
+The price history in FOLDER/prices (left out without one) gives what renting really cost over a year or more,
 against what a plan made on its first day would have assumed.
 """
 
@@ -98,17 +98,21 @@ def monthly(file: Path, kind: str) -> list[float]:
 def main() -> None:
     """Print the tables; with --update, write them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--update", type=Path)
     given = parser.parse_args()
-    history = given.data / "prices" / HISTORY
+    if given.update and not given.data:
+        parser.error("--update needs --data: the page has tables of the price history")
+    history = given.data / "prices" / HISTORY if given.data else None
     parts = ["# Results: plan tco", "", "`python benchmarks/plans/tco.py --data FOLDER` prints these tables.", "",
              "## By hand", "", *pencil(), "",
              "## A published estimate", "",
              "GPU TCO Analysis (v2-pseo-ai.pages.dev): node $300,000 to $350,000, network 10 to 15 %, 10.2 kW,",
              "$0.06 to $0.12 per kWh, colocation $150 to $250 per kW and month, rent $3.00 to $4.50.",
              "Its total is higher than what these inputs come to.", "", *study(), ""]  # fmt: skip
-    if history.exists():
+    if history is None or not history.exists():
+        parts += ["Left out without a price history (--data): a constant rent against what it really was.", ""]
+    else:
         parts += ["## A constant on-demand price against what it really was (AWS, 2022-11 to 2026-08)", "",
                   "The cheapest region at the start of each month of 30 days.",
                   "Below 1, renting cost less than a plan made on the first day assumed.",

@@ -13,6 +13,7 @@ The rooms, each of which uses only those above it:
     ledger        one line per device, hour, owner and state: whole numbers, no dollars
     efficiency    what the hardware did: the efficiency statement
     cost          what it cost: prices, seven buckets that always sum, honest savings
+    anomalies     which GPUs do worse than their past or their peers
     advice        what to change: one rule a file, and the audit
     training      what a job can count itself: FLOPs, MFU, the meter, the tuner, calibrate
     plan          where to run: memory fit, throughput, moves

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gpuledger.advice.change import Change
     from gpuledger.advice.idle_gpus import GiveBack
     from gpuledger.advice.statement import AuditStatement
+    from gpuledger.anomalies.statement import AnomalyStatement
     from gpuledger.catalog.thresholds import Thresholds
     from gpuledger.cost.month_budget import MonthBudget
     from gpuledger.efficiency.statement import EfficiencyStatement
@@ -144,6 +145,20 @@ class OpenLake(Intake):
 
         terms = self._asked(price=prices, inventory=inventory)
         return Answer(change(self.lake, scope_of(self.lake, **window), terms))
+
+    def anomalies(
+        self, *, prices: Prices = None, instance: str | None = None, region: str | None = None, **window: Unpack[Window]
+    ) -> Answer[AnomalyStatement]:
+        """The GPUs that do worse than their own past or than peers on the same work, since when, and at what cost.
+
+        `prices`, `instance`, `region`: as for `audit`; an inventory is not used.
+        """
+        from gpuledger.advice.asking import paying
+        from gpuledger.anomalies.build import anomaly_statement
+
+        terms = paying(self.lake.root, price=prices, instance=instance, region=region)
+        limits = self._posted(None)
+        return Answer(anomaly_statement(self.lake, scope_of(self.lake, **window), thresholds=limits, **terms))
 
     def moves(
         self,

@@ -16,6 +16,7 @@ import importlib.util
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterator
+from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -39,7 +40,8 @@ class Registry(Generic[T]):
         self.group = group or f"gpuledger.{kind.replace(' ', '_')}s"
         self._package = package
         self._things: dict[str, T] = {}
-        self._loaded = self._plugged_in = False
+        self._loaded = self._loading = self._plugged_in = False
+        self._lock = RLock()
 
     def register(self, name: str) -> Callable[[T], T]:
         """Decorator: make the thing known under `name`."""
@@ -56,14 +58,20 @@ class Registry(Generic[T]):
         """Import the modules of the package, or only those of one of its folders, and the plugins."""
         if self._loaded:
             return
-        self._loaded = not part
-        self._import(self._package, part)
-        if not self._plugged_in:
-            from importlib.metadata import entry_points  # takes 20 ms
+        with self._lock:  # another thread must not see half of the things; this one may come back from an import
+            if self._loading or self._loaded:
+                return
+            self._loading = True
+            try:
+                self._import(self._package, part)
+                if not self._plugged_in:
+                    from importlib.metadata import entry_points  # takes 20 ms
 
-            self._plugged_in = True
-            for point in sorted(entry_points(group=self.group), key=lambda p: (p.name, p.value)):
-                self._plug_in(point)
+                    self._plugged_in = True
+                    for point in sorted(entry_points(group=self.group), key=lambda p: (p.name, p.value)):
+                        self._plug_in(point)
+            finally:
+                self._loading, self._loaded = False, not part
 
     def _import(self, package: str, part: str = "") -> None:
         folder = importlib.import_module(package)

@@ -47,8 +47,8 @@ def test_the_reference_by_name_and_every_figure_of_the_screen_in_json(cli):
     assert set(plan["chosen"]["measures"]) == {
         "dollars", "throughput", "headroom", "interconnect", "availability", "risk", "effort",
     }  # fmt: skip
-    for kind in ("CANNOT FIT MODEL", "SPOT"):
-        assert kind in screen
+    for kind, words in (("CANNOT FIT MODEL", "cannot fit the model"), ("SPOT", "on spot, which production")):
+        assert words in screen.split("Refused: ")[1]
         assert any(r["kind"] == kind and r["remedies"] for r in plan["refused"])
 
 

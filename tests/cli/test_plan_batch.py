@@ -98,7 +98,7 @@ def test_market_prices_come_with_their_date_and_range(plan):
          "--allow-late"),
         (JOBS, ("--step", "90s"), "step is 90s"),
         (JOBS, ("--seconds", "nan"), "seconds is nan"),
-        (JOBS, ("--gpu", "h100-sxm"), "either pools or gpu"),
+        (JOBS, ("--gpu", "h100-sxm"), "either --pools or --gpu"),
         (JOBS, ("--start", "soon"), "'soon' is not a time"),
         (JOBS, ("--tz", "Mars/Base"), "no time zone is called"),
         (JOBS, ("--spot-overhead-pct", "-5"), "--spot-overhead-pct is -5"),

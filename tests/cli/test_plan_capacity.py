@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from decimal import Decimal
 
 import pytest
 
 import gpuledger
+from gpuledger.errors import InputError
 
 
 @pytest.fixture
@@ -72,6 +74,30 @@ def test_a_plan_of_a_table_with_market_prices_and_capacity(cli, demand):
     assert "demand.csv" in told["notes"][0]
 
 
+def test_spending_says_for_whom_it_is_at_80_columns(cli, demand):
+    ended = cli("plan", "capacity", "--demand", demand, "--capacity", "east=20", "--capacity", "west=9", "--price", "2",
+                "--budget", "9000", "--budget", "west=500", "--weeks", "2", "--full")  # fmt: skip
+    table = ended.out.split("Spending by month")[1]
+    assert "For" in table.splitlines()[1].split()
+    assert {"all", "west"} <= set(table.split())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"price": 2.5, "capacity": {"east": 30, "west": 40}, "budget": 60000},
+        {"price": Decimal("2.50"), "capacity": ["east=30", "west=40"], "budget": {"all GPUs": 60000}},
+    ],
+)
+def test_numbers_may_be_numbers_from_python(demand, given):
+    found = gpuledger.plan.capacity(demand=demand, weeks=2, **given).statement
+    assert found.gpus_now == 70
+    assert found.pools[0].usd_per_gpu_h.middle_usd == Decimal("2.5")
+    assert {m.budget_usd is not None for m in found.spending} == {True}
+    with pytest.raises(InputError, match="capacity"):
+        gpuledger.plan.capacity(demand=demand, capacity=True)
+
+
 def test_the_same_from_python(demand):
     answer = gpuledger.plan.capacity(demand=demand, weeks=2, capacity="east=30", price="2")
     assert answer.statement.weeks == 2
@@ -90,6 +116,7 @@ def test_the_same_from_python(demand):
         (("--budget", "-5"), "-5"),
         (("--capacity", "nowhere=4"), "nowhere"),
         (("--capacity", "1.5"), "not a number of GPUs"),
+        (("--price", "2,50"), "2,50"),
         (("--buy", "-1"), "--buy -1"),
         (("--gpu", "h1000"), "h1000"),
         (("--lake", "x"), "--lake x cannot be used here"),

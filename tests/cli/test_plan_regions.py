@@ -26,6 +26,23 @@ def test_json_has_the_front_what_it_beats_and_every_refused_region(cli):
     assert all(r["reason"] for r in made["refused_regions"])
 
 
+def test_the_short_answer_says_what_to_check(cli):
+    said = " ".join(cli(*BASE, "--data", "5 TB", "--country", "de", "--within", "eea").out.split())
+    assert "Old prices: cudo (20" in said
+    assert "Moving the data is counted as $0" in said
+    assert "--data-at CLOUD:REGION" in said
+    assert "--per-instance 8 asks for larger ones" in said
+    assert "in eea or de" in said
+    assert "de does not narrow eea" in said
+    assert "Next to the audit" in said
+
+
+def test_nothing_to_check_is_not_shown(cli):
+    asked = ("--data", "5 TB", "--data-at", "aws:us-east-1", "--within", "eu", "--country", "ch", "--per-instance", 8)
+    made = cli(*BASE, *asked, "--cloud", "aws", "--json").json()
+    assert [w for w in made["warnings"] if not w.startswith("Old prices")] == []
+
+
 def test_a_page_with_its_chart(cli, tmp_path):
     ended = cli(*BASE, "--within", "eu", "--out", tmp_path / "out")
     assert ended.code == 0
@@ -41,6 +58,8 @@ def test_a_page_with_its_chart(cli, tmp_path):
         (("--region", "aws:eu-wst-1"), "aws:eu-wst-1", "aws:eu-west-1"),
         (("--cloud", "awz"), "awz", "aws"),
         (("--data", "2 apples"), "not an amount of data", "TB"),
+        (("--data", "5"), "--data '5' has no unit", '--data "5 GB"'),
+        (("--per-instance", "512"), "have only smaller instances", "fewer GPUs per instance"),
         (("--hours", "nan"), "--hours nan", "--hours above 0"),
         (("--hours", "-5"), "--hours -5", "--hours above 0"),
         (("--gpus", "0"), "--gpus 0", "--gpus 1"),
@@ -50,7 +69,7 @@ def test_a_page_with_its_chart(cli, tmp_path):
         (("--country", "th"), "no region can run", "allow more countries"),
         (
             ("--cloud", "aws", "--data", "1 TB", "--data-at", "runpod:US"),
-            "price of moving the data unknown",
+            "an unknown price of moving the data",
             "--moving-usd-per-gb",
         ),
     ],

@@ -44,6 +44,58 @@ def test_a_history_of_the_user(cli, tmp_path):
     assert "mine.csv" in data["price_source"]
 
 
+def _prices(folder, year, days=28, instance="g5.xlarge"):
+    rows = "\n".join(f"{year}-01-{day:02d}T00:00:00Z,{instance},us-east-1a,0.4" for day in range(1, days + 1))
+    (folder / "mine.csv").write_text(f"time,type,zone,price\n{rows}\n", encoding="utf-8")
+    return ("plan", "spot", "--gpu", "a10g", "--hours", "4", "--history", "mine.csv", "--draws", "5")
+
+
+def test_the_job_starts_now_and_not_at_the_last_price(cli, tmp_path):
+    asked = _prices(tmp_path, 2020)
+    past = cli(*asked, "--deadline", "2020-06-01")
+    assert past.code == 2
+    assert "is past: the plan starts at" in past.err
+    assert "--as-of 2020-01-28" in past.err
+    data = cli(*asked, "--deadline", "10h", "--json").json()
+    assert data["prices_dated"] == "2020-01-28"
+    assert data["start_ms"] > 1_700_000_000_000
+    words = " ".join(cli(*asked, "--deadline", "10h").out.split())
+    assert f"prices of 2020-01-28, {data['price_age_days']} days old" in words
+
+
+def test_a_replay_of_the_past_starts_then(cli, tmp_path):
+    data = cli(*_prices(tmp_path, 2020), "--as-of", "2020-01-28", "--deadline", "2020-01-29", "--json").json()
+    assert data["job"]["deadline_h"] == 24
+    assert data["start_ms"] == 1_580_169_600_000
+
+
+def test_prices_of_the_future_are_refused(cli, tmp_path):
+    ended = cli(*_prices(tmp_path, 2131))
+    assert ended.code == 2
+    assert "lie in the future" in ended.err
+    assert "--as-of 2131-01-28" in ended.err
+
+
+def test_one_row_of_prices_is_planned_with_a_warning(cli, tmp_path):
+    ended = cli(*_prices(tmp_path, 2020, days=1))
+    assert ended.code == 0
+    assert "spans no more than a day" in " ".join(ended.out.split())
+
+
+def test_instance_types_that_nobody_knows_are_named(cli, tmp_path):
+    ended = cli(*_prices(tmp_path, 2020, instance="gn7i-ünï"))
+    assert ended.code == 2
+    assert "gn7i-ünï" in ended.err
+
+
+def test_a_zone_is_not_broken_into_pieces_at_80_columns(cli, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = cli(*JOB, "--full").out.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("Prices of") and "all instances" in line)
+    assert "g4dn.xlarge" in "\n".join(lines[start : start + 6])
+    assert "us-east-1 use1-az" in "\n".join(lines[start : start + 6])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -53,6 +105,7 @@ def test_a_history_of_the_user(cli, tmp_path):
         (("--hours", "nan"), "--hours nan"),
         (("--hours", "-3"), "--hours -3"),
         (("--gpus", "0"), "--gpus 0"),
+        (("--gpus", "1000000"), "give --gpus 100000 or fewer"),
         (("--budget-usd", "0.01"), "raise the budget"),
         (("--restart-seconds", "inf"), "--restart-seconds"),
         (("--checkpoint-seconds", "0"), "--checkpoint-seconds 0"),

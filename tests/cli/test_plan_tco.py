@@ -41,6 +41,25 @@ def test_a_page_with_its_charts(cli, tmp_path):
     assert "matters most" in page
 
 
+def test_the_short_answer_has_ranges_and_the_date_of_both_prices(cli):
+    ended = cli(*BASE, "--gpus", 64)
+    assert "purchase price of 2024-08" in ended.out
+    assert "on-demand prices of 20" in ended.out
+    assert "Range" in ended.out
+    assert "Next to the audit" in ended.out
+
+
+def test_figures_are_rounded_and_a_price_of_the_user_has_no_date(cli):
+    ended = cli(*BASE, "--years", 4, "--rent-usd", 2, "--purchase-usd", 30_000, "--utilization-pct", 99.0414, "--full")
+    assert "99 % used" in ended.out
+    assert "on-demand price given" in ended.out
+    assert "purchase price given" in ended.out
+    assert "prices of given" not in ended.out
+    assert "48.7 months" in ended.out
+    assert "$555,266 to" not in ended.out  # 8 x 35,040 h x 99.0414 % x $2, without a range
+    assert "$555,266" in ended.out
+
+
 @pytest.mark.parametrize(
     ("given", "words", "next_step"),
     [

@@ -145,7 +145,7 @@ def test_more_of_the_same_is_proposed_for_work_that_ends_unless_the_count_is_to_
     form = Form(instance="P6", gpus=2, workload="fine_tuning", size="medium", monthly_h=200, spot=True)
     free, fixed = (plan_configured(reference(), replace(form, keep_gpus=kept)) for kept in (False, True))
     assert free.recommendation.startswith("Use 8 x B200 (P6, spot) instead of 2: ")
-    assert "Each GPU does 100 % of what it does on 1" in free.recommendation
+    assert "Each of the 8 GPUs does as much as one" in free.recommendation
     assert free.chosen.speed_ratio == pytest.approx(4, rel=0.02)
     assert fixed.recommendation.startswith("Already well optimized: keep 2 x B200")
     assert {o.candidate.gpus for o in fixed.options} == {2}

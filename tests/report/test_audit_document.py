@@ -13,7 +13,7 @@ from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import BUCKETS, WASTE
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.documents.audit import NEXT_TO_PLANS, audit_document, repeated
+from gpuledger.report.documents.audit import audit_document, repeated
 from gpuledger.report.documents.audit_rows import audit_view
 from gpuledger.report.outline import load_outline
 from gpuledger.report.render.html import render_html
@@ -51,15 +51,29 @@ def test_the_money_is_first_and_the_first_thing_to_do_second(page, audit):
 
 def test_audit_and_plan_say_how_their_savings_relate(audit):
     from gpuledger.plan.move.verdict import settings_file
-    from gpuledger.report.document import Prose
 
-    made = audit_document(audit)
-    for place in (made.notes, made.screen):
-        assert Prose(NEXT_TO_PLANS, "dim") in place
-    assert "gpuledger plan migrate --lake" in NEXT_TO_PLANS
+    for place in (audit_document(audit).notes, audit_document(audit).screen):
+        (words,) = plans_named(place)
+        assert "gpuledger plan migrate --lake" in words
+        assert "do not add them" in words
+        assert "plan spot" not in words
+        assert "plan tco" not in words
     assert "overlap and must not be added" in settings_file().beside_audit
     free = dataclasses.replace(audit, savings=Unknown("nothing is priced"))
-    assert Prose(NEXT_TO_PLANS, "dim") not in audit_document(free).notes
+    assert plans_named(audit_document(free).notes) == []
+
+
+@pytest.mark.parametrize(("advice", "plan"), [("spot", "gpuledger plan spot"), ("reserved", "gpuledger plan tco")])
+def test_the_short_answer_names_the_plan_that_works_out_its_advice(audit, advice, plan):
+    first, *rest = audit.recommendations
+    advised = dataclasses.replace(audit, recommendations=[dataclasses.replace(first, id=advice), *rest])
+    (words,) = plans_named(audit_document(advised).screen)
+    assert plan in words
+    assert "Their savings and this one overlap" in words
+
+
+def plans_named(place):
+    return [block.text for block in place if block.kind == "prose" and "gpuledger plan" in block.text]
 
 
 def test_nothing_is_fetched_and_every_tag_is_closed(page):

@@ -12,6 +12,7 @@ import gpuledger
 from dashboards import wait_ready
 from gpuledger.web.app import create_app
 from gpuledger.web.live_lake import LiveLake
+from gpuledger.web.views import Views
 
 
 @pytest.fixture(scope="session")
@@ -34,6 +35,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory, fleet: Path) -> Path:
 @pytest.fixture(scope="module")
 def client(lake: Path) -> Iterator[TestClient]:
     """The dashboard of the lake, ready."""
-    with TestClient(create_app(LiveLake(lake), every_s=0.1), base_url="http://localhost") as made:
+    with TestClient(create_app(Views(LiveLake(lake)), every_s=0.1), base_url="http://localhost") as made:
         wait_ready(made)
         yield made

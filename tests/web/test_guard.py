@@ -10,11 +10,12 @@ from starlette.testclient import TestClient
 from gpuledger.web.app import create_app
 from gpuledger.web.guard import COOKIE, HEADERS
 from gpuledger.web.live_lake import LiveLake
+from gpuledger.web.views import Views
 
 
 @pytest.fixture
 def locked(lake: Path) -> TestClient:
-    app = create_app(LiveLake(lake), token="s3cret", hosts=["books.example"], every_s=60)
+    app = create_app(Views(LiveLake(lake)), token="s3cret", hosts=["books.example"], every_s=60)
     return TestClient(app, base_url="http://books.example")
 
 
@@ -36,6 +37,14 @@ def test_the_token_opens_and_leaves_the_address(locked: TestClient) -> None:
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
     assert locked.get("/api/v1/status").status_code == 200  # the browser keeps it
+
+
+def test_a_browser_is_asked_for_the_token_in_words(locked: TestClient) -> None:
+    for path, words in (("/", "A token is needed"), ("/?token=wrong", "The token is not right")):
+        page = locked.get(path, headers={"Accept": "text/html"})
+        assert page.status_code == 401
+        assert words in page.text
+        assert 'name="token"' in page.text
 
 
 def test_a_redirect_never_leaves_the_server(locked: TestClient) -> None:
@@ -60,4 +69,6 @@ def test_every_answer_has_safe_headers(client: TestClient) -> None:
 def test_nothing_can_be_changed(client: TestClient) -> None:
     for path in ("/", "/api/v1/audit", "/events"):
         for method in ("POST", "PUT", "DELETE", "PATCH"):
-            assert client.request(method, path).status_code == 405
+            answer = client.request(method, path)
+            assert answer.status_code == 405
+            assert answer.headers["allow"] == "GET"

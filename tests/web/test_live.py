@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,9 @@ import pytest
 
 import gpuledger
 from dashboards import Server
-from gpuledger.web.live_lake import Filters, LiveLake
+from gpuledger.ledger.read.owners import By
+from gpuledger.web.contract import Filters
+from gpuledger.web.live_lake import LiveLake
 
 
 def test_a_statement_is_made_once_whoever_asks(lake: Path) -> None:
@@ -38,6 +41,13 @@ def test_a_statement_is_made_once_whoever_asks(lake: Path) -> None:
     assert made == [1]
 
 
+@pytest.mark.parametrize("by", list(By))
+def test_an_audit_by_any_owner_is_the_one_of_the_command(lake: Path, by: By) -> None:
+    live = LiveLake(lake)
+    live.refresh()
+    assert live.audit(Filters(), by=by).cost == gpuledger.open(lake).audit(by=by).statement.cost
+
+
 def test_nothing_new_is_no_new_edition(lake: Path) -> None:
     live = LiveLake(lake)
     assert live.refresh()
@@ -56,7 +66,7 @@ def test_new_samples_reach_a_viewer_over_a_real_socket(tmp_path: Path, fleet: Pa
         with httpx.stream("GET", f"{server.base}/events", timeout=60) as stream:
             for line in stream.iter_lines():
                 if line.startswith("data:"):
-                    editions.append(int(line[5:]))
+                    editions.append(json.loads(line[5:])["edition"])
                     if len(editions) == 1:
                         before = httpx.get(f"{server.base}/api/v1/efficiency", timeout=60).json()["samples"]
                         lake.ingest(days[1])

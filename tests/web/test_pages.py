@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 from starlette.testclient import TestClient
 
@@ -12,6 +13,7 @@ from dashboards import wait_ready
 from gpuledger.web.app import create_app
 from gpuledger.web.live_lake import LiveLake
 from gpuledger.web.shell import PAGES
+from gpuledger.web.views import Views
 from reading import Page
 
 
@@ -42,6 +44,17 @@ def test_filters_are_those_of_a_statement(client: TestClient, lake: Path) -> Non
     names = [row.name for row in gpuledger.open(lake).analyze().by_namespace]
     got = client.get("/api/v1/efficiency", params={"namespace": names[0], "last": "24h"}).json()
     assert got == gpuledger.open(lake).analyze(namespace=names[0], last="24h").to_dict()
+
+
+def test_plans_name_every_planner_and_its_command(client: TestClient) -> None:
+    from gpuledger.cli.commands.plan import command
+
+    text = Page(client.get("/plans").text).text
+    for name in command.list_commands(click.Context(command)):
+        assert f"gpuledger plan {name} --help" in text
+        made = command.get_command(click.Context(command), name)
+        assert made is not None
+        assert made.get_short_help_str(200).rstrip(".") in text
 
 
 def test_gpus_sort_and_filter(client: TestClient) -> None:
@@ -96,7 +109,7 @@ def test_labels_cannot_become_markup(tmp_path: Path) -> None:
     head = "timestamp,UUID,modelName,namespace,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE"
     file.write_text("\n".join([head, *rows]) + "\n")
     gpuledger.open(tmp_path / "lake").ingest(file)
-    with TestClient(create_app(LiveLake(tmp_path / "lake"), every_s=0.1), base_url="http://localhost") as client:
+    with TestClient(create_app(Views(LiveLake(tmp_path / "lake")), every_s=0.1), base_url="http://localhost") as client:
         wait_ready(client)
         for path, _ in PAGES:
             assert bad not in client.get(path).text
@@ -104,7 +117,7 @@ def test_labels_cannot_become_markup(tmp_path: Path) -> None:
 
 def test_an_empty_lake_says_what_to_do_and_comes_alive(tmp_path: Path, fleet: Path) -> None:
     live = LiveLake(tmp_path / "lake")
-    with TestClient(create_app(live, every_s=0.05), base_url="http://localhost") as client:
+    with TestClient(create_app(Views(live), every_s=0.05), base_url="http://localhost") as client:
         assert wait_ready(client)["state"] == "empty"
         answer = client.get("/")
         assert answer.status_code == 503
@@ -121,7 +134,7 @@ def test_a_broken_lake_is_an_error_page_not_a_crash(tmp_path: Path) -> None:
     root = tmp_path / "lake"
     root.mkdir()
     (root / "manifest.json").write_text("{ not json")
-    with TestClient(create_app(LiveLake(root), every_s=0.1), base_url="http://localhost") as client:
+    with TestClient(create_app(Views(LiveLake(root)), every_s=0.1), base_url="http://localhost") as client:
         assert wait_ready(client)["state"] == "error"
         answer = client.get("/")
         assert answer.status_code == 503

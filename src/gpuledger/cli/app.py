@@ -10,7 +10,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -69,15 +69,15 @@ class CommandFolder(click.Group):
         return command.get_short_help_str(limit=200) if command else ""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an error that names a parameter (name=value, or "name is ...") names the option instead."""
+        """Run the command; an error that names a parameter names the option instead."""
         try:
             return super().invoke(ctx)
         except InputError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             if command is not None and not isinstance(command, click.Group):
-                options = [p for p in command.params if isinstance(p, click.Option)]
-                names = {str(n): p.opts[0] for p in options for n in (p.name, p.opts[0].strip("-"))}
-                error.message, error.hint = _spelled(error.message, names), _spelled(error.hint, names)
+                from gpuledger.cli.spelling import option_names, spell_error
+
+                spell_error(error, option_names(command))
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -96,13 +96,6 @@ class CommandFolder(click.Group):
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise UnknownName("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
-
-
-def _spelled(text: str, names: Mapping[str, str]) -> str:
-    """Parameters written as the options of the command."""
-    said = re.compile(r"\b([a-z_]+)=(True\b|(?=\S))")  # a flag has no value
-    text = said.sub(lambda m: names[m[1]] + ("" if m[2] else " ") if m[1] in names else m[0], text)
-    return re.sub(r"^([a-z_]+)(?= is | '| and [a-z_]+ )", lambda m: names.get(m[1], m[0]), text)
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:

@@ -72,7 +72,10 @@ Readings = Mapping[str, np.ndarray]
 
 
 def credible(readings: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The readings without those that cannot be: a limit or clock of 0, a limit far exceeded, no memory at all."""
+    """The readings without those that cannot be: power, limit or clock of 0, a limit far exceeded, no memory at all.
+
+    The second die of an AMD board reports 0 W: the first one reports the power of both.
+    """
     out = dict(readings)
 
     def blank(name: str, wrong: np.ndarray) -> None:
@@ -87,6 +90,8 @@ def credible(readings: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         blank("power_limit_w", wrong)
     if clock is not None:
         blank("sm_clock_mhz", clock <= 0)
+    if power is not None:
+        blank("power_w", power <= 0)
     used, free = readings.get("fb_used_bytes"), readings.get("fb_free_bytes")
     if used is not None and free is not None:
         nothing = (used == 0) & (free == 0)

@@ -14,12 +14,15 @@ from gpuledger.lake.batch import device_name
 from gpuledger.units import Unknown, count, known
 
 PER_PAGE = 100
-SORTS = ("waste", "name", "util", "realized", "power", "idle", "paid")
+SORTS = {
+    "waste": "wasted", "paid": "paid", "util": "utilization", "realized": "realized", "idle": "idle", "power": "power",
+    "name": "name",
+}  # fmt: skip
 
 
 def order_of(asked: str) -> str:
-    """The order asked for; by waste where there is no such one."""
-    return asked if asked in SORTS else SORTS[0]
+    """The order asked for; by waste if the name is unknown."""
+    return asked if asked in SORTS else "waste"
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,15 @@ through the viewer's browser.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from fastapi import Request
-from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "gpuledger_token"
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
@@ -29,40 +32,73 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-Next = Callable[[Request], Awaitable[Response]]
+
+
+WRONG_WAITS_S = 0.5
+_ASK = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>gpuledger</title>
+<style>body {{ font: 18px/1.5 sans-serif; max-width: 34em; margin: 3em auto; padding: 0 1em; }}
+input, button {{ font: inherit; padding: 4px 8px; }}</style></head>
+<body><main><h1>{words}</h1><p>Open the address that gpuledger serve printed, or enter its token.</p>
+<form method="get"><label>Token <input type="password" name="token" autocomplete="off" required></label>
+<button type="submit">Show</button></form></main></body></html>
+"""
 
 
 class Guard:
     """Checks each request before it is answered, and puts safe headers on each answer."""
 
-    def __init__(self, token: str | None, hosts: Sequence[str]) -> None:
-        self._token = token
+    def __init__(self, app: ASGIApp, token: str | None, hosts: Sequence[str]) -> None:
+        self._app, self._token = app, token
         self._hosts = {host.casefold() for host in (*LOOPBACK, *hosts)}
         self._any_host = "*" in self._hosts
 
-    async def __call__(self, request: Request, go_on: Next) -> Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The answer, or why there is none."""
-        answer = self._refusal(request) or await go_on(request)
-        for name, value in HEADERS.items():
-            answer.headers.setdefault(name, value)
-        return answer
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+
+        async def safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        request = Request(scope)
+        refused = self._refusal(request)
+        if refused is not None and refused.status_code == 401 and self._shown(request):
+            await asyncio.sleep(WRONG_WAITS_S)  # so that tokens are not tried by the thousand
+        return await (refused or self._app)(scope, receive, safely)
 
     def _refusal(self, request: Request) -> Response | None:
         host = request.headers.get("host", "").casefold()
         name = host if host.startswith("[") and host.endswith("]") else host.rsplit(":", 1)[0]
         if not (self._any_host or name in self._hosts):
-            return PlainTextResponse(f"This server is not called {name[:80]!r}.\n", 421)
+            problem = {"error": f"this server is not called {name[:80]!r}", "hint": "start it with --name NAME"}
+            return JSONResponse(problem, 421)
         if self._token is None or request.url.path in OPEN:
             return None
         given = request.query_params.get("token")
         if given is not None and self._right(given):
             return self._let_in(request)
-        header = request.headers.get("authorization", "")
-        shown = header[7:] if header[:7].casefold() == "bearer " else request.cookies.get(COOKIE, "")
-        if self._right(shown):
+        if self._right(self._shown(request)):
             return None
-        problem = {"error": "a token is needed", "hint": "open the address that gpuledger serve printed"}
+        words = "the token is not right" if self._shown(request) else "a token is needed"
+        if "text/html" in request.headers.get("accept", ""):
+            return HTMLResponse(_ASK.format(words=words.capitalize()), 401)
+        problem = {
+            "error": words,
+            "hint": "use the address that gpuledger serve printed, or Authorization: Bearer TOKEN",
+        }
         return JSONResponse(problem, 401, {"WWW-Authenticate": "Bearer"})
+
+    def _shown(self, request: Request) -> str:
+        """The token a request brings: in a header, kept as a cookie, or in the address."""
+        header = request.headers.get("authorization", "")
+        kept = request.cookies.get(COOKIE, "") or request.query_params.get("token", "")
+        return header[7:] if header[:7].casefold() == "bearer " else kept
 
     def _right(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(errors="replace"), (self._token or "").encode())

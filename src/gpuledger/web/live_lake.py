@@ -1,7 +1,7 @@
 """Which statements does the dashboard show, and when are they made again?
 
-A statement is made once, whoever asks for it, and kept until the lake changes. Then those of the first page are made
-in the background while viewers still see the old ones; a page of other filters is made when it is first asked for.
+A statement is made once, whoever asks for it, and kept until the lake changes. Then the audit, which the first
+page shows, is made while viewers still see the old one; other statements are made when they are first asked for.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from gpuledger.advice.asking import Asked, asked, audit
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.cost.statement import ALWAYS
 from gpuledger.cost.user_settings import Config, set_teams
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
@@ -26,87 +27,76 @@ from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import GpuledgerError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.read.owners import dimension
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, newest_ms, scope_of
 from gpuledger.plan.move.build import migrate_from_lake
 from gpuledger.plan.move.statement import LakePlan
 from gpuledger.settings import in_force
 from gpuledger.times import today
+from gpuledger.web.contract import Filters, State, Status
 
 T = TypeVar("T")
-State = Literal["loading", "empty", "ready", "error"]
-KEPT = 64  # statements and pages; a filter nobody asked for lately is made again
+KEPT = 64  # statements and pages; one not asked for lately is made again
+RETRY_S = (1.0, 30.0)  # a lake that cannot be read is looked at again after the first, at most after the second
 _WATCHED = ("manifest.json", "jobs/manifest.json", "prices/yours.json")
 
 
-@dataclass(frozen=True)
-class Filters:
-    """What a page is about: a window and owners, as the address names them."""
-
-    since: str = ""
-    until: str = ""
-    last: str = ""
-    cluster: tuple[str, ...] = ()
-    namespace: tuple[str, ...] = ()
-    owner: tuple[str, ...] = ()
-
-    def scope(self, lake: Lake) -> Scope:
-        """The scope of a statement; an error names what cannot be read."""
-        given = {name: value for name, value in vars(self).items() if value}
-        return scope_of(lake, **cast("Window", given))
-
-
-@dataclass(frozen=True)
-class Status:
-    """How the lake stands: which edition of its statements is shown, how old its newest sample is, what is wrong."""
-
-    state: State
-    edition: int
-    newest_ms: int | None
-    made_ms: int
-    problem: str = ""
-    hint: str = ""
-
-
 class LiveLake:
-    """A lake that may grow while it is looked at. `terms`: prices, inventory and the like, as for an audit."""
+    """A lake that may grow while it is looked at.
 
-    def __init__(self, root: str | Path, default: Filters = Filters(), **terms: Any) -> None:  # noqa: B008  (frozen)
+    `edition`: the last one viewers saw. `terms`: prices, inventory and the like, as for an audit.
+    """
+
+    def __init__(self, root: str | Path, default: Filters = Filters(), edition: int = 0, **terms: Any) -> None:  # noqa: B008
         self.lake, self.default = Lake(root), default
         self._terms: Mapping[str, Any] = terms
-        asked(self.lake.root, **terms)  # a wrong file or name is told at the start, not on a page
+        asked(self.lake.root, **terms)  # a wrong file or name stops the start, not a page
         self._kept: OrderedDict[tuple[object, ...], object] = OrderedDict()
         self._making: dict[tuple[object, ...], threading.Lock] = {}
         self._lock = threading.Lock()
         self._seen: tuple[object, ...] = ()
-        self.status = Status("loading", 0, None, _now_ms())
+        self._again_at, self._wait_s = float("inf"), 0.0
+        self.status = Status("loading", edition, None, _now_ms())
 
     # -- the lake as it grows
 
     def refresh(self) -> bool:
         """Look whether the lake changed, and make the first page's statements again; whether there is news."""
-        mark = self._mark()
-        if mark == self._seen:
+        mark, now = self._mark(), time.monotonic()
+        if mark == self._seen and now < self._again_at:
             return False
         edition = self.status.edition + 1
+        found = self._looked(edition)
+        failed = bool(found.problem)
+        self._wait_s = min(max(self._wait_s * 2, RETRY_S[0]), RETRY_S[1]) if failed else 0.0
+        self._again_at = time.monotonic() + self._wait_s if failed else float("inf")
+        self._seen = mark
+        if failed and self.status.state == "ready":  # its last figures are better than none
+            found = replace(self.status, problem=found.problem, hint=found.hint)
+        news = not (failed and _same(found, self.status))
+        if news:
+            self.status = found
+        with self._lock:
+            for key in [key for key in self._kept if key[0] != self.status.edition]:
+                del self._kept[key]
+        return news
+
+    def _looked(self, edition: int) -> Status:
+        """How the lake stands; its first statements are made on the way."""
         try:
             self._post()
             newest = newest_ms(self.lake) or None
             if newest is None:
-                found = Status("empty", edition, None, _now_ms(), "the lake has no samples", _HINT)
-            else:
-                for make in (self.audit, self.efficiency, self.recent):
-                    make(self.default, edition)
-                found = Status("ready", edition, newest, _now_ms())
+                return Status("empty", edition, None, _now_ms(), "the lake has no samples", _HINT)
+            self.audit(self.default, edition)
+            return Status("ready", edition, newest, _now_ms())
         except GpuledgerError as error:
             state: State = "error" if self.lake.exists() else "empty"
-            found = Status(state, edition, self.status.newest_ms, _now_ms(), error.message, error.hint)
-        self._seen = mark
-        self.status = found
-        with self._lock:
-            for key in [key for key in self._kept if key[0] != edition]:
-                del self._kept[key]
-        return True
+            return Status(state, edition, self.status.newest_ms, _now_ms(), error.message, error.hint)
+        except Exception as error:  # noqa: BLE001  (whatever a file half-written or gone leads to: look again later)
+            words = f"the lake cannot be read: {type(error).__name__}: {error}"
+            return Status("error", edition, self.status.newest_ms, _now_ms(), words, _BROKEN)
 
     def _mark(self) -> tuple[object, ...]:
         """What changes when the lake or a setting does."""
@@ -130,20 +120,29 @@ class LiveLake:
 
     # -- statements
 
+    def scope(self, filters: Filters) -> Scope:
+        """The scope of a statement; an error names what cannot be read."""
+        given = {name: value for name, value in vars(filters).items() if value}
+        return scope_of(self.lake, **cast("Window", given))
+
     def audit(self, filters: Filters, edition: int | None = None, by: str | None = None) -> AuditStatement:
-        """The cost audit."""
+        """The cost audit. The dimensions every audit has need no other one."""
+        found = None if by is None else dimension(by)
+        if found in ALWAYS:
+            whole = self.audit(filters, edition)
+            return replace(whole, cost=replace(whole.cost, by=found))
         return self.once("audit", filters, lambda: self._audit(filters, by), edition, by)
 
     def _audit(self, filters: Filters, by: str | None) -> AuditStatement:
         terms: Asked = asked(self.lake.root, **{**self._terms, "by": by})
-        return audit(self.lake, filters.scope(self.lake), terms)
+        return audit(self.lake, self.scope(filters), terms)
 
     def efficiency(self, filters: Filters, edition: int | None = None) -> EfficiencyStatement:
         """The efficiency statement."""
 
         def make() -> EfficiencyStatement:
             return efficiency_statement(
-                self.lake, filters.scope(self.lake), thresholds=load_thresholds(None),
+                self.lake, self.scope(filters), thresholds=load_thresholds(None),
                 calibration=load_calibration(self.lake), team_of=(set_teams() or Config()).set_team,
             )  # fmt: skip
 
@@ -151,11 +150,11 @@ class LiveLake:
 
     def recent(self, filters: Filters, edition: int | None = None) -> tuple[int, dict[str, list[float | None]]]:
         """How busy each GPU was in the last hours."""
-        return self.once("recent", filters, lambda: recent_util(self.lake, filters.scope(self.lake)), edition)
+        return self.once("recent", filters, lambda: recent_util(self.lake, self.scope(filters)), edition)
 
     def gpu(self, filters: Filters, device: str) -> GpuHistory:
         """One GPU hour by hour."""
-        return self.once("gpu", filters, lambda: gpu_history(self.lake, filters.scope(self.lake), device), None, device)
+        return self.once("gpu", filters, lambda: gpu_history(self.lake, self.scope(filters), device), None, device)
 
     def moves(self, filters: Filters) -> LakePlan:
         """What each namespace should move to."""
@@ -164,7 +163,7 @@ class LiveLake:
         own = {name: self._terms[name] for name in ("price", "instance", "region", "inventory") if name in self._terms}
 
         def make() -> LakePlan:
-            scope = filters.scope(self.lake)
+            scope = self.scope(filters)
             return migrate_from_lake(self.lake, scope, today=today(), **paying(self.lake.root, **own))
 
         return self.once("moves", filters, make)
@@ -191,6 +190,12 @@ class LiveLake:
 
 
 _HINT = "import data: gpuledger import FILE; this page shows it as soon as it is there"
+
+_BROKEN = "see all of it: gpuledger analyze --lake FOLDER; the lake is looked at again by itself"
+
+
+def _same(one: Status, other: Status) -> bool:
+    return (one.state, one.problem, one.hint) == (other.state, other.problem, other.hint)
 
 
 def _now_ms() -> int:

@@ -7,47 +7,98 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuledger.advice.statement import AuditStatement
+from gpuledger.efficiency.gpu_history import GpuHistory
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.encode import encode
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.store import Ledger
-from gpuledger.report.document import Bullets, Document, KeyFigure, Section
+from gpuledger.plan.move.statement import LakePlan
+from gpuledger.plan.planners import PLANNERS
+from gpuledger.report.adding import shares_adding_up
+from gpuledger.report.document import Bullets, Document, Fold, KeyFigure, Section
+from gpuledger.report.documents import document_of
 from gpuledger.report.documents.audit import audit_document, first_steps
 from gpuledger.report.documents.efficiency import efficiency_document
 from gpuledger.report.plan_sections import dollar_figure
 from gpuledger.report.tables import Row, Table, cell, make_table
-from gpuledger.report.written import amount, instant, number
+from gpuledger.report.written import amount, instant, number, percent, round_percent
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 OWNERS = tuple(by.value for by in By)
 REJECT_FILES = 20
+SKEW_MS = 60_000
 
 
 def overview(audit: AuditStatement) -> Document:
     """Money first: paid, productive, wasted, and the first three things to do."""
     whole = audit_document(audit)
     bill = [s for s in whole.sections if s.id == "bill"]
-    return replace(whole, summary=[*first_steps(audit, ())], sections=bill)
+    paid, waste, rate, _quarter, *more = whole.figures
+    figures = [paid, _productive(audit), waste, rate, *more]
+    return replace(whole, kind="Overview", figures=figures, summary=[*first_steps(audit, ())], sections=bill)
+
+
+def _productive(audit: AuditStatement) -> KeyFigure:
+    label, note, dollars = "Productive", "time that did work, as far as the evidence shows", audit.cost.dollars
+    if isinstance(dollars, Unknown):
+        return dollar_figure(label, dollars)
+    shares = shares_adding_up({bucket: dollars.pct(usd) for bucket, usd in dollars.each().items()})  # as in the table
+    share = f"{percent(shares['productive'])} of the bill"
+    return replace(dollar_figure(label, dollars.productive_usd, note), range=share)
 
 
 def timeline(statement: EfficiencyStatement) -> Document:
     """The fleet over time, and how busy time compares with power."""
-    return _only(efficiency_document(statement), {"time", "active", "models", "capacity"})
+    return _only(efficiency_document(statement), "Timeline", {"time", "active", "models", "capacity"})
 
 
 def savings(audit: AuditStatement) -> Document:
     """Where the waste is, and what to change, one by one."""
-    return _only(audit_document(audit), {"changes", "savings", "how", "behavior", "roi"})
+    return _only(audit_document(audit), "Waste and savings", {"changes", "savings", "how", "behavior", "roi"})
 
 
 def owners(audit: AuditStatement) -> Document:
     """What each owner paid for, and what of it was wasted."""
-    return _only(audit_document(audit), {"who"})
+    found = _only(audit_document(audit), "Owners", {"who"})
+    paid, waste, *_ = found.figures
+    return replace(found, figures=[paid, _productive(audit), waste])
 
 
-def _only(document: Document, sections: Collection[str]) -> Document:
-    return replace(document, summary=(), sections=[s for s in document.sections if s.id in sections])
+def one_gpu(history: GpuHistory) -> Document:
+    """One GPU's hours as a chart and its stretches without work; the hours as a table on demand."""
+    document = document_of(history)
+    hours, spells = document.sections
+    return replace(document, sections=[_on_demand(hours), spells])
+
+
+# Those with commands of their own; the others register themselves.
+_OWN_COMMANDS = (
+    ("fit", "Check whether a model fits, and what would make it fit."),
+    ("migrate", "Propose a better place for a job: cost, speed, risk, effort."),
+    ("throughput", "Estimate tokens per second, as a range."),
+)
+
+
+def plans(plan: LakePlan) -> Document:
+    """Where each namespace should move, and which other plans there are."""
+    found = sorted((*_OWN_COMMANDS, *((name, one.summary) for name, one in PLANNERS)))
+    rows: list[Row] = [[name, what, f"gpuledger plan {name} --help"] for name, what in found]
+    table = make_table("planners", "Each asks for what only you know", ("Plan", "What it does", "Command"), "www", rows)
+    document = document_of(plan)
+    first, *rest = [_on_demand(s) if s.id == "refused" else s for s in document.sections]
+    return replace(document, sections=[first, Section("planners", "Other plans", [table]), *rest])
+
+
+def _on_demand(section: Section) -> Section:
+    """The same section, with its tables folded."""
+    blocks = [Fold(block.caption, [block]) if isinstance(block, Table) else block for block in section.blocks]
+    return replace(section, blocks=blocks)
+
+
+def _only(document: Document, title: str, sections: Collection[str]) -> Document:
+    shown = [s for s in document.sections if s.id in sections]
+    return replace(document, kind=title, title=title, notes=(), summary=(), sections=shown)
 
 
 def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
@@ -58,7 +109,7 @@ def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
     rejected = sorted((lake.root / "rejects").glob("*.csv"), key=lambda f: -f.stat().st_mtime)[:REJECT_FILES]
     evidence = audit.cost.evidence_pct
     shares = {} if isinstance(evidence, Unknown) else evidence
-    rests_on = [f"{kind}: {share:.0f} % of the time" for kind, share in shares.items()]
+    rests_on = [f"{kind}: {round_percent(share)} of the time" for kind, share in shares.items()]
     came_in, refused = _days(lake, days), _rejects(rejected)
     return Document(
         name="data",
@@ -66,7 +117,7 @@ def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
         title="Data and evidence",
         headline=f"{amount(number(samples), 'sample')}, the newest of {instant(newest)} UTC",
         figures=[
-            KeyFigure("Newest sample", f"{(now_ms - newest) / MS_PER_HOUR:,.1f} h ago", "", f"{instant(newest)} UTC"),
+            _newest(newest, now_ms),
             KeyFigure("Days", number(len(days)), "", f"{days[-1]} to {days[0]}" if days else ""),
             dollar_figure("Paid", audit.cost.paid_usd, "in this window"),
         ],
@@ -79,6 +130,23 @@ def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
             {"samples": samples, "newest_ms": newest, "days": days, "rejected_files": [f.name for f in rejected]},
         ),
     )
+
+
+def _newest(newest: int, now_ms: int) -> KeyFigure:
+    """How old the newest sample is; one from the future means that clocks differ."""
+    apart_h, when = abs(now_ms - newest) / MS_PER_HOUR, f"{instant(newest)} UTC"
+    length = (
+        f"{apart_h * 60:,.0f} min"
+        if apart_h < 2
+        else f"{apart_h:,.1f} h"
+        if apart_h < 48
+        else f"{apart_h / 24:,.0f} days"
+    )
+    if newest > now_ms + SKEW_MS:
+        return KeyFigure(
+            "Newest sample", f"{length} ahead", "", f"{when}; check the clocks of its host and this machine"
+        )
+    return KeyFigure("Newest sample", f"{length} ago", "", when)
 
 
 def _days(lake: Lake, days: Collection[str]) -> Table:

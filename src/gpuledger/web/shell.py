@@ -16,12 +16,14 @@ from gpuledger.plain_text import visible
 from gpuledger.report.charts import can_draw
 from gpuledger.report.document import Document
 from gpuledger.report.render.html import LONG_HEADLINE, colors, draw_charts, environment
-from gpuledger.web.live_lake import Filters, Status
+from gpuledger.web.contract import Filters, Status
 
 PAGES = (
     ("/", "Overview"), ("/timeline", "Timeline"), ("/gpus", "GPUs"), ("/owners", "Owners"),
     ("/savings", "Waste and savings"), ("/plans", "Plans"), ("/data", "Data"),
 )  # fmt: skip
+
+WINDOWS = (("all", "all"), ("24h", "last day"), ("7d", "last week"), ("30d", "last 30 days"))
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,17 @@ class Asked:
         return f"?{written}" if written else ""
 
 
-def page(document: Document, asked: Asked, status: Status, names: Mapping[str, Sequence[str]], **more: Any) -> str:
-    """A whole page; `names`: what the filters may choose from."""
+def page(
+    document: Document, asked: Asked, status: Status, names: Mapping[str, Sequence[str]], default_last: str = "all",
+    **more: Any,
+) -> str:  # fmt: skip
+    """A whole page; `names`: what the filters may choose from. `default_last`: the window where none is asked for."""
     drawn = draw_charts(document) if can_draw() else {}
-    return _render("page.html", asked, status, names, document=document, drawn=drawn, **more)
+    named = dict(WINDOWS)
+    given = [(last, f"last {last}") for last in (default_last, asked.filters.last) if last and last not in named]
+    windows = dict((*WINDOWS, *given)).items()
+    more |= {"drawn": drawn, "windows": windows, "default_last": default_last}
+    return _render("page.html", asked, status, names, document=document, **more)
 
 
 def message(title: str, words: str, hint: str, asked: Asked, status: Status) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -98,6 +100,26 @@ def test_what_can_be_given_back_by_pencil(books, hour):
     assert pods["serving/web"].memory_max_bytes == pytest.approx(8e9)
 
 
+def test_a_pod_that_worked_in_one_hour_only_uses_its_gpu_as_its_namespace_does(books, hour):
+    """One busy hour of thirty is less than 5 % of its life, yet its namespace needs the GPU in that hour."""
+    rows = [hour(at, "GPU-a", pod="rare", **({} if at == 7 else IDLE)) for at in range(30)]
+    found = read(books(*rows), "namespace")
+    free = lambda _uuid: Unknown("no price")  # noqa: E731
+    space, pod = of_namespaces(found.pools, found.pods, ASKED, free)[0], of_pods(found.pods, ASKED, free)[0]
+    assert (space.used_gpus, space.give_back) == (pod.used_gpus, pod.give_back) == (1, 0)
+    assert pod.give_back_shared == 0
+
+
+def test_what_goes_back_is_priced_as_the_gpus_that_work_least(books, hour):
+    """Two GPUs at $1 and $5: the pod gives back the idle one, and so does the namespace, at $5 x 720 h."""
+    rows = [hour(at, "GPU-a", pod="web") for at in range(4)]
+    rows += [hour(at, "GPU-b", pod="web", **IDLE) for at in range(4)]
+    found = read(books(*rows), "namespace")
+    prices = {"GPU-a": Decimal(1), "GPU-b": Decimal(5)}
+    assert of_pods(found.pods, ASKED, prices.__getitem__)[0].usd_per_month == 3600
+    assert of_namespaces(found.pools, found.pods, ASKED, prices.__getitem__)[0].usd_per_month == 3600
+
+
 def test_a_small_pod_on_a_large_gpu_is_shown_a_slice_only_where_all_is_known(books, hour):
     a100 = "NVIDIA A100-SXM4-40GB"
     rows = [hour(at, "GPU-a", pod="small", model=a100, busy=0.1, used_bytes=4e9) for at in range(3)]
@@ -162,6 +184,40 @@ def test_jobs_take_their_gpus_for_their_length(tmp_path):
     assert read_demand(table(tmp_path, ends)).series[0].values == pytest.approx([2, 1])
 
 
+def test_lengths_are_in_the_unit_of_their_column_and_refused_without_one(tmp_path):
+    """Four GPUs for 6 hours every half hour: 48 GPUs from the sixth hour on."""
+    starts = [f"2026-01-20 {h:02d}:{m:02d}" for h in range(12) for m in (0, 30)]
+    rows = "".join(f"{at},4,6\n" for at in starts)
+    for name in ("duration", "runtime", "elapsed"):
+        with pytest.raises(FileFault, match=f"unit of the column {name} is not known") as refused:
+            read_demand(table(tmp_path, f"submit_time,num_gpus,{name}\n{rows}"))
+        assert f"{name}_h" in refused.value.hint
+    for name in ("duration_h", "runtime_hours", "hours"):
+        found = read_demand(table(tmp_path, f"submit_time,num_gpus,{name}\n{rows}"))
+        assert found.series[0].values[6:] == pytest.approx([48] * 5)
+        assert f"{name} is the length in hours" in found.notes
+    minutes = rows.replace(",4,6\n", ",4,360\n")
+    found = read_demand(table(tmp_path, f"submit_time,num_gpus,duration_min\n{minutes}"))
+    assert found.series[0].values[6:] == pytest.approx([48] * 5)
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (("40,5", "41"), [40.5, 41]),
+        (("1.040,5", "1.041"), [1040.5, 1041]),
+        (("40,5", "1,125"), [40.5, 1.125]),
+        (("1,040.5", "1,041"), [1040.5, 1041]),
+        (("0,125", "2,250"), [0.125, 2.25]),
+    ],
+)
+def test_decimal_commas_and_commas_of_thousands_are_read_as_the_column_shows_them(tmp_path, cells, values):
+    rows = "".join(f"2026-01-20 {h:02d}:00;{cell}\n" for h, cell in enumerate(cells))
+    found = read_demand(table(tmp_path, f"time;gpus\n{rows}"))
+    assert found.series[0].values.tolist() == values
+    assert any("commas of gpus mark" in note for note in found.notes)
+
+
 def test_a_rate_needs_what_one_gpu_carries(tmp_path):
     file = table(tmp_path, "window_start_s,req_per_s\n0,100\n3600,50\n")
     with pytest.raises(FileFault, match="not a number of GPUs"):
@@ -205,6 +261,12 @@ def test_a_job_without_an_end_runs_to_the_end_of_the_table(tmp_path):
         ("time,gpus\n2026-01-20,1\nsoon,1\n", "line 3: 'soon' is not a time"),
         ("time,gpus\n1970-01-02,1\n2026-01-20,1\n", "five years"),
         ("start,end,gpus\n2026-01-20,2026-01-19,2\n", "before"),
+        ("time;gpus\n2026-01-20;1,125\n", "decimals or thousands"),
+        ("time;gpus\n2026-01-20;1,5\n2026-01-21;1.5\n", "decimals or thousands"),
+        ("time,gpus\n2026-01-20,many\n", "the column gpus has 'many'"),
+        ("time,gpus\n2026-01-20,1e300\n", "line 2: gpus is 1e300: more than 100,000,000 GPUs"),
+        ("time,gpus,duration_h\n2026-01-20,2,1e9\n", "more than five years"),
+        ("time,gpus\n1e300,1\n", "line 2: time is '1e300'"),
     ],
 )
 def test_a_table_that_cannot_be_read_is_refused_in_words(tmp_path, text, words):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -15,7 +16,7 @@ from gpuledger.plan.capacity.build import Context, PoolDemand, asked_of, plan
 from gpuledger.plan.capacity.money import ALL, Rates, times
 from gpuledger.plan.capacity.need import Asked, gpus_needed, months_ahead
 from gpuledger.plan.capacity.series import DAY, WEEK, Series
-from gpuledger.plan.capacity.statement import GpuRange
+from gpuledger.plan.capacity.statement import GpuRange, MonthRange
 from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import MS_PER_HOUR, Unknown, day_start_ms
 
@@ -32,8 +33,9 @@ def fleet(held=18.0, working=9.0, productive=3.0, shares=(0.5, 0.5), now=20, **m
     return PoolDemand("a", "held", series, now, None, shares, 11.0, **more)
 
 
-def made(*demands, weeks=13, cover=95.0, target=90.0, growth=None, budgets=None, buy=None, rates=USD):
-    context = Context("test", Rates({"a": rates, "b": rates}, (), "2026-01-01"), budgets or {}, buy)
+def made(*demands, weeks=13, cover=95.0, target=90.0, growth=None, budgets=None, buy=None, rates=USD, today=None):
+    known = Rates({"a": rates, "b": rates, ALL: rates}, (), "2026-01-01")
+    context = Context("test", known, budgets or {}, buy, today_ms=today and day_start_ms(today))
     return plan(demands, asked_of(weeks, cover, target, growth), context)
 
 
@@ -96,6 +98,47 @@ def test_what_is_short_and_not_there_is_rented_or_bought():
     assert kinds["raise use", 5].middle_usd == 0
     assert kinds["rent", 5].middle_usd == Decimal(5 * 2 * 720)
     assert kinds["buy", 5].middle_usd == Decimal(5000)
+
+
+def test_a_purchase_pays_back_against_rent_by_pencil_and_ways_are_cheapest_first():
+    """5 GPUs at $36,000 are $180,000; rent is $3,600, $7,200 or $14,400 per month: 12.5, 25 or 50 months."""
+    options = made(fleet(held=27.0, working=22.5), buy=Decimal(36000)).investment.options
+    buy = next(o for o in options if o.kind == "buy")
+    assert buy.payback_months == MonthRange(12.5, 25.0, 50.0)
+    assert "power, space and people" in buy.words
+    costs = [o.usd_per_month.middle_usd for o in options]
+    assert costs == sorted(costs)
+    assert [o.kind for o in options] == ["use idle", "raise use", "buy", "rent", "rent"]
+    unpriced = made(fleet(held=27.0, working=22.5), buy=Decimal(36000), rates=Unknown("no price")).investment.options
+    assert isinstance(next(o for o in unpriced if o.kind == "buy").payback_months, Unknown)
+
+
+def test_months_are_listed_once_where_one_pool_is_all_gpus():
+    alone = replace(fleet(), name=ALL)
+    for demand, budgets in ((alone, {ALL: Decimal(1)}), (fleet(), {"a": Decimal(1)})):
+        months = [m.month for m in made(demand, budgets=budgets).spending]
+        assert len(months) == len(set(months))
+    both = made(fleet(), budgets={ALL: Decimal(1), "a": Decimal(1)}).spending
+    assert {m.name for m in both} == {ALL, "a"}
+
+
+def test_an_old_history_and_missing_hours_are_noted_with_figures():
+    values = np.full(14 * DAY, 18.0)
+    values[100:150] = np.nan
+    gap = replace(fleet(), series={**fleet().series, "held": Series("a", START, values)})
+    found = made(gap, today="2026-02-18")
+    assert found.age_days == 30
+    assert any("2026-01-19, 30 days ago" in note for note in found.notes)
+    assert any("a: 50 of 336 hours were not observed" in note for note in found.notes)
+    assert "20 GPUs on 2026-01-19." in found.headline
+    fresh = made(fleet(), today="2026-01-20")
+    assert fresh.notes == ()
+    assert "20 GPUs now." in fresh.headline
+
+
+def test_one_gpu_is_not_gpus():
+    demand = PoolDemand("a", "demand", {"demand": flat(0.5)}, None)
+    assert made(demand).headline == "Demand up to 2026-04-20 needs 1 GPU."
 
 
 def test_more_gpus_than_needed_are_a_surplus_by_the_high_end():

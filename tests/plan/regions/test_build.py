@@ -21,11 +21,11 @@ TODAY = dt.date(2026, 11, 16)
 H100 = get_gpu("h100-sxm")
 
 
-def offer(cloud, region, usd_per_h, *, zone="a", gpus=8, purchase="on_demand"):
+def offer(cloud, region, usd_per_h, *, zone="a", gpus=8, purchase="on_demand", dated="2026-08-22"):
     return Offer(
         cloud=cloud, instance=f"{gpus}-gpus", accelerator="H100", gpu=H100.key, gpus=Decimal(gpus), region=region,
         zone=zone, purchase=purchase, usd_per_h=usd_per_h if isinstance(usd_per_h, Unknown) else Decimal(usd_per_h),
-        dated="2026-08-22",
+        dated=dated,
     )  # fmt: skip
 
 
@@ -129,8 +129,22 @@ def test_an_unknown_price_of_moving_is_refused_unless_the_user_gives_one():
     assert found["aws:eu-north-1"].moving_usd == 50
 
 
+def test_a_stale_cheapest_price_is_flagged_in_the_headline_and_its_cloud_in_the_warnings():
+    old = offer("aws", "us-east-2", "10", dated="2025-10-27")
+    made = plan(listed=[*LISTED, old])
+    assert "cheapest aws:us-east-2 at $1,000 (an old price, of 2025-10-27)" in made.headline
+    assert made.warnings == ["Old prices: aws (2025-10-27). Check them before you decide."]
+    assert plan().warnings == []
+
+
+def test_a_country_outside_the_union_widens_it_and_one_inside_is_pointed_out():
+    inside = plan(replace(ASKED, residency=residency_of(within=["eea"], country=["de"])))
+    assert any("de does not narrow eea" in words for words in inside.warnings)
+    assert plan(replace(ASKED, residency=residency_of(within=["eu"], country=["ch"]))).warnings == []
+
+
 def test_nothing_left_is_an_error_with_the_reasons():
-    with pytest.raises(InputError, match=r"no region can run 8 x H100.* 1 country unknown"):
+    with pytest.raises(InputError, match=r"no region can run 8 x H100.* 1 is in an unknown country"):
         plan(replace(ASKED, residency=residency_of(country=["br"])))
 
 
@@ -143,7 +157,7 @@ def test_spot_counts_spot_zones():
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("500", 500 * 10**9), ("500 GB", 500 * 10**9), ("2TB", 2 * 10**12), ("1.5 TiB", 3 * 2**39), ("1,000 gb", 10**12)],
+    [("0", 0), ("500 GB", 500 * 10**9), ("2TB", 2 * 10**12), ("1.5 TiB", 3 * 2**39), ("1,000 gb", 10**12)],
 )
 def test_amounts_of_data(text, expected):
     assert data_bytes(text) == expected
@@ -153,6 +167,11 @@ def test_amounts_of_data(text, expected):
 def test_what_is_not_an_amount_of_data(text):
     with pytest.raises(InputError, match="amount of data"):
         data_bytes(text)
+
+
+def test_data_without_a_unit_is_refused():
+    with pytest.raises(InputError, match="no unit"):
+        data_bytes("500")
 
 
 def test_more_data_than_there_can_be_is_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import replace
 from decimal import Decimal
 
@@ -10,8 +11,10 @@ import pytest
 
 import gpuledger
 from gpuledger.catalog.gpus import get_gpu
+from gpuledger.catalog.prices.history import Pool, PriceHistory
 from gpuledger.errors import InputError
 from gpuledger.plan.spot.build import Asked, plan_spot
+from gpuledger.plan.spot.judging import judged
 from gpuledger.units import Unknown
 
 DAY = 86_400
@@ -79,6 +82,23 @@ def test_a_budget_below_everything_names_what_it_would_take(history):
     assert "raise the budget to $" in error.value.hint
 
 
+def test_the_budget_that_is_named_is_accepted_and_a_cent_less_is_not(history):
+    hard = {"reclaims_per_day": 12.0, "deadline_h": 13.0}
+    with pytest.raises(InputError) as error:
+        planned(history, budget_usd=Decimal(1), **hard)
+    named = Decimal(re.search(r"raise the budget to \$([\d.]+)", error.value.hint)[1])
+    assert planned(history, budget_usd=named, **hard).chosen.in_budget_pct > 95
+    with pytest.raises(InputError, match="nothing keeps the deadline within"):
+        planned(history, budget_usd=named - Decimal("0.01"), **hard)
+
+
+def test_a_refused_budget_names_one_that_is_kept(history):
+    plan = planned(history, budget_usd=Decimal(7))
+    for way in plan.options:
+        again = planned(history, budget_usd=max(way.safe_budget_usd, Decimal(7)))
+        assert all(r.what != way.name for r in again.refused)
+
+
 def test_a_budget_refuses_what_costs_more(history):
     plan = planned(history, budget_usd=Decimal(7))
     assert any("on-demand" in r.what and "within $7.00" in r.why for r in plan.refused)
@@ -92,6 +112,49 @@ def test_a_long_job_without_checkpoints_is_refused_and_shows_why(history):
     # (e^(0.5 x 10.1) - 1) / 0.5 = 310 hours.
     assert "310 h on average" in plan.refused[0].why
     assert isinstance(plan.intervals, Unknown)
+
+
+def test_a_rate_of_the_user_is_not_called_a_share_of_a_month(history):
+    plan = planned(history, checkpoint_h=None, reclaims_per_day=12.0, deadline_h=60.0)
+    assert plan.refused[0].what == "spot at the reclaim rate given"
+
+
+def test_spot_that_was_not_rated_is_not_called_dearer(history):
+    changes = {
+        Pool("a2-highgpu-8g", "us-central1", "us-central1-a"): history.changes(history.pools[0]),
+    }
+    other = PriceHistory(changes, history.observed_s, "a test")
+    asked = {"gpu_hours": ((get_gpu("a100-sxm4-40gb"), 5.0),)}
+    plan = planned(other, reclaims_per_day=None, **asked)
+    assert plan.chosen.way == "on-demand"
+    assert "Spot was not rated" in plan.headline
+    assert "--reclaims-per-day" in plan.headline
+    assert planned(other, **asked).chosen.way == "zone"
+
+
+def test_of_ways_that_cost_the_same_the_earlier_one_is_taken(history):
+    found = planned(history).chosen
+    slow = replace(found, where="slow", finish_h=replace(found.finish_h, middle=19.0))
+    fast = replace(found, where="fast", cost=replace(found.cost, middle_usd=found.cost.middle_usd + Decimal("0.02")))
+    dear = replace(found, where="dear", cost=replace(found.cost, middle_usd=2 * found.cost.middle_usd))
+    good, _ = judged([slow, fast, dear], 95.0, None, 20)
+    assert [w.where for w in good] == ["fast", "slow", "dear"]
+
+
+def test_a_share_that_seems_enough_says_what_it_shows(history):
+    found = planned(history).chosen
+    near, late = (replace(found, where=f"{pct} %", on_time_pct=pct) for pct in (96.0, 80.0))
+    _, (first, second) = judged([found, near, late], 95.0, None, 100)
+    assert first.why == "on time in 96 % of 100 simulated runs, which shows 93 % or more; 95 % are asked for"
+    assert "more simulated runs" in first.instead
+    assert second.why == "on time in 80 % of 100 simulated runs, 95 % are asked for"
+
+
+def test_a_short_history_and_one_length_for_two_gpus_are_said(history):
+    assert planned(history).notes == ()
+    short = planned(history, at_s=FIRST, one_length=True, gpu_hours=((get_gpu("a10g"), 10.0), (get_gpu("a10g"), 10.0)))
+    assert "no more than a day" in short.notes[0]
+    assert "equally fast" in short.notes[1]
 
 
 def test_a_short_job_without_checkpoints_may_use_spot(history):
@@ -121,3 +184,8 @@ def test_the_python_face_answers_again_and_again():
         answer = gpuledger.plan.spot(gpu="t4", hours=5.0, deadline="10h", region="us-east-1", draws=5)
         assert answer.to_dict()["statement"] == "spot"
     assert "options" in answer.tables
+
+
+def test_hours_in_a_mapping_are_not_dropped():
+    with pytest.raises(InputError, match="gpu is"):
+        gpuledger.plan.spot(gpu={"t4": 5}, hours=8.0)

@@ -76,19 +76,46 @@ def test_at_the_break_even_points_both_cost_the_same(fleet, values):
         assert (price >= values["purchase_usd"]) == (difference(values) <= 0) or near_zero(difference(values), scale)
 
 
+def cash_ahead(fleet, made, rent, month):
+    """Cash spent on renting less that spent on owning after some months, each purchase counted one by one."""
+    bought, at = 1, made.set_months
+    while at is not None and at < month and bought < made.sets:
+        bought, at = bought + 1, at + made.set_months
+    return (rent - made.running_usd) / fleet.months * month - bought * made.set_usd
+
+
 @given(FLEETS, VALUES)
 @settings(max_examples=60)
-def test_the_break_even_month_is_that_of_adding_up_month_by_month(fleet, values):
+def test_from_the_break_even_month_on_owning_stays_ahead_and_just_before_it_is_not(fleet, values):
     made, rent = own(fleet, values), on_demand_usd(fleet, values, values["rent_usd"])
     found = breakeven.month(fleet, made, rent)
-    rent_month, own_month = rent / fleet.months, made.running_usd / fleet.months
-    spent, paid, months = made.hardware_usd, Decimal(0), 0
-    while spent > paid and months < 600:
-        spent, paid, months = spent + own_month, paid + rent_month, months + 1
     if isinstance(found, Unknown):
-        assert months == 600
-    elif found < 599:
-        assert months - 1 <= found <= months + CLOSE
+        last = fleet.months if made.set_months is None else made.sets * made.set_months
+        assert cash_ahead(fleet, made, rent, last) < 0
+        return
+    assert cash_ahead(fleet, made, rent, found * Decimal("0.999999")) < 0
+    end = max(fleet.months, found * Decimal("1.000001"))
+    steps = [found * Decimal("1.000001") + (end - found * Decimal("1.000001")) * k / 40 for k in range(41)]
+    assert all(cash_ahead(fleet, made, rent, month) >= 0 for month in steps)
+
+
+@given(FLEETS, VALUES)
+def test_hardware_is_never_used_after_its_life_for_free(fleet, values):
+    plain = Fleet(**{**vars(fleet), "method": "straight-line", "residual_pct": None})
+    made = own(plain, values)
+    lost, life = made.hardware_usd - made.residual_usd, values["life_years"]
+    assert near_zero(lost - made.set_usd * plain.years / life, made.hardware_usd)
+    assert (made.sets - 1) * life < plain.years <= made.sets * life
+
+
+@given(VALUES)
+def test_a_value_over_many_lives_is_that_of_small_steps(values):
+    fleet, life = Fleet(8, 7, Decimal(700), Decimal(70)), values["life_years"]
+    made, steps = own(fleet, values), 2000
+    age = [(Decimal(7) * (2 * k + 1) / (2 * steps)) % life for k in range(steps)]
+    held = sum(1 - a / life for a in age) * 7 / steps
+    expected = values["capital_pct"] / 100 * made.set_usd * held
+    assert made.capital_usd == pytest.approx(expected, rel=Decimal("0.01"))
 
 
 @given(FLEETS, VALUES)

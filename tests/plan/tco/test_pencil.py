@@ -8,6 +8,7 @@ import pytest
 
 from gpuledger import plan
 from gpuledger.plan.tco.inputs import Basis
+from gpuledger.plan.tco.words import dollars
 
 EXAMPLE = {
     "gpu": "h100-sxm", "gpus": 8, "years": 3, "purchase_usd": 30_000, "network_usd": 0, "spares_pct": 0,
@@ -88,3 +89,38 @@ def test_five_years_have_one_three_year_term_and_two_years_on_demand():
     made = plan.tco(**{**EXAMPLE, "years": 5, "one_year_usd": 2.5})
     assert made.path("3-year").usd.middle_usd == 420_480 + 2 * 105_120
     assert made.path("1-year").usd.middle_usd == 8 * 43_800 * Decimal("2.5")
+
+
+def test_hardware_is_bought_again_when_its_life_is_over():
+    made = plan.tco(**{**EXAMPLE, "years": 8})
+    assert made.own.sets == 2
+    assert made.own.hardware_usd == 480_000
+    assert made.own.residual_usd == 96_000  # 240,000 x (2 - 8/5)
+    # 10 % x 240,000 x (5 / 2 for the first set, 3 - 9/10 for the second)
+    assert made.own.capital_usd == 110_400
+    assert made.own.maintenance_usd == 76_800  # 4 % of one set x 8
+    assert (made.chosen.upfront_usd, made.path("own").paid_again) == (240_000, (Decimal(5) * 8760 / 720,))
+    assert "bought 2 times" in made.headline
+    shown = {line.name: line.words for line in made.lines}
+    assert "x 2 times, once every 5 years" in shown["Hardware"]
+
+
+def test_a_resale_value_of_the_user_holds_for_all_the_years():
+    assert plan.tco(**{**EXAMPLE, "years": 8}, residual_pct=5).own.sets == 1
+
+
+def test_the_headline_has_the_ranges_and_how_many_inputs_can_turn_it():
+    made = plan.tco(gpu="h100-sxm", gpus=8)
+    base = made.path("own").usd.middle_usd - made.path("on-demand").usd.middle_usd
+    turning = [s.name for s in made.swings if (s.low_usd < 0) != (base < 0) or (s.high_usd < 0) != (base < 0)]
+    assert made.turning == turning
+    assert turning
+    assert f"the ranges overlap, and {len(turning)} of {len(made.swings)} inputs can each turn that" in made.headline
+    for path in made.paths:
+        assert f"{dollars(path.usd.low_usd)} to {dollars(path.usd.high_usd)}" in made.headline
+
+
+def test_a_verdict_that_no_input_turns_says_so():
+    made = plan.tco(**{**EXAMPLE, "rent_usd": 30})
+    assert not made.turning
+    assert f"none of the {len(made.swings)} inputs turns that alone" in made.headline

@@ -40,13 +40,18 @@ class Achievable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One GPU model; peaks are dense (no structured sparsity), in TFLOPS (TOPS for int8), keyed by Precision."""
+    """One GPU model; peaks are dense (no structured sparsity), in TFLOPS (TOPS for int8), keyed by Precision.
+
+    A GPU is what the driver shows as one device. `dies`: how many of them share a board; then peaks, memory and
+    bandwidth are those of one die, and the board's power is reported for all of them by the first one.
+    """
 
     key: str
     name: str
     vendor: str
     architecture: str
     form_factor: str
+    dies: int = 1
     aliases: tuple[str, ...] = ()
     board_power_w: Fact
     idle_power_w: Fact | None = None

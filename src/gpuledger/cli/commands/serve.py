@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import secrets
 import socket
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 from gpuledger.cli.options import lake_option
 from gpuledger.cli.price_options import inventory_option, price_of
 from gpuledger.errors import InputError, MissingExtra
+
+MOST_FILES = 65_536
 
 
 @click.command("serve")
@@ -44,26 +47,31 @@ def command(
     Read-only. On this machine alone no token is needed; bound elsewhere a token is asked for, and printed here.
     """
     from gpuledger.times import length_ms
-
-    try:
-        import uvicorn
-
-        from gpuledger.web.app import create_app
-    except ModuleNotFoundError as error:
-        if error.name not in {"fastapi", "uvicorn"}:
-            raise
-        raise MissingExtra("the dashboard", "web") from error
-    from gpuledger.web.live_lake import Filters, LiveLake
+    from gpuledger.web.contract import Filters
+    from gpuledger.web.maker import MakerProcess, Start
 
     if last:
         length_ms(last)
-    terms: dict[str, Any] = {"inventory": list(inventory) or None, "price": price_of(prices)}
     alone = _alone(host)
     token = token or (None if alone else secrets.token_urlsafe(24))
-    live = LiveLake(lake_dir, Filters(last=last), **terms)
     with _listening(host, port) as listening:
+        price = price_of(prices)
+        paid = dict(price) if isinstance(price, Mapping) else price
+        start = Start(str(lake_dir), Filters(last=last), 0, tuple(map(str, inventory)), paid)
+        maker = MakerProcess(start)  # it loads what it needs while the server does
+        try:
+            import uvicorn
+
+            from gpuledger.web.app import create_app
+        except ModuleNotFoundError as error:
+            maker.close()
+            if error.name not in {"fastapi", "uvicorn"}:
+                raise
+            raise MissingExtra("the dashboard", "web") from error
+        maker.check()
+        _allow_viewers()
         bound = listening.getsockname()[1]
-        app = create_app(live, token=token, hosts=_hosts(host, names), every_s=every_s)
+        app = create_app(maker, token=token, hosts=_hosts(host, names), every_s=every_s)
         if not quiet:
             shown = host if alone or names else socket.gethostname()
             address = f"http://{names[0] if names else shown}:{bound}/"
@@ -71,6 +79,16 @@ def command(
             click.echo("Stop with Ctrl-C.")
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _allow_viewers() -> None:
+    """Let a thousand viewers in: each holds a file open, and many shells allow 1,024."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, max(soft, MOST_FILES))
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _alone(host: str) -> bool:
@@ -98,7 +116,8 @@ def _hosts(host: str, names: tuple[str, ...]) -> tuple[str, ...]:
 def _listening(host: str, port: int) -> socket.socket:
     try:
         kind = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.create_server((host, port), family=kind[0], backlog=512)
+        made = socket.create_server((host, port), family=kind[0], backlog=1024)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits 40 ms for its last piece
     except OSError as error:
         hint = "choose another with --port, or 0 for a free one"
         raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}", hint=hint) from error

@@ -12,13 +12,14 @@ from gpuledger.plan.capacity.methods import has_smoothing
 from gpuledger.plan.capacity.money import NOT_THERE, Rates, invest, spending
 from gpuledger.plan.capacity.need import Asked, Load, day_points, month_needs, most_of, runs_out, tested_of
 from gpuledger.plan.capacity.outlook import Outlook, look_ahead
-from gpuledger.plan.capacity.series import WEEK, Series, quantile, usable
+from gpuledger.plan.capacity.series import DAY, WEEK, Series, quantile, usable
 from gpuledger.plan.capacity.statement import Basis, CapacityPlan, GpuRange, Needs, PoolPlan, RightSize
-from gpuledger.plan.capacity.words import headline
+from gpuledger.plan.capacity.words import headline, is_old
 from gpuledger.plan.outcome import Refused
-from gpuledger.units import Unknown, count
+from gpuledger.units import MS_PER_DAY, Unknown, count, utc
 
 MOST_WEEKS = 104
+MOST_GAPS = 3  # pools whose gaps are listed
 NOT_MEASURED = Unknown("a table of demand does not show what GPUs put to use")
 
 
@@ -48,6 +49,7 @@ class Context:
     buy_usd: Decimal | None = None
     idle_usd: Decimal | Unknown = NOT_MEASURED
     rightsize: tuple[RightSize, ...] = ()
+    today_ms: int | None = None
     notes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 
@@ -94,11 +96,14 @@ def plan(
     now = None if any(p.gpus_now is None for p in pools) else sum(p.gpus_now or 0 for p in pools)
     dates = [d.series[d.main] for d in demands]
     known = [s for s in dates if not isinstance(s, Unknown)]
+    end_ms = max(s.end_ms for s in known)
+    age = None if context.today_ms is None else max(0, (context.today_ms - end_ms) // MS_PER_DAY)
     made_plan = CapacityPlan(
         headline="",
         source=context.source,
         start_ms=min(s.start_ms for s in known),
-        end_ms=max(s.end_ms for s in known),
+        end_ms=end_ms,
+        age_days=age,
         weeks=asked.hours // WEEK,
         cover_pct=100 * asked.cover,
         target_pct=100 * asked.target,
@@ -115,7 +120,7 @@ def plan(
         next_to_audit=capacity_facts().next_to_audit,
         runners_up=tuple(b for b in needs if b != main),
         refused=tuple(refused),
-        notes=context.notes,
+        notes=(*context.notes, *_old(end_ms, age), *_gaps(pools)),
         assumptions=(*_assumptions(pools, asked), *context.assumptions),
     )
     return replace(made_plan, headline=headline(made_plan))
@@ -193,6 +198,27 @@ def _refused_bases(pool: PoolPlan) -> Iterator[Refused]:
         if isinstance(need, Unknown):
             instead = "set the share that can be reached (achievable)" if basis == "realized" else ""
             yield Refused(f"{pool.name} on the {basis} basis", need.why, instead)
+
+
+def _old(end_ms: int, age_days: int | None) -> Iterator[str]:
+    if is_old(age_days):
+        ended = f"The history ended on {utc(end_ms):%Y-%m-%d}, {count(age_days or 0, 'day')} ago"
+        yield f'{ended}: the plan starts there, and "now" is that day'
+
+
+def _gaps(pools: Sequence[PoolPlan]) -> Iterator[str]:
+    """How many hours are missing in which pools, the most first."""
+    found = []
+    for pool in pools:
+        test = pool.tested[pool.basis]
+        hours = round(test.history_days * DAY)
+        if missing := round(test.gaps_pct / 100 * hours):
+            found.append((missing, hours, pool.name))
+    found.sort(key=lambda gap: (-gap[0], gap[2]))
+    for missing, hours, name in found[:MOST_GAPS]:
+        yield f"{name}: {missing:,} of {count(hours, 'hour')} were not observed: gaps, not zero"
+    if found[MOST_GAPS:]:
+        yield f"{count(len(found) - MOST_GAPS, 'more pool has', 'more pools have')} gaps"
 
 
 def _largest_first(pool: PoolPlan) -> tuple[int, str]:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import csv
 import gzip
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from gpuledger.errors import FileFault, InputError, map_os_error, nearest
+from gpuledger.errors import FileFault, map_os_error, nearest
+from gpuledger.plan.capacity.cells import Rows, instants, is_words, length_column, lengths, numbers
 from gpuledger.plan.capacity.series import Series
-from gpuledger.times import instant_ms
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S, count
+from gpuledger.units import MS_PER_HOUR, count
 
 TIME = ("time", "timestamp", "ts", "datetime", "date", "hour", "start", "start_time", "submit", "submit_time",
         "submitted", "t_s", "t", "epoch", "window_start_s", "time_s", "time_utc", "day")  # fmt: skip
@@ -26,15 +25,12 @@ GPUS = ("gpus", "gpu", "num_gpus", "gpu_count", "gpus_used", "gpus_allocated", "
         "gpus_requested", "gpu_demand", "demand_gpus")  # fmt: skip
 GPU_HOURS = ("gpu_hours", "gpu_h", "gpuhours")
 RATES = ("demand", "value", "req_per_s", "requests_per_s", "rps", "qps", "rate", "tokens_per_s", "requests", "load")
-DURATION = ("duration", "duration_s", "runtime", "runtime_s", "elapsed", "elapsed_s", "run_time")
 END = ("end", "end_time", "finished", "finish_time")
 NAMES = ("cluster", "pool", "partition", "model", "service", "region", "namespace", "team", "queue", "vc", "name")
 CAPACITY = ("capacity", "capacity_gpus", "gpus_total", "total_gpus", "gpus_available", "gpus_installed")
 ALL = "all GPUs"
-# Numbers below this are seconds from some start; above it, milliseconds since 1970.
-FIRST_EPOCH_S, FIRST_EPOCH_MS = 1e8, 1e11
 HOLDS = 1.5  # steps
-MOST_HOURS = 24 * 366 * 5
+MOST_GPUS = 1e8
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,21 +68,46 @@ def read_demand(
     everything, rows = len(rows), [(line, row) for line, row in rows if row[columns.value].strip()]
     if not rows:
         raise FileFault(path, f"the column {columns.value} is empty", hint="give a number of GPUs in each row")
-    times, relative = _times(path, rows, columns.time, today_ms)
-    values = [_number(path, line, columns.value, row[columns.value]) for line, row in rows]
-    if columns.value not in (*GPUS, *GPU_HOURS) and per_gpu is not None:
-        values = [v / per_gpu for v in values]
+    times, relative = instants(path, rows, columns.time, today_ms)
+    found = numbers(path, rows, columns.value)
+    values = _in_gpus(path, rows, columns, found.values, per_gpu)
     named = [str(row[columns.name] or ALL) if columns.name else ALL for _, row in rows]
-    lengths = _lengths(path, rows, columns, times) if columns.jobs else None
+    ran, unit = _ran(path, rows, columns, times)
     made = [
-        _series(name, columns, [(times[i], values[i], lengths[i] if lengths else 0) for i in mine])
-        for name, mine in _grouped(named).items()
+        _series(name, columns, [(times[i], values[i], ran[i]) for i in mine]) for name, mine in _grouped(named).items()
     ]
-    return TableDemand(
-        tuple(made),
-        _capacity(path, rows, columns, named),
-        tuple(_notes(path, columns, per_gpu, relative, everything - len(rows))),
-    )
+    notes = _notes(path, columns, per_gpu, relative, everything - len(rows))
+    read_as = [f"{columns.length} is the length in {unit}"] if columns.length else []
+    if found.commas:
+        read_as.append(f"commas of {columns.value} mark {found.commas}")
+    return TableDemand(tuple(made), _capacity(path, rows, columns, named), (*notes, *read_as))
+
+
+def _in_gpus(path: Path, rows: Rows, columns: _Columns, values: list[float], per_gpu: float | None) -> list[float]:
+    """The demand of each row, a rate by what one GPU carries of it; more than there are GPUs is refused."""
+    rate = columns.value not in (*GPUS, *GPU_HOURS) and per_gpu is not None
+    out = [v / per_gpu for v in values] if rate and per_gpu is not None else values
+    for (line, row), gpus in zip(rows, out, strict=True):
+        if gpus > MOST_GPUS:
+            problem = f"line {line}: {columns.value} is {row[columns.value]}"
+            hint = "check the unit, or how much of it one GPU carries" if rate else "give a number of GPUs"
+            raise FileFault(path, f"{problem}: more than {MOST_GPUS:,.0f} GPUs", hint=hint)
+    return out
+
+
+def _ran(path: Path, rows: Rows, columns: _Columns, times: Sequence[int]) -> tuple[list[int], str]:
+    """How long the job of each row ran, in milliseconds, and the unit of a column of lengths."""
+    if columns.length:
+        return lengths(path, rows, columns.length, times)
+    if not columns.end:
+        return [0] * len(rows), ""
+    last, out = max(times), []
+    for (line, row), start in zip(rows, times, strict=True):
+        over = row[columns.end].strip()
+        out.append((instants(path, [(line, row)], columns.end, None)[0][0] if over else last) - start)
+        if out[-1] < 0:
+            raise FileFault(path, f"line {line}: {columns.end} is before {columns.time}", hint="swap the two columns")
+    return out, ""
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
@@ -114,11 +135,14 @@ def _columns(path: Path, row: Mapping[str, str], by: str | None, per_gpu: float 
 
     def counted(known: Sequence[str]) -> str | None:
         """A column of this name that has numbers: `gpu` may as well be the GPU's model."""
-        return next((name for name in known if name in there and not _is_words(row[name])), None)
+        return next((name for name in known if name in there and not is_words(row[name])), None)
 
     time, value = first(TIME), counted((*GPUS, *GPU_HOURS)) or counted(RATES)
     if time is None:
         raise FileFault(path, f"no column with the time among {', '.join(there)}", hint=f"name it {TIME[0]}")
+    if value is None and (words := first((*GPUS, *GPU_HOURS, *RATES))):
+        problem = f"the column {words} has {row[words]!r} where the demand is expected"
+        raise FileFault(path, problem, hint=f"give numbers, or name the column with the demand {GPUS[0]}")
     if value is None:
         raise FileFault(path, f"no column with the demand among {', '.join(there)}", hint="name it gpus or gpu_hours")
     if value in RATES and per_gpu is None:
@@ -128,72 +152,7 @@ def _columns(path: Path, row: Mapping[str, str], by: str | None, per_gpu: float 
         close = nearest(by, there, 1)
         hint = f"did you mean {close[0]}?" if close else f"columns: {', '.join(there)}"
         raise FileFault(path, f"no column is called {by}", hint=hint)
-    return _Columns(time, value, by or first(NAMES), first(CAPACITY), first(DURATION), first(END))
-
-
-def _is_words(text: str) -> bool:
-    """Whether a cell is neither empty nor a number."""
-    try:
-        float(text or "0")
-    except ValueError:
-        return True
-    return False
-
-
-def _number(path: Path, line: int, column: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < 0:
-        hint = "give 0 or more; leave the row out where nothing was measured"
-        raise FileFault(path, f"line {line}: {column} is {text!r}", hint=hint)
-    return value
-
-
-def _times(
-    path: Path, rows: Sequence[tuple[int, Mapping[str, str]]], column: str, today_ms: int | None
-) -> tuple[list[int], bool]:
-    """Milliseconds since 1970, and whether the table counts from a start of its own: then it ends now."""
-    out, relative = [], False
-    for line, row in rows:
-        text = row[column].strip()
-        try:
-            number = float(text)
-        except ValueError:
-            try:
-                out.append(instant_ms(text))
-            except InputError as error:
-                raise FileFault(path, f"line {line}: {error.message}", hint=error.hint) from error
-            continue
-        if not math.isfinite(number) or number < 0:
-            raise FileFault(path, f"line {line}: {column} is {text!r}", hint="give a time such as 2026-01-20T08:00")
-        relative |= number < FIRST_EPOCH_S
-        out.append(round(number if number >= FIRST_EPOCH_MS else number * MS_PER_S))
-    if relative:
-        shift = (today_ms or 0) // MS_PER_DAY * MS_PER_DAY - -(-(max(out) + 1) // MS_PER_DAY) * MS_PER_DAY
-        out = [t + shift for t in out]
-    if (max(out) - min(out)) // MS_PER_HOUR > MOST_HOURS:
-        raise FileFault(path, "its times reach over more than five years", hint="leave out what is long past")
-    return out, relative
-
-
-def _lengths(
-    path: Path, rows: Sequence[tuple[int, Mapping[str, str]]], columns: _Columns, times: Sequence[int]
-) -> list[int]:
-    """How long each job ran, in milliseconds; one without an end still runs at the last time of the table."""
-    column, last = columns.length or columns.end or "", max(times)
-    out = []
-    for (line, row), start in zip(rows, times, strict=True):
-        if not row[column].strip():
-            out.append(last - start)
-        elif columns.length:
-            out.append(round(_number(path, line, column, row[column]) * MS_PER_S))
-        else:
-            out.append(_times(path, [(line, row)], column, None)[0][0] - start)
-        if out[-1] < 0:
-            raise FileFault(path, f"line {line}: {column} is before {columns.time}", hint="swap the two columns")
-    return out
+    return _Columns(time, value, by or first(NAMES), first(CAPACITY), length_column(there), first(END))
 
 
 def _grouped(names: Sequence[str]) -> dict[str, list[int]]:
@@ -253,17 +212,13 @@ def _area(start: np.ndarray, end: np.ndarray, value: np.ndarray, edges: np.ndarr
     return out
 
 
-def _capacity(
-    path: Path, rows: Sequence[tuple[int, Mapping[str, str]]], columns: _Columns, named: Sequence[str]
-) -> dict[str, int]:
+def _capacity(path: Path, rows: Rows, columns: _Columns, named: Sequence[str]) -> dict[str, int]:
     """GPUs there by name: the last row that has them."""
     if columns.capacity is None:
         return {}
-    out = {}
-    for (line, row), name in zip(rows, named, strict=True):
-        if row[columns.capacity]:
-            out[name] = round(_number(path, line, columns.capacity, row[columns.capacity]))
-    return out
+    given = [(at, name) for at, name in zip(rows, named, strict=True) if at[1][columns.capacity].strip()]
+    there = numbers(path, [at for at, _ in given], columns.capacity).values
+    return {name: round(gpus) for (_, name), gpus in zip(given, there, strict=True)}
 
 
 def _notes(path: Path, columns: _Columns, per_gpu: float | None, relative: bool, empty: int) -> Iterator[str]:

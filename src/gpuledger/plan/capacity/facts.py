@@ -31,6 +31,7 @@ class CapacityFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     achievable_from_gpus: int
     achievable_from_busy_h: float
     purchase_months: int
+    old_from_days: int
     next_to_audit: str
 
 

@@ -41,6 +41,7 @@ def plan_from_lake(
     achievable_ratio: float | None = None,
     budgets: Mapping[str, Decimal],
     buy_usd: Decimal | None = None,
+    today_ms: int | None = None,
     stage: Callable[[str, int | None], Tick] = lambda _name, _total: lambda _n: None,
 ) -> CapacityPlan:
     """The plan of a lake whose ledger is posted. Dollars are those of the cost statement of the same window."""
@@ -55,11 +56,11 @@ def plan_from_lake(
     tick(1)
     pool_of = _by_cluster if by == "cluster" else _by_namespace
     rates = Rates(rates_of(bill.charges, pool_of), tuple(p.words for p in cost.prices), _dated(cost))
-    by_space = Rates(rates_of(bill.charges, _by_namespace))
+    by_board = Rates(rates_of(bill.charges, lambda charge: charge.device.gpu_uuid))
     demands = [_demand(pool, hours, by, achievable_ratio) for pool in hours.pools]
     sized = (
-        *of_namespaces(spaces.pools, spaces.pods, asked, by_space.middle),
-        *of_pods(spaces.pods, asked, by_space.middle),
+        *of_namespaces(spaces.pools, spaces.pods, asked, by_board.middle),
+        *of_pods(spaces.pods, asked, by_board.middle),
     )
     context = Context(
         source=str(lake.root),
@@ -68,6 +69,7 @@ def plan_from_lake(
         buy_usd=buy_usd,
         idle_usd=_idle_usd(cost),
         rightsize=sized,
+        today_ms=today_ms,
         notes=tuple(_notes(hours)),
         assumptions=(*_assumed(achievable_ratio), *cost.assumptions),
     )

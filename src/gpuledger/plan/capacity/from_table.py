@@ -46,7 +46,8 @@ def plan_from_table(
     rates = Rates(dict.fromkeys(names, rate), (words,) if words else (), dated)
     demands = [PoolDemand(s.name, "demand", {"demand": s}, there.get(s.name)) for s in found.series]
     context = Context(
-        source=path.name, rates=rates, budgets=budgets, buy_usd=buy_usd, notes=found.notes,
+        source=path.name, rates=rates, budgets=budgets, buy_usd=buy_usd, today_ms=today_ms,
+        notes=found.notes,
         assumptions=("the table's demand is taken as it is: whether GPUs worked well is not in it",),
     )  # fmt: skip
     return plan(demands, asked, context, stage("forecasting", len(demands)))

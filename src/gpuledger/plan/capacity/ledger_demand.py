@@ -54,7 +54,7 @@ class PoolHours:
 
 @dataclass(frozen=True)
 class PodUse:
-    """One pod on one GPU, or the time of an owner without a pod name."""
+    """One pod on one GPU, or the time of an owner without a pod name. `busiest_h`: the work of its busiest hour."""
 
     cluster: str | None
     space: str
@@ -63,6 +63,7 @@ class PodUse:
     gpu_instance_id: str | None
     gpu_model: str | None
     hours: Mapping[str, float]
+    busiest_h: float
     memory_max_bytes: float | None
 
 
@@ -82,7 +83,7 @@ class FleetHours:
 @dataclass
 class _Reading:
     hours: Accumulator = field(default_factory=Accumulator)
-    pods: Accumulator = field(default_factory=lambda: Accumulator(most=("memory",)))
+    pods: Accumulator = field(default_factory=lambda: Accumulator(most=("memory", "busiest")))
     folded: set[int] = field(default_factory=set)
     unshared_ms: float = 0.0
 
@@ -152,7 +153,9 @@ def _take(
         found.hours.add(keys, made)
     memory = np.nan_to_num(rows["fb_max_bytes"], nan=-1.0)
     pod_keys = [*labels, labelled(rows) + 0, rows["pod"], *device, rows["gpu_model"]]
-    found.pods.add([k[wanted] for k in pod_keys], {n: v[wanted] for n, v in (times | {"memory": memory}).items()})
+    busiest = _busiest([hour, *pod_keys], times["working"])
+    most = {"memory": memory, "busiest": busiest}
+    found.pods.add([k[wanted] for k in pod_keys], {n: v[wanted] for n, v in (times | most).items()})
 
 
 def _times(parts: Mapping[str, np.ndarray], owned: np.ndarray) -> dict[str, np.ndarray]:
@@ -172,6 +175,15 @@ def _used(keys: Sequence[np.ndarray], working: np.ndarray) -> np.ndarray:
     out = np.zeros(len(working), np.int64)
     out[first] = total >= capacity_facts().used_from_ratio * MS_PER_HOUR
     return out
+
+
+def _busiest(keys: Sequence[np.ndarray], working: np.ndarray) -> np.ndarray:
+    """On every line the work of its GPU, hour and pod, an hour at most: that of a compacted day may be of one hour."""
+    order, starts = runs([key - int(key.min()) for key in keys])
+    rows = np.arange(len(working)) if order is None else order
+    out = np.empty(len(working), np.int64)
+    out[rows] = np.repeat(np.add.reduceat(working[rows], starts), np.diff(np.append(starts, len(rows))))
+    return np.minimum(out, MS_PER_HOUR)
 
 
 def _seen(hour: np.ndarray, device: Sequence[np.ndarray], observed: np.ndarray) -> np.ndarray:
@@ -266,5 +278,7 @@ def _pods(books: Books, sums: Accumulator) -> list[PodUse]:
         most = float(columns["memory"][i])
         times = {n: float(v[i]) for n, v in hours.items()}
         where = space_name(in_space, owned=bool(owned[i]))
-        out.append(PodUse(in_cluster, where, name, board or "", instance, kind, times, None if most < 0 else most))
+        busiest = float(columns["busiest"][i]) / MS_PER_HOUR
+        memory = None if most < 0 else most
+        out.append(PodUse(in_cluster, where, name, board or "", instance, kind, times, busiest, memory))
     return sorted(out, key=lambda p: (p.space, p.pod or "", p.gpu_uuid, p.gpu_instance_id or ""))

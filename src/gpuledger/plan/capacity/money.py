@@ -19,6 +19,7 @@ from gpuledger.plan.capacity.statement import (
     GpuRange,
     Investment,
     InvestOption,
+    MonthRange,
     MonthSpend,
     PoolPlan,
     Verdict,
@@ -29,6 +30,7 @@ from gpuledger.units import MS_PER_HOUR, Unknown, count
 NO_PRICE = Unknown("no price is given (price, gpu)")
 NO_NEED = Unknown("no pool has a forecast")
 NOT_THERE = Unknown("the number of GPUs there is not given (capacity)")
+RENT_IS_FREE = Unknown("these GPUs are rented for $0")
 NONE = UsdRange(ZERO, ZERO, ZERO)
 ALL = "all GPUs"
 
@@ -125,8 +127,13 @@ def invest(
         surplus.append(times(rates.of(p.name), over, MONTH_H))
         rent.append(times(rates.of(p.name), lack.middle - there, MONTH_H))
         rent_all.append(times(rates.of(p.name), lack, MONTH_H))
-    options = _options(short, idle, use, added(rent), added(rent_all), buy_usd)
+    options = sorted(_options(short, idle, use, added(rent), added(rent_all), buy_usd), key=_cheapest_first)
     return Investment(short, idle, spare, added(surplus), idle_usd, tuple(options) if short.high else ())
+
+
+def _cheapest_first(option: InvestOption) -> tuple[bool, Decimal]:
+    cost = option.usd_per_month
+    return (True, ZERO) if isinstance(cost, Unknown) else (False, cost.middle_usd)
 
 
 def _less(pool: PoolPlan, more: Basis, fewer: Basis) -> int:
@@ -146,14 +153,35 @@ def _options(
         words = f"{count(use, 'GPU')} more if all work reached the share of a GPU that the better GPUs reach"
         yield InvestOption("raise use", use, NONE, words)
     if left:
-        yield InvestOption("rent", left, rest, "the rest, at what the pool's GPUs cost now")
+        yield InvestOption("rent", left, rest, ("the rest, " if idle else "") + "at what the pool's GPUs cost now")
     if idle:
         yield InvestOption("rent", short.middle, whole, "all of the shortfall rented, nothing else changed")
     if buy_usd is not None and left:
-        months = capacity_facts().purchase_months
-        paid = usd(Fraction(buy_usd) * left / months)
-        words = f"paid off over {months} months, without power, space and people (plan tco has those)"
-        yield InvestOption("buy", left, UsdRange(paid, paid, paid), words)
+        yield _bought(buy_usd * left, left, rest)
+
+
+def _bought(price_usd: Decimal, gpus: int, rent: UsdRange | Unknown) -> InvestOption:
+    """A purchase, and when it has paid back against renting the same GPUs."""
+    months = capacity_facts().purchase_months
+    paid = usd(Fraction(price_usd) / months)
+    back = _payback(price_usd, rent)
+    if isinstance(back, Unknown):
+        pays = f"when it pays back is unknown: {back.why}"
+    elif back.middle > months:
+        pays = f"does not pay back against renting within {months} months"
+    else:
+        ends = "" if back.low == back.high else f" ({back.low:.1f} to {back.high:.1f})"
+        pays = f"pays back against renting after {back.middle:.1f}{ends} months"
+    words = f"${price_usd:,.0f} over {months} months; {pays}, without power, space and people: plan tco adds those"
+    return InvestOption("buy", gpus, UsdRange(paid, paid, paid), words, back)
+
+
+def _payback(price_usd: Decimal, rent: UsdRange | Unknown) -> MonthRange | Unknown:
+    if isinstance(rent, Unknown):
+        return rent
+    if not rent.low_usd:
+        return RENT_IS_FREE
+    return MonthRange(*(float(price_usd / each) for each in (rent.high_usd, rent.middle_usd, rent.low_usd)))
 
 
 def spending(
@@ -162,7 +190,9 @@ def spending(
     """Dollars month by month, and the budgets that match no pool."""
     names = {p.name for p in pools}
     out, lost = [], [name for name in budgets if name != ALL and name not in names]
-    wanted = [(ALL, list(pools)), *((p.name, [p]) for p in pools if p.name in budgets)]
+    named = [(p.name, [p]) for p in pools if p.name in budgets and p.name != ALL]
+    # One pool is all GPUs: its months are listed again only where all GPUs have a budget of their own.
+    wanted = named if named and len(pools) == 1 and ALL not in budgets else [(ALL, list(pools)), *named]
     for name, members in wanted:
         for i, month in enumerate(members[0].months):
             hours = month.days * DAY

@@ -10,14 +10,16 @@ import numpy as np
 
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.gpus.mig import smallest_slice
+from gpuledger.cost.money import ZERO
 from gpuledger.cost.projections import MONTH_H
 from gpuledger.plan.capacity.facts import capacity_facts
 from gpuledger.plan.capacity.ledger_demand import PodUse, PoolHours
 from gpuledger.plan.capacity.need import Asked, gpus_needed
 from gpuledger.plan.capacity.series import quantile
 from gpuledger.plan.capacity.statement import RightSize
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, count
 
+# Dollars per hour of a GPU, by its UUID.
 Rate = Callable[[str], Decimal | Unknown]
 NOT_ONE_GPU = Unknown("a slice is for work on one GPU")
 NOT_A_POD = Unknown("slices are for pods")
@@ -44,15 +46,15 @@ def achievable(uses: Iterable[PodUse], set_ratio: float | None) -> tuple[float, 
             shares.append((productive / working, (productive + unrated) / working))
     if len(shares) < facts.achievable_from_gpus:
         return Unknown(
-            f"only {len(shares)} GPUs worked for {facts.achievable_from_busy_h:g} h or more: what the better ones "
-            f"reach needs {facts.achievable_from_gpus}"
+            f"only {count(len(shares), 'GPU')} worked for {facts.achievable_from_busy_h:g} h or more: what the better "
+            f"ones reach needs {facts.achievable_from_gpus}"
         )
     low, high = (float(np.quantile(each, facts.achievable_quantile)) for each in zip(*shares, strict=True))
     return (low, high) if low > 0 else Unknown("no GPU has time that is known to be put to use")
 
 
 def of_namespaces(pools: Sequence[PoolHours], uses: Sequence[PodUse], asked: Asked, rate: Rate) -> list[RightSize]:
-    """What each namespace holds and uses at the same time."""
+    """What each namespace holds and uses at the same time; its dollars are those of the GPUs that work least."""
     out = []
     for pool in (p for p in pools if p.held.observed_h):
         mine = [u for u in uses if u.space == pool.name]
@@ -73,7 +75,7 @@ def of_namespaces(pools: Sequence[PoolHours], uses: Sequence[PodUse], asked: Ask
                 give_back_shared=shared,
                 memory_max_bytes=_most(mine),
                 slice_name=NOT_A_POD,
-                usd_per_month=_dollars(shared, rate(pool.name)),
+                usd_per_month=_dollars(list(_by_work(mine))[:shared], rate),
             )
         )
     return sorted(out, key=lambda r: (-r.give_back_shared, -r.give_back, r.name))
@@ -88,15 +90,11 @@ def of_pods(uses: Sequence[PodUse], asked: Asked, rate: Rate) -> list[RightSize]
             pods.setdefault((use.space, use.cluster, use.pod), []).append(use)
     out = []
     for (space, cluster, pod), mine in pods.items():
-        boards = {u.gpu_uuid for u in mine}
-        hours = {
-            b: [sum(u.hours[n] for u in mine if u.gpu_uuid == b) for n in ("held", "working", "busy")] for b in boards
-        }
-        used = sum(work >= facts.used_from_ratio * held for held, work, _ in hours.values() if held)
-        length = max((held for held, _, _ in hours.values()), default=0.0)
-        working = sum(work for _, work, _ in hours.values()) / length if length else 0.0
-        busy = sum(b for _, _, b in hours.values()) / length if length else 0.0
-        spare = len(boards) - used
+        boards = _by_work(mine)
+        length = max(boards.values())
+        working, busy = (sum(u.hours[n] for u in mine) / length if length else 0.0 for n in ("working", "busy"))
+        used = {u.gpu_uuid for u in mine if u.busiest_h >= facts.used_from_ratio}
+        spare = [b for b in boards if b not in used]
         out.append(
             RightSize(
                 kind="pod",
@@ -104,13 +102,13 @@ def of_pods(uses: Sequence[PodUse], asked: Asked, rate: Rate) -> list[RightSize]
                 cluster=cluster,
                 gpu_model=_one({u.gpu_model for u in mine}),
                 held_gpus=float(len(boards)),
-                used_gpus=float(used),
+                used_gpus=float(len(used)),
                 working_gpus=working,
-                give_back=spare,
-                give_back_shared=max(spare, len(boards) - max(gpus_needed(working, asked.target), 0)),
+                give_back=len(spare),
+                give_back_shared=len(spare),
                 memory_max_bytes=_most(mine),
                 slice_name=_slice(mine, len(boards), busy, asked.target),
-                usd_per_month=_dollars(spare, rate(space)),
+                usd_per_month=_dollars(spare, rate),
             )
         )
     return sorted(out, key=lambda r: (-r.give_back, isinstance(r.slice_name, Unknown), r.working_gpus, r.name))
@@ -141,5 +139,22 @@ def _one(names: set[str | None]) -> str | None:
     return next(iter(names)) if len(names) == 1 else None
 
 
-def _dollars(gpus: int, usd_per_h: Decimal | Unknown) -> Decimal | Unknown:
-    return usd_per_h if isinstance(usd_per_h, Unknown) else usd_per_h * gpus * MONTH_H
+def _by_work(uses: Iterable[PodUse]) -> dict[str, float]:
+    """The hours each GPU was held, those that work for the least share of them first."""
+    boards: dict[str, list[float]] = {}
+    for use in uses:
+        mine = boards.setdefault(use.gpu_uuid, [0.0, 0.0])
+        mine[0] += use.hours["held"]
+        mine[1] += use.hours["working"]
+    order = sorted(boards, key=lambda b: (boards[b][1] / (boards[b][0] or 1.0), b))
+    return {board: boards[board][0] for board in order}
+
+
+def _dollars(boards: Sequence[str], rate: Rate) -> Decimal | Unknown:
+    """What some GPUs cost in a month, each at its own price."""
+    total = ZERO
+    for found in map(rate, boards):
+        if isinstance(found, Unknown):
+            return found
+        total += found * MONTH_H
+    return total

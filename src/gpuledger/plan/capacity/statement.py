@@ -139,13 +139,26 @@ InvestKind = Literal["use idle", "raise use", "rent", "buy"]
 
 
 @dataclass(frozen=True)
+class MonthRange:
+    """Months with their range."""
+
+    low: float
+    middle: float
+    high: float
+
+
+@dataclass(frozen=True)
 class InvestOption:
-    """One way to get the GPUs that are short: how many it brings, and what it costs per month."""
+    """One way to get the GPUs that are short: how many it brings, and what it costs per month.
+
+    `payback_months`: after which a purchase has cost less than renting the same GPUs, without what runs them.
+    """
 
     kind: InvestKind
     gpus: int
     usd_per_month: UsdRange | Unknown
     words: str
+    payback_months: MonthRange | Unknown | None = None
 
 
 @dataclass(frozen=True)
@@ -181,12 +194,16 @@ class MonthSpend:
 
 @dataclass(frozen=True)
 class CapacityPlan:
-    """How many GPUs will be needed, when, what is held and not used, and what it costs."""
+    """How many GPUs will be needed, when, what is held and not used, and what it costs.
+
+    `age_days`: how long ago the history ended; the plan starts there. None where the day it was made is not given.
+    """
 
     headline: str
     source: str
     start_ms: int
     end_ms: int
+    age_days: int | None
     weeks: int
     cover_pct: float
     target_pct: float

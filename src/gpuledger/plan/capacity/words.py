@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuledger.plan.capacity.facts import capacity_facts
 from gpuledger.plan.capacity.statement import Basis, CapacityPlan, GpuRange
 from gpuledger.units import MS_PER_DAY, Unknown, count, utc
 
@@ -22,6 +23,17 @@ def span(need: GpuRange | Unknown) -> str:
     return str(need.middle) if need.low == need.high else f"{need.middle} ({need.low} to {need.high})"
 
 
+def gpus_of(need: GpuRange | Unknown) -> str:
+    """ "1 GPU", "108 (96 to 119) GPUs"."""
+    one = isinstance(need, GpuRange) and need.low == need.middle == need.high == 1
+    return f"{span(need)} {'GPU' if one else 'GPUs'}"
+
+
+def is_old(age_days: int | None) -> bool:
+    """Whether a history ended so long ago that its end is not now."""
+    return age_days is not None and age_days >= capacity_facts().old_from_days
+
+
 def headline(plan: CapacityPlan) -> str:
     """GPUs now, GPUs needed on each basis, and what comes first."""
     return " ".join(_sentences(plan))
@@ -29,12 +41,14 @@ def headline(plan: CapacityPlan) -> str:
 
 def _sentences(plan: CapacityPlan) -> Iterator[str]:
     until = f"{utc(plan.end_ms + plan.weeks * 7 * MS_PER_DAY):%Y-%m-%d}"
-    now = "" if plan.gpus_now is None else f"{count(plan.gpus_now, 'GPU')} now. "
+    past = "there" if plan.chosen == "demand" else f"on {utc(plan.end_ms):%Y-%m-%d}"
+    then = past if is_old(plan.age_days) else "now"
+    now = "" if plan.gpus_now is None else f"{count(plan.gpus_now, 'GPU')} {then}. "
     main = plan.needs[plan.chosen]
     if plan.chosen == "demand":
-        yield f"{now}Demand up to {until} needs {span(main)} GPUs."
+        yield f"{now}Demand up to {until} needs {gpus_of(main)}."
     else:
-        parts = [f"{span(main)} GPUs as owners hold them today"]
+        parts = [f"{gpus_of(main)} as owners hold them today"]
         if not isinstance(working := plan.needs["working"], Unknown):
             parts.append(f"{span(working)} if idle GPUs go back to the pool")
         if isinstance(real := plan.needs["realized"], GpuRange):
@@ -62,4 +76,6 @@ def _first_out(plan: CapacityPlan) -> str:
     if not dates:
         return "the range passes what is there"
     when, name = min(dates)
+    if len(plan.pools) == 1:
+        return f"they run out in the week of {when}"
     return f"{name} runs out first, in the week of {when}"

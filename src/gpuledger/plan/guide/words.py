@@ -83,7 +83,10 @@ def _scaling(plan: MigrationPlan, option: Option) -> str:
         return ""
     less = round(100 * found.low_ratio) < round(100 * found.ratio)
     low = f" ({100 * found.low_ratio:.0f} % if the network has {slow_network()})" if less else ""
-    return f"Each GPU does {100 * found.ratio:.0f} %{low} of what it does on {found.base_gpus}"
+    many, alone = option.candidate.gpus, "one" if found.base_gpus == 1 else f"each of {found.base_gpus}"
+    if round(100 * found.ratio) >= 100:
+        return f"Each of the {many} GPUs does as much as {alone}{low}"
+    return f"Each of the {many} GPUs does {100 * found.ratio:.0f} %{low} of what {alone} does"
 
 
 def slow_network() -> str:

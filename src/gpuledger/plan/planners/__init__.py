@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ class PlanOption:
     """A parameter of a planner; a required one has no default.
 
     `choices`: the values it may have. `many`: it may be given several times, and comes as a tuple. A Path may also be
-    given as text, and with `rows` as a list of dictionaries, one per row of a table.
+    given as text, and with `rows` as a list of dictionaries, one per row of a table. `numbers`: text such as 2.50 or
+    NAME=2.50; a number may be given too, or numbers by name.
     """
 
     name: str
@@ -65,12 +67,17 @@ class PlanOption:
     required: bool = False
     choices: tuple[str, ...] = ()
     many: bool = False
+    numbers: bool = False
     metavar: str = ""
     rows: bool = False
 
     def value(self, given: Any) -> Any:
         """What the planner gets for what was given: its own kind, or a refusal that names the option."""
+        if self.numbers:
+            given = _number_texts(given)
         if self.many:
+            if isinstance(given, Mapping):
+                raise InputError(f"{self.name} is {given!r}", hint="give a list, not a mapping")
             one = given is None or isinstance(given, str | Path | int | float)
             return tuple(self._one(v) for v in (() if given is None else (given,) if one else given))
         return self.default if given is None else self._one(given)
@@ -89,6 +96,15 @@ class PlanOption:
             kinds = {str: "text", int: "a whole number", float: "a number", bool: "True or False", Path: "a path"}
             raise InputError(f"{self.name} is {given!r}", hint=f"give {kinds[self.kind]}")
         return given
+
+
+def _number_texts(given: Any) -> Any:
+    """Numbers, and numbers by name, as the text an option has; anything else as it is."""
+    if isinstance(given, Mapping):
+        return tuple(f"{name}={number}" for name, number in given.items())
+    if isinstance(given, list | tuple):
+        return tuple(_number_texts(each) for each in given)
+    return str(given) if isinstance(given, int | float | Decimal) and not isinstance(given, bool) else given
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gpuledger.plan.capacity.statement import CapacityPlan
 
 LAKE = Path("gpuledger-data")
+THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 BY = ("cluster", "namespace")
 # Options that only one of the two sources has.
 OF_LAKE = ("lake", "since", "until", "last", "cluster", "namespace", "inventory", "achievable")
@@ -38,14 +40,14 @@ OF_TABLE = ("capacity", "per_gpu", "gpu", "column")
     PlanOption("last", str, None, "Length of the history, counted back from its end (28d).", metavar="LENGTH"),
     PlanOption("cluster", str, None, "Only this cluster; repeatable.", many=True, metavar="NAME"),
     PlanOption("namespace", str, None, "Only this namespace; repeatable.", many=True, metavar="NAME"),
-    PlanOption("price", str, None, "Dollars per GPU-hour, for all GPUs or by GPU; repeatable.", many=True,
+    PlanOption("price", str, None, "Dollars per GPU-hour, for all GPUs or by GPU; repeatable.", many=True, numbers=True,
                metavar="[GPU=]USD"),
     PlanOption("inventory", Path, None, "What you pay for, as for audit; repeatable.", many=True, metavar="FILE"),
     PlanOption("budget", str, None, "Dollars per month, for all GPUs or by name; default: [budgets] of gpuledger.toml.",
-               many=True, metavar="[NAME=]USD"),
+               many=True, numbers=True, metavar="[NAME=]USD"),
     PlanOption("buy", float, None, "Purchase price of one GPU with its part of the server, in dollars.", metavar="USD"),
     PlanOption("capacity", str, None, "With --demand: GPUs there now, for all or by name; repeatable.", many=True,
-               metavar="[NAME=]GPUS"),
+               numbers=True, metavar="[NAME=]GPUS"),
     PlanOption("per_gpu", float, None, "With --demand: how much of a rate (requests per second) one GPU carries.",
                metavar="RATE"),
     PlanOption("gpu", str, None, "With --demand: price GPUs as this one on the market.", metavar="NAME"),
@@ -74,6 +76,7 @@ def _of_lake(options: Options, asked: Asked) -> CapacityPlan:
     from gpuledger.ledger.engine import post_lake
     from gpuledger.ledger.read.window import scope_of
     from gpuledger.plan.capacity.from_lake import plan_from_lake
+    from gpuledger.times import instant_ms, today
 
     share = options["achievable"]
     if share is not None and not 0 < share <= 100:
@@ -97,6 +100,7 @@ def _of_lake(options: Options, asked: Asked) -> CapacityPlan:
         achievable_ratio=None if share is None else share / 100,
         budgets=_budgets(options["budget"]),
         buy_usd=_buy(options),
+        today_ms=instant_ms(today()),
         stage=options.stage,
     )
 
@@ -135,7 +139,9 @@ def named(option: str, given: Sequence[str], *, zero: bool = False) -> dict[str,
     for text in given:
         name, _, number = text.rpartition("=")
         try:
-            amount = Decimal(number.strip().removeprefix("$").replace(",", ""))
+            plain = number.strip().removeprefix("$")
+            # 60,000 is sixty thousand; 2,50 is not a number here rather than 250.
+            amount = Decimal(plain.replace(",", "") if THOUSANDS.fullmatch(plain) else plain)
         except InvalidOperation:
             amount = Decimal("NaN")
         if not amount.is_finite() or amount < 0 or (not amount and not zero):

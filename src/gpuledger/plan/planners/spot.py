@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from decimal import Decimal
 from pathlib import Path
@@ -38,7 +39,7 @@ MOST_DRAWS = 5000
     PlanOption("zone", str, None, "Allowed zone. Repeatable.  [default: all]", many=True),
     PlanOption("confidence", float, 95.0, "Percent of simulated runs that must keep deadline and budget."),
     PlanOption("reclaims_per_day", float, None, "Your own reclaim rate per instance, instead of the published bands."),
-    PlanOption("as_of", str, None, "Plan with what was known then.  [default: the last observed prices]"),
+    PlanOption("as_of", str, None, "Start then, with what was known then.  [default: now, with the last known prices]"),
     PlanOption("history", Path, None, "Your own spot price history: CSV, or the JSON of describe-spot-price-history.",
                metavar="FILE"),
     PlanOption("on_demand_usd", float, None,
@@ -54,9 +55,9 @@ def plan(options: Options) -> SpotPlan:
 
     _checked(options)
     history = _history(options)
-    at_s = _as_of(options, history)
+    start_s, at_s = _start(options, history)
     hours = _gpu_hours(options)
-    deadline_h = _deadline(options, at_s, min(h for _, h in hours))
+    deadline_h = _deadline(options, start_s, history.as_of, min(h for _, h in hours))
     budget = options["budget_usd"]
     asked = Asked(
         gpu_hours=hours,
@@ -71,6 +72,8 @@ def plan(options: Options) -> SpotPlan:
         zones=options["zone"],
         reclaims_per_day=options["reclaims_per_day"],
         at_s=at_s,
+        start_s=start_s,
+        one_length=len(hours) > 1 and all(":" not in given for given in options["gpu"]),
         draws=options["draws"],
         seed=options["seed"],
         backtest=options["backtest"],
@@ -96,7 +99,8 @@ def _checked(options: Options) -> None:
         raise InputError(f"restart_seconds={restart:g} is not between 0 and 86400", hint="give restart_seconds=300")
     for name, high in (("gpus", 100_000), ("draws", MOST_DRAWS)):
         if not 1 <= options[name] <= high:
-            raise InputError(f"{name}={options[name]} is not between 1 and {high}", hint=f"give {name}=1 or more")
+            hint = f"give {name}=1 or more" if options[name] < 1 else f"give {name}={high} or fewer"
+            raise InputError(f"{name}={options[name]} is not between 1 and {high}", hint=hint)
     if options["seed"] < 0:
         raise InputError(f"seed={options['seed']} is below 0", hint="give seed=0 or more")
 
@@ -112,12 +116,21 @@ def _history(options: Options) -> PriceHistory:
     return read_history(options["history"], options["on_demand_usd"])
 
 
-def _as_of(options: Options, history: PriceHistory) -> int:
+def _start(options: Options, history: PriceHistory) -> tuple[int, int]:
+    """When the job starts, and the instant whose prices it is planned with: the last known ones."""
     from gpuledger.times import instant_ms
 
-    if options["as_of"] is None:
-        return history.last_s
-    return instant_ms(options["as_of"]) // 1000
+    if options["as_of"] is not None:
+        then = instant_ms(options["as_of"]) // 1000
+        return then, then
+    now = int(dt.datetime.now(tz=dt.UTC).timestamp()) // 60 * 60
+    if now < history.first_s:
+        first = dt.datetime.fromtimestamp(history.first_s, dt.UTC).date()
+        raise InputError(
+            f"all prices of {history.source} lie in the future: the first is of {first}",
+            hint=f"correct the dates, or give as_of={history.as_of} to plan as if it were then",
+        )
+    return now, min(now, history.last_s)
 
 
 def _gpu_hours(options: Options) -> tuple[tuple[Gpu, float], ...]:
@@ -139,7 +152,7 @@ def _gpu_hours(options: Options) -> tuple[tuple[Gpu, float], ...]:
     return tuple(out)
 
 
-def _deadline(options: Options, at_s: int, hours: float) -> float:
+def _deadline(options: Options, start_s: int, last: dt.date, hours: float) -> float:
     """Hours from the start to the deadline."""
     from gpuledger.times import instant_ms, length_ms
 
@@ -149,14 +162,15 @@ def _deadline(options: Options, at_s: int, hours: float) -> float:
     try:
         found = length_ms(given) / 1000 / S_PER_H
     except InputError:
-        found = (instant_ms(given) / 1000 - at_s) / S_PER_H
+        found = (instant_ms(given) / 1000 - start_s) / S_PER_H
     if found <= 0:
         from gpuledger.encode import iso
 
-        start = iso(at_s * 1000)
+        start = iso(start_s * 1000)
+        before = min(dt.datetime.fromtimestamp(start_s + int((found - 2 * hours) * S_PER_H), dt.UTC).date(), last)
         raise InputError(
             f"the deadline {given} is past: the plan starts at {start}",
-            hint="give a later deadline, or an earlier as_of",
+            hint=f"give a later deadline, or as_of={before} to plan as if it were then",
         )
     if found > 2 * MOST_HOURS:
         raise InputError(f"the deadline is {found:,.0f} h away", hint=f"give at most {2 * MOST_HOURS:,.0f} h")

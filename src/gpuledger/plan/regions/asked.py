@@ -70,9 +70,13 @@ def number(name: str, value: float, *, least: float = 0.0, most: float = math.in
 
 
 def data_bytes(text: str) -> int:
-    """An amount of data such as "2 TB", "500GiB" or "0"; a number alone is GB."""
+    """An amount of data such as "2 TB" or "500GiB"; only 0 needs no unit."""
     found = _SIZE.fullmatch(text.strip())
-    unit = (found[2].lower() or "gb") if found else ""
+    unit = found[2].lower() if found else ""
+    if found is not None and not unit:
+        if not Decimal(re.sub("[_,]", "", found[1])):
+            return 0
+        raise InputError(f"data={text!r} has no unit", hint=f'write data="{found[1]} GB" or "{found[1]} TB"')
     if found is None or unit not in _BYTES:
         raise InputError(f"data={text!r} is not an amount of data", hint='write data="500 GB", "2 TB" or "1.5 TiB"')
     amount = int(Decimal(re.sub("[_,]", "", found[1])) * _BYTES[unit])

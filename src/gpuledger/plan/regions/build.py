@@ -19,7 +19,15 @@ from gpuledger.plan.regions.asked import Asked, Residency
 from gpuledger.plan.regions.costing import costed, moved
 from gpuledger.plan.regions.front import Point, beaten_by
 from gpuledger.plan.regions.statement import Reason, RefusedRegion, RegionOption, RegionsPlan
-from gpuledger.plan.regions.words import assumptions, headline, refused_words, what_next
+from gpuledger.plan.regions.words import (
+    NEXT_TO_AUDIT,
+    assumptions,
+    headline,
+    how_many,
+    refused_words,
+    warnings,
+    what_next,
+)
 from gpuledger.units import Unknown, count
 
 Where = tuple[str, str]
@@ -141,12 +149,15 @@ def _plan(
         prices_dated=dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}",
         price_source=source(),
         carbon_unknown=sum(isinstance(c.kg_co2e, Unknown) for c in ranked),
+        warnings=warnings(asked, ranked),
+        allowed=asked.residency.areas,
+        next_to_audit=NEXT_TO_AUDIT,
     )
 
 
 def _nothing(asked: Asked, refused: Sequence[RefusedRegion]) -> str:
     names = ", ".join(g.name for g in asked.gpus)
     counts = Counter(one.reason for one in refused)
-    why = ", ".join(f"{number} {reason.value}" for reason, number in counts.items())
-    more = f": of {count(len(refused), 'region')} {why}" if why else ""
+    why = ", ".join(how_many(reason, number) for reason, number in counts.items())
+    more = f": of {count(len(refused), 'region')}, {why}" if why else ""
     return f"no region can run {asked.count} x {names} ({asked.purchase}){more}"

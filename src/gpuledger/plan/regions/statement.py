@@ -72,7 +72,10 @@ class RegionOption:
 
 @dataclass(frozen=True)
 class RegionsPlan:
-    """The plan: the front, cheapest first; what it beats; what was refused, by reason and region by region."""
+    """The plan: the front, cheapest first; what it beats; what was refused, by reason and region by region.
+
+    `warnings`: what a reader of the short answer must not overlook; `allowed`: the countries, unions and continents.
+    """
 
     headline: str
     gpus: int
@@ -89,3 +92,6 @@ class RegionsPlan:
     prices_dated: str
     price_source: str
     carbon_unknown: int
+    warnings: Sequence[str]
+    allowed: tuple[str, ...]
+    next_to_audit: str

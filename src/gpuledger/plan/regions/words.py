@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 
-from gpuledger.catalog.regions import facts
+from gpuledger.catalog.regions import countries, facts
 from gpuledger.plan.outcome import Refused
 from gpuledger.plan.regions.asked import Asked
 from gpuledger.plan.regions.statement import Reason, RefusedRegion, RegionOption
 from gpuledger.units import Unknown, count
 
 NAMED = 4
+NEXT_TO_AUDIT = (
+    "Next to the audit: it compares no regions, so none of this is in its saving. In a cheaper region the audit's "
+    "dollars shrink with the prices: do not add the two."
+)
 NEXT = {
     Reason.NO_OFFER: "another GPU",
     Reason.RESIDENCY: "allow more countries or unions",
@@ -26,7 +31,8 @@ def headline(asked: Asked, ranked: Sequence[RegionOption]) -> str:
     """The front in a sentence: who is cheapest, who is cleanest, who has most zones."""
     front = [c for c in ranked if c.on_front]
     cheapest = front[0]
-    parts = [f"cheapest {_name(asked, cheapest)} at ${cheapest.usd.middle_usd:,.0f}"]
+    old = f" (an old price, of {cheapest.as_of})" if cheapest.stale else ""
+    parts = [f"cheapest {_name(asked, cheapest)} at ${cheapest.usd.middle_usd:,.0f}{old}"]
     known = [(c.kg_co2e.middle, c) for c in front if not isinstance(c.kg_co2e, Unknown)]
     if known:
         kg, cleanest = min(known, key=lambda pair: (pair[0], pair[1].usd.middle_usd))
@@ -35,7 +41,7 @@ def headline(asked: Asked, ranked: Sequence[RegionOption]) -> str:
     most = max(front, key=lambda c: (c.zones, -c.usd.middle_usd))
     parts.append(f"most zones {_name(asked, most)} with {most.zones}")
     if len(ranked) == 1:
-        return f"Only {_name(asked, cheapest)} is left, at ${cheapest.usd.middle_usd:,.0f}."
+        return f"Only {_name(asked, cheapest)} is left, at ${cheapest.usd.middle_usd:,.0f}{old}."
     whose = "is" if len(front) == 1 else "are"
     return f"{len(front)} of {len(ranked)} candidates {whose} not beaten by another: {'; '.join(parts)}."
 
@@ -128,16 +134,65 @@ def _of_gpus(asked: Asked, ranked: Sequence[RegionOption]) -> list[str]:
     most = max(c.instances for c in ranked)
     if most > 1:
         out.append(f"Price lists do not show how many instances a region has: up to {most:,} are taken in one region.")
-    if most > 1 and asked.per_instance == 1:
-        out.append(
-            f"The {asked.count} GPUs may be spread over several instances, which need not have a fast network; "
-            f"--per-instance {asked.count} asks for one machine."
-        )
     if len(asked.gpus) > 1:
         out.append("The job takes the same hours on every GPU named; give one GPU at a time where it does not.")
     if asked.purchase == "spot":
         out.append("Spot instances are taken back at times; lost work and restarts are not in the dollars.")
-    stale = sorted({c.cloud for c in ranked if c.stale})
-    if stale:
-        out.append(f"Prices of {', '.join(stale)} are old: check them before you decide.")
     return out
+
+
+def warnings(asked: Asked, ranked: Sequence[RegionOption]) -> list[str]:
+    """What a reader of the short answer must not overlook."""
+    return [*_old(ranked), *_not_moved(asked), *_spread(asked, ranked), *_not_narrowed(asked)]
+
+
+def _old(ranked: Sequence[RegionOption]) -> list[str]:
+    oldest: dict[str, dt.date] = {}
+    for c in ranked:
+        if c.stale:
+            oldest[c.cloud] = min(c.as_of, oldest.get(c.cloud, c.as_of))
+    clouds = ", ".join(f"{cloud} ({day})" for cloud, day in sorted(oldest.items()))
+    return [f"Old prices: {clouds}. Check them before you decide."] if clouds else []
+
+
+def _not_moved(asked: Asked) -> list[str]:
+    if not asked.billed_gb or asked.data_at is not None or asked.moving_usd_per_gb is not None:
+        return []
+    where = "give data_at=CLOUD:REGION, or moving_usd_per_gb=DOLLARS"
+    return [f"Moving the data is counted as $0, as it is not known where the data is: {where}."]
+
+
+def _spread(asked: Asked, ranked: Sequence[RegionOption]) -> list[str]:
+    """That the GPUs of one candidate may be in many machines."""
+    most = max(c.instances for c in ranked if c.on_front)
+    if most == 1 or asked.per_instance > 1:
+        return []
+    larger = f"per_instance={min(asked.count, 8)} asks for larger ones"
+    return [f"The {asked.count} GPUs may be in up to {most:,} machines without a fast network between them: {larger}."]
+
+
+def _not_narrowed(asked: Asked) -> list[str]:
+    """A country within another allowed area does not narrow that one."""
+    areas = asked.residency.areas
+    known = {country.code.casefold(): country for country in countries().values()}
+    named = {a: known.get(a) or next((c for c in known.values() if c.name.casefold() == a), None) for a in areas}
+    return [
+        f"Any place named is allowed, so {area} does not narrow {wide}: leave {wide} out for {area} alone."
+        for area, country in named.items()
+        for wide in areas
+        if country is not None and wide != area and country.within(wide)
+    ]
+
+
+def how_many(reason: Reason, number: int) -> str:
+    """A number of regions that were refused for a reason."""
+    have, are = ("has", "is") if number == 1 else ("have", "are")
+    return {
+        Reason.NO_OFFER: f"{number} {have} no offer",
+        Reason.RESIDENCY: f"{number} {are} outside the places allowed",
+        Reason.PLACE_UNKNOWN: f"{number} {are} in an unknown country",
+        Reason.PRICE_UNKNOWN: f"{number} {have} an unknown price",
+        Reason.MOVING_UNKNOWN: f"{number} {have} an unknown price of moving the data there",
+        Reason.SMALL_INSTANCES: f"{number} {have} only smaller instances",
+        Reason.FEW_ZONES: f"{number} {have} too few zones",
+    }[reason]

@@ -7,6 +7,7 @@ value, rule   the planned rule: what the rest will cost from here, and where to 
 simple_rules  the rules it is compared with; clairvoyant: the least that knowing the future would cost
 worlds        worlds drawn from what is known on the day of the plan
 options       the ways to run the job, each rated in the same worlds
+judging       which of them are sure enough, and which is taken
 backtest      the rule on the past
 build, statement, words, unrated   the plan
 

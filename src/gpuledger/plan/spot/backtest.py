@@ -20,7 +20,7 @@ from gpuledger.plan.spot.pools import Choice, Wanted, choice
 from gpuledger.plan.spot.replay import Outcome, Terms, World, replay
 from gpuledger.plan.spot.rule import Belief, interval_of, planned_rule
 from gpuledger.plan.spot.simple_rules import simple_rules
-from gpuledger.plan.spot.worlds import capacity, drawn_rates, instants, past_prices, step_of, ticks_of
+from gpuledger.plan.spot.worlds import capacity, drawn_rates, instants, past_prices, step_of, ticks_of, within
 from gpuledger.units import Unknown
 
 PLANNED = "planned"
@@ -91,6 +91,7 @@ def run_rules(world: World, terms: Terms, beliefs: Sequence[Belief]) -> dict[str
 
 def past_case(history: PriceHistory, wanted: Wanted, terms: Terms, at_s: int, seed: int) -> Case | Unknown:
     """One start on the past; unknown where it was not observed or nothing was on offer."""
+    terms = within(terms)
     step = step_of(terms.deadline_h)
     ticks = ticks_of(terms.deadline_h, step)
     until = instants(at_s, ticks, step)

@@ -16,19 +16,18 @@ from gpuledger.errors import InputError
 from gpuledger.plan.outcome import Refused
 from gpuledger.plan.planners import Stage, silent
 from gpuledger.plan.spot.backtest import Backtest, Case, summed, walk
-from gpuledger.plan.spot.checkpoints import Intervals, intervals, without_checkpoints_h
-from gpuledger.plan.spot.options import Rated, rated
+from gpuledger.plan.spot.checkpoints import Intervals, intervals
+from gpuledger.plan.spot.judging import judged, short_enough
+from gpuledger.plan.spot.options import Bounds, Rated, rated
 from gpuledger.plan.spot.pools import Candidate, Choice, Wanted, choice
 from gpuledger.plan.spot.replay import Terms
 from gpuledger.plan.spot.rule import LEAST_PER_H, billed, interval_of
 from gpuledger.plan.spot.statement import Job, PastPrices, PoolRow, SpotPlan
 from gpuledger.plan.spot.unrated import unrated_offers
-from gpuledger.plan.spot.words import assumptions, headline
-from gpuledger.plan.spot.worlds import DrawnWorlds
+from gpuledger.plan.spot.words import Known, assumptions, headline, notes
+from gpuledger.plan.spot.worlds import DrawnWorlds, within
 from gpuledger.units import Unknown
 
-MOST_BLOW_UP = 2.0
-ONE_SIDED = 1.28
 PAST_DAYS = 90
 RUNNERS_UP = 3
 BACKTEST_STARTS = 48
@@ -37,7 +36,11 @@ CHART_POOLS = 6
 
 @dataclass(frozen=True)
 class Asked:
-    """A job with all it may use."""
+    """A job with all it may use.
+
+    `at_s`: the prices known then are used. `start_s`: when the job starts, where that is later. `one_length`: one
+    figure of hours was given for several GPUs.
+    """
 
     gpu_hours: tuple[tuple[Gpu, float], ...]
     gpus: int
@@ -54,6 +57,13 @@ class Asked:
     draws: int
     seed: int
     backtest: bool
+    start_s: int | None = None
+    one_length: bool = False
+
+    @property
+    def starts_s(self) -> int:
+        """When the job starts."""
+        return self.at_s if self.start_s is None else self.start_s
 
     def wanted(self, gpu: Gpu) -> Wanted:
         """What is looked for of a GPU."""
@@ -86,80 +96,21 @@ def plan_spot(asked: Asked, history: PriceHistory, today: dt.date, stage: Stage 
             refused.append(Refused(gpu.name, why, "a later deadline, or more GPUs with fewer hours"))
             continue
         found = choice(history, asked.wanted(gpu), asked.at_s)
-        kept, too_long = _short_enough(found, terms)
+        kept, too_long = short_enough(found, terms)
         refused = [*too_long, *refused, *found.refused]
-        worlds = DrawnWorlds(history, kept, asked.at_s, asked.deadline_h)
+        worlds = DrawnWorlds(history, kept, asked.at_s, within(terms).deadline_h)
         tick = stage(f"Simulating {gpu.name}", asked.draws)
         budget = None if asked.budget_usd is None else float(asked.budget_usd)
-        ways = rated(worlds, gpu.name, terms, budget, asked.draws, asked.seed, tick)
+        ways = rated(worlds, gpu.name, terms, Bounds(budget, asked.confidence_pct), asked.draws, asked.seed, tick)
         kinds.append(_Kind(gpu, terms, kept, ways, worlds.moves))
     if not kinds:
         hint = "give a later deadline, or more GPUs and fewer hours"
         raise InputError(f"no GPU can do the job in time: {refused[0].what} {refused[0].why}", hint=hint)
-    good, more = _judged([w for k in kinds for w in k.ways], asked)
+    every = [w for k in kinds for w in k.ways]
+    good, more = judged(every, asked.confidence_pct, asked.budget_usd, asked.draws)
     chosen = good[0]
     mine = next(k for k in kinds if chosen in k.ways)
     return _statement(asked, history, today, kinds, mine, good, [*more, *refused], stage)
-
-
-def _judged(ways: Sequence[Rated], asked: Asked) -> tuple[list[Rated], list[Refused]]:
-    """The ways that keep deadline and budget surely enough, cheapest first; the others with what is wrong."""
-    good: list[Rated] = []
-    refused: list[Refused] = []
-    for way in sorted(ways, key=lambda w: (w.cost.middle_usd, w.zones)):
-        if _surely(way.on_time_pct, asked.draws) < asked.confidence_pct:
-            why = f"on time in {way.on_time_pct:.0f} % of simulated runs, {asked.confidence_pct:g} % are asked for"
-            refused.append(Refused(way.name, why, "a later deadline or a lower confidence"))
-        elif _surely(way.in_budget_pct, asked.draws) < asked.confidence_pct:
-            why = f"within ${asked.budget_usd:,.2f} in {way.in_budget_pct:.0f} % of simulated runs"
-            refused.append(Refused(way.name, why, f"a budget of ${way.cost.high_usd:,.2f}"))
-        else:
-            good.append(way)
-    if not good:
-        on_time = [w for w in ways if _surely(w.on_time_pct, asked.draws) >= asked.confidence_pct]
-        least = min(on_time, key=lambda w: w.cost.high_usd)
-        cost = least.cost
-        raise InputError(
-            f"nothing keeps the deadline within budget_usd={asked.budget_usd:,.2f} surely enough; the nearest is "
-            f"{least.name} for ${cost.middle_usd:,.2f} (${cost.low_usd:,.2f} to ${cost.high_usd:,.2f})",
-            hint=f"raise the budget to ${cost.high_usd:,.2f}, or give a later deadline",
-        )
-    return good, refused
-
-
-def _surely(pct: float, draws: int) -> float:
-    """The lower end of a share seen in some draws: nine times in ten the true one is above."""
-    return pct - ONE_SIDED * math.sqrt(pct * (100 - pct) / draws)
-
-
-def _short_enough(found: Choice, terms: Terms) -> tuple[Choice, list[Refused]]:
-    """Without checkpoints only pools in which the job is likely to get through."""
-    if terms.checkpoint_h is not None:
-        return found, []
-    kept: list[Candidate] = []
-    refused: dict[str, Refused] = {}
-    for c in found.candidates:
-        rate = c.reclaims_per_h
-        worst = without_checkpoints_h(terms.work_h, rate.high, terms.restart_h)
-        if worst <= MOST_BLOW_UP * (terms.work_h + terms.restart_h):
-            kept.append(c)
-            continue
-        usual = without_checkpoints_h(terms.work_h, rate.middle, terms.restart_h)
-        through = 100 * math.exp(-rate.high * terms.work_h)
-        why = (
-            f"no checkpoints: every reclaim starts {terms.work_h:g} h over. At up to {24 * rate.high:.1f} reclaims per "
-            f"day ({rate.note}), {through:.2g} % of the runs get through and the job takes {_hours(worst)} on average "
-            f"({_hours(usual)} at the expected {24 * rate.middle:.2g} per day)"
-        )
-        instead = "checkpoints, or a shorter job"
-        refused.setdefault(rate.note, Refused(f"spot in zones with {rate.note} reclaimed per month", why, instead))
-    return Choice(
-        tuple(kept), found.on_demand_usd_h, found.on_demand_at, found.on_demand_instances, found.refused
-    ), list(refused.values())  # fmt: skip
-
-
-def _hours(value: float) -> str:
-    return f"{value:,.0f} h" if value < 1e5 else "more than ten years"
 
 
 def _statement(
@@ -175,9 +126,15 @@ def _statement(
         None if asked.checkpoint_h is None else asked.checkpoint_h * S_PER_H, asked.restart_h * S_PER_H,
         asked.deadline_h, asked.deadline_given, asked.budget_usd, asked.confidence_pct,
     )  # fmt: skip
+    used = within(mine.terms).deadline_h
+    known = Known(
+        history.source, day, asked.starts_s, (asked.at_s - history.first_s) / S_PER_H / 24, all(k.moves for k in kinds),
+        used if used < asked.deadline_h else None,
+    )  # fmt: skip
     back = _backtest(asked, history, mine, stage) if asked.backtest else None
     return SpotPlan(
-        headline=headline(job, chosen, demand, day),
+        headline=headline(job, chosen, demand, day, _spot_unrated(mine)),
+        notes=notes(job, known, asked.one_length),
         job=job,
         chosen=chosen,
         runners_up=tuple(good[1 : RUNNERS_UP + 1]),
@@ -186,7 +143,8 @@ def _statement(
         intervals=_intervals(asked, pools),
         pools=tuple(_row(c, mine.terms) for c in pools),
         refused=tuple(refused),
-        assumptions=assumptions(job, history, day, all(k.moves for k in kinds), asked.reclaims_per_day, asked.draws),
+        assumptions=assumptions(job, known, asked.reclaims_per_day, asked.draws),
+        start_ms=asked.starts_s * 1000,
         prices_dated=day,
         price_age_days=(today - day).days,
         price_source=history.source,
@@ -194,6 +152,11 @@ def _statement(
         unrated=unrated_offers(mine.gpu, asked.gpus),
         backtest=back,
     )
+
+
+def _spot_unrated(kind: _Kind) -> bool:
+    """Whether spot is on offer, but how often it is reclaimed is known of no zone."""
+    return not kind.choice.candidates and kind.choice.without_rate > 0
 
 
 def _intervals(asked: Asked, pools: Sequence[Candidate]) -> Intervals | Unknown:
@@ -231,7 +194,7 @@ def _backtest(asked: Asked, history: PriceHistory, mine: _Kind, stage: Stage) ->
     """The job at many starts before the plan."""
     if asked.checkpoint_h is None:
         raise InputError("a job without checkpoints cannot be tested on the past", hint="leave backtest out")
-    until = asked.at_s - int((1.5 * asked.deadline_h + 25) * S_PER_H)
+    until = asked.at_s - int((1.5 * within(mine.terms).deadline_h + 25) * S_PER_H)
     first = history.first_s
     step = max((until - first) // BACKTEST_STARTS, 24 * S_PER_H)
     starts = list(range(first + int(step), until, int(step))) if until > first else []

@@ -9,9 +9,10 @@ spot only        all zones allowed, waiting instead of on-demand
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
 import numpy as np
@@ -19,15 +20,16 @@ import numpy as np
 from gpuledger.catalog.prices.reclaim import facts
 from gpuledger.plan.outcome import UsdRange
 from gpuledger.plan.spot.pools import Choice
-from gpuledger.plan.spot.replay import Outcome, Rule, Terms, World, replay
+from gpuledger.plan.spot.replay import Floats, Outcome, Rule, Terms, World, replay
 from gpuledger.plan.spot.rule import Belief, interval_of, planned_rule
 from gpuledger.plan.spot.simple_rules import CheapestNow, OnDemand
-from gpuledger.plan.spot.worlds import DrawnWorlds
+from gpuledger.plan.spot.worlds import DrawnWorlds, within
 from gpuledger.units import Range
 
 Way = Literal["on-demand", "zone", "region", "regions", "spot only"]
 BEST_ZONES, BEST_REGIONS = 3, 3
 CENT = Decimal("0.01")
+ONE_SIDED = 1.28
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,19 @@ class Candidacy:
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """What a way has to keep: dollars at most, in this percent of all runs."""
+
+    budget_usd: float | None
+    confidence_pct: float
+
+
+@dataclass(frozen=True)
 class Rated:
-    """What a way comes to: dollars and hours (10th to 90th percentile of the worlds), and how sure it is."""
+    """What a way comes to: dollars and hours (10th to 90th percentile of the worlds), and how sure it is.
+
+    `safe_budget_usd`: the least budget that it keeps surely enough.
+    """
 
     gpu: str
     way: Way
@@ -51,6 +64,7 @@ class Rated:
     finish_h: Range
     on_time_pct: float
     in_budget_pct: float
+    safe_budget_usd: Decimal
     reclaims: float
     moves: float
     spot_h: float
@@ -103,7 +117,7 @@ def rated(
     worlds: DrawnWorlds,
     gpu: str,
     terms: Terms,
-    budget_usd: float | None,
+    bounds: Bounds,
     draws: int,
     seed: int,
     tick: Callable[[int], None],
@@ -112,16 +126,28 @@ def rated(
     choice = worlds.choice
     candidates = list(ways(choice))
     beliefs = [c.belief() for c in choice.candidates]
-    random = np.random.default_rng(seed)
+    random, used = np.random.default_rng(seed), within(terms)
     outcomes: dict[Candidacy, list[Outcome]] = {one: [] for one in candidates}
     for _ in range(draws):
         world = worlds.draw(random) if choice.candidates else _no_spot(worlds)
         for one in candidates:
             mine = world if len(one.pools) == len(choice.candidates) else world.only(one.pools)
-            rule = rule_of(one, mine, terms, [beliefs[i] for i in one.pools])
+            rule = rule_of(one, mine, used, [beliefs[i] for i in one.pools])
             outcomes[one].append(replay(mine, terms, rule))
         tick(1)
-    return [_rated(gpu, one, found, budget_usd) for one, found in outcomes.items()]
+    return [_rated(gpu, one, found, bounds) for one, found in outcomes.items()]
+
+
+def at_least_pct(pct: float, draws: int) -> float:
+    """The lower end of a share seen in some draws: nine times in ten the true one is above."""
+    return pct - ONE_SIDED * math.sqrt(pct * (100 - pct) / draws)
+
+
+def _safe_budget(usd: Floats, confidence_pct: float) -> Decimal:
+    """The cost of the cheapest runs of which there are enough, in whole cents."""
+    runs = len(usd)
+    enough = next(k for k in range(1, runs + 1) if k == runs or at_least_pct(100 * k / runs, runs) >= confidence_pct)
+    return Decimal(repr(float(np.sort(usd)[enough - 1]))).quantize(CENT, ROUND_CEILING)
 
 
 def _no_spot(worlds: DrawnWorlds) -> World:
@@ -129,16 +155,17 @@ def _no_spot(worlds: DrawnWorlds) -> World:
     return World(worlds.step_h, nothing, nothing.astype(bool), np.full(worlds.ticks, worlds.choice.on_demand_usd_h))
 
 
-def _rated(gpu: str, one: Candidacy, found: Sequence[Outcome], budget_usd: float | None) -> Rated:
+def _rated(gpu: str, one: Candidacy, found: Sequence[Outcome], bounds: Bounds) -> Rated:
     usd, finish = np.array([o.usd for o in found]), np.array([o.finish_h for o in found])
     low, high = np.quantile(usd, [0.1, 0.9])
     f_low, f_mid, f_high = np.quantile(finish, [0.1, 0.5, 0.9])
     cost = UsdRange(_usd(low), _usd(float(usd.mean())), _usd(high))
-    fits = 100.0 if budget_usd is None else 100 * float((usd <= budget_usd).mean())
+    fits = 100.0 if bounds.budget_usd is None else 100 * float((usd <= bounds.budget_usd).mean())
     return Rated(
         gpu=gpu, way=one.way, where=one.where, zones=len(one.pools), cost=cost,
         finish_h=Range(float(f_low), float(f_mid), float(f_high), "simulated runs"),
         on_time_pct=100 * sum(o.met for o in found) / len(found), in_budget_pct=fits,
+        safe_budget_usd=_safe_budget(usd, bounds.confidence_pct),
         reclaims=_mean([o.reclaims for o in found]), moves=_mean([o.moves for o in found]),
         spot_h=_mean([o.spot_h for o in found]), on_demand_h=_mean([o.on_demand_h for o in found]), pools=one.pools,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from gpuledger.plan.spot.rule import Belief
 from gpuledger.units import Range, Unknown
 
 HOURS_PER_DAY = 24.0
+OWN_RATE = "yours"
 NO_RATE = "how often it is reclaimed there is unknown: no published band"
 
 
@@ -52,13 +53,21 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The pools that can hold the job, the cheapest on-demand price for all of it, and what was refused."""
+    """The pools that can hold the job, the cheapest on-demand price for all of it, and what was refused.
+
+    `without_rate`: the number of pools refused only because nobody knows how often they are reclaimed.
+    """
 
     candidates: tuple[Candidate, ...]
     on_demand_usd_h: float
     on_demand_at: Pool
     on_demand_instances: int
     refused: tuple[Refused, ...]
+    without_rate: int = 0
+
+    def with_only(self, candidates: Sequence[Candidate]) -> Choice:
+        """The same with some of the pools."""
+        return replace(self, candidates=tuple(candidates))
 
 
 def choice(history: PriceHistory, wanted: Wanted, at_s: int, kinds: Mapping[str, Instance] | None = None) -> Choice:
@@ -67,8 +76,12 @@ def choice(history: PriceHistory, wanted: Wanted, at_s: int, kinds: Mapping[str,
     fitting = {name: kind for name, kind in kinds.items() if kind.gpu == wanted.gpu.key and name in history.instances}
     if not fitting:
         have = sorted({kinds[n].gpu for n in history.instances if n in kinds})
-        hint = f"GPUs with a price history: {', '.join(have)}; give your own history for others"
-        raise InputError(f"no spot price history for {wanted.gpu.name}", hint=hint)
+        problem = f"no spot price history for {wanted.gpu.name}"
+        if not have:
+            names = ", ".join(history.instances[:3])
+            hint = "write them as the cloud does, such as g5.xlarge: gpuledger prices lists them"
+            raise InputError(f"{problem}: no GPU is known for the instance types {names}", hint=hint)
+        raise InputError(problem, hint=f"GPUs with a price history: {', '.join(have)}; give history=FILE for others")
     pools = history.matching(fitting, wanted.regions, wanted.zones)
     at = np.array([at_s], dtype=np.int64)
     day = dt.datetime.fromtimestamp(at_s, dt.UTC).date()
@@ -77,23 +90,26 @@ def choice(history: PriceHistory, wanted: Wanted, at_s: int, kinds: Mapping[str,
     found: list[Candidate] = []
     why: list[tuple[str, str, str]] = []
     demand: list[tuple[float, Pool, int]] = []
+    without_rate = 0
     for pool in pools:
         count = math.ceil(wanted.gpus / fitting[pool.instance].gpus)
         spot, on_demand = (float(p[0]) * count for p in history.prices(pool, at))
         if not math.isnan(on_demand):
             demand.append((on_demand, pool, count))
         rate = _rate(pool, wanted, count)
-        if problem := _problem(spot, on_demand, rate, day):
-            why.append((pool.instance, *problem))
+        if refusal := _problem(spot, on_demand, day):
+            why.append((pool.instance, *refusal))
+        elif isinstance(rate, Unknown):
+            without_rate += 1
+            why.append((pool.instance, NO_RATE, "your own figure of reclaims per day"))
         else:
-            assert isinstance(rate, Range)
             demanded = Unknown("no on-demand price") if math.isnan(on_demand) else on_demand
             found.append(Candidate(pool, count, spot, demanded, rate))
     if not demand:
         where = ", ".join((*wanted.regions, *wanted.zones)) or "any region"
         raise InputError(
             f"no on-demand price for {', '.join(sorted(fitting))} in {where} on {day}, so no deadline can be kept",
-            hint="allow more regions, or give the on-demand price",
+            hint="allow more regions, or give history=FILE with on_demand_usd=3.50",
         )
     usd, place, count = min(demand, key=lambda d: (d[0], d[1]))
     kept = [c for c in found if c.spot_usd_h < usd]
@@ -103,7 +119,7 @@ def choice(history: PriceHistory, wanted: Wanted, at_s: int, kinds: Mapping[str,
         if c.spot_usd_h >= usd
     ]
     kept.sort(key=lambda c: (c.spot_usd_h, c.pool))
-    return Choice(tuple(kept), usd, place, count, _counted(why))
+    return Choice(tuple(kept), usd, place, count, _counted(why), without_rate)
 
 
 def kinds_of(history: PriceHistory) -> Mapping[str, Instance]:
@@ -133,20 +149,18 @@ def _rate(pool: Pool, wanted: Wanted, count: int) -> Range | Unknown:
     """How often a job of several instances is interrupted: any one of them may be reclaimed."""
     if wanted.reclaims_per_day is not None:
         own = wanted.reclaims_per_day / HOURS_PER_DAY * count
-        return Range(own, own, own, "yours", "as given")
+        return Range(own, own, own, OWN_RATE, "as given")
     found = reclaims_per_h(pool.instance, pool.region)
     if isinstance(found, Unknown):
         return found
     return Range(found.low * count, found.middle * count, found.high * count, found.evidence, found.note)
 
 
-def _problem(spot: float, on_demand: float, rate: Range | Unknown, day: dt.date) -> tuple[str, str] | None:
+def _problem(spot: float, on_demand: float, day: dt.date) -> tuple[str, str] | None:
     if math.isnan(spot):
         return f"no spot offer on {day}", "another date, or your own history"
     if not math.isnan(on_demand) and spot >= on_demand:
         return "spot is not below on-demand there", "a later price"
-    if isinstance(rate, Unknown):
-        return NO_RATE, "your own figure of reclaims per day"
     return None
 
 

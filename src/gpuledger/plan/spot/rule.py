@@ -3,7 +3,9 @@
 Of the pools with capacity the one with the lowest price per hour of work is looked at (reclaims make an hour of work
 longer). The job moves between pools only where the saving over the time it will stay is more than the move. Then
 waiting, on-demand and that pool are compared at the prices of the moment, plus what the rest will cost from there.
-Spot is only taken while on-demand could still meet the deadline if the pool were reclaimed at once.
+Waiting is only weighed where the pool is dearer than one that may come back: prices are taken to stay, so time in
+which the job does not run saves nothing else. Spot is only taken while on-demand could still meet the deadline if the
+pool were reclaimed at once.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ LONGEST_STAY_H = 48.0
 LEAST_PER_H = 1e-6
 GRID = 1.05
 REVALUE = 1.25  # prices that moved by this much ask for a new value
+WORTH_WAITING = 1.05  # a pool this much dearer than the cheapest one is worth waiting for that
 
 
 @dataclass(frozen=True)
@@ -173,14 +176,24 @@ class PlannedRule:
         best, price = ON_DEMAND, self.world.on_demand_row[tick]
         place = DEMAND_UP if up else DEMAND_OUT
         lowest = price * min(step, startup + left) + self.value.at(after, place, left - step + startup)
-        if self._room >= -t.save_h and mode != ON_DEMAND and (mode == WAIT or mode != pool):
+        safe = up and ahead >= (left if pool != mode else at_risk) + t.restart_h + t.save_h
+        if (
+            self._room >= -t.save_h
+            and mode != ON_DEMAND
+            and (mode == WAIT or mode != pool)
+            and not (safe and self._cheap(tick, pool))
+        ):
             waiting = self.value.at(after, IDLE_UP if up else IDLE_OUT, left)
             if waiting <= lowest:
                 best, lowest = WAIT, waiting
-        safe = ahead >= (left if pool != mode else at_risk) + t.restart_h + t.save_h
-        if up and safe and self._spot(tick, pool, left, at_risk, after, mode, level) <= lowest:
+        if safe and self._spot(tick, pool, left, at_risk, after, mode, level) <= lowest:
             best = pool
         return best
+
+    def _cheap(self, tick: int, pool: int) -> bool:
+        """Whether no pool, with capacity or without, does an hour of work for much less."""
+        mine = self.world.spot_rows[tick][pool] * self._billed[pool]
+        return mine <= WORTH_WAITING * self._posted[tick]
 
     def _spot(self, tick: int, pool: int, left: float, at_risk: float, after: int, mode: int, level: float) -> float:
         """Dollars of this tick in a pool, at the level of prices the value was made for, and of the rest."""

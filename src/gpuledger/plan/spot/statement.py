@@ -72,6 +72,7 @@ class SpotPlan:
     """Where and how to run a job on spot."""
 
     headline: str
+    notes: tuple[str, ...]
     job: Job
     chosen: Rated
     runners_up: tuple[Rated, ...]
@@ -81,6 +82,7 @@ class SpotPlan:
     pools: tuple[PoolRow, ...]
     refused: tuple[Refused, ...]
     assumptions: tuple[str, ...]
+    start_ms: int
     prices_dated: dt.date
     price_age_days: int
     price_source: str

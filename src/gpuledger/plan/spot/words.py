@@ -3,22 +3,48 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from decimal import Decimal
 
-from gpuledger.catalog.prices.history import PriceHistory
 from gpuledger.catalog.prices.reclaim import facts
 from gpuledger.plan.spot.options import Rated
 from gpuledger.plan.spot.statement import Job
 
+SHORT_DAYS = 14
+AUDIT = (
+    "The audit's advice to use spot counts the same saving for work that was measured; this plan is one job, planned "
+    "from prices. Do not add the two."
+)
 
-def headline(job: Job, chosen: Rated, on_demand_usd: Decimal, day: dt.date) -> str:
+
+@dataclass(frozen=True)
+class Known:
+    """What the plan was made from: prices of a day, in a history of so many days before it, from a start on.
+
+    `moves`: the history is long enough to draw from. `used_h`: the hours the plan uses of a deadline that is further.
+    """
+
+    source: str
+    day: dt.date
+    start_s: int
+    past_days: float
+    moves: bool
+    used_h: float | None
+
+
+def headline(job: Job, chosen: Rated, on_demand_usd: Decimal, day: dt.date, unrated: bool) -> str:
     """Where, for how much, done when, and how that compares with on-demand."""
     cost, finish = chosen.cost, chosen.finish_h
     spread = f" (${cost.low_usd:,.2f} to ${cost.high_usd:,.2f})" if cost.low_usd != cost.high_usd else ""
     only = "spot without fallback" if chosen.way == "spot only" else "spot"
     if chosen.way == "on-demand":
         why = f"No spot option is cheaper and sure enough at prices of {day}."
-        if job.checkpoint_s is None:
+        if unrated:
+            why = (
+                "Spot was not rated: how often it is reclaimed there is unknown. Give --reclaims-per-day "
+                "(reclaims_per_day in Python) to have it rated."
+            )
+        elif job.checkpoint_s is None:
             why = "Without checkpoints every reclaim would start the job over, so spot is refused or costs more."
         return (
             f"Run {job.gpus} x {chosen.gpu} on demand, {chosen.where}: ${cost.middle_usd:,.2f}, done in "
@@ -33,11 +59,22 @@ def headline(job: Job, chosen: Rated, on_demand_usd: Decimal, day: dt.date) -> s
     )
 
 
-def assumptions(
-    job: Job, history: PriceHistory, day: dt.date, moves: bool, own_rate: float | None, draws: int
-) -> tuple[str, ...]:
+def notes(job: Job, known: Known, one_length: bool) -> tuple[str, ...]:
+    """What a reader should know before the figures."""
+    out = []
+    if known.past_days < SHORT_DAYS:
+        span = f"{known.past_days:.0f} days" if known.past_days >= 1.5 else "no more than a day"
+        out.append(f"The price history spans {span} before the plan: how prices move is not in it, nor in the ranges.")
+    if one_length:
+        names = " and ".join(name for name, _ in job.gpu_hours)
+        out.append(f"{names} are taken to be equally fast; NAME:HOURS gives each its own hours.")
+    return tuple(out)
+
+
+def assumptions(job: Job, known: Known, own_rate: float | None, draws: int) -> tuple[str, ...]:
     """What the plan rests on."""
-    spot = facts()
+    spot, day = facts(), known.day
+    start = dt.datetime.fromtimestamp(known.start_s, dt.UTC)
     drawn = "mean and the 10th to 90th percentile"
     rates = (
         f"Reclaim rates come from bands ({spot.bands_source}, {spot.bands_dated}): low end -ln(1 - p) / 720 per hour, "
@@ -50,9 +87,10 @@ def assumptions(
         f"h; {outage.source}); half of the outages hit all zones of a region at once."
     )
     out = [
-        f"Prices of {day} ({history.source}); expected cost and ranges are the {drawn} of {draws} simulated runs.",
+        f"The job starts at {start:%Y-%m-%d %H:%M} UTC, with the last prices known before, of {day} ({known.source}).",
+        f"Expected cost and ranges are the {drawn} of {draws} simulated runs.",
         "Prices move as they moved in a stretch of the past before that day, drawn at random."
-        if moves
+        if known.moves
         else "Prices stay where they are: the history before that day is too short to draw from.",
         rates if own_rate is None else f"The reclaim rate is yours: {own_rate:g} per day and instance.",
         again,
@@ -66,6 +104,11 @@ def assumptions(
         )
     if not job.deadline_given:
         out.append(f"No deadline was given: {job.deadline_h:,.1f} h, twice the work, is assumed.")
+    if known.used_h is not None:
+        out.append(
+            f"The deadline is further off than the job can use: it is planned to end within {known.used_h:,.0f} h."
+        )
     if job.gpus > 1:
         out.append("All instances of the job are needed: a reclaim of any one interrupts it.")
+    out.append(AUDIT)
     return tuple(out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,22 @@ from numpy.typing import NDArray
 from gpuledger.catalog.prices.history import S_PER_H, Pool, PriceHistory
 from gpuledger.catalog.prices.reclaim import facts
 from gpuledger.plan.spot.pools import Candidate, Choice
-from gpuledger.plan.spot.replay import Floats, World
+from gpuledger.plan.spot.replay import Floats, Terms, World
 
 SHORTEST_STEP_H = 1 / 6
 MOST_TICKS = 500
 LEAST_PAST_DAYS = 14
+USEFUL_SLACK, USEFUL_H = 5.0, 24.0
 LOW_SHARE = 0.1  # a band that starts at 0: its rate is drawn from a tenth of the expected one upwards
+
+
+def within(terms: Terms) -> Terms:
+    """The job with no more time than it can use: five times its work and a day, so that ticks stay short.
+
+    Prices are taken to stay where they are, so a later end than this would not make it cheaper.
+    """
+    useful = USEFUL_SLACK * (terms.work_h + terms.restart_h) + USEFUL_H
+    return replace(terms, deadline_h=min(terms.deadline_h, useful))
 
 
 def step_of(deadline_h: float) -> float:

@@ -12,18 +12,25 @@ from gpuledger.plan.tco.model import ZERO, Fleet, Own, Values
 from gpuledger.units import Unknown
 
 Difference = Callable[[Values], Decimal]
+WORN_OUT = "owned GPUs have to be replaced before their cash is paid back"
 EVERY_MONTH = "running owned GPUs costs more per month than this path, before their price"
 
 
 def month(fleet: Fleet, own: Own, rent_usd: Decimal) -> Decimal | Unknown:
-    """The month in which the cash spent on owning falls below the cash spent on renting; resale is not counted.
+    """The month from which on the cash spent on owning stays below that spent on renting; resale is not counted.
 
-    It may lie after the horizon, if owning went on as it does within it.
+    It may lie after the horizon, if owning went on as it does within it, but not after the life of the hardware.
     """
     saved_per_month = (rent_usd - own.running_usd) / fleet.months
     if saved_per_month <= 0:
         return Unknown(EVERY_MONTH)
-    return own.hardware_usd / saved_per_month
+    # From the last purchase back: the first one that is not yet paid back when it is made decides.
+    starts = (ZERO, *own.bought_again)
+    sets = next(n for n in range(own.sets, 0, -1) if n * own.set_usd / saved_per_month > starts[n - 1])
+    found = sets * own.set_usd / saved_per_month
+    if own.set_months is not None and found > sets * own.set_months:
+        return Unknown(WORN_OUT)
+    return found
 
 
 def root(difference: Difference, values: Values, name: str, low: Decimal, high: Decimal) -> Decimal:

@@ -13,9 +13,9 @@ from gpuledger.plan.outcome import Refused, UsdRange
 from gpuledger.plan.tco import breakeven
 from gpuledger.plan.tco.inputs import Input
 from gpuledger.plan.tco.model import Fleet, Own, Values, committed_usd, on_demand_usd, own, used
-from gpuledger.plan.tco.ranges import middles, span, swings
+from gpuledger.plan.tco.ranges import middles, span, swings, turning
 from gpuledger.plan.tco.statement import OWN, Path, TcoPlan
-from gpuledger.plan.tco.words import assumptions, headline, lines, refusals
+from gpuledger.plan.tco.words import NEXT_TO_AUDIT, assumptions, headline, lines, purchase_words, refusals
 from gpuledger.units import Unknown
 
 RENTED = ("rent_usd", "spot_usd", "one_year_usd", "three_year_usd")
@@ -67,8 +67,10 @@ def compare(q: Question, today: dt.date) -> TcoPlan:
     def difference(v: Values) -> Decimal:
         return owned(v) - on_demand_usd(fleet, v, v["rent_usd"])
 
+    found = swings({one.name: one for one in moved}, difference, q.vary_pct)
+    turned = turning(found, difference(values))
     return TcoPlan(
-        headline=headline(q.gpu, fleet, order),
+        headline=headline(q.gpu, fleet, order, owning, (len(turned), len(found))),
         gpu=q.gpu.key,
         gpu_name=q.gpu.name,
         gpus=fleet.gpus,
@@ -80,11 +82,14 @@ def compare(q: Question, today: dt.date) -> TcoPlan:
         own=owning,
         lines=lines(fleet, values, owning),
         inputs=list(q.inputs.values()),
-        swings=swings({one.name: one for one in moved}, difference, q.vary_pct),
+        swings=found,
+        turning=turned,
         refused=refused,
         assumptions=[*q.notes, *assumptions(fleet, q.inputs, q.vary_pct, today)],
         prices_dated=q.prices_dated,
         price_words=q.price_words,
+        purchase_words=purchase_words(q.inputs["purchase_usd"], today),
+        next_to_audit=NEXT_TO_AUDIT,
     )
 
 
@@ -111,10 +116,11 @@ def _own_path(q: Question, owning: Own, owned: Cost, values: Values) -> Path:
         name=OWN,
         words=f"bought, {fleet.method.replace('-', ' ')} depreciation",
         usd=total,
-        upfront_usd=owning.hardware_usd,
+        upfront_usd=owning.set_usd,
         month_usd=owning.running_usd / fleet.months,
         usd_per_gpu_h=total.middle_usd / fleet.gpu_hours,
         usd_per_used_gpu_h=total.middle_usd / (fleet.gpu_hours * used(values)),
+        paid_again=owning.bought_again,
     )
 
 

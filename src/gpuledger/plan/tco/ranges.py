@@ -34,6 +34,11 @@ def swings(inputs: Mapping[str, Input], difference: Cost, vary_pct: Decimal) -> 
     return sorted(found, key=lambda s: (-abs(s.high_usd - s.low_usd), s.name))
 
 
+def turning(found: Iterable[Swing], base_usd: Decimal) -> list[str]:
+    """The inputs that at one of their ends turn the answer; `base_usd`: the difference with all at their middle."""
+    return [s.name for s in found if any((end < 0) != (base_usd < 0) for end in (s.low_usd, s.high_usd))]
+
+
 def ends(one: Input, vary_pct: Decimal) -> tuple[Decimal, Decimal]:
     """The low and high end of an input."""
     if one.ranged:

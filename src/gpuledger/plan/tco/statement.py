@@ -34,7 +34,10 @@ class Swing:
 
 @dataclass(frozen=True)
 class Path:
-    """One way to have the GPUs: dollars over the horizon, per GPU-hour and per GPU-hour that is really used."""
+    """One way to have the GPUs: dollars over the horizon, per GPU-hour and per GPU-hour that is really used.
+
+    `upfront_usd` is paid at the start, and again in the months of `paid_again`.
+    """
 
     name: str
     words: str
@@ -46,6 +49,7 @@ class Path:
     break_even_month: Decimal | Unknown | None = None
     break_even_utilization_pct: Decimal | Unknown | None = None
     break_even_purchase_usd: Decimal | Unknown | None = None
+    paid_again: tuple[Decimal, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,10 @@ class Line:
 
 @dataclass(frozen=True)
 class TcoPlan:
-    """The comparison. `chosen` is the cheapest path whose cost is known; `runners_up` the others, cheapest first."""
+    """The comparison. `chosen` is the cheapest path whose cost is known; `runners_up` the others, cheapest first.
+
+    `turning`: the inputs that alone can turn the answer between owning and renting on demand.
+    """
 
     headline: str
     gpu: str
@@ -74,15 +81,22 @@ class TcoPlan:
     lines: Sequence[Line]
     inputs: Sequence[Input]
     swings: Sequence[Swing]
+    turning: Sequence[str]
     refused: Sequence[Refused]
     assumptions: Sequence[str]
     prices_dated: str
     price_words: str
+    purchase_words: str
+    next_to_audit: str
 
     @property
     def paths(self) -> list[Path]:
         """All paths, cheapest first, those that are unknown last."""
         return [self.chosen, *self.runners_up]
+
+    def input(self, name: str) -> Input:
+        """An input by its name."""
+        return next(one for one in self.inputs if one.name == name)
 
     def path(self, name: str) -> Path | None:
         """A path by its name."""

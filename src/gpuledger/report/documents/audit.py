@@ -39,7 +39,12 @@ WHOLE_FROM_USD = 1000
 # Dimensions of ownership that the section of owners shows anyway.
 IN_WHO = frozenset({By.NAMESPACE})
 IN_COLUMNS = ("who", "before", "devices")
-NEXT_TO_PLANS = "Other GPUs: gpuledger plan migrate --lake DIR. Its saving and this one overlap: do not add them."
+# The plans that work out a recommendation; another GPU is always one.
+OTHER_GPUS = "Other GPUs: gpuledger plan migrate --lake DIR."
+PLANS_OF = {
+    "spot": "Spot, with its reclaims and a deadline: gpuledger plan spot.",
+    "reserved": "Commitments, compared with owning: gpuledger plan tco --lake DIR.",
+}
 # Always named on the first page: a failing GPU cannot wait, and what is unrated may hide the largest saving.
 ALWAYS = ("health", "record-pipes")
 
@@ -87,9 +92,14 @@ def _warnings(audit: AuditStatement) -> list[Prose]:
 
 
 def _next_to_plans(audit: AuditStatement) -> list[Prose]:
-    """How the saving relates to that of a migration plan, where there is one."""
+    """Which plans go on from here, and how the saving relates to theirs, where there is one."""
     found = audit.savings
-    return [] if isinstance(found, Unknown) or not found.combined_pct else [Prose(NEXT_TO_PLANS, "dim")]
+    if isinstance(found, Unknown) or not (found.combined_pct or found.with_rate_pct):
+        return []
+    advised = {r.id for r in audit.recommendations}
+    plans = [OTHER_GPUS, *(words for id_, words in PLANS_OF.items() if id_ in advised)]
+    overlap = "Its saving and this one overlap" if len(plans) == 1 else "Their savings and this one overlap"
+    return [Prose(f"{' '.join(plans)} {overlap}: do not add them.", "dim")]
 
 
 def _facts(c: CostStatement) -> list[str]:

@@ -6,22 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gpuledger.encode import encode
-from gpuledger.plan.capacity.statement import Basis, CapacityPlan, GpuRange, MonthSpend, PoolPlan, RightSize, RunsOut
-from gpuledger.plan.capacity.words import BASES, span
-from gpuledger.plan.outcome import UsdRange
+from gpuledger.plan.capacity.statement import Basis, CapacityPlan, GpuRange, PoolPlan, RightSize, RunsOut
+from gpuledger.plan.capacity.words import BASES, is_old, span
 from gpuledger.report.charts import chart_names
 from gpuledger.report.document import Block, Bullets, Chart, Document, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_for
-from gpuledger.report.plan_sections import closing_sections, dollar_figure, refused_few
+from gpuledger.report.documents.capacity_money import invest_table, money_figures, spending_table
+from gpuledger.report.plan_sections import closing_sections, refused_few
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
-from gpuledger.report.written import gpus, number, tenth, usd
+from gpuledger.report.written import number, tenth, usd
 from gpuledger.units import GIB, Unknown, utc
 
 SCREEN_ROWS = 6
 MOST_PODS = 40
-VERDICTS = {
-    "over": "over", "uncertain": "may be over", "within": "within", "no budget": "", "unknown": "unknown",
-}  # fmt: skip
 
 
 @document_for(CapacityPlan)
@@ -51,7 +48,7 @@ def capacity_document(plan: CapacityPlan) -> Document:
             Section("money", "Spending and budget", [spend, Bullets(plan.price_words, "Prices")]),
             *closing_sections(plan, data),
         ],
-        screen=[*lead, *_screen(plan, spend), _quality(plan), *refused_few(plan.refused)],
+        screen=[*_screen_notes(plan), *lead, *_screen(plan, spend), _quality(plan), *refused_few(plan.refused)],
         screen_notes=plan.chosen == "demand",
         data=lambda: data,
         main_table="pools",
@@ -60,6 +57,11 @@ def capacity_document(plan: CapacityPlan) -> Document:
 
 def _next_to_audit(plan: CapacityPlan) -> list[Prose]:
     return [Prose(plan.next_to_audit, "note")] if plan.chosen != "demand" else []
+
+
+def _screen_notes(plan: CapacityPlan) -> list[Prose]:
+    """What was noted about a lake; a table's notes say how it was read and stand under the headline."""
+    return [Prose(f"{words}.", "note") for words in plan.notes] if plan.chosen != "demand" else []
 
 
 def _charts(plan: CapacityPlan, section: str) -> list[Chart]:
@@ -94,10 +96,7 @@ def key_figures(plan: CapacityPlan) -> list[KeyFigure]:
         else:
             label = "Need" if basis == "demand" else f"Need, {BASES[basis]}"
             out.append(KeyFigure(label, number(need.middle), _ends(need), NOTES[basis]))
-    rent = [] if isinstance(plan.investment, Unknown) else [o for o in plan.investment.options if o.kind == "rent"]
-    if rent:
-        out.append(dollar_figure("Rent what is short", rent[0].usd_per_month, f"{gpus(rent[0].gpus)}, per month"))
-    return out
+    return [*out, *money_figures(plan)]
 
 
 NOTES: dict[Basis, str] = {
@@ -123,7 +122,7 @@ def needs_table(plan: CapacityPlan) -> Table:
     def row(name: str, now: int | None, needs: Iterable[GpuRange | Unknown], out: str) -> Row:
         return [name, cell("unknown") if now is None else cell(number(now), now), *map(_need, needs), out]
 
-    rows = [row(p.name, p.gpus_now, p.needs.values(), _out(p)) for p in plan.pools]
+    rows = [row(p.name, p.gpus_now, p.needs.values(), _out(p, plan.age_days)) for p in plan.pools]
     total = row("all", plan.gpus_now, plan.needs.values(), "")
     heads = ("Pool", "Now", *(("Need" if b == "demand" else HEADS[b]) for b in bases), "Runs out")
     note = (
@@ -143,13 +142,13 @@ def _promised(plan: CapacityPlan) -> float:
     return next(t.promised_pct for p in plan.pools for t in p.tested.values())
 
 
-def _out(pool: PoolPlan) -> str:
+def _out(pool: PoolPlan, age_days: int | None) -> str:
     """When a pool runs out, with the range of dates."""
     found = pool.runs_out
     if isinstance(found, Unknown):
         return "unknown"
     start = pool.months[0].start_ms
-    if found.expected == f"{utc(start):%Y-%m-%d}":
+    if found.expected == f"{utc(start):%Y-%m-%d}" and not is_old(age_days):
         return "now"
     if found.expected is None:
         return f"not expected (from {found.earliest} at the earliest)" if found.earliest else "not within the horizon"
@@ -172,23 +171,6 @@ def months_table(plan: CapacityPlan) -> Table:
     ]
     heads = ("Pool", "Month", "Days", *(HEADS[b] for b in bases))
     return make_table("months", "GPUs needed by month", heads, "wwn" + "n" * len(bases), rows, screen_rows=40)
-
-
-def invest_table(plan: CapacityPlan) -> Table:
-    """How the GPUs that are short are found."""
-    found = plan.investment
-    options = () if isinstance(found, Unknown) else found.options
-    rows: list[Row] = [[o.kind, cell(number(o.gpus), o.gpus), *_dollars(o.usd_per_month), o.words] for o in options]
-    heads = ("Way", "GPUs", "Per month", "Range", "What it is")
-    caption = "How the GPUs that are short are found, cheapest first"
-    return make_table("investment", caption, heads, "wnnNw", rows, empty="No GPU is short.", screen_rows=8)
-
-
-def _dollars(amount: UsdRange | Unknown) -> list[Cell | str]:
-    if isinstance(amount, Unknown):
-        return [cell("unknown", amount), ""]
-    ends = "" if amount.low_usd == amount.high_usd else f"{usd(amount.low_usd, 0)} to {usd(amount.high_usd, 0)}"
-    return [cell(usd(amount.middle_usd, 0), amount.middle_usd), ends]
 
 
 def rightsize_table(plan: CapacityPlan) -> Table:
@@ -215,8 +197,9 @@ def rightsize_rows(rows: Sequence[RightSize]) -> Table:
     ]  # fmt: skip
     heads = ("Owner", "GPU", "Held", "Used", "At work", "Give back", "Memory GiB", "MIG slice", "Per month")
     note = (
-        "Held and at work: GPUs in the hours to cover; used: the most GPUs that worked in the same hour (of a pod, "
-        "those that ever did). Give back: GPUs never used at the same time, and up to how many if GPUs are shared. "
+        "Held and at work: GPUs in the hours to cover (of a pod, over its life); used: the most GPUs that worked in "
+        "the same hour (of a pod, those that did in any). Give back: GPUs never used at the same time, and up to how "
+        "many if GPUs are shared. Per month: those that work least, each at its own price, held for a whole month. "
         "Memory: the most on any GPU. MIG (Multi-Instance GPU) slice: where memory and activity are known and small."
     )
     empty = "No owner is known: a table of demand does not show who holds what."
@@ -230,24 +213,6 @@ def _back(row: RightSize) -> str:
     return f"{row.give_back} to {row.give_back_shared}"
 
 
-def spending_table(plan: CapacityPlan) -> Table:
-    """Dollars month by month, and the budget."""
-    rows = [_spent(m) for m in plan.spending]
-    heads = ("Month", "Days", "For", "As now", "As needed", "Range", "Budget", "Verdict")
-    note = (
-        "As needed: the GPUs there now, and more in months whose need passes them. A part of a month has that part of "
-        "its budget."
-    )
-    caption = "Spending by month, nominal need"
-    return make_table("spending", caption, heads, "wnWnnnnw", rows, note=note, screen_rows=40)
-
-
-def _spent(m: MonthSpend) -> Row:
-    budget = cell("-") if m.budget_usd is None else cell(usd(m.budget_usd, 0), m.budget_usd)
-    now = figure(m.now_usd, lambda v: usd(v, 0))
-    return [m.month, cell(number(m.days), m.days), m.name, now, *_dollars(m.need_usd), budget, VERDICTS[m.verdict]]
-
-
 def _quality(plan: CapacityPlan) -> Prose:
     """How good the forecast was in the back-test, in one sentence."""
     tested = [(p.name, t) for p in plan.pools for t in (p.tested.get("working") or p.tested[p.basis],)]
@@ -256,13 +221,21 @@ def _quality(plan: CapacityPlan) -> Prose:
         return Prose("The demand does not move or is too short to back-test: no forecast skill is known.", "dim")
     skills = [t.skill_pct for _, t in known if not isinstance(t.skill_pct, Unknown)]
     held = [t.coverage_pct for _, t in known if not isinstance(t.coverage_pct, Unknown)]
-    some = f"{number(min(skills))} to {number(max(skills))}" if len(skills) > 1 else number(skills[0])
-    first = known[0][1]
+    first, missed = known[0][1], _missed(min(skills), max(skills))
     return Prose(
-        f"Back-test: misses {some} % smaller than repeating the last {first.season}, over {first.origins} origins; the "
-        f"{first.promised_pct:g} % range held {number(sum(held) / len(held))} % of hours.",
+        f"Back-test: misses {missed} than repeating the last {first.season}, over {first.origins} origins; "
+        f"the {first.promised_pct:g} % range held {number(sum(held) / len(held))} % of hours.",
         "dim",
     )
+
+
+def _missed(worst_pct: float, best_pct: float) -> str:
+    """ "16 to 30 % smaller", "24 % larger"."""
+    ends = [f"{number(abs(skill))} % {'larger' if skill < 0 else 'smaller'}" for skill in (worst_pct, best_pct)]
+    if ends[0] == ends[1]:
+        return ends[0]
+    same = (worst_pct < 0) == (best_pct < 0)
+    return " to ".join([ends[0].partition(" ")[0] if same else ends[0], ends[1]])
 
 
 def tested_table(plan: CapacityPlan) -> Table:

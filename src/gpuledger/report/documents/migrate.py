@@ -19,6 +19,20 @@ from gpuledger.report.tables import make_table
 from gpuledger.report.written import amount
 from gpuledger.units import Unknown
 
+# Kinds of refusals, as a count of candidates is followed by them.
+REFUSED_FOR = {
+    "CANNOT FIT MODEL": "cannot fit the model",
+    "PRECISION": "lack the precision",
+    "SPLIT": "cannot split the model",
+    "SPOT": "on spot, which production must not be",
+    "SPOT NOT ASKED": "on spot, which was not asked for",
+    "SLOW": "too slow",
+    "SPEED": "with an unknown speed",
+    "COUNT": "with another number of GPUs",
+    "PRICE": "with an unknown price",
+    "GPU": "with an unknown GPU",
+}
+
 
 @document_for(MigrationSet)
 def migrate_document(found: MigrationSet) -> Document:
@@ -50,9 +64,9 @@ def _screen(plan: MigrationPlan) -> list[Block]:
     table = options_table(plan)
     now = [pair for pair in facts(plan) if pair[0] in {"now", "memory now", "priority"}]
     kinds = Counter(refused.kind for refused in plan.refused)
-    refused = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    refused = ", ".join(f"{count} {REFUSED_FOR.get(kind, kind)}" for kind, count in kinds.most_common())
     last: list[Block] = [Bullets(said, "Common patterns")] if (said := _patterns(plan)) else []
-    return [Terms(now), table, *last, *([Prose(f"Refused: {refused}.", "dim")] if refused else [])]
+    return [Terms(now), table, *last, *([Prose(f"Refused: {refused}. --full has why.", "dim")] if refused else [])]
 
 
 def _patterns(plan: MigrationPlan) -> list[str]:

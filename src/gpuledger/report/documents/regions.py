@@ -33,9 +33,12 @@ def regions_document(plan: RegionsPlan) -> Document:
         kind="Plan of regions",
         title="Where to run: dollars, carbon, zones",
         headline=plan.headline,
+        notes=[*(Prose(words, "warning") for words in plan.warnings), Prose(plan.next_to_audit, "dim")],
+        screen_notes=False,
         facts=[
             f"{gpus(plan.gpus)}: {' or '.join(plan.gpu_names)}", f"{amount(f'{float(plan.hours):,g}', 'hour')}{moving}",
-            plan.purchase, f"prices of {plan.prices_dated}",
+            plan.purchase, *([f"in {' or '.join(plan.allowed)}"] if plan.allowed else []),
+            f"prices of {plan.prices_dated}",
         ],
         figures=key_figures(plan),
         summary=[*charts, front],
@@ -46,10 +49,12 @@ def regions_document(plan: RegionsPlan) -> Document:
             Section("sources", "Sources", [Bullets(_sources(plan))]),
         ],
         screen=[
+            *([Bullets(plan.warnings, "Check first")] if plan.warnings else []),
             replace(front, screen_rows=ALL),
             *([replace(beaten, screen_rows=SCREEN_BEATEN)] if plan.runners_up else []),
             *refused_few(plan.refused),
             Prose(f"Prices of {plan.prices_dated}. Carbon is that of the GPU boards. --full has the sources.", "dim"),
+            Prose(plan.next_to_audit, "dim"),
         ],
         data=lambda: data,
         main_table="chosen",
@@ -95,7 +100,7 @@ def front_table(plan: RegionsPlan) -> Table:
         [
             c.name, cell(c.country or "unknown"), figure(c.usd.middle_usd, lambda v: usd(v, 0)), span(c.usd),
             carbon(c.kg_co2e), _carbon_range(c.kg_co2e), cell(str(c.zones), c.zones),
-            cell(str(c.spot_zones), c.spot_zones), _instance(c), c.as_of.isoformat(),
+            cell(str(c.spot_zones), c.spot_zones), _instance(c), f"{c.as_of}{' (old)' if c.stale else ''}",
         ]
         for c in plan.chosen
     ]  # fmt: skip

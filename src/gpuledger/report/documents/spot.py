@@ -12,7 +12,7 @@ from gpuledger.report.documents import document_for
 from gpuledger.report.plan_sections import closing_sections, dollar_figure, refused_few
 from gpuledger.report.tables import Row, Table, cell, figure, make_table
 from gpuledger.report.written import amount, loose, percent, rate, tenth, usd
-from gpuledger.units import Range, Unknown
+from gpuledger.units import Range, Unknown, utc
 
 STALE_DAYS = 30
 SCREEN_OPTIONS = 6
@@ -36,7 +36,7 @@ def spot_document(plan: SpotPlan) -> Document:
         kind="Spot plan",
         title="A job on spot instances",
         headline=plan.headline,
-        facts=[f"prices of {plan.prices_dated}", f"deadline in {loose(plan.job.deadline_h)} h"],
+        facts=_facts(plan),
         notes=_notes(plan),
         figures=_figures(plan),
         summary=[options],
@@ -51,11 +51,20 @@ def _charts(plan: SpotPlan, section: str) -> list[Block]:
     return [Chart(name, plan) for name in chart_names("spot", section)]
 
 
+def _facts(plan: SpotPlan) -> list[str]:
+    age = f", {amount(str(plan.price_age_days), 'day')} old" if plan.price_age_days > 0 else ""
+    starts = utc(plan.start_ms).date()
+    return [
+        f"prices of {plan.prices_dated}{age}", f"starts {starts}", f"deadline in {loose(plan.job.deadline_h)} h",
+    ]  # fmt: skip
+
+
 def _notes(plan: SpotPlan) -> list[Prose]:
-    if plan.price_age_days <= STALE_DAYS:
-        return []
-    age = amount(str(plan.price_age_days), "day")
-    return [Prose(f"The prices are {age} old; --history FILE plans with newer ones.", "warning")]
+    out = [Prose(words, "warning") for words in plan.notes]
+    if plan.price_age_days > STALE_DAYS:
+        age = amount(str(plan.price_age_days), "day")
+        out.append(Prose(f"The prices are {age} old; --history FILE plans with newer ones.", "warning"))
+    return out
 
 
 def _figures(plan: SpotPlan) -> list[KeyFigure]:
@@ -99,7 +108,7 @@ def _every(plan: SpotPlan) -> list[Block]:
 def _options(plan: SpotPlan) -> Table:
     several = len({o.gpu for o in plan.options}) > 1
     rows: list[Row] = []
-    for o in plan.options:
+    for o in sorted(plan.options, key=lambda o: o != plan.chosen):
         name = f"{o.gpu}: {o.name}" if several else o.name
         rows.append(
             [
@@ -119,15 +128,18 @@ def _pools(plan: SpotPlan) -> Table:
         [
             p.instance, f"{p.region} {p.zone}", str(p.instances), cell(rate(p.spot_usd_h), p.spot_usd_h),
             figure(p.on_demand_usd_h, rate), p.band,
-            cell(f"{loose(p.reclaims_per_day.middle)} ({loose(p.reclaims_per_day.low)} to "
-                 f"{loose(p.reclaims_per_day.high)})", p.reclaims_per_day.middle),
+            cell(loose(p.reclaims_per_day.middle), p.reclaims_per_day.middle),
+            f"{loose(p.reclaims_per_day.low)} to {loose(p.reclaims_per_day.high)}",
             figure(p.interval_min, minutes),
         ]
         for p in plan.pools
     ]  # fmt: skip
-    heads = ("Instance", "Zone", "Instances", "Spot/h", "On-demand/h", "Reclaimed/month", "Reclaims/day", "Checkpoint")
+    heads = (
+        "Instance", "Zone", "Instances", "Spot/h", "On-demand/h", "Reclaimed/month", "Reclaims/day", "Range/day",
+        "Checkpoint",
+    )  # fmt: skip
     caption = f"Prices of {plan.prices_dated} for all instances of the job"
-    return make_table("pools", caption, heads, "wwnnnwnn", rows, empty="No spot is used.")
+    return make_table("pools", caption, heads, "wwNnNWnNn", rows, empty="No spot is used.")
 
 
 def _checkpoints(plan: SpotPlan) -> list[Block]:

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from gpuledger.encode import encode
 from gpuledger.plan.outcome import UsdRange
+from gpuledger.plan.tco.inputs import Basis
 from gpuledger.plan.tco.statement import Path, Swing, TcoPlan
 from gpuledger.plan.tco.words import number
 from gpuledger.report.charts import chart_names
@@ -30,9 +31,11 @@ def tco_document(plan: TcoPlan) -> Document:
         kind="Own or rent",
         title="Total cost of ownership, compared with renting",
         headline=plan.headline,
+        notes=[Prose(plan.next_to_audit, "note")],
+        screen_notes=False,
         facts=[
             f"{plan.gpus} x {plan.gpu_name}", amount(str(plan.years), "year"),
-            f"{number(plan.used_pct)} % used", f"prices of {plan.prices_dated}",
+            f"{number(round(plan.used_pct, 1))} % used", *_dates(plan),
         ],
         figures=key_figures(plan),
         summary=[paths, *_charts(plan, "summary"), even],
@@ -44,11 +47,22 @@ def tco_document(plan: TcoPlan) -> Document:
         ],
         screen=[
             paths, even, _few_swings(plan), *refused_few(plan.refused),
-            Prose(f"On demand: {plan.price_words}. --full has every input with its source.", "dim"),
+            Prose(f"Purchase price: {plan.purchase_words}. On demand: {plan.price_words}. "
+                  "--full has every input with its source.", "dim"),
+            Prose(plan.next_to_audit, "dim"),
         ],
         data=lambda: data,
         main_table="lines",
     )  # fmt: skip
+
+
+def _dates(plan: TcoPlan) -> list[str]:
+    """Of when the two prices are."""
+    buy, rent = plan.input("purchase_usd"), plan.input("rent_usd")
+    return [
+        "purchase price given" if buy.basis is Basis.GIVEN else f"purchase price of {buy.as_of}",
+        "on-demand price given" if rent.basis is Basis.GIVEN else f"on-demand prices of {plan.prices_dated}",
+    ]
 
 
 def _charts(plan: TcoPlan, section: str) -> list[Block]:
@@ -95,7 +109,9 @@ def _when(label: str, value: Decimal | Unknown | None, form: object, note: str) 
 
 
 def _span(value: UsdRange) -> str:
-    return f"{_usd(value.low_usd)} to {_usd(value.high_usd)}"
+    """The range of an amount; empty where it is one number."""
+    low, high = _usd(value.low_usd), _usd(value.high_usd)
+    return "" if low == high else f"{low} to {high}"
 
 
 def paths_table(plan: TcoPlan) -> Table:
@@ -112,7 +128,7 @@ def paths_table(plan: TcoPlan) -> Table:
         )  # fmt: skip
     heads = ("Path", "Total", "Range", "Upfront", "Per month", "Per GPU-h", "Per used GPU-h", "What it is")
     caption = f"What each path costs over {amount(str(plan.years), 'year')}, cheapest first"
-    return make_table("paths", caption, heads, "wnNnnnnW", rows, screen_rows=ALL)
+    return make_table("paths", caption, heads, "wnnnNNnW", rows, screen_rows=ALL)
 
 
 def _meets(value: Decimal | Unknown | None, form: str) -> Cell:

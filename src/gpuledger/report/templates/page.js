@@ -34,7 +34,15 @@
     });
     items.forEach(function (item) { parent.insertBefore(item, many ? table.tFoot : null); });
   }
-  Array.prototype.forEach.call(document.querySelectorAll("table.sorts"), function (table) {
+  function order(table, index, down) {
+    Array.prototype.forEach.call(table.tHead.rows[0].cells, function (h) { h.removeAttribute("aria-sort"); });
+    table.tHead.rows[0].cells[index].setAttribute("aria-sort", down ? "descending" : "ascending");
+    sort(table, index, down);
+  }
+  function bind(table) {
+    if (table.dataset.bound) return;
+    table.dataset.bound = "yes";
+    table.addEventListener("sortby", function (event) { order(table, event.detail.index, event.detail.down); });
     Array.prototype.forEach.call(table.tHead.rows[0].cells, function (head, index) {
       var press = document.createElement("button");
       press.type = "button";
@@ -44,13 +52,14 @@
       head.appendChild(press);
       press.addEventListener("click", function () {
         var now = head.getAttribute("aria-sort");
-        var down = now ? now === "ascending" : !head.classList.contains("words");
-        Array.prototype.forEach.call(table.tHead.rows[0].cells, function (h) { h.removeAttribute("aria-sort"); });
-        head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        sort(table, index, down);
+        order(table, index, now ? now === "ascending" : !head.classList.contains("words"));
       });
     });
-  });
+  }
+  function bindAll() { Array.prototype.forEach.call(document.querySelectorAll("table.sorts"), bind); }
+  bindAll();
+  document.addEventListener("renewed", bindAll);
+  document.addEventListener("themed", label);
 
   // What is folded on the screen is open on paper.
   window.addEventListener("beforeprint", function () {

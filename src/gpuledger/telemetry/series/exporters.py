@@ -27,11 +27,15 @@ class _Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Partition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     kind: str
-    whole: str
+    whole: tuple[str, ...]
 
 
 class Exporter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One exporter as its data file describes it."""
+    """One exporter as its data file describes it.
+
+    `board`: the label that several devices may share where a board has more than one. `whole`: what the kind of a
+    partition reads on a device that is not partitioned.
+    """
 
     name: str
     device: str
@@ -39,6 +43,7 @@ class Exporter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefixes: tuple[str, ...] = ("",)
     uuid_prefix: str = ""
     info: tuple[str, ...] = ()
+    board: str = ""
     partition: _Partition | None = None
     labels: dict[str, tuple[str, ...]] = {}
     metrics: tuple[_Metric, ...] = ()

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.series.exporters import NAME, Exporter, infos, is_own_pod, label_names
+from gpuledger.telemetry.series.exporters import NAME, Exporter, infos, is_own_pod, label_names, readings
 
 EXPORTED = "exported_"
 OWNED = ("namespace", "pod", "container")
@@ -62,11 +62,13 @@ class Naming:
     workloads: Workloads
     kinds: Counter[str] = field(default_factory=Counter)
     described: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    shared: set[tuple[str, str]] = field(default_factory=set)
 
     @classmethod
     def of(cls, series: list[dict[str, str]]) -> Naming:
         """What can be learned from all series together: targets, and how info metrics describe devices."""
         naming = cls(Targets.of(series), Workloads.of(series))
+        naming.shared = _shared_boards(series)
         for labels in series:
             exporter = infos().get(labels.get(NAME, ""))
             if exporter is not None and labels.get(exporter.device):
@@ -108,10 +110,13 @@ class Naming:
         if profile := own.get("GPU_I_PROFILE") or own.get("profile"):
             out["gpu_profile"] = profile
         part = exporter.partition
-        if part and own.get(part.id) and own.get(part.kind, part.whole).lower() != part.whole:
+        if part and own.get(part.id) and own.get(part.kind, "").lower() not in part.whole:
             out["gpu_instance_id"] = own[part.id]
         if exporter.uuid_prefix and "gpu_uuid" in out and not out["gpu_uuid"].startswith(("GPU-", "MIG-")):
             out["gpu_uuid"] = exporter.uuid_prefix + out["gpu_uuid"]
+        board = own.get(exporter.board, "")
+        if board and out.get("gpu_uuid") == board and (exporter.name, board) in self.shared:
+            del out["gpu_uuid"]  # of several dies: their numbers on the host tell them apart
         if "gpu_uuid" not in out and "gpu_index" in out:
             out["gpu_uuid"] = out["gpu_index"]
         known = self.workloads.labels(out["namespace"], out["pod"]) if {"namespace", "pod"} <= out.keys() else {}
@@ -127,6 +132,20 @@ class Naming:
         if self.kinds["own"]:
             found.append("GPUs that name only the exporter's own pod had no workload: they have no owner")
         return found + self.workloads.notes()
+
+
+def _shared_boards(series: Iterable[Mapping[str, str]]) -> set[tuple[str, str]]:
+    """Boards with several devices that are not partitions, by exporter and the label of the board."""
+    boards: dict[tuple[str, str], set[str]] = {}
+    for labels in series:
+        exporter = next((r.exporter for r in readings().get(labels.get(NAME, ""), ()) if r.exporter.board), None)
+        if exporter is None or not labels.get(exporter.board):
+            continue
+        part = exporter.partition
+        if part is None or labels.get(part.kind, "").lower() in part.whole:
+            index = next((labels[n] for n in exporter.labels.get("gpu_index", ()) if labels.get(n)), "")
+            boards.setdefault((exporter.name, labels[exporter.board]), set()).add(index)
+    return {board for board, indices in boards.items() if len(indices) > 1}
 
 
 POD_OWNER, POD_LABELS = "kube_pod_owner", "kube_pod_labels"

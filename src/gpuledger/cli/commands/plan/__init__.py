@@ -49,11 +49,13 @@ def _command(one: Planner) -> click.Command:
     def command(screen: Screen, out: Path | None, full: bool, **given: Any) -> int:
         from gpuledger.cli.failures import BAD_INPUT, tell
         from gpuledger.cli.showing import give, write_files
+        from gpuledger.cli.spelling import option_names, spelled_document
         from gpuledger.report.documents.planned import planned_document
 
         with screen.stages() as stages:
             statement = one.state(given, stages.start)
-            document = planned_document(one.name, one.summary.rstrip("."), statement, one.encoded(statement))
+            made = planned_document(one.name, one.summary.rstrip("."), statement, one.encoded(statement))
+            document = spelled_document(made, option_names(click.get_current_context().command))
             files = write_files(document, out, screen, stages)
         give(document, screen, files, full=full)
         if unmet := getattr(statement, "unmet", None):

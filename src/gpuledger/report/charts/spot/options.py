@@ -20,6 +20,7 @@ else:
 
 WIDTH, HEIGHT = 720, 340
 LABEL_PX, ROOM_PX = 15, 300
+FAR = 3.0  # a deadline this many times further than the last end is told, not drawn
 
 
 @chart_of("spot_options", document="spot", section="options")
@@ -40,7 +41,9 @@ def draw(plan: SpotPlan, theme: Theme) -> Drawing | None:
                 "name": clip(o.name, 48), "label": words,
             }
         )  # fmt: skip
-    wide = 1.05 * max(plan.job.deadline_h, *(r["h_high"] for r in rows))
+    last = max(r["h_high"] for r in rows)
+    far = plan.job.deadline_h > FAR * last
+    wide = 1.05 * (last if far else max(plan.job.deadline_h, last))
     tall = 1.08 * max(r["high"] for r in rows)
     x_scale, y_scale = alt.Scale(domain=[0, wide]), alt.Scale(domain=[0, tall])
     p = theme.palette
@@ -60,9 +63,12 @@ def draw(plan: SpotPlan, theme: Theme) -> Drawing | None:
     name = deadline.mark_text(align="right", dx=-6, baseline="top", color=p.muted).encode(
         x=alt.X("at:Q", scale=x_scale), y=alt.value(2), text="label:N"
     )
-    drawn = layered(line, name, costs, times, points, *_names(theme, rows, wide, tall), width=WIDTH, height=HEIGHT)
+    marks = [*([] if far else [line, name]), costs, times, points, *_names(theme, rows, wide, tall)]
+    drawn = layered(*marks, width=WIDTH, height=HEIGHT)
     title = f"{plan.chosen.name}: {usd(plan.chosen.cost.middle_usd)} against {usd(plan.on_demand_usd)} on demand"
     subtitle = "Expected cost against the time the job is done; lines are the 10th to 90th percentile."
+    if far:
+        subtitle += f" The deadline, in {loose(plan.job.deadline_h)} h, is further to the right."
     words = "; ".join(str(r["label"]) for r in rows)
     return Drawing(title, subtitle, f"Points. {words}.", drawn)
 

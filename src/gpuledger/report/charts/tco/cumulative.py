@@ -30,7 +30,8 @@ def draw(plan: TcoPlan, theme: Theme) -> Drawing | None:
     y = alt.Y("usd:Q", title="cash spent so far", scale=alt.Scale(domain=[0, tall]), axis=alt.Axis(format="$,.0f"))
     p = theme.palette
     color = alt.condition("datum.name == 'own'", alt.value(p.target), alt.value(p.moderate))
-    lines = alt.Chart(rows_of(rows)).mark_line(strokeWidth=2.5).encode(x=x, y=y, detail="name:N", color=color)
+    lines = alt.Chart(rows_of(rows)).mark_line(strokeWidth=2.5).encode(x=x, y=y, detail="name:N", order="step:Q",
+                                                                          color=color)  # fmt: skip
     crossings = [_crossing(plan, one) for one in known]
     marks = alt.Chart(rows_of([c for c in crossings if c])).encode(x=x, y=y)
     layers = [lines, marks.mark_point(size=90, filled=True, color=p.ink, opacity=1).encode(description="label:N"),
@@ -42,21 +43,32 @@ def draw(plan: TcoPlan, theme: Theme) -> Drawing | None:
         else "Before resale, owning does not break even with on demand"
     )  # fmt: skip
     words = "; ".join(f"{n.name} {_at_end(n, end):,.0f} dollars" for n in known)
+    again = " and again after its life" if any(one.paid_again for one in known) else ""
     subtitle = (
-        "Cash by month: hardware at the start, resale at the end is not counted. Dots: where owning is paid back."
+        f"Cash by month: hardware at the start{again}, resale at the end is not counted. "
+        "Dots: where owning is paid back."
     )
     return Drawing(title, subtitle, f"Lines. At the end: {words}.", layered(*layers, width=WIDTH, height=HEIGHT))
 
 
-def _at_end(path: Path, end: float) -> float:
+def _cash(path: Path, month: float, paid: int) -> float:
     monthly = path.month_usd
-    return float(path.upfront_usd) + (0.0 if isinstance(monthly, Unknown) else float(monthly) * end)
+    return float(path.upfront_usd) * paid + (0.0 if isinstance(monthly, Unknown) else float(monthly) * month)
+
+
+def _at_end(path: Path, end: float) -> float:
+    return _cash(path, end, 1 + len(path.paid_again))
 
 
 def _line(path: Path, end: float) -> list[Row]:
+    """The ends of the line, with a step in every month in which the hardware is bought again."""
+    points = [(0.0, 1)]
+    for paid, month in enumerate(map(float, path.paid_again), 1):
+        points += [(month, paid), (month, paid + 1)]
+    points.append((end, 1 + len(path.paid_again)))
     return [
-        {"name": path.name, "month": 0.0, "usd": float(path.upfront_usd)},
-        {"name": path.name, "month": end, "usd": _at_end(path, end)},
+        {"name": path.name, "month": month, "usd": _cash(path, month, paid), "step": at}
+        for at, (month, paid) in enumerate(points)
     ]
 
 

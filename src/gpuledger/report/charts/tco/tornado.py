@@ -39,9 +39,8 @@ def draw(plan: TcoPlan, theme: Theme) -> Drawing | None:
         alt.Chart(rows_of([{"at": at}])).mark_rule(strokeDash=dash, color=p.ink).encode(x="at:Q")
         for at, dash in ((0.0, [1, 0]), (base, [4, 3]))
     ]
-    turning = [s for s in plan.swings if (s.low_usd < 0) != (s.high_usd < 0)]
     first = capital(shown[0].words)
-    title = f"{first} matters most; {len(turning)} of {len(plan.swings)} inputs alone can turn the answer"
+    title = f"{first} matters most; {len(plan.turning)} of {len(plan.swings)} inputs alone can turn the answer"
     subtitle = (
         "Each input from its low to its high end, the others as they are. Solid line: same cost. Dashed: as planned."
     )

@@ -1,0 +1,114 @@
+"""Which GPUs of a lake do worse than their own past or than peers on the same work, since when, and at what cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Unpack
+
+import numpy as np
+
+from gpuledger.anomalies.counting import excesses
+from gpuledger.anomalies.findings import PriceOf, findings
+from gpuledger.anomalies.judging import deviations
+from gpuledger.anomalies.peers import Compared, compare
+from gpuledger.anomalies.reading import Hours, read_hours
+from gpuledger.anomalies.signals import Rules, rules
+from gpuledger.anomalies.statement import AnomalyStatement, Dollars, Finding, NotJudged, Reason
+from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.cost.build import Paying, prices_of
+from gpuledger.cost.pricing import Price, PriceChoice, price_for
+from gpuledger.efficiency.naming import name_of
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.units import MS_PER_HOUR, Unknown
+
+_NONE = Dollars(Decimal(0), Decimal(0), Decimal(0))
+
+
+def anomaly_statement(
+    lake: Lake | str | Path,
+    scope: Scope | None = None,
+    *,
+    thresholds: Thresholds | None = None,
+    limits: Rules | None = None,
+    **paying: Unpack[Paying],
+) -> AnomalyStatement:
+    """The GPUs in scope that do worse; the ledger must be posted. `paying`: prices, as for the audit."""
+    kept, found = limits or rules(), scope or Scope()
+    books = Books(lake if isinstance(lake, Lake) else Lake(lake), found, thresholds)
+    hours = read_hours(books, kept)
+    choice = PriceChoice(
+        prices_of(paying.get("price")), paying.get("instance"), paying.get("region"), tuple(paying.get("own", ()))
+    )
+
+    @cache
+    def price_of(model: str | None) -> Price | Unknown:
+        return price_for(model, choice)
+
+    return judged(hours, kept, price_of)
+
+
+def judged(hours: Hours, limits: Rules, price_of: PriceOf) -> AnomalyStatement:
+    """The statement of hours that were read."""
+    compared = compare(hours, limits)
+    worse, tests = deviations(compared, limits)
+    errors, counted = excesses(hours, limits)
+    made = findings(hours, compared, worse, errors, price_of)
+    peers, own, left = _judged_by(hours, compared, limits)
+    return AnomalyStatement(
+        start_ms=hours.start_ms,
+        end_ms=hours.end_ms,
+        gpus=len(hours.gpus),
+        by_peers=peers,
+        by_own_past=own,
+        period_h=compared.block_ms / MS_PER_HOUR,
+        tests=tests + counted,
+        false_findings_pct=100 * limits.false_findings_ratio,
+        findings=made,
+        usd_per_month=total(made),
+        not_judged=left,
+        assumptions=_assumptions(made, price_of),
+    )
+
+
+def total(found: tuple[Finding, ...]) -> Dollars | Unknown:
+    """The dollars of all findings whose cost is known; the reason where none is."""
+    known = [f.usd_per_month for f in found if not isinstance(f.usd_per_month, Unknown)]
+    if found and not known:
+        return next(f.usd_per_month for f in found)
+    sums = _NONE
+    for one in known:
+        sums = Dollars(sums.low_usd + one.low_usd, sums.middle_usd + one.middle_usd, sums.high_usd + one.high_usd)
+    return sums
+
+
+def _judged_by(hours: Hours, compared: Compared, limits: Rules) -> tuple[int, int, tuple[NotJudged, ...]]:
+    """How many GPUs were compared with peers, how many with their own past only, and which were not."""
+    blocks = _most_known(compared.tested(s)[s.name] for s in limits.signals)
+    days = _most_known(compared.own.values())
+    ever = np.zeros(len(hours.gpus), dtype=bool)
+    for values in hours.values.values():
+        ever[hours.gpu[~np.isnan(values)]] = True
+    by_peers = blocks >= limits.blocks_from
+    by_past = ~by_peers & (days >= limits.own_days_from)
+    left = []
+    for gpu in np.flatnonzero(~by_peers & ~by_past).tolist():
+        g = hours.gpus[gpu]
+        reason: Reason = "no readings" if not ever[gpu] else "too short" if blocks[gpu] else "no peers"
+        left.append(NotJudged(name_of(g.gpu_uuid, g.host, g.gpu_index), g.gpu_uuid, g.host, g.gpu_index, reason))
+    return int(by_peers.sum()), int(by_past.sum()), tuple(sorted(left, key=lambda n: (n.gpu, n.gpu_uuid)))
+
+
+def _most_known(series: Iterable[np.ndarray]) -> np.ndarray:
+    return np.asarray(np.max([(~np.isnan(values)).sum(axis=1) for values in series], axis=0))
+
+
+def _assumptions(made: tuple[Finding, ...], price_of: PriceOf) -> tuple[str, ...]:
+    models = sorted({f.gpu_model or "" for f in made})
+    prices = [(m, price_of(m or None)) for m in models]
+    out = [f"{m or 'no model name'}: {p.words if isinstance(p, Price) else p}" for m, p in prices]
+    return (*out, "A month is 720 hours; a slow GPU costs its price x the part of its work lost x its working time.")

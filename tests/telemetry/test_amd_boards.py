@@ -1,0 +1,104 @@
+"""Is a board with two dies counted right: two GPUs, the power of both once, half of the board's peak each?
+
+The pages follow AMD Device Metrics Exporter 1.4 on MI250X: one serial number for both dies of a board, partitions
+"none", power on the first die only. The lines of rocm-smi are those of its secondary dies.
+"""
+
+import pytest
+
+import gpuledger
+from gpuledger.catalog.gpus import get_gpu
+from gpuledger.physics.states import credible
+from gpuledger.units import Unknown
+
+START_S = 1_768_899_600
+LABELS = {
+    "card_model": "D65209", "card_series": "AMD Instinct MI250X", "card_vendor": "AMD", "container": "trainer",
+    "gpu_compute_partition_type": "none", "gpu_memory_partition_type": "none", "gpu_partition_id": "0",
+    "hostname": "lumi-1", "job_id": "77", "namespace": "hpc", "pod": "train-0",
+}  # fmt: skip
+
+
+def page(uuids=True, minutes=120, power=(430.0, 0.0), series="AMD Instinct MI250X"):
+    """Two dies of one board, minute by minute; the second works as much as the first."""
+    metrics = {
+        "gpu_gfx_activity": (90, 90), "gpu_package_power": power, "gpu_used_vram": (60_000, 60_000),
+        "gpu_free_vram": (5_488, 5_488), "gpu_junction_temperature": (70, 68),
+    }  # fmt: skip
+    out = []
+    for name, values in metrics.items():
+        out.append(f"# TYPE {name} gauge")
+        for die, value in enumerate(values):
+            own = LABELS | {"card_series": series, "gpu_id": str(die), "serial_number": "PCB1"}
+            if uuids:
+                own["gpu_uuid"] = f"aa00740{die}-0000-1000-8000-00000000000{die}"
+            text = ",".join(f'{k}="{v}"' for k, v in sorted(own.items()))
+            out += [f"{name}{{{text}}} {value} {(START_S + 60 * m) * 1000}" for m in range(minutes)]
+    return "\n".join(out) + "\n"
+
+
+def lake_of(tmp_path, **made):
+    file = tmp_path / "amd.prom"
+    file.write_text(page(**made))
+    lake = gpuledger.open(tmp_path / "lake")
+    lake.ingest(file)
+    return lake
+
+
+@pytest.mark.parametrize("uuids", [True, False])
+def test_two_dies_are_two_gpus_and_not_slices(tmp_path, uuids):
+    """Also where only the serial number of the board names them."""
+    rows = lake_of(tmp_path, uuids=uuids).samples().df()
+    assert rows["gpu_uuid"].nunique() == 2
+    assert rows["gpu_instance_id"].isna().all()
+    assert len(rows) == 240
+
+
+def test_a_serial_number_of_its_own_still_names_a_gpu(tmp_path):
+    file = tmp_path / "amd.prom"
+    file.write_text("\n".join(line for line in page(uuids=False).splitlines() if 'gpu_id="1"' not in line))
+    lake = gpuledger.open(tmp_path / "lake")
+    lake.ingest(file)
+    assert set(lake.samples().df()["gpu_uuid"]) == {"PCB1"}
+
+
+def test_a_die_has_half_of_the_boards_peak_and_memory():
+    gpu = get_gpu("AMD Instinct MI250X")
+    assert gpu.dies == 2
+    assert gpu.peak("bf16") * gpu.dies == 383
+    assert gpu.memory_bytes.value * gpu.dies == 128e9
+    assert get_gpu("MI300X").dies == 1
+
+
+def test_a_board_goes_through_analyze_and_audit(tmp_path):
+    lake = lake_of(tmp_path)
+    made = lake.analyze().statement
+    assert made.fleet.gpus == 2
+    # The power of both dies over the board's limit, seen on the first; the second says nothing of it.
+    assert made.fleet.pif == pytest.approx(430 / 560)
+    bill = lake.audit(prices=1.0).statement.cost
+    assert bill.gpus == 2
+    assert float(bill.paid_usd) == pytest.approx(2 * 2.0, rel=0.02)
+    # 430 W for two hours, once.
+    assert not isinstance(bill.energy_kwh, Unknown)
+    assert bill.energy_kwh == pytest.approx(0.86, rel=0.02)
+
+
+def test_power_of_0_w_is_not_known():
+    import numpy as np
+
+    found = credible({"power_w": np.array([430.0, 0.0])})["power_w"]
+    assert found[0] == 430
+    assert np.isnan(found[1])
+
+
+def test_the_secondary_die_of_rocm_smi_loses_no_rows(tmp_path):
+    head = "device,sclk clock speed:,Average Graphics Package Power (W),GPU use (%),Card Series"
+    rounds = "card0,(1700Mhz),412.0,82,AMD Instinct MI250X\ncard1,(1700Mhz),N/A (Secondary die),81,AMD Instinct MI250X"
+    file = tmp_path / "rocm.csv"
+    file.write_text("\n".join([f"{head}\n{rounds}"] * 3) + "\n")
+    lake = gpuledger.open(tmp_path / "lake")
+    result = lake.ingest(file, at="2026-01-20", every="1s", host="h")
+    assert result.rows_rejected == 0
+    rows = lake.samples().df().sort_values(["gpu_uuid", "at_ms"])
+    assert rows["power_w"].isna().tolist() == [False] * 3 + [True] * 3
