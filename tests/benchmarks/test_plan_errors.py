@@ -35,12 +35,15 @@ def test_memory_measured_on_a_gpu():
     found = json.loads(errors("--json", "--shared", "nowhere").stdout)["measured_memory"]
     steady = [row for row in found if "no accumulation" not in row["row"]]
     assert all(abs(row["tensors_ratio"] - 1) < 0.02 for row in steady), "tensors are within 2 % of torch's own peak"
-    for mode in ("train", "serve"):
-        totals, told = [row["total_ratio"] for row in found if row["mode"] == mode], getattr(overheads().error, mode)
-        cuts = statistics.quantiles(totals, n=10, method="inclusive")
-        assert told.rows == len(totals)
-        for name, at in (("p10", 0), ("p50", 4), ("p90", 8)):
-            assert getattr(told, name) == pytest.approx(cuts[at], abs=0.002)
+    errors_of = overheads().error
+    for row in (row for row in found if row["mode"] == "train"):
+        told = errors_of.train_autocast if "autocast" in row["row"] else errors_of.train
+        assert told.p10 < row["total_ratio"] < told.p90, "the printed range holds every run"
+    served = [row["total_ratio"] for row in found if row["mode"] == "serve"]
+    cuts = statistics.quantiles(served, n=10, method="inclusive")
+    assert errors_of.serve.rows == len(served)
+    for name, at in (("p10", 0), ("p50", 4), ("p90", 8)):
+        assert getattr(errors_of.serve, name) == pytest.approx(cuts[at], abs=0.002)
 
 
 def test_the_shipped_quantiles_of_training_are_those_found():
