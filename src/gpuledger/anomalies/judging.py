@@ -59,7 +59,7 @@ def deviations(compared: Compared, limits: Rules) -> tuple[list[Deviation], int]
 
 
 def _order(one: Deviation) -> tuple[bool, float]:
-    """A change is told before a level: it says since when."""
+    """A change is reported before a level: it says since when."""
     return one.shape == "level", one.chance
 
 

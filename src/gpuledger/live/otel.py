@@ -206,7 +206,7 @@ def send(data: MetricsData, endpoint: str, headers: Mapping[str, str], timeout_s
 
 
 def _unreachable(endpoint: str, timeout_s: float) -> str:
-    """Why nobody answers at an address; empty where somebody does."""
+    """Why an address does not answer; empty where it does."""
     parts = urlsplit(endpoint)
     try:
         port = parts.port or (443 if parts.scheme == "https" else 80)

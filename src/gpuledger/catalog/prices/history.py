@@ -50,7 +50,7 @@ class Changes:
 
 
 class PriceHistory:
-    """The prices of many pools over time. `observed_s`: when somebody looked, sorted."""
+    """The prices of many pools over time. `observed_s`: the times of observation, sorted."""
 
     def __init__(self, changes: Mapping[Pool, Changes], observed_s: Ints, source: str, carry_h: float = 60.0) -> None:
         self._changes = dict(sorted(changes.items()))
@@ -118,7 +118,7 @@ class PriceHistory:
         return np.where(known, found.spot_usd_h[at], np.nan), np.where(known, found.on_demand_usd_h[at], np.nan)
 
     def matching(self, instances: Iterable[str], regions: Iterable[str], zones: Iterable[str]) -> list[Pool]:
-        """The pools of these instance types; regions and zones that nobody has are errors, none means all."""
+        """The pools of these instance types; unknown regions and zones are errors, none means all."""
         wanted_r, wanted_z = set(regions), set(zones)
         for kind, names, known in (("region", wanted_r, self.regions), ("zone", wanted_z, self.zones)):
             for name in sorted(names - set(known)):

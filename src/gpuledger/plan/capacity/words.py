@@ -30,7 +30,7 @@ def gpus_of(need: GpuRange | Unknown) -> str:
 
 
 def is_old(age_days: int | None) -> bool:
-    """Whether a history ended so long ago that its end is not now."""
+    """Whether a history ended too long ago to call its end now."""
     return age_days is not None and age_days >= capacity_facts().old_from_days
 
 

@@ -27,7 +27,7 @@ Kind = type[str] | type[int] | type[float] | type[bool] | type[Path]
 
 
 def silent(_stage: str, _total: int | None = None) -> Tick:
-    """Progress that nobody looks at."""
+    """Progress that is not shown."""
     return lambda _amount: None
 
 

@@ -55,7 +55,7 @@ class Candidate:
 class Choice:
     """The pools that can hold the job, the cheapest on-demand price for all of it, and what was refused.
 
-    `without_rate`: the number of pools refused only because nobody knows how often they are reclaimed.
+    `without_rate`: the number of pools refused only because it is unknown how often they are reclaimed.
     """
 
     candidates: tuple[Candidate, ...]

@@ -3,7 +3,7 @@
 Of the pools with capacity the one with the lowest price per hour of work is looked at (reclaims make an hour of work
 longer). The job moves between pools only where the saving over the time it will stay is more than the move. Then
 waiting, on-demand and that pool are compared at the prices of the moment, plus what the rest will cost from there.
-Waiting is only weighed where the pool is dearer than one that may come back: prices are taken to stay, so time in
+Waiting is only weighed where the pool is more expensive than one that may come back: prices are taken to stay, so time in
 which the job does not run saves nothing else. Spot is only taken while on-demand could still meet the deadline if the
 pool were reclaimed at once.
 """
@@ -34,7 +34,7 @@ LONGEST_STAY_H = 48.0
 LEAST_PER_H = 1e-6
 GRID = 1.05
 REVALUE = 1.25  # prices that moved by this much ask for a new value
-WORTH_WAITING = 1.05  # a pool this much dearer than the cheapest one is worth waiting for that
+WORTH_WAITING = 1.05  # a pool this much more expensive than the cheapest one is worth waiting for that
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ AUDIT = (
 
 @dataclass(frozen=True)
 class Known:
-    """What the plan was made from: prices of a day, in a history of so many days before it, from a start on.
+    """What the plan was made from: prices of a day, in a history of a number of days before it, from a start on.
 
     `moves`: the history is long enough to draw from. `used_h`: the hours the plan uses of a deadline that is further.
     """

@@ -143,7 +143,7 @@ class DrawnWorlds:
         for i, c in enumerate(self.choice.candidates):
             spot, _ = self.history.prices(c.pool, at)
             if not math.isnan(spot[0]):
-                # What nobody looked at did not move; what was seen to be gone is gone.
+                # What was not observed did not move; what was seen to be gone is gone.
                 out[:, i] = np.where(seen, spot / spot[0], 1.0)
         return out
 

@@ -156,7 +156,7 @@ def refusals(missing: Mapping[str, Unknown]) -> Iterator[Refused]:
 
 
 def assumptions(fleet: Fleet, inputs: Mapping[str, Input], vary_pct: Decimal, today: dt.date) -> list[str]:
-    """What the comparison rests on: its rules, then every figure that nobody gave."""
+    """What the comparison rests on: its rules, then every figure that was not given."""
     out = [
         "A month is 720 h, a year 8,760 h. No inflation, taxes or change of prices over the years.",
         "Cumulative cash has hardware at the start and no resale; the totals subtract the residual value at the end.",

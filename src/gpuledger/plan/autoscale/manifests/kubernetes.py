@@ -180,7 +180,7 @@ def karpenter(target: Target, gpu: Gpu | None, comments: Sequence[str]) -> str:
 
 
 def spread(share: float) -> dict[str, tuple[str, ...]]:
-    """Domains that replicas are spread over evenly, so many of them on spot that it has about its share (2 of 5)."""
+    """Domains that replicas are spread over evenly, as many of them on spot as its share asks for (2 of 5)."""
     ratio = Fraction(share).limit_denominator(MOST_DOMAINS)
     if 0 < share < 1:
         ratio = min(max(ratio, Fraction(1, MOST_DOMAINS)), Fraction(MOST_DOMAINS - 1, MOST_DOMAINS))

@@ -20,7 +20,7 @@ else:
 
 WIDTH, HEIGHT = 720, 340
 LABEL_PX, ROOM_PX = 15, 300
-FAR = 3.0  # a deadline this many times further than the last end is told, not drawn
+FAR = 3.0  # a deadline this many times further than the last end is given in words, not drawn
 
 
 @chart_of("spot_options", document="spot", section="options")
