@@ -34,7 +34,7 @@ LONGEST_STAY_H = 48.0
 LEAST_PER_H = 1e-6
 GRID = 1.05
 REVALUE = 1.25  # prices that moved by this much ask for a new value
-WORTH_WAITING = 1.05  # a pool this much more expensive than the cheapest one is worth waiting for that
+WORTH_WAITING = 1.05  # from here on, waiting for the cheapest pool pays
 
 
 @dataclass(frozen=True)
