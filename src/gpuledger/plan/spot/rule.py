@@ -3,7 +3,7 @@
 Of the pools with capacity the one with the lowest price per hour of work is looked at (reclaims make an hour of work
 longer). The job moves between pools only where the saving over the time it will stay is more than the move. Then
 waiting, on-demand and that pool are compared at the prices of the moment, plus what the rest will cost from there.
-Waiting is only weighed where the pool is more expensive than one that may come back: prices are taken to stay, so time in
+Waiting is only weighed where the pool costs more than one that may come back: prices are taken to stay, so time in
 which the job does not run saves nothing else. Spot is only taken while on-demand could still meet the deadline if the
 pool were reclaimed at once.
 """
