@@ -88,7 +88,7 @@ def test_a_config_json_does_as_well(cli, tmp_path):
         ({"--tokens-per-s": "0"}, "above 0"),
         ({"--count": "0"}, "at least 1"),
         ({"--model": "flux.1-dev"}, "reads images"),
-        ({"--model": "resnet-50"}, "images_per_s"),
+        ({"--model": "resnet-50"}, "--images-per-s"),
         ({"--precision": "fp3"}, "bf16"),
         ({"--sequence": "0"}, "such as 4096"),
         ({"--config": "config.json"}, "both --model and --config"),

@@ -69,6 +69,8 @@ def credible(row: Row) -> Row:
     """The row without readings that cannot be."""
     out = dict(row)
     limit, power = row.get("power_limit_w"), row.get("power_w")
+    if power is not None and power <= 0:  # no device that answers draws nothing
+        out["power_w"] = None
     if limit is not None and (limit <= 0 or (power is not None and power > RULES["capped"]["exceeded_ratio"] * limit)):
         out["power_limit_w"] = None
     if row.get("sm_clock_mhz") is not None and row["sm_clock_mhz"] <= 0:
