@@ -95,7 +95,7 @@ def regret(file: Path) -> list[str]:
 def daily(file: Path, kind: str, price: str) -> dict[int, dict[str, float]]:
     """The cheapest zone of each region on every tenth day, the last change carried forward.
 
-    Days that nobody looked at in the ten days before are left out: no change there is no evidence.
+    Days without an observation in the ten days before are left out: a price that was not observed may have changed.
     """
     rows = duckdb.sql(
         f"""
@@ -148,7 +148,7 @@ def main() -> None:
     else:
         parts += ["## How long a choice of region holds (AWS price history, 2022-11 to 2026-08)", "",
                   "Extra: the region that was cheapest at the start against the cheapest one later. Starts overlap.",
-                  "Days on which nobody looked at the prices are left out.", "", *regret(history), ""]  # fmt: skip
+                  "Days without observed prices are left out.", "", *regret(history), ""]  # fmt: skip
     text = "\n".join(parts)
     print(text)
     if given.update:

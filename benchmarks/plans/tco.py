@@ -116,7 +116,7 @@ def main() -> None:
         parts += ["## A constant on-demand price against what it really was (AWS, 2022-11 to 2026-08)", "",
                   "The cheapest region at the start of each month of 30 days.",
                   "Below 1, renting cost less than a plan made on the first day assumed.",
-                  "From April to mid-July 2026 nobody looked at the prices: the last one is carried forward.", "",
+                  "From April to mid-July 2026 the prices were not observed: the last one is carried forward.", "",
                   *realized(history), ""]  # fmt: skip
     text = "\n".join(parts)
     print(text)

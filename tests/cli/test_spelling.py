@@ -36,7 +36,7 @@ def test_parameters_become_options(text, expected):
     [
         "the gpus and the data are elsewhere",
         "traces/as_of.csv cannot be read",
-        "/tmp/service_s/x.csv",
+        "folder/service_s/x.csv",
         "the column 'service_s' is empty",
         "settings.as_of.day",
         "served_s, gpu_hours",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gpuledger.cli.options import PATH, REPORT, Command, full_option, lake_option, screen_options
-from gpuledger.cli.price_options import inventory_option
+from gpuledger.cli.options import REPORT, Command, full_option, screen_options
+from gpuledger.cli.price_options import paid_options
 from gpuledger.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -25,25 +24,8 @@ out_option = click.option(
 
 
 def question_options(command: Command) -> Command:
-    """The lake, what is paid, and where the answer goes; what is paid is given to the command as `paid`."""
-
-    @lake_option
-    @inventory_option
-    @click.option(
-        "--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars per GPU-hour; repeat for each GPU."
-    )
-    @click.option("--instance", metavar="NAME", help="Price the GPUs as in this instance type, such as p5.48xlarge.")
-    @click.option("--region", metavar="NAME", help="Region of --instance, such as us-east-1.")
-    @click.option("--teams", type=PATH, help="TOML file that assigns namespaces to teams.")
-    @out_option
-    @full_option
-    @screen_options
-    @functools.wraps(command)
-    def inner(**given: Any) -> Any:
-        names = ("inventory", "prices", "instance", "region", "teams")
-        return command(paid={name: given.pop(name) for name in names}, **given)
-
-    return inner
+    """The lake, what is paid, and where the answer goes."""
+    return paid_options(out_option(full_option(screen_options(command))))
 
 
 def answer(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.options import PATH, Command, lake_option, screen_options
-from gpuledger.cli.price_options import inventory_option, price_of
+from gpuledger.cli.options import Command, screen_options
+from gpuledger.cli.price_options import paid_options, price_of
 from gpuledger.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -17,24 +16,9 @@ if TYPE_CHECKING:
     from gpuledger.lake.layout import Lake
 
 
-def paid_options(command: Command) -> Command:
-    """The lake and what is paid; the latter is given to the command as `paid` for `ready`."""
-
-    @lake_option
-    @inventory_option
-    @click.option(
-        "--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars per GPU-hour; repeat for each GPU."
-    )
-    @click.option("--instance", metavar="NAME", help="Price the GPUs as in this instance type, such as p5.48xlarge.")
-    @click.option("--region", metavar="NAME", help="Region of --instance, such as us-east-1.")
-    @click.option("--teams", type=PATH, help="TOML file that assigns namespaces to teams.")
-    @screen_options
-    @functools.wraps(command)
-    def inner(**given: Any) -> Any:
-        names = ("inventory", "prices", "instance", "region", "teams")
-        return command(paid={name: given.pop(name) for name in names}, **given)
-
-    return inner
+def export_options(command: Command) -> Command:
+    """The lake, what is paid, and --json."""
+    return paid_options(screen_options(command))
 
 
 def ready(screen: Screen, lake_dir: Path, paid: dict[str, Any]) -> tuple[Lake, Asked]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.options import PATH, Command
+from gpuledger.cli.options import PATH, Command, lake_option
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +23,25 @@ INVENTORY_HELP = (
     "Slurm nodes; repeatable, files are joined."
 )
 inventory_option = click.option("--inventory", type=PATH, multiple=True, metavar="FILE", help=INVENTORY_HELP)
+
+
+def paid_options(command: Command) -> Command:
+    """The lake and what is paid; the latter is given to the command as `paid`."""
+
+    @lake_option
+    @inventory_option
+    @click.option(
+        "--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars per GPU-hour; repeat for each GPU."
+    )
+    @click.option("--instance", metavar="NAME", help="Price the GPUs as in this instance type, such as p5.48xlarge.")
+    @click.option("--region", metavar="NAME", help="Region of --instance, such as us-east-1.")
+    @click.option("--teams", type=PATH, help="TOML file that assigns namespaces to teams.")
+    @functools.wraps(command)
+    def inner(**given: Any) -> Any:
+        names = ("inventory", "prices", "instance", "region", "teams")
+        return command(paid={name: given.pop(name) for name in names}, **given)
+
+    return inner
 
 
 def price_filters(command: Command) -> Command:

@@ -68,6 +68,11 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     achievable: tuple[Achievable, ...] = ()
     notes: str = ""
 
+    @property
+    def power_w(self) -> float:
+        """The power of one GPU: its part of the board's, where several share one."""
+        return self.board_power_w.value / self.dies
+
     def spellings(self) -> tuple[str, ...]:
         """Everything this GPU is called."""
         return (self.key, self.name, *self.aliases)

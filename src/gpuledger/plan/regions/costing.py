@@ -45,7 +45,7 @@ def moved(asked: Asked, cloud: str, region: str, place: Place | Unknown) -> Mone
 
 def energy_kwh(gpu: Gpu, count: int, hours: Decimal, load: float, pue: float) -> float:
     """Energy of the GPU boards with their share of the building."""
-    return gpu.board_power_w.value / 1000 * count * float(hours) * load * pue
+    return gpu.power_w / 1000 * count * float(hours) * load * pue
 
 
 def carbon_kg(asked: Asked, gpu: Gpu, cloud: str, grid: Range | Unknown) -> Range | Unknown:

@@ -52,8 +52,8 @@ def _check(options: Mapping[str, Any]) -> None:
 
 
 def _fleet(gpu: Gpu, options: Mapping[str, Any]) -> Fleet:
-    board = Decimal(str(gpu.board_power_w.value))
-    idle = Decimal(str(gpu.idle_power_w.value)) if gpu.idle_power_w else board * IDLE_PCT / PERCENT
+    board = Decimal(str(gpu.power_w))
+    idle = Decimal(str(gpu.idle_power_w.value)) / gpu.dies if gpu.idle_power_w else board * IDLE_PCT / PERCENT
     residual = options["residual_pct"]
     return Fleet(
         options["gpus"], options["years"], board, idle, options["depreciation"],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuledger.cli.carbon_options import carbon_options, placing_of
-from gpuledger.cli.exporting import paid_options, ready
+from gpuledger.cli.exporting import export_options, ready
 from gpuledger.cli.options import PATH, statement_options
 from gpuledger.cli.screen import Screen
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @carbon_options
 @statement_options
-@paid_options
+@export_options
 def command(
     screen: Screen, chosen: Window, lake_dir: Path, paid: dict[str, Any], carbon: dict[str, Any], out: Path | None,
     spec: str, issuer: str | None, account: str | None, no_billed: bool,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.exporting import deliver, paid_options, ready
+from gpuledger.cli.exporting import deliver, export_options, ready
 from gpuledger.cli.options import PATH, statement_options
 from gpuledger.cli.screen import Screen
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command("metrics")
 @click.option("--out", type=PATH, metavar="FILE", help="File to write.  [default: standard output]")
 @statement_options
-@paid_options
+@export_options
 def command(screen: Screen, chosen: Window, lake_dir: Path, paid: dict[str, Any], out: Path | None) -> None:
     """Write the figures of a window as Prometheus text.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.exporting import paid_options, ready
+from gpuledger.cli.exporting import export_options, ready
 from gpuledger.cli.options import statement_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Header to send, such as a token.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Seconds.")
 @statement_options
-@paid_options
+@export_options
 def command(
     screen: Screen, chosen: Window, lake_dir: Path, paid: dict[str, Any], endpoint: str, headers: tuple[str, ...],
     timeout_s: float,
