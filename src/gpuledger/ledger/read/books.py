@@ -117,6 +117,7 @@ class Books:
             {name: self.names[name] for name in (*labels, "cluster", "namespace")}, ("hour_ms", "grain_ms", *numbers)
         )
         with self._reading():
+            self._ledger.gather((d, HOURS) for d in rests)
             for _, rows in read_files((str(f) for d in rests for f in self._ledger.files_of(d, HOURS)), wanted):
                 inside = (rows["hour_ms"] >= (since or 0)) & (rows["hour_ms"] < (until or 1 << 62))
                 yield self._owned(kept(rows, inside), only=True)
@@ -134,9 +135,10 @@ class Books:
     ) -> Iterator[tuple[PostedDay, Rows, bool]]:
         """The rows of days, each with its day and whether they are added up by day; read ahead over days."""
         of_file: dict[str, tuple[PostedDay, bool]] = {}
-        for posted in (d for d in self._posted if days is None or d.day in days):
-            whole = self._by_day(posted, hourly)
-            table = DAYS if whole else "lines"
+        wholes = [(d, self._by_day(d, hourly)) for d in self._posted if days is None or d.day in days]
+        tables = [(posted, DAYS if whole else "lines") for posted, whole in wholes]
+        self._ledger.gather(tables)
+        for (posted, whole), (_, table) in zip(wholes, tables, strict=True):
             of_file |= {str(f): (posted, whole) for f in self._ledger.files_of(posted, table)}
         wide = len(wanted.columns) > _WIDE
         for in_pieces, files in groupby(of_file, key=lambda f: wide and not of_file[f][1]):
@@ -250,8 +252,10 @@ class Books:
 
     def _spells(self, posted: Iterable[PostedDay]) -> Iterator[Rows]:
         wanted = Wanted({name: self.names[name] for name in (*schema.DEVICE, "kind")}, _SPELL)
-        files = [str(f) for d in posted for f in self._ledger.files_of(d, "spells")]
+        wanted_days = list(posted)
         with self._reading():
+            self._ledger.gather((d, "spells") for d in wanted_days)
+            files = [str(f) for d in wanted_days for f in self._ledger.files_of(d, "spells")]
             for _, rows in read_files(files, wanted):
                 yield rows
 
