@@ -82,7 +82,7 @@ class Ledger:
             raw = (self.root / "manifest.json").read_bytes()
         except FileNotFoundError:
             closed = self.lake.manifest().closed_before
-            if any(day.name < closed for day in self.root.glob("*-*-*") if day.is_dir()):
+            if closed and any(day.name < closed for day in self.root.glob("*-*-*") if day.is_dir()):
                 raise LakeError(f"{self.root}: its manifest is missing", hint=self.way_out()) from None
             return LedgerManifest()
         try:

@@ -92,8 +92,11 @@ class StorePath(PosixPath):
         return self.stat()
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether there is such an object."""
-        return self._entry is not None or self._bucket.head(self.address.key) is not None
+        """Whether there is such an object. A small one is read at once: that is what is asked for next."""
+        key, bucket = self.address.key, self._bucket
+        if self._entry is not None:
+            return True
+        return (bucket.read(key) if self.suffix == ".json" else bucket.head(key)) is not None
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
         """Whether there is such an object."""

@@ -1,0 +1,61 @@
+"""Is a lake in a bucket whole at every moment, whichever writer is killed, and does the next one go on?"""
+
+import os
+import signal
+import time
+
+import pytest
+from s3_lakes import Writers, assert_whole, lines_samples, work, write
+
+from gpuledger.lake.layout import Lake
+from gpuledger.ledger.store import Ledger
+
+
+@pytest.fixture
+def writers(s3):
+    found = Writers(s3.env)
+    yield found
+    found.close()
+
+
+def wait_for(what):
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("answered", ["before", "after"])
+def test_a_writer_killed_at_any_request_leaves_a_committed_state(s3, place, writers, tmp_path, answered):
+    """The k-th request is held, its sender is killed, then the request is dropped or carried out."""
+    lake = Lake(place)
+    work({"lake": place, "files": [write(tmp_path / "0.parquet")]})
+    rows, request = assert_whole(lake), 0
+    seen = set()
+    while True:
+        request += 1 if request < 6 else 3
+        file = write(tmp_path / f"{request}.parquet", offset=100 * request)
+        s3.fault(first=request, times=1, pause=True)
+        pid = writers.start(lake=place, files=[str(file)])
+        wait_for(lambda: s3.state()["waiting"] or not os.path.exists(f"/proc/{pid}/fd/0"))
+        held = s3.state()["waiting"]
+        if held:
+            os.kill(pid, signal.SIGKILL)
+        assert writers.ended(pid) == (-signal.SIGKILL if held else 0)
+        if held and answered == "before":
+            s3.fault(first=1, times=0)
+        s3.go_on()
+        s3.fault()
+        found = assert_whole(Lake(place))
+        assert found in (rows, rows + 120), "half a commit"
+        seen.add(found - rows)
+        began = time.monotonic()
+        work({"lake": place, "files": [file]})  # another writer, which finds what the killed one has left
+        assert time.monotonic() - began < 20, "waited for a writer that this machine knows to be dead"
+        rows += 120
+        assert assert_whole(Lake(place)) == rows
+        assert lines_samples(Lake(place)) == rows
+        if not held:
+            break
+    assert seen == {0, 120}
+    assert len(Ledger(lake).manifest().days) == 2
