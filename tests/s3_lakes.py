@@ -75,6 +75,8 @@ def work(order):
     lake = Lake(order["lake"])
     for file in order["files"]:
         import_files(lake, [Path(file)], processes=1)
+        if order.get("post_each"):
+            post_lake(lake, load_thresholds(None), processes=1)
     if order.get("post", True):
         post_lake(lake, load_thresholds(None), processes=1)
 
