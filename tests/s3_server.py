@@ -101,7 +101,7 @@ class Server:
             "AWS_ENDPOINT_URL": self.url, "GPULEDGER_CACHE": str(folder / "cache"), "GPULEDGER_STORE_WAIT": "20",
         }  # fmt: skip
         with (folder / "log").open("w") as log:
-            self.process = subprocess.Popen([sys.executable, str(HERE), str(self.port)], stdout=log, stderr=log)  # noqa: S603
+            self.process = subprocess.Popen([sys.executable, str(HERE), str(self.port)], stdout=log, stderr=log)
         self._wait_until_up()
         self._send("PUT", f"/{BUCKET}")
 
@@ -116,8 +116,8 @@ class Server:
                 time.sleep(0.05)
 
     def _send(self, method, path, body=b""):
-        request = urllib.request.Request(self.url + path, data=body or None, method=method)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+        request = urllib.request.Request(self.url + path, data=body or None, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.read()
 
     def fault(self, **what):

@@ -39,7 +39,7 @@ class _LakePath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from gpuledger.lake.stores.path import place_of
 
-        return place_of(Path(value) if isinstance(value, Path) else os.fsdecode(value))
+        return place_of(os.fsdecode(super().convert(value, param, ctx)))
 
 
 LAKE = _LakePath(path_type=Path)

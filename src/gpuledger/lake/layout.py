@@ -6,8 +6,8 @@ DIR/rejects/*.csv                  rows that could not be taken, with the reason
 DIR/ledger/                        what posting made of the samples
 DIR/staging/                       work in progress; safe to delete when nothing runs
 
-DIR is a folder or a place in a bucket (`stores`). In a bucket the names of parts carry a nonce, work in progress is kept
-on this machine, and replaced files stay for `GRACE_S`.
+DIR is a folder or a place in a bucket (`stores`). In a bucket the names of parts carry a nonce, work in progress is
+kept on this machine, and replaced files stay for `GRACE_S`.
 """
 
 from __future__ import annotations
@@ -149,7 +149,9 @@ class Lake:
         try:
             for folder in {file.parent for file, _ in staged}:
                 noted = note_moving(folder, [p.place for p in named])
-                if not self.store.remote and not self.exists():  # after a power cut the note tells a first commit from a lost manifest
+                if (
+                    not self.store.remote and not self.exists()
+                ):  # after a power cut the note tells a first commit from a lost manifest
                     sync(noted)
                     sync(folder)
             self.store.add([(file, self.place(part)) for (file, _), part in zip(staged, named, strict=True)])

@@ -1,4 +1,4 @@
-"""Is an address told from a folder, and shown as it was given?"""
+"""Is an address recognized, and shown as it was given?"""
 
 from pathlib import Path
 
@@ -32,7 +32,9 @@ def test_a_folder_stays_a_folder(folder):
     assert type(place_of(folder)) is type(Path())
 
 
-@pytest.mark.parametrize("text", ["s3://", "s3:///x", "s3://b/x", "hdfs://host/x", "s3://bucket/a/../b", "s3://bu cket/x"])
+@pytest.mark.parametrize(
+    "text", ["s3://", "s3:///x", "s3://b/x", "hdfs://host/x", "s3://bucket/a/../b", "s3://bu cket/x"]
+)
 def test_what_cannot_be_a_lake_is_refused_with_an_example(text):
     with pytest.raises(InputError) as error:
         address_in(text)

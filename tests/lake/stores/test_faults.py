@@ -1,13 +1,13 @@
 """Does every refusal of a server end in clear words and a next step, and does what passes by itself pass unseen?"""
 
 import pytest
-from s3_lakes import assert_whole, work, write
 
 from gpuledger.errors import GpuledgerError, LakeError, MissingExtra
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.stores import clients
 from gpuledger.lake.stores.address import Address
+from s3_lakes import assert_whole, work, write
 
 
 @pytest.fixture
@@ -53,7 +53,11 @@ S3_ERROR = "<Error><Code>{}</Code><Message>no</Message></Error>"
 @pytest.mark.parametrize(
     ("fault", "words", "hint"),
     [
-        ({"status": 403, "body": S3_ERROR.format("InvalidAccessKeyId")}, "permission denied (InvalidAccessKeyId)", "AWS_"),
+        (
+            {"status": 403, "body": S3_ERROR.format("InvalidAccessKeyId")},
+            "permission denied (InvalidAccessKeyId)",
+            "AWS_",
+        ),
         ({"status": 301, "body": S3_ERROR.format("PermanentRedirect")}, "another region", "AWS_REGION"),
         ({"status": 403, "body": S3_ERROR.format("RequestTimeTooSkewed")}, "clock", "timedatectl"),
         ({"status": 501, "body": S3_ERROR.format("NotImplemented")}, "conditional writes", "--lake DIR"),
@@ -72,7 +76,7 @@ def test_a_refusal_says_what_to_do(s3, place, tmp_path, impatient, fault, words,
 
 
 def test_a_bucket_that_is_not_there(s3, tmp_path):
-    with pytest.raises(LakeError, match="there is no such bucket") as error:
+    with pytest.raises(LakeError, match="the bucket does not exist") as error:
         import_files(Lake("s3://nowhere/lake"), [write(tmp_path / "a.parquet")])
     assert "aws s3 mb s3://nowhere" in error.value.hint
 
@@ -85,7 +89,7 @@ def test_a_lake_that_is_not_there_names_its_address(place):
 
 
 @pytest.fixture
-def nobody_asks(s3, monkeypatch, tmp_path):
+def without_keys(s3, monkeypatch, tmp_path):
     """No keys, and a machine without a metadata service."""
     from gpuledger.lake.stores import bucket
 
@@ -98,14 +102,14 @@ def nobody_asks(s3, monkeypatch, tmp_path):
     bucket._opened.cache_clear()
 
 
-def test_without_credentials(nobody_asks, place):
+def test_without_credentials(without_keys, place):
     with pytest.raises(LakeError, match="no credentials were found") as error:
         Lake(place).exists()
     assert "AWS_PROFILE" in error.value.hint
 
 
-def test_the_keys_of_a_profile_are_used(nobody_asks, place, monkeypatch):
-    folder = nobody_asks / ".aws"
+def test_the_keys_of_a_profile_are_used(without_keys, place, monkeypatch):
+    folder = without_keys / ".aws"
     folder.mkdir()
     (folder / "credentials").write_text("[team]\naws_access_key_id = a\naws_secret_access_key = b\n")
     (folder / "config").write_text("[profile team]\nregion = eu-west-1\n")
@@ -116,9 +120,11 @@ def test_the_keys_of_a_profile_are_used(nobody_asks, place, monkeypatch):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("config", "words"), [("", "no such profile"), ("sso_session = x", "has no keys of its own")])
-def test_a_profile_that_does_not_help(nobody_asks, place, monkeypatch, config, words):
-    folder = nobody_asks / ".aws"
+@pytest.mark.parametrize(
+    ("config", "words"), [("", "that profile does not exist"), ("sso_session = x", "has no keys of its own")]
+)
+def test_a_profile_that_does_not_help(without_keys, place, monkeypatch, config, words):
+    folder = without_keys / ".aws"
     folder.mkdir()
     (folder / "config").write_text(f"[profile team]\n{config}\n")
     monkeypatch.setenv("AWS_PROFILE", "team")

@@ -3,12 +3,13 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
-from s3_lakes import Writers, assert_whole, lines_samples, work, write
 
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.store import Ledger
+from s3_lakes import Writers, assert_whole, lines_samples, work, write
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_a_writer_killed_at_any_request_leaves_a_committed_state(s3, place, writ
         file = write(tmp_path / f"{request}.parquet", offset=100 * request)
         s3.fault(first=request, times=1, pause=True)
         pid = writers.start(lake=place, files=[str(file)])
-        wait_for(lambda: s3.state()["waiting"] or not os.path.exists(f"/proc/{pid}/fd/0"))
+        wait_for(lambda files=Path(f"/proc/{pid}/fd/0"): s3.state()["waiting"] or not files.exists())
         held = s3.state()["waiting"]
         if held:
             os.kill(pid, signal.SIGKILL)

@@ -6,7 +6,6 @@ import sys
 import time
 
 import pytest
-from s3_lakes import Writers, assert_whole, work, write
 
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.errors import InputError
@@ -20,6 +19,7 @@ from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.tidying import Ages, tidy_lake
 from gpuledger.units import MS_PER_DAY, day_start_ms
+from s3_lakes import Writers, assert_whole, work, write
 
 LIMITS = load_thresholds(None)
 AGES = Ages(day_start_ms("2026-02-20"), MS_PER_DAY, MS_PER_DAY)
@@ -148,4 +148,6 @@ def test_local_lakes_do_not_load_the_library(tmp_path):
         "sys.exit('obstore' in sys.modules or 'gpuledger.lake.stores.remote' in sys.modules)"
     )
     given = [sys.executable, "-c", code, str(tmp_path / "lake"), str(write(tmp_path / "a.parquet"))]
-    assert subprocess.run(given, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}).returncode == 0  # noqa: S603
+    assert (
+        subprocess.run(given, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}).returncode == 0
+    )

@@ -85,5 +85,7 @@ def test_python_answers_alike(place, fleet, tmp_path):
         books = gpuledger.open(lake)
         books.ingest(fleet / "first.csv", fleet / "rest.csv")
         assert str(lake) in repr(books)
-        found.append((books.audit().to_dict(), books.analyze().to_dict(), books.samples().df().shape, books.lines().df().shape))
+        found.append(
+            (books.audit().to_dict(), books.analyze().to_dict(), books.samples().df().shape, books.lines().df().shape)
+        )
     assert found[0] == found[1]

@@ -1,11 +1,10 @@
-"""Do writers at once, from processes and machines that share nothing but the bucket, lose nothing and double nothing?"""
+"""Do writers at once, from machines that share nothing but the bucket, lose nothing and double nothing?"""
 
 import shutil
 import threading
 import time
 
 import pytest
-from s3_lakes import Writers, assert_whole, lines_samples, work, write
 
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.errors import LakeError
@@ -14,6 +13,7 @@ from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.stores import lease
 from gpuledger.lake.stores.lease import Overtaken
 from gpuledger.ledger.engine import post_lake
+from s3_lakes import Writers, assert_whole, lines_samples, work, write
 
 
 @pytest.fixture

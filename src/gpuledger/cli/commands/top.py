@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.options import LAKE, PATH, screen_options
+from gpuledger.cli.options import LAKE, screen_options
 from gpuledger.cli.price_options import inventory_option, price_of
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError, MissingExtra

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuledger.errors import InputError
 
-SCHEMES = {"s3": "Amazon S3", "gs": "Google Cloud Storage", "az": "Azure Blob Storage"}
+SCHEMES = ("s3", "gs", "az")
 # Two letters at least: one would be a drive. A path has lost one of the two slashes.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}(.*)", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")

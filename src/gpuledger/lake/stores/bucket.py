@@ -106,7 +106,7 @@ class Bucket:
         except NotModifiedError:
             assert before is not None
             return before.mark, before.content
-        except Exception as error:  # noqa: BLE001  (the client has a tree of its own, and FileNotFoundError)
+        except Exception as error:
             if self._missing(error, key):
                 return None, None
             raise fault(error, self.at(key), "read it") from error
@@ -125,24 +125,24 @@ class Bucket:
         try:
             found = self._client.head(key) if key else None
             return None if found is None else _entry(found)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             if self._missing(error, key):
                 return None
             raise fault(error, self.at(key), "look at it") from error
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def below(self, folder: str) -> Iterator[Entry]:
         """All objects below a folder."""
         try:
             for batch in self._client.list(f"{folder}/" if folder else None):
                 yield from (_entry(meta) for meta in batch)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             raise fault(error, self.at(folder), "list it") from error
 
     def write(self, key: str, content: bytes) -> None:
         """Write or replace a small object."""
         try:
             mark = _mark(self._client.put(key, content, use_multipart=False))
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             raise fault(error, self.at(key), "write it") from error
         self._remember(key, mark, content)
 
@@ -178,7 +178,7 @@ class Bucket:
             return _mark(self._client.put(key, content, mode=cast("Any", wanted), use_multipart=False))
         except (AlreadyExistsError, PreconditionError):
             return None
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             if mark is not None and self._missing(error, key):
                 return None
             raise fault(error, self.at(key), "write it") from error
@@ -200,7 +200,7 @@ class Bucket:
         except FileNotFoundError:
             for key in wanted if len(wanted) > 1 else ():
                 self.delete([key])
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             raise fault(error, self.at(wanted[0]), "delete it") from error
 
     def upload(self, files: Iterable[tuple[Path, str]]) -> None:
@@ -209,7 +209,7 @@ class Bucket:
         def one(file: Path, key: str) -> None:
             try:
                 self._client.put(key, file)
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 raise fault(error, self.at(key), "write it") from error
 
         _at_once(one, files)
@@ -242,7 +242,7 @@ class Bucket:
         for start in range(0, found.size, _PIECE):
             try:
                 yield self._client.get_range(key, start=start, end=min(start + _PIECE, found.size))
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 raise fault(error, self.at(key), "read it") from error
 
 

@@ -54,9 +54,9 @@ def _home(variable: str, below: str) -> Path:
 
 def _name(address: Address) -> str:
     """One folder per lake and endpoint, which people can recognize."""
-    told_apart = hashlib.sha256(f"{endpoint_of(address.scheme)} {address}".encode()).hexdigest()[:12]
+    mark = hashlib.sha256(f"{endpoint_of(address.scheme)} {address}".encode()).hexdigest()[:12]
     words = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{address.bucket}-{address.key}").strip("-")[:60]
-    return f"{address.scheme}-{words}-{told_apart}"
+    return f"{address.scheme}-{words}-{mark}"
 
 
 def machine_name(folder: Path) -> str:

@@ -1,6 +1,7 @@
 """With which endpoint and credentials is a bucket opened?
 
-The variables are those of the clouds' own tools: AWS_*, GOOGLE_*, AZURE_*. Keys of an AWS profile are read from its file.
+The variables are those of the clouds' own tools: AWS_*, GOOGLE_*, AZURE_*. Keys of an AWS profile are read from its
+file.
 """
 
 from __future__ import annotations
@@ -11,15 +12,12 @@ import os
 import socket
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from gpuledger.errors import InputError, LakeError, MissingExtra
 from gpuledger.lake.stores.address import Address
-from gpuledger.lake.stores.faults import no_credentials
-
-if TYPE_CHECKING:
-    from obstore.store import AzureStore, GCSStore, S3Store
+from gpuledger.lake.stores.faults import fault, no_credentials
 
 WAIT_VARIABLE = "GPULEDGER_STORE_WAIT"
 _WAIT_S = 60.0
@@ -42,7 +40,9 @@ def wait_s() -> float:
     except ValueError:
         found = 0.0
     if not 0 < found < 86400:
-        raise InputError(f"{WAIT_VARIABLE}={given!r} is not a number of seconds", hint=f"for example {WAIT_VARIABLE}=60")
+        raise InputError(
+            f"{WAIT_VARIABLE}={given!r} is not a number of seconds", hint=f"for example {WAIT_VARIABLE}=60"
+        )
     return found
 
 
@@ -51,7 +51,7 @@ def endpoint_of(scheme: str) -> str:
     return next((os.environ[name] for name in _ENDPOINTS[scheme] if os.environ.get(name)), "")
 
 
-def open_client(address: Address) -> S3Store | GCSStore | AzureStore:
+def open_client(address: Address) -> Any:
     """The client of a bucket; nothing is asked of the server yet."""
     try:
         from obstore.exceptions import BaseError
@@ -69,14 +69,12 @@ def open_client(address: Address) -> S3Store | GCSStore | AzureStore:
     }
     try:
         if address.scheme == "s3":
-            given = {"endpoint": endpoint} if endpoint else {}
-            return S3Store(address.bucket, **given, **_s3_identity(address), **how)
+            given: Any = _s3_identity(address) | ({"endpoint": endpoint} if endpoint else {})
+            return S3Store(address.bucket, **given, **how)
         if address.scheme == "gs":
             return GCSStore(address.bucket, **how)
         return AzureStore(address.bucket, **how)
     except BaseError as error:
-        from gpuledger.lake.stores.faults import fault
-
         raise fault(error, address, "open it") from error
 
 
@@ -129,7 +127,7 @@ def _profile() -> dict[str, str]:
         if parser.has_section(section):
             found |= dict(parser.items(section))
     if not found and os.environ.get("AWS_PROFILE"):
-        raise InputError(f"AWS_PROFILE={name!r}: there is no such profile", hint="aws configure list-profiles")
+        raise InputError(f"AWS_PROFILE={name!r}: that profile does not exist", hint="aws configure list-profiles")
     return found
 
 

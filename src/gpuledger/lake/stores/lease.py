@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from gpuledger.errors import LakeError
 from gpuledger.lake.stores.bucket import Bucket, Mark
@@ -101,8 +102,9 @@ class Lease:
 
     def _swap(self, *, first: bool = False, free: bool = False) -> bool:
         """Write the next turn; False where another writer came first."""
-        who = {} if free else {"holder": self._holder, "host": socket.gethostname(), "pid": os.getpid()}
-        turn = Holding(turn=self._turn + 1, nonce=secrets.token_hex(8), **who)
+        turn = Holding(turn=self._turn + 1, nonce=secrets.token_hex(8))
+        if not free:
+            turn = replace(turn, holder=self._holder, host=socket.gethostname(), pid=os.getpid())
         made = self._bucket.swap(self._key, msgspec.json.encode(turn), None if first else self._mark)
         if made is None:
             return False

@@ -1,8 +1,8 @@
 """How does a place in a bucket stand where code expects a path?
 
-It is shown as its address, and small files are read, written, listed and deleted through it. Large ones are never opened
-here: `Store.local` brings copies of them to this machine. What has no meaning in a bucket is refused, not attempted on
-the local disk.
+It is shown as its address, and small files are read, written, listed and deleted through it. Large ones are never
+opened here: `Store.local` brings copies of them to this machine. What has no meaning in a bucket is refused, not
+attempted on the local disk.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class StorePath(PosixPath):
 
         return bucket_of(self.address)
 
-    def resolve(self, strict: bool = False) -> StorePath:
-        """Itself: there are no links."""
+    def resolve(self, strict: bool = False) -> StorePath:  # noqa: ARG002
+        """Itself: links do not exist here."""
         return self
 
     def read_bytes(self) -> bytes:
@@ -65,7 +65,7 @@ class StorePath(PosixPath):
         self._bucket.write(self.address.key, bytes(data))
         return len(data)
 
-    def touch(self, mode: int = 0o666, exist_ok: bool = True) -> None:
+    def touch(self, mode: int = 0o666, exist_ok: bool = True) -> None:  # noqa: ARG002
         """Make an empty object; FileExistsError where there is one that may not be."""
         if not self._bucket.create(self.address.key, b"") and not exist_ok:
             raise FileExistsError(17, os.strerror(17), str(self))
@@ -76,7 +76,7 @@ class StorePath(PosixPath):
             raise FileNotFoundError(2, os.strerror(2), str(self))
         self._bucket.delete([self.address.key])
 
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002
         """Size and time of the object; the time differs whenever its content does."""
         found = self._entry or self._bucket.head(self.address.key)
         if found is None:
@@ -91,36 +91,36 @@ class StorePath(PosixPath):
         """As `stat`."""
         return self.stat()
 
-    def exists(self, *, follow_symlinks: bool = True) -> bool:
+    def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002
         """Whether there is such an object. A small one is read at once: that is what is asked for next."""
         key, bucket = self.address.key, self._bucket
         if self._entry is not None:
             return True
         return (bucket.read(key) if self.suffix == ".json" else bucket.head(key)) is not None
 
-    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002
         """Whether there is such an object."""
         return self.exists()
 
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002
         """Whether there are objects below."""
-        return any(True for _ in self._bucket.list(self.address.key))
+        return any(True for _ in self._bucket.below(self.address.key))
 
     def is_symlink(self) -> bool:
-        """There are no links."""
+        """Links do not exist here."""
         return False
 
-    def glob(self, pattern: str, **_how: Any) -> Iterator[StorePath]:
+    def glob(self, pattern: str, **_how: Any) -> Iterator[StorePath]:  # type: ignore[override]
         """The objects below that fit, and folders of objects; one listing, however many there are."""
         depth, start = len(PurePosixPath(pattern).parts), self.address.key
         seen: set[str] = set()
-        for entry in self._bucket.list(start):
+        for entry in self._bucket.below(start):
             parts = PurePosixPath(entry.key).relative_to(start).parts
             below = "/".join(parts[:depth])
             if len(parts) >= depth and below not in seen and PurePosixPath(below).match(pattern):
                 seen.add(below)
                 found = self / below
-                found._entry = entry if len(parts) == depth else None
+                found._entry = entry if len(parts) == depth else None  # noqa: SLF001
                 yield found
 
     def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
@@ -132,7 +132,7 @@ class StorePath(PosixPath):
     def _refused(self, *_given: Any, **_more: Any) -> NoReturn:
         raise NotImplementedError(f"{self}: an object is not a local file")
 
-    open = iterdir = rename = replace = rglob = write_text = symlink_to = hardlink_to = chmod = _refused  # type: ignore[assignment]
+    open = iterdir = rename = replace = rglob = write_text = symlink_to = hardlink_to = chmod = _refused
 
 
 def place_of(place: str | Path) -> Path:

@@ -47,7 +47,7 @@ class Remote:
         return bucket_of(self.address)
 
     def is_new(self) -> bool:
-        """Never: there is no folder that a failed import could leave."""
+        """Never: a failed import leaves no folder behind."""
         return False
 
     def undo_new(self) -> None:
@@ -153,7 +153,9 @@ class Remote:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise map_os_error(error, folder, "keep copies of the lake (GPULEDGER_CACHE names another folder)") from error
+            raise map_os_error(
+                error, folder, "keep copies of the lake (GPULEDGER_CACHE names another folder)"
+            ) from error
 
     def _trim(self) -> None:
         if self._fresh_bytes >= _COUNT_AFTER:
