@@ -5,13 +5,14 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.errors import InputError
 from gpuledger.lake import layout
 from gpuledger.lake.layout import Lake
-from gpuledger.lake.stores import cache
+from gpuledger.lake.stores import bucket, cache, lease
 from gpuledger.lake.stores.path import StorePath
 from gpuledger.ledger import store
 from gpuledger.ledger.read.books import Books
@@ -151,3 +152,28 @@ def test_local_lakes_do_not_load_the_library(tmp_path):
     assert (
         subprocess.run(given, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}).returncode == 0
     )
+
+
+def test_a_file_larger_than_a_request_arrives_whole(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(bucket, "_PIECE", 1 << 20)
+    lake, content = Lake(place), os.urandom((6 << 20) + 17)
+    (tmp_path / "large").write_bytes(content)
+    target = lake.root / "samples" / "large.parquet"
+    lake.store.add([(tmp_path / "large", target)])
+    monkeypatch.setenv("GPULEDGER_CACHE", str(tmp_path / "reader"))
+    assert Lake(place).store.local([target])[0].read_bytes() == content
+
+
+def test_a_turn_whose_answer_was_lost_is_not_taken_for_another_writer(s3, place):
+    """The server is away from the moment it carried out the renewal until after the client has given up."""
+    lock = Lake(place).store
+    lock._make(lock.copies)
+    held = lease.Lease(lock.bucket, lock.address.key, "me")
+    held._take()
+    held._tried.add("earlier")
+    arrived = msgspec.json.encode(lease.Holding(holder="me", turn=2, nonce="earlier"))
+    assert lock.bucket.swap(f"{lock.address.key}/lock.json", arrived, held._mark)
+    assert held._swap()
+    other = msgspec.json.encode(lease.Holding(holder="you", turn=3, nonce="other"))
+    lock.bucket.write(f"{lock.address.key}/lock.json", other)
+    assert not held._swap()

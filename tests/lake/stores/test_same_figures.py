@@ -1,15 +1,17 @@
 """Does every command give the same answer from a bucket as from a folder?"""
 
-import datetime as dt
 import json
+from pathlib import Path
 
 import pytest
 
 import gpuledger
 from gpuledger.cli.app import run
+from gpuledger.lake.layout import Lake
+from gpuledger.recording.runs import read_runs
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 
-START = dt.datetime(2026, 1, 20)
+REPLAY = Path(__file__).parents[2] / "data" / "h200_replay.csv.gz"
 # What differs from run to run, wherever the lake lies.
 _NOW = {"now_ms", "generated_at", "as_of", "made_at", "file", "files", "rejects_file"}
 SACCT = """\
@@ -39,12 +41,10 @@ STEPS = [
     ["jobs", "{fleet}/jobs.txt", "--tz", "UTC", "--json"],
     ["audit", "--by", "user", "--json"],
     ["analyze", "--last", "30h", "--json"],
-    ["ask", "give-back", "--json"],
     ["ask", "change", "--last", "1d", "--json"],
     ["anomalies", "--json"],
     ["export", "metrics"],
     ["plan", "migrate", "--json"],
-    ["prices", "--gpu", "A10G", "--json"],
     ["tidy", "--fold-older-than", "1d", "--json"],
     ["audit", "--json"],
     ["tidy", "--fold-older-than", "1d", "--drop-samples-older-than", "2d", "--yes", "--json"],
@@ -89,3 +89,27 @@ def test_python_answers_alike(place, fleet, tmp_path):
             (books.audit().to_dict(), books.analyze().to_dict(), books.samples().df().shape, books.lines().df().shape)
         )
     assert found[0] == found[1]
+
+
+def test_commands_that_watch_and_record(place, tmp_path, monkeypatch, capfd):
+    """A recording, the live view, alerts and stored rates: none of it touches a local folder of that name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rates.csv").write_text("gpu,usd_per_h,price_scope,as_of\nh200-sxm-141gb,1.25,gpu,2026-01-01\n")
+    for step in (
+        ["record", "--device", f"replay:{REPLAY}", "--duration", "1"],
+        ["prices", "update", "rates.csv"],
+        ["top", "--once", "--json"],
+        ["watch", "--once", "--json"],
+        ["watch", "--list", "--json"],
+        ["prices", "update", "--remove"],
+    ):
+        capfd.readouterr()
+        assert run([*step, "--lake", place]) == 0, step
+        out, _ = capfd.readouterr()
+        if step[0] == "top":
+            assert place in out
+    assert [p.name for p in tmp_path.iterdir()] == ["rates.csv"]
+    lake = Lake(place)
+    assert sum(p.rows for p in lake.manifest().parts) > 5
+    assert [run.state for run in read_runs(lake)] == ["done"]
+    assert (lake.store.here / "alerts" / "journal.sqlite").is_file()

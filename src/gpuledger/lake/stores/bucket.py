@@ -236,14 +236,19 @@ class Bucket:
         return missing
 
     def _pieces(self, key: str) -> Iterator[Any]:
-        found = self.head(key)
-        if found is None:
-            raise KeyError(key)
-        for start in range(0, found.size, _PIECE):
-            try:
-                yield self._client.get_range(key, start=start, end=min(start + _PIECE, found.size))
-            except Exception as error:
-                raise fault(error, self.at(key), "read it") from error
+        """The content of an object, in one request where it is small; KeyError where it does not exist."""
+        try:
+            found = self._client.get(key)
+            size = found.meta["size"]
+            if size <= _PIECE:
+                yield found.bytes()
+                return
+            for start in range(0, size, _PIECE):
+                yield self._client.get_range(key, start=start, end=min(start + _PIECE, size))
+        except Exception as error:
+            if self._missing(error, key):
+                raise KeyError(key) from error
+            raise fault(error, self.at(key), "read it") from error
 
 
 def _at_once(work: Any, items: Iterable[tuple[Any, Any]]) -> None:

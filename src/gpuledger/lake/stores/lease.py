@@ -55,6 +55,7 @@ class Lease:
         self._key = f"{folder}/{NAME}" if folder else NAME
         self._turn, self._mark = 0, Mark(None, None)
         self._stop, self._lost = threading.Event(), False
+        self._tried: set[str] = set()
         self.written_s = 0.0
 
     @property
@@ -105,10 +106,18 @@ class Lease:
         turn = Holding(turn=self._turn + 1, nonce=secrets.token_hex(8))
         if not free:
             turn = replace(turn, holder=self._holder, host=socket.gethostname(), pid=os.getpid())
+        self._tried.add(turn.nonce)
         made = self._bucket.swap(self._key, msgspec.json.encode(turn), None if first else self._mark)
         if made is None:
-            return False
+            mark, raw = self._bucket.read_now(self._key)
+            found = _decoded(raw)
+            if mark is None or found.nonce not in self._tried:
+                return False
+            # An earlier turn of ours did arrive, though the answer did not.
+            self._mark, self._turn = mark, found.turn
+            return self._swap(free=free)
         self._mark, self._turn, self.written_s = made, turn.turn, time.time()
+        self._tried.clear()
         return True
 
     def _renew(self) -> None:
