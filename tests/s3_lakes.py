@@ -23,6 +23,8 @@ from gpuledger.lake.layout import Lake
 from gpuledger.lake.stores import lease
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.store import DAYS, HOURS, TABLES, Ledger
+from gpuledger.ledger.tidying import Ages, tidy_lake
+from gpuledger.units import MS_PER_DAY
 
 DAY = 1_768_867_200_000
 HERE = Path(__file__)
@@ -70,14 +72,16 @@ def lines_samples(lake):
 
 
 def work(order):
-    """What a writer does: import files one by one, then post."""
+    """What a writer does: import files one by one, then post; with `fold`, make day lines of the hours."""
     lease.LOST_S = order.get("lost_s", lease.LOST_S)
     lake = Lake(order["lake"])
     for file in order["files"]:
         import_files(lake, [Path(file)], processes=1)
         if order.get("post_each"):
             post_lake(lake, load_thresholds(None), processes=1)
-    if order.get("post", True):
+    if order.get("fold"):
+        tidy_lake(lake, load_thresholds(None), Ages(DAY + 30 * MS_PER_DAY, MS_PER_DAY))
+    elif order.get("post", True):
         post_lake(lake, load_thresholds(None), processes=1)
 
 

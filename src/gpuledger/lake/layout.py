@@ -149,9 +149,8 @@ class Lake:
         try:
             for folder in {file.parent for file, _ in staged}:
                 noted = note_moving(folder, [p.place for p in named])
-                if (
-                    not self.store.remote and not self.exists()
-                ):  # after a power cut the note tells a first commit from a lost manifest
+                # After a power cut the note tells a first commit from a lost manifest.
+                if not self.store.remote and not self.exists():
                     sync(noted)
                     sync(folder)
             self.store.add([(file, self.place(part)) for (file, _), part in zip(staged, named, strict=True)])
@@ -169,8 +168,10 @@ class Lake:
         return after
 
     def _begun(self) -> Manifest:
-        """The lake as last committed. In a bucket its manifest is there before the first file: a file without one is
-        then never the beginning of a lake."""
+        """The lake as last committed.
+
+        In a bucket the manifest comes before the first file, so that files without one are never the start of a lake.
+        """
         before = self.manifest()
         if self.store.remote:
             try:
@@ -212,7 +213,7 @@ class Lake:
     def sweep(self) -> None:
         """Delete the files that commits have replaced, and what killed work has left. Call inside `locked()`.
 
-        Files that no commit has named are not touched: whose they are is not known.
+        Files that no commit has named are not touched: whose they are is not known. In a bucket they are, once old.
         """
         manifest = self.manifest()
         left = clear_abandoned(self.store.staging)

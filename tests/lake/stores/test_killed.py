@@ -40,7 +40,7 @@ def test_a_writer_killed_at_any_request_leaves_a_committed_state(s3, place, writ
         request += 1 if EVERY else 12
         file = write(tmp_path / f"{request}.parquet", offset=100 * request)
         s3.fault(first=request, times=1, pause=True)
-        pid = writers.start(lake=place, files=[str(file)])
+        pid = writers.start(lake=place, files=[str(file)], fold=True)
         wait_for(lambda files=Path(f"/proc/{pid}/fd/0"): s3.state()["waiting"] or not files.exists())
         held = s3.state()["waiting"]
         if held:
@@ -54,7 +54,7 @@ def test_a_writer_killed_at_any_request_leaves_a_committed_state(s3, place, writ
         assert found in (rows, rows + 120), "half a commit"
         seen.add(found - rows)
         began = time.monotonic()
-        work({"lake": place, "files": [file]})  # another writer, which finds what the killed one has left
+        work({"lake": place, "files": [file], "fold": True})  # another writer, which finds what the killed one has left
         assert time.monotonic() - began < 20, "waited for a writer that this machine knows to be dead"
         rows += 120
         assert assert_whole(Lake(place)) == rows

@@ -62,7 +62,7 @@ class Remote:
             lease = Lease(bucket, folder, machine_name(self.copies))
             with lease.held():
                 bucket.hold(folder)
-                self._lease = lease
+                self._lease, self._skew_s = lease, None
                 try:
                     yield
                 finally:
