@@ -114,7 +114,7 @@ def no_credentials(address: Address) -> LakeError:
 def not_conditional(address: Address) -> LakeError:
     """The error where a server would let two writers overwrite each other."""
     hint = (
-        "use a server with conditional writes (If-Match, If-None-Match), such as those of AWS, Google Cloud, Azure, or a"
+        "use a server with conditional writes (If-Match, If-None-Match), such as those of AWS, Google, Azure, or a"
         " recent MinIO; or keep the lake in a folder: --lake DIR"
     )
     words = f"{address}: the server ignores conditional writes, so two writers could overwrite each other"
