@@ -30,7 +30,7 @@ class App:
         from moto.server import DomainDispatcherApplication, create_backend_app
 
         self.moto = DomainDispatcherApplication(create_backend_app)
-        self.lock, self.count, self.fault = threading.Lock(), 0, {}
+        self.lock, self.count, self.fault, self.released = threading.Lock(), 0, {}, {}
         self.waiting, self.go_on = threading.Event(), threading.Event()
 
     def __call__(self, environ, start):
@@ -44,6 +44,7 @@ class App:
         if path == "/_count":
             return self._said(start, {"count": self.count, "waiting": self.waiting.is_set()})
         if path == "/_go_on":
+            self.released = {"drop": environ["QUERY_STRING"]}
             self.go_on.set()
             return self._said(start, {})
         with self.lock:
@@ -51,8 +52,8 @@ class App:
             fault = self.fault if self._hits(environ) else {}
             if fault.get("pause"):
                 self.waiting.set()
-                self.go_on.wait(30)
-                fault = self.fault
+                self.go_on.wait(60)
+                fault = self.released
             return self._answered(environ, start, fault)
 
     def _hits(self, environ):
@@ -128,9 +129,9 @@ class Server:
         """How many requests there were since the last fault was ordered, and whether one is held."""
         return json.loads(self._send("GET", "/_count"))
 
-    def go_on(self):
-        """Let the request go that is held."""
-        self._send("GET", "/_go_on")
+    def go_on(self, drop=""):
+        """Let the request go that is held, or drop it "before" or "after" the server has done what it asks for."""
+        self._send("GET", f"/_go_on?{drop}")
 
     def close(self):
         """End the process."""

@@ -29,12 +29,12 @@ def wait_for(what):
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("answered", ["before", "after"])
-def test_a_writer_killed_at_any_request_leaves_a_committed_state(s3, place, writers, tmp_path, answered):
+@pytest.mark.parametrize("dropped", ["before", "after"])
+def test_a_writer_killed_at_any_request_leaves_a_committed_state(s3, place, writers, tmp_path, dropped):
     """The k-th request is held, its sender is killed, then the request is dropped or carried out."""
     lake = Lake(place)
     work({"lake": place, "files": [write(tmp_path / "0.parquet")]})
-    rows, request = assert_whole(lake), 0 if EVERY else -11 if answered == "before" else -5
+    rows, request = assert_whole(lake), 0 if EVERY else -11 if dropped == "before" else -5
     seen = set()
     while True:
         request += 1 if EVERY else 12
@@ -46,9 +46,7 @@ def test_a_writer_killed_at_any_request_leaves_a_committed_state(s3, place, writ
         if held:
             os.kill(pid, signal.SIGKILL)
         assert writers.ended(pid) == (-signal.SIGKILL if held else 0)
-        if held and answered == "before":
-            s3.fault(first=1, times=0)
-        s3.go_on()
+        s3.go_on(drop=dropped)
         s3.fault()
         found = assert_whole(Lake(place))
         assert found in (rows, rows + 120), "half a commit"
