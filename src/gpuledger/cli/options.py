@@ -32,9 +32,21 @@ class _ReportPath(click.Path):
 
 REPORT = _ReportPath(path_type=Path)
 
+
+class _LakePath(click.Path):
+    """Where a lake is: a folder, or an address such as s3://BUCKET/FOLDER."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from gpuledger.lake.stores.path import place_of
+
+        return place_of(os.fsdecode(super().convert(value, param, ctx)))
+
+
+LAKE = _LakePath(path_type=Path)
+
 lake_option = click.option(
-    "--lake", "lake_dir", type=PATH, default=Path("gpuledger-data"), show_default=True,
-    help="Folder with the samples and the ledger.",
+    "--lake", "lake_dir", type=LAKE, default=Path("gpuledger-data"), show_default=True,
+    help="Folder with the samples and the ledger, or s3://, gs://, az://BUCKET/FOLDER.",
 )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ day and device; then days are gathered, compared with the lake and written. Smal
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +69,7 @@ def import_files(
     wanted = list(paths)
     if not wanted:
         raise InputError("no file was named", hint="gpuledger import FILE... --lake DIR")
-    fresh = not lake.root.exists()
+    fresh = lake.store.is_new()
     try:
         with lake.staging() as folder, Import(lake, folder, Reading(zone, mapping, given), progress, processes) as job:
             job.take(wanted)
@@ -78,7 +77,7 @@ def import_files(
                 return job.finish()
     except BaseException:
         if fresh and not lake.exists():
-            shutil.rmtree(lake.root, ignore_errors=True)
+            lake.store.undo_new()
         raise
 
 
@@ -221,8 +220,7 @@ class Import:
             while target.exists():
                 number += 1
                 target = target.with_name(f"rejects-{number:08d}.csv")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            self.rejects.file.replace(target)
+            self.lake.store.add([(self.rejects.file, target)])
             self.result.rejects_file = str(target)
         if self.result.rows_spread:
             self.result.notes.append(

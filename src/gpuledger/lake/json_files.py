@@ -43,10 +43,15 @@ def read_json(file: Path, kind: type[Kind], newest: int, what: str, hint: str = 
     return found
 
 
+def encoded(content: Versioned) -> bytes:
+    """The content as its file has it."""
+    return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
+
+
 def write_json(file: Path, content: Versioned, what: str) -> Path:
     """Write or replace the file, whole or not at all."""
     try:
-        write_atomically(file, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
+        write_atomically(file, encoded(content))
     except OSError as error:
         raise map_os_error(error, file, f"write {what}") from error
     return file

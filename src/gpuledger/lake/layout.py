@@ -5,16 +5,15 @@ DIR/samples/day=YYYY-MM-DD/*.parquet   parts, sorted by device and time, row gro
 DIR/rejects/*.csv                  rows that could not be taken, with the reason
 DIR/ledger/                        what posting made of the samples
 DIR/staging/                       work in progress; safe to delete when nothing runs
+
+DIR is a folder or a place in a bucket (`stores`). In a bucket the names of parts carry a nonce, work in progress is
+kept on this machine, and replaced files stay for `GRACE_S`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
-import stat
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,16 +21,25 @@ import msgspec
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.manifest import MANIFEST_VERSION, Manifest, Part, decode_manifest, is_place, part_name, part_number
 from gpuledger.lake.staging import clear_abandoned, forget_moving, moving_into, note_moving, work_folder
+from gpuledger.lake.stores.folder import sync, write_atomically
+from gpuledger.lake.stores.store import open_store
 
 __all__ = ["MANIFEST_VERSION", "Lake", "Manifest", "Part", "sync", "write_atomically"]
+
+# In a bucket, files that were replaced stay for as long as a statement may take to read them.
+GRACE_S = 600
+# In a bucket, files that no manifest names were left by a writer that was killed, if they are as old as this.
+ORPHAN_S = 24 * 3600
 
 
 class Lake:
     """A lake at `root`. Opening one touches nothing; the first commit makes it."""
 
     def __init__(self, root: str | Path) -> None:
-        self.root = Path(root)
+        self.store = open_store(root)
+        self.root = self.store.root
         self._next_id = 0
+        self._swept = False
 
     @property
     def ledger_dir(self) -> Path:
@@ -65,9 +73,12 @@ class Lake:
 
     def _refuse_remains(self) -> None:
         """Without its manifest a lake is not an empty lake: what is left of it must not be built over."""
-        moving = moving_into(self.root / "staging")
+        moving = moving_into(self.store.staging)
         left = sum(f.relative_to(self.root / "samples").as_posix() not in moving for f in self._part_files())
-        if (not left and not (self.ledger_dir / "manifest.json").exists()) or self.exists():
+        if not left and not (self.ledger_dir / "manifest.json").exists():
+            return
+        with contextlib.suppress(OSError):  # asked anew: another writer may just have made it
+            (self.root / "manifest.json").stat()
             return
         new = self.root.with_name(f"{self.root.name}-recovered")
         files = f"{left} file{'s' * (left != 1)} of samples" if left else "a ledger"
@@ -84,15 +95,23 @@ class Lake:
         samples = self.root / "samples"
         return (f for f in samples.glob("day=*/part-*.parquet") if is_place(f.relative_to(samples).as_posix()))
 
-    def path(self, part: Part) -> Path:
-        """The file of a part."""
+    def place(self, part: Part) -> Path:
+        """Where the file of a part lies."""
         return self.root / "samples" / part.place
+
+    def path(self, part: Part) -> Path:
+        """The file of a part, on this machine."""
+        return self.paths([part])[0]
+
+    def paths(self, parts: Sequence[Part]) -> list[Path]:
+        """The files of parts, on this machine."""
+        return self.store.local([self.place(part) for part in parts])
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Path]:
         """A folder of its own on the lake's disk, gone afterwards."""
         try:
-            with work_folder(self.root / "staging") as folder:
+            with work_folder(self.store.staging) as folder:
                 yield folder
         except OSError as error:
             raise map_os_error(error, self.root, "write") from error
@@ -100,16 +119,8 @@ class Lake:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """One writer at a time; readers never wait."""
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise map_os_error(error, self.root, "write") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        with self.store.locked():
             yield
-        finally:
-            os.close(handle)
 
     def commit(
         self, staged: list[tuple[Path, Part]], replaces: tuple[int, ...] = (), closed_before: str = ""
@@ -118,44 +129,70 @@ class Lake:
 
         The files move first, under names that are not read yet; the manifest that names them is replaced last.
         """
-        before = self.manifest()
+        before = self._begun()
         parts = [p for p in before.parts if p.id not in replaces]
         gone = [p.place for p in before.parts if p.id in replaces]
-        number = self._first_free(before)
+        number, nonce = self._first_free(before), self.store.nonce()
         named = [
-            msgspec.structs.replace(part, id=number + i, file=part_name(number + i))
+            msgspec.structs.replace(part, id=number + i, file=part_name(number + i, nonce))
             for i, (_, part) in enumerate(staged)
         ]
+        waiting, expired = self._replaced(before)
         after = Manifest(
             MANIFEST_VERSION,
-            number + len(named),
+            number + (len(named) or int(self.store.remote)),  # a server may mark equal contents alike
             (*parts, *named),
             max(closed_before, before.closed_before),
-            (*(r for r in before.replaced if (self.root / "samples" / r).exists()), *gone),
+            (*waiting, *gone),
+            self._replaced_at(before, waiting, gone),
         )
         try:
             for folder in {file.parent for file, _ in staged}:
                 noted = note_moving(folder, [p.place for p in named])
-                if not self.exists():  # after a power cut the note tells a first commit from a lost manifest
+                # After a power cut the note tells a first commit from a lost manifest.
+                if not self.store.remote and not self.exists():
                     sync(noted)
                     sync(folder)
-            for (file, _), part in zip(staged, named, strict=True):
-                target = self.path(part)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                sync(file)
-                file.replace(target)
-                sync(target.parent)
+            self.store.add([(file, self.place(part)) for (file, _), part in zip(staged, named, strict=True)])
             self._write(after)
             for folder in {file.parent for file, _ in staged}:
                 forget_moving(folder)
         except BaseException as error:
             with contextlib.suppress(OSError, LakeError):
-                self._delete([p.place for p in named], self.manifest())
+                self._delete([p.place for p in named], self.manifest(), self.store.abandon)
             if isinstance(error, OSError):
                 raise map_os_error(error, self.root, "write") from error
             raise
         self._next_id = after.next_id
+        self._delete(expired, after)
         return after
+
+    def _begun(self) -> Manifest:
+        """The lake as last committed.
+
+        In a bucket the manifest comes before the first file, so that files without one are never the start of a lake.
+        """
+        before = self.manifest()
+        if self.store.remote:
+            try:
+                (self.root / "manifest.json").read_bytes()
+            except FileNotFoundError:
+                self._write(before)
+        return before
+
+    def _replaced(self, before: Manifest) -> tuple[list[str], list[str]]:
+        """The replaced files that are still there, and those that are to go now."""
+        if not self.store.remote:
+            return [r for r in before.replaced if (self.root / "samples" / r).exists()], []
+        long_ago = self.store.now_s() - GRACE_S if before.replaced else 0.0
+        expired = [r for r in before.replaced if before.replaced_at.get(r, 0) < long_ago]
+        return [r for r in before.replaced if r not in expired], expired
+
+    def _replaced_at(self, before: Manifest, waiting: Sequence[str], gone: Sequence[str]) -> dict[str, int]:
+        if not self.store.remote or not (waiting or gone):
+            return {}
+        now = int(self.store.now_s())
+        return {place: before.replaced_at.get(place, now) for place in (*waiting, *gone)}
 
     def replace(self, parts: Sequence[Part], file: Path, merged: Part) -> Manifest:
         """Put a file that holds the rows of several parts in their place. Call inside `locked()`."""
@@ -164,62 +201,48 @@ class Lake:
 
     def _first_free(self, manifest: Manifest) -> int:
         """The next id: above those of all files there are, named by the manifest or not."""
-        if not self._next_id:
+        if not self._next_id and not self.store.remote:  # in a bucket names are new whatever the number
             on_disk = (part_number(f.name) or 0 for f in self._part_files())
             self._next_id = max((*on_disk, *(p.id for p in manifest.parts)), default=0) + 1
         return max(self._next_id, manifest.next_id)
 
     def _write(self, manifest: Manifest) -> None:
-        write_atomically(self.root / "manifest.json", msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+        content = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+        self.store.swap(self.root / "manifest.json", content)
 
     def sweep(self) -> None:
         """Delete the files that commits have replaced, and what killed work has left. Call inside `locked()`.
 
-        Files that no commit has named are not touched: whose they are is not known.
+        Files that no commit has named are not touched: whose they are is not known. In a bucket they are, once old.
         """
         manifest = self.manifest()
-        self._delete(manifest.replaced, manifest)
-        self._delete(clear_abandoned(self.root / "staging"), manifest)
+        left = clear_abandoned(self.store.staging)
+        if not self.store.remote:
+            self._delete((*manifest.replaced, *left), manifest)
+            return
+        waiting = set(manifest.replaced)
+        orphans = [*(place for place in left if place not in waiting), *self._orphans(manifest)]
+        if (orphans or self._replaced(manifest)[1]) and self.exists():
+            # A commit of its own: a writer that was away and still means to name these files is thereby overtaken.
+            self._delete(orphans, self.commit([]))
 
-    def _delete(self, places: Iterable[str], manifest: Manifest) -> None:
-        live, samples = {p.place for p in manifest.parts}, self.root / "samples"
-        for place in places:
-            file = samples / place
-            if place in live or not is_place(place) or file.parent.is_symlink():
-                continue
-            try:
-                if stat.S_ISREG(file.lstat().st_mode):
-                    file.unlink()
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise map_os_error(error, file, "delete replaced samples") from error
-            if file.parent.name.removeprefix("day=") not in manifest.days():
+    def _orphans(self, manifest: Manifest) -> list[str]:
+        """Files of a bucket that no manifest names and that are a day old; looked for once by every writer."""
+        if self._swept or not manifest.parts:
+            return []
+        self._swept = True
+        samples, named = self.root / "samples", {*(p.place for p in manifest.parts), *manifest.replaced}
+        found = [f for f in self._part_files() if f.relative_to(samples).as_posix() not in named]
+        long_ago = self.store.now_s() - ORPHAN_S if found else 0.0
+        return [f.relative_to(samples).as_posix() for f in found if f.stat().st_mtime < long_ago]
+
+    def _delete(
+        self, places: Iterable[str], manifest: Manifest, how: Callable[[Iterable[Path]], None] | None = None
+    ) -> None:
+        live = {p.place for p in manifest.parts}
+        wanted = [self.root / "samples" / place for place in places if place not in live and is_place(place)]
+        (how or self.store.delete)(wanted)
+        for folder in {file.parent for file in wanted}:
+            if folder.name.removeprefix("day=") not in manifest.days():
                 with contextlib.suppress(OSError):
-                    file.parent.rmdir()
-
-
-def sync(path: Path) -> None:
-    """Force a file's bytes, or a folder's entries, to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def write_atomically(target: Path, content: bytes) -> None:
-    """The file has either its old content or the new, whatever happens in between."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # Not mkstemp: its files are for one user only, and others read the lake too.
-    aside = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    sync(target.parent)
+                    folder.rmdir()

@@ -11,7 +11,7 @@ import msgspec
 from gpuledger.errors import LakeError
 
 MANIFEST_VERSION = 1
-_PART_NAME = re.compile(r"part-(\d{8,15})\.parquet")
+_PART_NAME = re.compile(r"part-(\d{8,15})(?:-[0-9a-f]{12})?\.parquet")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _RESTORE = "restore the file from a backup"
 
@@ -36,13 +36,17 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """All parts of the lake, the next free id, the days closed to late samples, and replaced files not yet deleted."""
+    """All parts of the lake, the next free id, the days closed to late samples, and replaced files not yet deleted.
+
+    `replaced_at`: since when, in seconds of the server's clock, for files in a bucket.
+    """
 
     version: int = MANIFEST_VERSION
     next_id: int = 1
     parts: tuple[Part, ...] = ()
     closed_before: str = ""
     replaced: tuple[str, ...] = ()
+    replaced_at: dict[str, int] = {}
 
     def days(self) -> list[str]:
         """The days that have samples, in order."""
@@ -61,9 +65,9 @@ class _Marks(msgspec.Struct):
     parts: msgspec.Raw = msgspec.Raw(b"")
 
 
-def part_name(number: int) -> str:
-    """The file name of a part by its id."""
-    return f"part-{number:08d}.parquet"
+def part_name(number: int, nonce: str = "") -> str:
+    """The file name of a part by its id. `nonce`: what keeps another writer from choosing the same."""
+    return f"part-{number:08d}{nonce and '-'}{nonce}.parquet"
 
 
 def part_number(name: str) -> int | None:

@@ -177,8 +177,8 @@ def merge_day(lake: Lake, day: str) -> Part:
         return parts[0]
     with lake.staging() as folder:
         sorter = DaySorter(folder)
-        for part in parts:
-            with open_part(lake.path(part)) as file:
+        for path in lake.paths(parts):
+            with open_part(path) as file:
                 for i in range(file.num_row_groups):
                     sorter.add(with_all_columns(file.read_row_group(i)))
         (number,) = sorter.days()
@@ -195,9 +195,9 @@ def samples_table(lake: Lake, since_ms: int | None = None, until_ms: int | None 
     first, last = -(1 << 62) if since_ms is None else since_ms, (1 << 62) if until_ms is None else until_ms
     parts = [p for p in lake.manifest().parts if p.last_ms >= first and p.first_ms < last]
     tables = []
-    for part in parts:
+    for path in lake.paths(parts):
         at = [(schema.TIME, ">=", first), (schema.TIME, "<", last)]
-        tables.append(with_all_columns(pq.read_table(lake.path(part), filters=at, partitioning=None)))
+        tables.append(with_all_columns(pq.read_table(path, filters=at, partitioning=None)))
     return pa.concat_tables(tables, promote_options="permissive") if tables else schema.arrow_schema().empty_table()
 
 

@@ -101,7 +101,7 @@ def _prepare(
     """The task of one day, what will be said of it when done, and its rows."""
     manifest = lake.manifest()
     before = ledger.manifest().get(day)
-    generation = before.generation + 1 if before else 1
+    generation = ledger.next_generation(before)
     held = read_manifest(lake).of_day(day)
     posted = PostedDay(day, generation, part_ids(manifest, day), part_ids(manifest, _next(day)), 0, 0, rules, jobs=held)
     part = merge_day(lake, day)

@@ -12,7 +12,7 @@ part are stale on that day. Files are written under a new generation; the manife
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
-from gpuledger.lake.layout import Lake, Manifest, sync, write_atomically
+from gpuledger.lake.layout import Lake, Manifest
 from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import fleet_hours, gpu_hours, lines
 from gpuledger.ledger.daily import fold_days
@@ -90,7 +90,7 @@ class Ledger:
             raw = (self.root / "manifest.json").read_bytes()
         except FileNotFoundError:
             closed = self.lake.manifest().closed_before
-            if any(day.name < closed for day in self.root.glob("*-*-*") if day.is_dir()):
+            if closed and any(day.name < closed for day in self.root.glob("*-*-*") if day.is_dir()):
                 raise LakeError(f"{self.root}: its manifest is missing", hint=self.way_out()) from None
             return LedgerManifest()
         try:
@@ -106,13 +106,26 @@ class Ledger:
         return self.root / day / f"{generation:06d}-{piece:03d}.{table}.parquet"
 
     def files_of(self, posted: PostedDay, table: str) -> list[Path]:
-        """The files of one table of one day."""
+        """The files of one table of one day, on this machine."""
+        return self.lake.store.local(self._places(posted, table))
+
+    def _places(self, posted: PostedDay, table: str) -> list[Path]:
         return [self.file(posted.day, posted.generation, table, piece) for piece in range(posted.pieces)]
+
+    def gather(self, wanted: Iterable[tuple[PostedDay, str]]) -> None:
+        """Bring tables of days to this machine, many at once, where they do not lie on it."""
+        if self.lake.store.remote:
+            self.lake.store.local([place for posted, table in wanted for place in self._places(posted, table)])
+
+    def next_generation(self, before: PostedDay | None) -> int:
+        """The generation that replaces a day as posted."""
+        return self.lake.store.next_number(before.generation if before else 0)
 
     def files(self, table: str, days: tuple[str, str] | None = None) -> list[str]:
         """The files of one table, of all days or those within [first, last]."""
         posted = self.manifest().days
         wanted = [d for d in posted if days is None or days[0] <= d.day <= days[1]]
+        self.gather((d, table) for d in wanted)
         return [str(f) for d in sorted(wanted, key=lambda d: d.day) for f in self.files_of(d, table)]
 
     def way_out(self) -> str:
@@ -156,7 +169,8 @@ class Ledger:
         """Make a day's files, already written, part of the books. Call inside the lake's lock."""
         keep = [d for d in self.manifest().days if d.day != posted.day]
         after = LedgerManifest(LEDGER_VERSION, tuple(sorted([*keep, posted], key=lambda d: d.day)))
-        write_atomically(self.root / "manifest.json", msgspec.json.format(msgspec.json.encode(after), indent=1))
+        content = msgspec.json.format(msgspec.json.encode(after), indent=1)
+        self.lake.store.swap(self.root / "manifest.json", content)
         self.sweep(posted)
 
     def sweep(self, posted: PostedDay) -> None:
@@ -166,12 +180,13 @@ class Ledger:
             number = file.name.split("-")[0]
             if number.isdecimal() and file.is_file() and not file.is_symlink():
                 written.setdefault(int(number), []).append(file)
-        now = replaced_at = time.time()
+        if len(written) < 2:
+            return
+        now = replaced_at = self.lake.store.now_s()
         for generation in sorted(written, reverse=True):
             made_at = min(file.stat().st_mtime for file in written[generation])
             if generation < posted.generation and now - replaced_at > GRACE_S:
-                for file in written[generation]:
-                    file.unlink(missing_ok=True)
+                self.lake.store.delete(written[generation])
             replaced_at = made_at
 
 
@@ -182,11 +197,11 @@ class DayWriter:
         self, ledger: Ledger, day: str, generation: int, piece: int = 0, without: frozenset[str] = frozenset()
     ) -> None:
         """`without`: columns of lines that are zero throughout; readers take what a file lacks as zero."""
-        self._without = without
-        self._files = {name: ledger.file(day, generation, name, piece) for name in _WRITTEN}
+        self._without, self._store = without, ledger.lake.store
+        self._places = {name: ledger.file(day, generation, name, piece) for name in (*_WRITTEN, HOURS)}
+        self._files = {name: self._store.aside(place) for name, place in self._places.items()}
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in _WRITTEN}
         self._writers: dict[str, pq.ParquetWriter] = {}
-        self._hours_file = ledger.file(day, generation, HOURS, piece)
         self._hours: list[pa.Table] = []
         self.samples = 0
 
@@ -237,12 +252,14 @@ class DayWriter:
             if kind is None and any(t.num_rows for t in self._waiting[name]):
                 self._flush(name)
             writer.close()
-            sync(self._files[name])
+        made = list(self._writers)
         if kind is None and "lines" in self._writers:
             hours = self._hours or [fleet_hours.of_lines(lines.coded_schema().empty_table())]
             found = fleet_hours.together(pa.concat_tables(hours))
-            pq.write_table(fleet_hours.as_written(found), self._hours_file, compression="lz4", store_schema=False)
-            sync(self._hours_file)
+            pq.write_table(fleet_hours.as_written(found), self._files[HOURS], compression="lz4", store_schema=False)
+            made.append(HOURS)
+        if kind is None:
+            self._store.add([(self._files[name], self._places[name]) for name in made])
 
 
 def part_ids(manifest: Manifest, day: str) -> tuple[int, ...]:

@@ -98,7 +98,7 @@ def _fold(ledger: Ledger, posted: PostedDay, before_ms: int) -> tuple[int, int]:
     tables = {name: ledger.read(name, posted.day) for name in TABLES}
     was = tables["lines"].num_rows
     tables["lines"] = fold_old(tables["lines"], before_ms)
-    done = msgspec.structs.replace(posted, generation=posted.generation + 1, folded=True)
+    done = msgspec.structs.replace(posted, generation=ledger.next_generation(posted), folded=True)
     ledger.put(done, tables)
     return was, tables["lines"].num_rows
 
@@ -165,5 +165,5 @@ def _size_bytes(lake: Lake, parts: Iterable[Part]) -> int:
     total = 0
     for part in parts:
         with contextlib.suppress(OSError):
-            total += lake.path(part).stat().st_size
+            total += lake.place(part).stat().st_size
     return total

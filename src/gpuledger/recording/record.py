@@ -164,7 +164,7 @@ class Recording:
 
     def _write_notes(self) -> None:
         if self.notes_file is not None:
-            write_notes(self.notes_file, self.notes())
+            write_notes(self.notes_file, self.notes(), self.lake)
 
     def notes(self) -> RunNotes:
         """What is known about the recording so far."""

@@ -202,8 +202,10 @@ def claim(lake: Lake, run_id: str) -> Path:
         raise map_os_error(error, folder, "write the notes of the recording") from error
 
 
-def write_notes(file: Path, notes: RunNotes) -> None:
-    """Replace the notes of a recording."""
+def write_notes(file: Path, notes: RunNotes, lake: Lake | None = None) -> None:
+    """Replace the notes of a recording; of a lake in a bucket also those that recordings of this machine look at."""
+    if lake is not None and lake.store.remote:
+        write_json(lake.store.here / "runs" / file.name, notes, "the notes of a recording")
     write_json(file, notes, "the notes of a recording")
 
 
@@ -211,7 +213,7 @@ def labels_of_run(lake: Lake, pid: int, host: str, besides: str) -> dict[str, st
     """The labels of a recording of this host that goes on now, other than `besides`, to which a process belongs."""
     newest = time.time() - 3 * NOTES_EVERY_S
     ancestors, marked = {s.pid for s in lineage(pid)}, environment(pid).get(RUN_VARIABLE)
-    for file in (lake.root / "runs").glob("*.json"):
+    for file in (lake.store.here / "runs").glob("*.json"):
         # Notes that are gone or still empty do not belong to a recording in progress.
         with contextlib.suppress(OSError, msgspec.DecodeError):
             if file.stat().st_mtime < newest:

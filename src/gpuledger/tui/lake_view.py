@@ -9,7 +9,7 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.gpu_history import RECENT_H, GpuHour, gpu_history, recent_util
-from gpuledger.errors import GpuledgerError, InputError
+from gpuledger.errors import GpuledgerError, InputError, LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.read.scope import Scope
@@ -79,7 +79,7 @@ class LakeView:
         """What changes when the lake does."""
         found: list[object] = ["looked"]
         for name in _WATCHED:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, LakeError):  # an object store may be away
                 stat = (self._lake.root / name).stat()
                 found.append((name, stat.st_mtime_ns, stat.st_size))
         return tuple(found)

@@ -24,7 +24,7 @@ from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.gpu_history import GpuHistory, gpu_history, recent_util
 from gpuledger.efficiency.statement import EfficiencyStatement
-from gpuledger.errors import GpuledgerError
+from gpuledger.errors import GpuledgerError, LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.read.owners import dimension
@@ -104,7 +104,7 @@ class LiveLake:
         settings = in_force().file
         found: list[object] = []
         for file in (*files, *([Path(settings)] if settings else [])):
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, LakeError):  # an object store may be away
                 stat = file.stat()
                 found.append((str(file), stat.st_mtime_ns, stat.st_size))
         return ("looked", *found)

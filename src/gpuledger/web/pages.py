@@ -110,7 +110,7 @@ def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
     evidence = audit.cost.evidence_pct
     shares = {} if isinstance(evidence, Unknown) else evidence
     rests_on = [f"{kind}: {round_percent(share)} of the time" for kind, share in shares.items()]
-    came_in, refused = _days(lake, days), _rejects(rejected)
+    came_in, refused = _days(lake, days), _rejects(lake.store.local(rejected))
     return Document(
         name="data",
         kind="Data and evidence",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.options import PATH, screen_options
+from gpuledger.cli.options import LAKE, screen_options
 from gpuledger.cli.price_options import inventory_option, price_of
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError, MissingExtra
@@ -31,7 +31,7 @@ _LONGEST_S = 10.0
 @click.option(
     "--device", metavar="nvml|amd|replay:FILE", help="Live GPUs of this machine, or a recording.  [default: nvml]"
 )
-@click.option("--lake", "lake_dir", type=PATH, help="Show the newest samples of this lake instead of live GPUs.")
+@click.option("--lake", "lake_dir", type=LAKE, help="Show the newest samples of this lake instead of live GPUs.")
 @click.option(
     "--last", type=length_ms, metavar="LENGTH", help="With --lake: window before the newest sample.  [default: 1h]"
 )

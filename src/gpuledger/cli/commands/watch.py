@@ -64,7 +64,7 @@ def command(
     lake = Lake(lake_dir)
     lake.require()
     load_alerts()
-    with closing(Journal.of(lake_dir, aside=chosen["listing"] or chosen["dry_run"])) as journal:
+    with closing(Journal.of(lake.store.here, aside=chosen["listing"] or chosen["dry_run"])) as journal:
         if chosen["silence"] or chosen["end_silence"]:
             _silence(screen, journal, chosen["silence"], chosen["end_silence"], for_ms, why)
         elif chosen["listing"]:

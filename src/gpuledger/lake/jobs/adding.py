@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -117,7 +116,6 @@ def _keep_rejects(lake: Lake, found: Sequence[tuple[Path, Found]], result: JobsR
         number = 1
         while (target := lake.root / "rejects" / f"jobs-{number:08d}.csv").exists():
             number += 1
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(rejects.file, target)
+        lake.store.add([(rejects.file, target)])
     result.rows_rejected, result.rejects = rejects.total, dict(sorted(counts.items()))
     result.rejects_file, result.examples = str(target), rejects.examples

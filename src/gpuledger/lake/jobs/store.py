@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.jobs.claims import LABELS, Claim
-from gpuledger.lake.json_files import read_json, write_json
-from gpuledger.lake.layout import Lake, sync
+from gpuledger.lake.json_files import encoded, read_json
+from gpuledger.lake.layout import Lake
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 VERSION = 1
@@ -70,7 +70,7 @@ def read_claims(lake: Lake, day: str | None = None) -> list[Claim]:
         return []
     file = _file(lake, number)
     try:
-        table = pq.read_table(file, partitioning=None)
+        table = pq.read_table(lake.store.local([file])[0], partitioning=None)
     except (OSError, pa.ArrowException) as error:
         raise LakeError(f"{file}: the jobs of this lake cannot be read: {error}", hint=_HINT) from error
     if day is not None:
@@ -83,21 +83,25 @@ def read_claims(lake: Lake, day: str | None = None) -> list[Claim]:
 def write_claims(lake: Lake, claims: Sequence[Claim]) -> JobsManifest:
     """Replace all claims. Call inside the lake's lock."""
     before = read_manifest(lake)
-    number = before.number + 1
+    number = lake.store.next_number(before.number)
     rows = [msgspec.structs.asdict(c) for c in claims]
     try:
         folder(lake).mkdir(parents=True, exist_ok=True)
         file = _file(lake, number)
-        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file, compression="zstd")
-        sync(file)
+        aside = lake.store.aside(file)
+        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), aside, compression="zstd")
+        lake.store.add([(aside, file)])
     except OSError as error:
         raise map_os_error(error, folder(lake), "write") from error
     days, after = _fingerprints(claims)
     made = JobsManifest(VERSION, number, len(claims), days, after)
-    write_json(folder(lake) / "manifest.json", made, "the list of jobs")
-    if before.number > 1:  # the one just replaced stays for whoever reads it now
-        with contextlib.suppress(OSError):
-            _file(lake, before.number - 1).unlink(missing_ok=True)
+    try:
+        lake.store.swap(folder(lake) / "manifest.json", encoded(made))
+    except OSError as error:
+        raise map_os_error(error, folder(lake), "write the list of jobs") from error
+    stays = {_file(lake, before.number), file}  # the one just replaced stays for whoever reads it now
+    with contextlib.suppress(OSError, LakeError):
+        lake.store.delete(old for old in folder(lake).glob("claims-*.parquet") if old not in stays)
     return made
 
 

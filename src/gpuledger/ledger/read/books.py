@@ -21,8 +21,8 @@ from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.names import Names
-from gpuledger.ledger import lines
 from gpuledger.ledger.read.columns import Rows, Wanted, joined, kept, read_files, read_groups, table_rows
+from gpuledger.ledger.read.cutting import EDGES, in_proportion
 from gpuledger.ledger.read.owners import labelled
 from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, Scope, namespace_name, nothing_found, nothing_posted
 from gpuledger.ledger.spans import Clip
@@ -33,7 +33,6 @@ from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
 
 # With more columns than this, hours are read in pieces: there may be many of them.
 _WIDE = 24
-_EDGES = ("hour_ms", "grain_ms", "first_ms", "last_ms")
 _SPELL = ("start_ms", "end_ms")
 # Which of these time without a namespace is, its other labels decide.
 _NAMELESS = {NO_NAMESPACE, UNALLOCATED}
@@ -115,6 +114,7 @@ class Books:
         rests = [d for d in self._posted if d.hourly and not apart and not self._cuts(d, days=2)]
         wanted = Wanted(self._named(*labels, "cluster", "namespace"), ("hour_ms", "grain_ms", *numbers))
         with self._reading():
+            self._ledger.gather((d, HOURS) for d in rests)
             for _, rows in read_files((str(f) for d in rests for f in self._ledger.files_of(d, HOURS)), wanted):
                 yield self._owned(self._in_hours(rows), only=True)
         if days := {d.day for d in self._posted if d not in rests}:
@@ -129,8 +129,10 @@ class Books:
             if not rests:
                 yield from self.blocks((), numbers, maybe, hourly=True, days={d.day for d in days})
                 continue
-            of_file = {str(f): day_start_ms(d.day) for d in days for f in self._ledger.files_of(d, GPU_HOURS)}
+            whole = list(days)
             with self._reading():
+                self._ledger.gather((d, GPU_HOURS) for d in whole)
+                of_file = {str(f): day_start_ms(d.day) for d in whole for f in self._ledger.files_of(d, GPU_HOURS)}
                 for file, rows in read_files(of_file, wanted):
                     yield of_file[file], self._in_hours(rows)
 
@@ -142,16 +144,17 @@ class Books:
     def _edges(self) -> tuple[str, ...]:
         """What tells when a line is; its first and last instant matter where the window may cut it."""
         cut = self.scope.since_ms is not None or self.scope.until_ms is not None
-        return _EDGES if cut else ("hour_ms", "grain_ms")
+        return EDGES if cut else ("hour_ms", "grain_ms")
 
     def _rows(
         self, wanted: Wanted, hourly: Collection[int] | bool, days: Collection[str] | None
     ) -> Iterator[tuple[PostedDay, Rows, bool]]:
         """The rows of days, each with its day and whether they are added up by day; read ahead over days."""
         of_file: dict[str, tuple[PostedDay, bool]] = {}
-        for posted in (d for d in self._posted if days is None or d.day in days):
-            whole = self._by_day(posted, hourly)
-            table = DAYS if whole else "lines"
+        wholes = [(d, self._by_day(d, hourly)) for d in self._posted if days is None or d.day in days]
+        tables = [(posted, DAYS if whole else "lines") for posted, whole in wholes]
+        self._ledger.gather(tables)
+        for (posted, whole), (_, table) in zip(wholes, tables, strict=True):
             of_file |= {str(f): (posted, whole) for f in self._ledger.files_of(posted, table)}
         wide = len(wanted.columns) > _WIDE
         for in_pieces, files in groupby(of_file, key=lambda f: wide and not of_file[f][1]):
@@ -199,7 +202,7 @@ class Books:
         again = self._posted_again(posted, clips) if posted.samples_kept else None
         if again is None:
             self.cut_by_share = True
-            return _in_proportion(kept(rows, inside), wanted, since, until)
+            return in_proportion(kept(rows, inside), wanted, since, until)
         rest = kept(rows, inside & ~np.isin(rows["hour_ms"], starts))
         # The devices of this piece only: other pieces of the day bring their own.
         mine = table_rows(again, wanted)
@@ -261,8 +264,10 @@ class Books:
 
     def _spells(self, posted: Iterable[PostedDay]) -> Iterator[Rows]:
         wanted = Wanted(self._named(*schema.DEVICE, "kind"), _SPELL)
-        files = [str(f) for d in posted for f in self._ledger.files_of(d, "spells")]
+        wanted_days = list(posted)
         with self._reading():
+            self._ledger.gather((d, "spells") for d in wanted_days)
+            files = [str(f) for d in wanted_days for f in self._ledger.files_of(d, "spells")]
             for _, rows in read_files(files, wanted):
                 yield rows
 
@@ -280,21 +285,3 @@ def _posted_again(root: str, posted: PostedDay, limits: Thresholds, clips: tuple
     from gpuledger.ledger.day import post_clipped  # seldom needed, and it loads all of posting
 
     return post_clipped(Lake(root), posted, limits, clips)
-
-
-def _in_proportion(rows: Rows, wanted: Wanted, since: int | None, until: int | None) -> Rows:
-    """Lines cut to the window, each sum in proportion to time; the parts of adjoining windows add up."""
-    first, last = rows["first_ms"], rows["last_ms"]
-    low = first if since is None else np.maximum(first, since)
-    high = last if until is None else np.minimum(last, until)
-    span = np.maximum(last - first, 1)
-    cut = (low > first) | (high < last)
-    out = dict(rows) | {"first_ms": low, "last_ms": high}
-    for name in wanted.numbers:
-        if name in _EDGES or lines.columns()[name].merge != "sum":
-            continue
-        # In whole numbers: products of sums and milliseconds pass what a float holds.
-        each, rest = np.divmod(rows[name], span)
-        upto = [each * ms + rest * ms // span for ms in (low - first, high - first)]
-        out[name] = np.where(cut, upto[1] - upto[0], rows[name])
-    return out

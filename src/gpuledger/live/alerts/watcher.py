@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.errors import GpuledgerError
+from gpuledger.errors import GpuledgerError, LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.live.alerts.courier import Courier, Send, clock_ms, deliver_due
@@ -87,7 +87,7 @@ class Eyes:
         files = [*(self.lake.root / name for name in _WATCHED), *([Path(settings)] if settings else [])]
         found: list[object] = []
         for file in files:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, LakeError):  # an object store may be away
                 stat = file.stat()
                 found.append((str(file), stat.st_mtime_ns, stat.st_size))
         return tuple(found)

@@ -68,10 +68,11 @@ def _command(one: Planner) -> click.Command:
 
 
 def _click_option(option: PlanOption) -> click.Option:
-    from gpuledger.cli.options import PATH
+    from gpuledger.cli.options import LAKE, PATH
 
     flag, name = option.kind is bool, option.name.replace("_", "-")
-    kind = click.Choice(option.choices) if option.choices else PATH if option.kind is Path else option.kind
+    path = LAKE if option.name == "lake" else PATH
+    kind = click.Choice(option.choices) if option.choices else path if option.kind is Path else option.kind
     return click.Option(
         [f"--{name}/--no-{name}" if flag else f"--{name}", option.name],
         type=None if flag else kind,

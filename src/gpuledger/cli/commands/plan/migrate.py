@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gpuledger.cli.options import PATH, full_option, screen_options, statement_options
+from gpuledger.cli.options import LAKE, PATH, full_option, screen_options, statement_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 
@@ -43,7 +43,7 @@ from gpuledger.errors import InputError
 @click.option("--out", type=PATH, metavar="DIR", help="Folder for migrate.html, migrate.md and migrate.json.")
 @full_option
 @screen_options
-@click.option("--lake", "lake_dir", type=PATH, metavar="DIR", help="Plan from the recorded fleet in this lake.")
+@click.option("--lake", "lake_dir", type=LAKE, metavar="DIR", help="Plan from the recorded fleet in this lake.")
 @click.option(
     "--inventory", type=PATH, multiple=True, metavar="FILE", help="With --lake: what you pay for, as for audit."
 )

@@ -1,0 +1,137 @@
+"""How is a lake kept in a folder of a local or shared file system?"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from gpuledger.errors import map_os_error
+from gpuledger.lake.stores.path import StorePath
+
+
+class Folder:
+    """A lake in a folder: its files are read where they lie, a lock file keeps writers apart."""
+
+    remote = False
+
+    def __init__(self, root: Path) -> None:
+        self.root = self.here = root
+        self.staging = root / "staging"
+
+    def is_new(self) -> bool:
+        """Whether nothing at all is here yet."""
+        return not self.root.exists()
+
+    def undo_new(self) -> None:
+        """Take away what a first import that failed has left."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """One writer at a time; readers never wait."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise map_os_error(error, self.root, "write") from error
+        with file_lock(self.root / "lock"):
+            yield
+
+    def aside(self, target: Path) -> Path:
+        """Where to write a new file that no manifest names yet."""
+        return target
+
+    def add(self, written: Sequence[tuple[Path, Path]]) -> None:
+        """Make files safe at their places: written there, or moved there from the same disk."""
+        for file, target in written:
+            sync(file)
+            if file != target:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(target)
+                sync(target.parent)
+
+    def swap(self, file: Path, content: bytes) -> None:
+        """Replace a manifest. Call inside `locked()`."""
+        write_atomically(file, content)
+
+    def local(self, files: Sequence[Path]) -> list[Path]:
+        """The files, on this machine."""
+        return list(files)
+
+    def next_number(self, before: int) -> int:
+        """The number of what replaces `before`."""
+        return before + 1
+
+    def nonce(self) -> str:
+        """What a new name needs so that no other writer can choose it: nothing, under a lock."""
+        return ""
+
+    def now_s(self) -> float:
+        """The time by the clock that dates files."""
+        return time.time()
+
+    def abandon(self, files: Iterable[Path]) -> None:
+        """Take back files that were added and will not be named."""
+        self.delete(files)
+
+    def delete(self, files: Iterable[Path]) -> None:
+        """Delete plain files; what is not there, or not a plain file, stays."""
+        for file in files:
+            if file.parent.is_symlink():
+                continue
+            try:
+                if stat.S_ISREG(file.lstat().st_mode):
+                    file.unlink()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise map_os_error(error, file, "delete replaced files") from error
+
+
+@contextlib.contextmanager
+def file_lock(file: Path) -> Iterator[None]:
+    """Hold a lock file; the operating system lets go of it when the process ends, however it ends."""
+    try:
+        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise map_os_error(error, file.parent, "write") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def sync(path: Path) -> None:
+    """Force a file's bytes, or a folder's entries, to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_atomically(target: Path, content: bytes) -> None:
+    """The file has either its old content or the new, whatever happens in between."""
+    if isinstance(target, StorePath):
+        target.write_bytes(content)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Not mkstemp: its files are for one user only, and others read the lake too.
+    aside = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(target)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    sync(target.parent)
