@@ -11,6 +11,7 @@ part are stale on that day. Files are written under a new generation; the manife
 
 from __future__ import annotations
 
+import secrets
 import time
 from pathlib import Path
 
@@ -31,6 +32,8 @@ LEDGER_VERSION = 3
 # Files that were replaced stay for as long as a statement may take to read them.
 GRACE_S = 600
 GROUP_ROWS = 1 << 15
+# In the names of files that are being written: what follows is the writer's own.
+_ASIDE = "~"
 TABLES = ("lines", "spells", "pods")
 DAYS = "days"
 HOURS = "hours"
@@ -156,8 +159,12 @@ class Ledger:
         written: dict[int, list[Path]] = {}
         for file in (self.root / posted.day).glob("*.parquet"):
             number = file.name.split("-")[0]
-            if number.isdecimal() and file.is_file() and not file.is_symlink():
+            if not number.isdecimal() or not file.is_file() or file.is_symlink():
+                continue
+            if _ASIDE not in file.name:
                 written.setdefault(int(number), []).append(file)
+            elif int(number) <= posted.generation:  # a writer was killed, or was late: all of this day is there
+                file.unlink(missing_ok=True)
         now = replaced_at = time.time()
         for generation in sorted(written, reverse=True):
             made_at = min(file.stat().st_mtime for file in written[generation])
@@ -175,10 +182,12 @@ class DayWriter:
     ) -> None:
         """`without`: columns of lines that are zero throughout; readers take what a file lacks as zero."""
         self._without = without
-        self._files = {name: ledger.file(day, generation, name, piece) for name in (*TABLES, DAYS)}
+        self._targets = {name: ledger.file(day, generation, name, piece) for name in (*TABLES, DAYS, HOURS)}
+        # Written aside: where a task runs twice, each has files of its own, and the last to be whole stays.
+        own = secrets.token_hex(8)
+        self._files = {n: t.with_name(t.name.replace(".", f"{_ASIDE}{own}.", 1)) for n, t in self._targets.items()}
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in (*TABLES, DAYS)}
         self._writers: dict[str, pq.ParquetWriter] = {}
-        self._hours_file = ledger.file(day, generation, HOURS, piece)
         self._hours: list[pa.Table] = []
         self.samples = 0
 
@@ -224,16 +233,28 @@ class DayWriter:
         self._waiting[name] = []
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            self._finish(whole=kind is None)
+        finally:
+            for file in self._files.values():
+                file.unlink(missing_ok=True)
+
+    def _finish(self, *, whole: bool) -> None:
+        """Write what waits, and give the files their names; without `whole` only let go of them."""
         for name, writer in self._writers.items():
-            if kind is None and any(t.num_rows for t in self._waiting[name]):
+            if whole and any(t.num_rows for t in self._waiting[name]):
                 self._flush(name)
             writer.close()
-            sync(self._files[name])
-        if kind is None and "lines" in self._writers:
+        if not whole:
+            return
+        if "lines" in self._writers:
             hours = self._hours or [fleet_hours.of_lines(lines.coded_schema().empty_table())]
             found = fleet_hours.together(pa.concat_tables(hours))
-            pq.write_table(fleet_hours.as_written(found), self._hours_file, compression="lz4", store_schema=False)
-            sync(self._hours_file)
+            pq.write_table(fleet_hours.as_written(found), self._files[HOURS], compression="lz4", store_schema=False)
+        for name, file in self._files.items():
+            if name in self._writers or (name == HOURS and "lines" in self._writers):
+                sync(file)
+                file.replace(self._targets[name])
 
 
 def part_ids(manifest: Manifest, day: str) -> tuple[int, ...]:
