@@ -49,8 +49,8 @@ class OnRay:
         return connect("auto" if "://" not in self.name else self.name)
 
     def at_once(self, rows: int, least: int) -> int:  # noqa: ARG002
-        """As many as the cluster has CPUs, as far as each gets enough to do."""
-        return max(1, min(_slots_or_error(self._ray(), self.name), rows // TASK_ROWS))
+        """As many as the cluster has CPUs, as far as each gets enough to do; two where it has one, to run there."""
+        return max(1, min(max(_slots_or_error(self._ray(), self.name), 2), rows // TASK_ROWS))
 
     def runner(self, several: int, shared: Sequence[str | Path] = (), hint: str = "") -> RayRunner:  # noqa: ARG002
         """Tasks of the cluster, as many at once as it has CPUs by then."""
