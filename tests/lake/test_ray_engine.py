@@ -178,6 +178,32 @@ def test_a_task_that_lags_is_given_out_again(nodes: Any, monkeypatch: pytest.Mon
     assert sum(ticks) == 20
 
 
+def test_work_that_is_given_up_is_stopped(nodes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray_held_tasks
+
+    monkeypatch.setattr("gpuledger.lake.engines.mapping.ask_share", ray_held_tasks.ask)
+    held: list[int] = []
+    thread = when_held("ask", lambda pid, _node: held.append(pid))
+
+    def stop(_asked: int) -> None:
+        thread.join(30)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), using("ray"):
+        mapped(squared, 3, range(20), stop)
+    until = time.monotonic() + 30
+    while Path(f"/proc/{held[0]}").exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not Path(f"/proc/{held[0]}").exists()
+
+
+def test_back_tests_are_the_same(nodes: Any) -> None:
+    asked = {"gpu": "a10g", "gpus": 4, "hours": 10.0, "as_of": "2023-01-10", "draws": 5, "backtest": True}
+    here, there = (gpuledger.plan.spot(**asked, engine=name).to_dict() for name in ("local", "ray"))
+    assert there == here
+    assert here["backtest"]["starts"] > 1
+
+
 def test_errors_of_tasks_are_those_of_this_machine(
     tmp_path: Path, fleet: Path, nodes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
