@@ -37,6 +37,9 @@ class OneByOne:
     def __init__(self, several: int) -> None:
         self._several = several
 
+    def ready(self) -> None:
+        pass
+
     def at_once(self, rows: int, least: int) -> int:
         return self._several
 

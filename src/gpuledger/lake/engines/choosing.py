@@ -43,7 +43,7 @@ def using(name: str | None) -> Iterator[None]:
         yield
         return
     engine = engine_named(name)
-    engine.at_once(0, 0)
+    engine.ready()
     before = _chosen.set(engine)
     try:
         yield

@@ -39,6 +39,10 @@ class Engine(Protocol):
         """What the user calls it."""
         ...
 
+    def ready(self) -> None:
+        """Fail now where it cannot be reached."""
+        ...
+
     def at_once(self, rows: int, least: int) -> int:
         """How many tasks are worth running at once for this many rows; 1: run them here.
 
@@ -58,6 +62,9 @@ class Local:
 
     def __init__(self, processes: int | None = None) -> None:
         self._processes = processes
+
+    def ready(self) -> None:
+        """It always is."""
 
     def at_once(self, rows: int, least: int) -> int:
         """As many as there are cores, from `least` rows on."""

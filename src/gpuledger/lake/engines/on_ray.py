@@ -48,9 +48,15 @@ class OnRay:
     def _ray(self) -> Any:
         return connect("auto" if "://" not in self.name else self.name)
 
+    def ready(self) -> None:
+        """Connect, and look for a node that can take a task."""
+        _slots_or_error(self._ray(), self.name)
+
     def at_once(self, rows: int, least: int) -> int:  # noqa: ARG002
         """As many as the cluster has CPUs, as far as each gets enough to do; two where it has one, to run there."""
-        return max(1, min(max(_slots_or_error(self._ray(), self.name), 2), rows // TASK_ROWS))
+        if rows < 2 * TASK_ROWS:
+            return 1
+        return min(max(_slots_or_error(self._ray(), self.name), 2), rows // TASK_ROWS)
 
     def runner(self, several: int, shared: Sequence[str | Path] = (), hint: str = "") -> RayRunner:  # noqa: ARG002
         """Tasks of the cluster, as many at once as it has CPUs by then."""
