@@ -140,8 +140,8 @@ def table(found: dict[str, dict[str, list[Took]]], rows: int) -> list[str]:
         same = "the same" if all(took.out == first for took in found[way]["analyze"]) else "DIFFERENT"
         walls = " | ".join(f"{seconds:.1f} s" for seconds in middle(way, "wall_s"))
         busiest, base = sum(middle(way, "busiest_s")), sum(middle("one node", "busiest_s"))
-        figures = f"{sum(middle(way, 'cpu_s')):.1f} s | {busiest:.1f} s | {100 * busiest / base:.0f} %"
-        out.append(f"| {way} | {walls} | {figures if way != WAYS[0] else figures.split(' |')[0] + ' | |'} | {same} |")
+        alone = f"{busiest:.1f} s | {100 * busiest / base:.0f} %" if way != WAYS[0] else "|"
+        out.append(f"| {way} | {walls} | {sum(middle(way, 'cpu_s')):.1f} s | {alone} | {same} |")
     count, cores = len(found[WAYS[0]]["import"]), os.cpu_count()
     load = os.getloadavg()[1]
     return [
