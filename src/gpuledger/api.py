@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpuledger.answers import Answer, Rows
+from gpuledger.lake.engines.choosing import on_its_engine
 from gpuledger.lake.intake import Intake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
@@ -44,6 +45,7 @@ File = str | Path
 class OpenLake(Intake):
     """A lake and its ledger; new samples are posted before a statement is made."""
 
+    @on_its_engine
     def analyze(
         self,
         *,
@@ -73,6 +75,7 @@ class OpenLake(Intake):
         )
         return Answer(made, limits=limits)
 
+    @on_its_engine
     def audit(
         self,
         *,
@@ -102,6 +105,7 @@ class OpenLake(Intake):
         )  # fmt: skip
         return Answer(audit_of(self.lake, scope_of(self.lake, **window), terms))
 
+    @on_its_engine
     def give_back(
         self,
         n: int = 10,
@@ -116,6 +120,7 @@ class OpenLake(Intake):
         terms = self._asked(price=prices, inventory=inventory)
         return Answer(give_back(self.lake, scope_of(self.lake, **window), terms, n))
 
+    @on_its_engine
     def budget(
         self,
         budget: float | str | Decimal | Mapping[str, float | int | str | Decimal] | None = None,
@@ -137,6 +142,7 @@ class OpenLake(Intake):
         budgets = set_budgets() if given is None else given if isinstance(given, Mapping) else {ALL: given}
         return Answer(month_budget(self.lake, budgets, month, **terms.terms))
 
+    @on_its_engine
     def change(
         self, *, prices: Prices = None, inventory: File | Sequence[File] | None = None, **window: Unpack[Window]
     ) -> Answer[Change]:
@@ -146,6 +152,7 @@ class OpenLake(Intake):
         terms = self._asked(price=prices, inventory=inventory)
         return Answer(change(self.lake, scope_of(self.lake, **window), terms))
 
+    @on_its_engine
     def anomalies(
         self, *, prices: Prices = None, instance: str | None = None, region: str | None = None, **window: Unpack[Window]
     ) -> Answer[AnomalyStatement]:
@@ -160,6 +167,7 @@ class OpenLake(Intake):
         limits = self._posted(None)
         return Answer(anomaly_statement(self.lake, scope_of(self.lake, **window), thresholds=limits, **terms))
 
+    @on_its_engine
     def moves(
         self,
         *,
@@ -206,6 +214,7 @@ class OpenLake(Intake):
                 table = table.filter(pc.is_in(table[column].cast(pa.string()), pa.array(names, pa.string())))
         return Rows("samples", table)
 
+    @on_its_engine
     def lines(self, **window: Unpack[Window]) -> Rows:
         """The lines of the ledger: one per device, hour, owner and state."""
         from gpuledger.ledger.read.lines_table import lines_table
@@ -243,13 +252,21 @@ class OpenLake(Intake):
 class ReadFiles(OpenLake):
     """Files to ask without a lake of your own: everything an open lake answers, until this is let go.
 
-    `jobs`: tables of who held which GPU when; `jobs_tz`: the zone of their times, where these have none.
+    `jobs`: tables of who held which GPU when; `jobs_tz`: the zone of their times, where these have none. `engine`: as
+    for `gpuledger.open`.
     """
 
-    def __init__(self, *data: Any, jobs: File | Sequence[File] = (), jobs_tz: str | None = None, **said: Any) -> None:
+    def __init__(
+        self,
+        *data: Any,
+        jobs: File | Sequence[File] = (),
+        jobs_tz: str | None = None,
+        engine: str | None = None,
+        **said: Any,
+    ) -> None:
         folder = tempfile.mkdtemp(prefix="gpuledger-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        super().__init__(folder)
+        super().__init__(folder, engine)
         self.found = self.ingest(*data, **said)
         if jobs:
             self.jobs(*([jobs] if isinstance(jobs, str | Path) else jobs), tz=jobs_tz)
@@ -258,9 +275,13 @@ class ReadFiles(OpenLake):
         return f"<gpuledger files: {self.found.rows_added:,} samples of {self.found.files} files; .analyze(), .audit()>"
 
 
-def open_lake(root: File = "gpuledger-data") -> OpenLake:
-    """Open a lake; opening touches nothing, the first import makes it."""
-    return OpenLake(root)
+def open_lake(root: File = "gpuledger-data", *, engine: str | None = None) -> OpenLake:
+    """Open a lake; opening touches nothing, the first import makes it.
+
+    `engine`: where imports, posting and statements run: "local", "ray" (a Ray cluster on this machine or at
+    RAY_ADDRESS) or "ray://HOST:PORT"; by default as the environment variable GPULEDGER_ENGINE says, else "local".
+    """
+    return OpenLake(root, engine)
 
 
 __all__ = ["Answer", "OpenLake", "ReadFiles", "Rows", "Scope", "open_lake"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
-import socket
 import time
 from collections.abc import Sequence
 from threading import Event, Thread
@@ -13,7 +11,7 @@ from typing import Any
 
 from gpuledger.bench.crew import Gone, Inbox, Message, Task, pack, unpack_message, unpack_task
 from gpuledger.bench.worker import Worker
-from gpuledger.errors import InputError, MissingExtra
+from gpuledger.lake.engines import cluster
 
 POLL_S = 0.2
 NO_CLUSTER = "give the address of a running cluster (ray status shows it), or local to start one here"
@@ -59,30 +57,7 @@ class Outpost:
 
 def connect(address: str) -> Any:
     """Ray, connected to a cluster; `local` starts one on this machine."""
-    try:
-        ray = importlib.import_module("ray")
-    except ImportError as error:
-        raise MissingExtra("a benchmark on Ray", "ray") from error
-    if not ray.is_initialized():
-        _knock(address)
-        try:
-            settings = {"include_dashboard": False} if address == "local" else {}
-            ray.init(address=address, log_to_driver=False, logging_level="error", **settings)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            first = (str(error) or type(error).__name__).splitlines()[0]
-            raise InputError(f"Ray at {address}: {first}", hint=NO_CLUSTER) from error
-    return ray
-
-
-def _knock(address: str) -> None:
-    """Refuse an address where nothing listens: Ray itself would try for minutes."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon or not port.isdigit():
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=5).close()
-    except (OSError, OverflowError) as error:
-        raise InputError(f"Ray at {address}: {error}", hint=NO_CLUSTER) from error
+    return cluster.connect(address, "a benchmark on Ray", NO_CLUSTER)
 
 
 class RayCrew:

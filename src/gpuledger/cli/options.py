@@ -72,6 +72,26 @@ by_option = click.option(
 full_option = click.option("--full", is_flag=True, help="Show everything, not only the short answer.")
 
 
+def engine_option(command: Command) -> Command:
+    """--engine: the command runs on it, connected before any work begins."""
+
+    @click.option(
+        "--engine", metavar="NAME",
+        help="Where it runs: local, ray (the Ray cluster of this machine or of RAY_ADDRESS) or ray://HOST:PORT.  "
+        "[default: GPULEDGER_ENGINE, else local]",
+    )  # fmt: skip
+    @functools.wraps(command)
+    def inner(*, engine: str | None, **rest: Any) -> Any:
+        if engine is None:
+            return command(**rest)
+        from gpuledger.lake.engines.choosing import using
+
+        with using(engine):
+            return command(**rest)
+
+    return inner
+
+
 def labels_of(given: tuple[str, ...]) -> dict[str, str]:
     """The labels of a recording by name."""
     found = {}

@@ -16,7 +16,7 @@ from gpuledger.ledger.cells import classify
 from gpuledger.ledger.fleet_hours import SUMS
 from gpuledger.ledger.gpu_hours import SUMS as _SUMS
 from gpuledger.ledger.read.adding import Sums, apart, distinct
-from gpuledger.ledger.read.columns import Rows, kept
+from gpuledger.ledger.read.columns import Rows, joined, kept
 from gpuledger.ledger.read.rollup import state_codes
 from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio
@@ -58,18 +58,41 @@ def _groups(fleet: Iterable[Rows], names: Mapping[str, Names]) -> HourGroups:
 
 
 def device_hours(lines: Iterable[tuple[int, Rows]]) -> Iterator[Rows]:
-    """One row per device and period, from the lines of one file after the other, each with the start of its day."""
+    """One row per device and period, from the lines of one file after the other, each with the start of its day.
+
+    The files of a day have its devices in order, each in one of them: so the rows of a period come in order of device,
+    however many files its day was posted to.
+    """
     later: Rows = {}
     for day_ms, found in lines:
         rows = {c: found[c] for c in (*_KEYS, "limit_mw", *_SUMS)}
-        if later:
-            rows = {c: np.concatenate([later[c], values]) for c, values in rows.items()}
-        # A span over midnight is posted with the day before: what is of the next day waits for its file.
-        done = rows["hour_ms"] < day_ms + MS_PER_DAY
-        later = {} if done.all() else kept(rows, ~done)
-        yield _one_row_each(kept(rows, done) if later else rows)
+        # A span over midnight is posted with the day before: what is of the next day waits for its device's file.
+        over, later = _apart(later, day_ms)
+        if over:
+            yield _one_row_each(over)
+        due, later = _apart(later, day_ms + MS_PER_DAY, int(rows["device"].max(initial=-1)))
+        own, early = _apart(rows, day_ms + MS_PER_DAY)
+        later = _together(later, early)
+        if now := _together(due, own):
+            yield _one_row_each(now)
     if later:
         yield _one_row_each(later)
+
+
+def _together(first: Rows, second: Rows) -> Rows:
+    return joined([first, second]) if first and second else first or second
+
+
+def _apart(rows: Rows, until_ms: int, last: int | None = None) -> tuple[Rows, Rows]:
+    """The rows before an instant, up to some device, and the others; without a row nothing at all."""
+    if not rows:
+        return {}, {}
+    before = rows["hour_ms"] < until_ms
+    if last is not None:
+        before &= rows["device"] <= last
+    if before.all():
+        return rows, {}
+    return (kept(rows, before) if before.any() else {}), kept(rows, ~before)
 
 
 def _one_row_each(rows: Rows) -> Rows:
@@ -137,24 +160,41 @@ def _add_periods(
         pif = np.where(rows["pif_ms"] > 0, pif_ratio_ms / rows["pif_ms"], np.nan)
     tflops = pif * device_tflops[rows["device"]]
     both = (rows["util_ms"] > 0) & (rows["pif_ms"] > 0)
-    parts = {"pif_ratio_ms": pif_ratio_ms, "tflops": np.nan_to_num(tflops), "observed_ms": rows["observed_ms"]}
-    added = {name: np.bincount(code, values, minlength=size) for name, values in parts.items()}
-    added["power_w"], added["shared_power_ms"] = _watts(rows, code, device_board, device_share)
+    added = {"observed_ms": np.bincount(code, rows["observed_ms"], minlength=size)}
+    watts, period, added["shared_power_ms"] = _watts(rows, code, device_board, device_share)
+    shares = {"pif_ratio_ms": (code, pif_ratio_ms), "tflops": (code, np.nan_to_num(tflops)), "power_w": (period, watts)}
     added["tflops_known"] = np.bincount(code[~np.isnan(tflops)], minlength=size)
     if not both.all():
-        parts = {n: rows[n] for n in ("util_ppm_ms", "util_ms", "pif_ms")} | {"pif_ratio_ms": pif_ratio_ms}
-        added |= {f"lone_{n}": np.bincount(code[~both], v[~both], minlength=size) for n, v in parts.items()}
+        alone = code[~both]
+        parts = {n: rows[n][~both] for n in ("util_ppm_ms", "util_ms", "pif_ms")}
+        added |= {f"lone_{n}": np.bincount(alone, v, minlength=size) for n, v in parts.items()}
+        shares["lone_pif_ratio_ms"] = alone, pif_ratio_ms[~both]
     added["devices"] = np.bincount(code, minlength=size)
-    for i in np.flatnonzero(added["devices"]).tolist():
+    met = np.flatnonzero(added["devices"]).tolist()
+    held = {i: sums.periods.setdefault(_period(i + low), defaultdict(float)) for i in met}
+    further = {name: _further(held, name, size, *values) for name, values in shares.items()}
+    for i in met:
         _add(sums.periods, _period(i + low), {name: float(values[i]) for name, values in added.items()})
+        held[i].update((name, float(values[i])) for name, values in further.items())
     if int(device_board.max()) + 1 < len(device_board):
         sums.boards.append(distinct((code + low) * len(device_board) + device_board[rows["device"]]))
 
 
+def _further(
+    held: Mapping[int, Mapping[str, float]], name: str, size: int, code: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """Figures that are not whole numbers, added one after the other to what is held: as if all were in one file."""
+    before = np.zeros(size)
+    before[list(held)] = [sums.get(name, 0.0) for sums in held.values()]
+    if not before.any():
+        return np.bincount(code, values, minlength=size)
+    return np.bincount(np.concatenate([np.arange(size), code]), np.concatenate([before, values]), minlength=size)
+
+
 def _watts(
     rows: Rows, code: np.ndarray, device_board: np.ndarray, device_share: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """By period the mean power of every board, added up, and the time it is known for.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The mean power of every board in a period, that period, and by period the time it is known for.
 
     It is read for the board: slices repeat it; one of unknown share (0) has no part in it.
     """
@@ -162,13 +202,13 @@ def _watts(
     if int(device_board.max()) + 1 == len(device_board):  # no slices: a row is a board
         whole_uj, whole_ms = (rows[name] * (device_share[device] > 0) for name in ("power_uj", "power_ms"))
         watts = np.divide(whole_uj, whole_ms, out=np.zeros(len(code)), where=whole_ms > 0) / 1e3
-        return np.bincount(code, watts, minlength=size), np.bincount(code, whole_ms, minlength=size)
+        return watts, code, np.bincount(code, whole_ms, minlength=size)
     place, of_row = np.unique(code * len(device_board) + device_board[device], return_inverse=True)
     share = device_share[device]
     uj, ms = (np.bincount(of_row.reshape(-1), rows[name] * share) for name in ("power_uj", "power_ms"))
     watts = np.divide(uj, ms, out=np.zeros(len(place)), where=ms > 0) / 1e3
     period = place // len(device_board)
-    return np.bincount(period, watts, minlength=size), np.bincount(period, ms, minlength=size)
+    return watts, period, np.bincount(period, ms, minlength=size)
 
 
 def _codes(rows: Rows) -> np.ndarray:

@@ -15,8 +15,10 @@ import msgspec
 
 from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake import rejects as why
+from gpuledger.lake.engines.choosing import in_use
+from gpuledger.lake.engines.engine import Runner, everywhere
 from gpuledger.lake.layout import Lake, Manifest, Part
-from gpuledger.lake.processes import D, Progress, T, Workers, cores
+from gpuledger.lake.processes import D, Progress, T
 from gpuledger.lake.rejects import Rejects, logged
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
@@ -87,7 +89,7 @@ class Import:
     def __init__(
         self, lake: Lake, folder: Path, reading: Reading, progress: Progress, processes: int | None = None
     ) -> None:
-        self.lake, self.folder, self.progress, self.processes = lake, folder, progress, processes
+        self.lake, self.folder, self.progress, self.engine = lake, folder, progress, in_use(processes)
         self.result = ImportResult()
         self.sorter = DaySorter(folder)
         self.rejects = Rejects(folder / "rejects.csv")
@@ -96,19 +98,27 @@ class Import:
         self.closed_before = lake.manifest().closed_before
         closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
         self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms)
-        self._workers: Workers | None = None
+        self._runner: Runner | None = None
 
     def __enter__(self) -> Import:
         return self
 
     def __exit__(self, *_why: object) -> None:
-        if self._workers is not None:
-            self._workers.__exit__()
+        if self._runner is not None:
+            self._runner.__exit__()
+
+    def at_once(self, rows: int) -> int:
+        """How many tasks are worth running at once for this many rows."""
+        return self.engine.at_once(rows, ROWS_WORTH_PROCESSES)
 
     def share_out(self, work: Callable[[T, Progress], D], tasks: Sequence[T]) -> list[D]:
         """Do tasks in processes of their own, which stay for what comes next; what they return, in order."""
-        self._workers = self._workers or Workers(self.processes or cores())
-        done = dict(self._workers.run(work, tasks, self.progress))
+        if self._runner is None:
+            several = self.engine.at_once(ROWS_WORTH_PROCESSES, ROWS_WORTH_PROCESSES)
+            # One file of each folder shows whether it is shared.
+            files = {Path(name).parent: name for name in self.names}
+            self._runner = self.engine.runner(several, (self.folder, *files.values()))
+        done = dict(self._runner.run(work, tasks, self.progress))
         return [done[number] for number in sorted(done)]
 
     def take(self, wanted: Iterable[str | Path]) -> None:
@@ -123,8 +133,7 @@ class Import:
     def _take(self, files: Sequence[Path]) -> None:
         may_cut = self.reading.zone.upper() == "UTC" and self.reading.given.at_ms is None
         pieces, rows = pieces_of(files, may_cut=may_cut)
-        several = self.processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1)
-        several = min(several, len(pieces))
+        several = min(self.at_once(rows), len(pieces))
         taken = self._here(pieces) if several == 1 else self._in_processes(pieces)
         for path in dict.fromkeys(piece.path for piece in pieces):
             self._finish_file(path, [(p, taken[p.number]) for p in pieces if p.path == path])
@@ -134,8 +143,14 @@ class Import:
         return {p.number: taker.take(p, self.folder / f"{p.number}.log") for p in pieces}
 
     def _in_processes(self, pieces: Sequence[Piece]) -> dict[int, Taken]:
-        tasks = [TakeTask(p, self.reading, str(self.folder / f"piece-{p.number}")) for p in pieces]
-        done = self.share_out(take_piece, tasks)
+        folder = everywhere(self.folder)
+        tasks = [TakeTask(msgspec.structs.replace(p, path=everywhere(p.path)), self.reading, folder) for p in pieces]
+        try:
+            done = self.share_out(take_piece, tasks)
+        except InputError as error:
+            for piece in pieces:
+                error.message = error.message.replace(everywhere(piece.path), piece.path)
+            raise
         for taken in done:
             if taken.handed:
                 self.sorter.take_over(taken.handed)
@@ -198,12 +213,11 @@ class Import:
 
     def _written(self, manifest: Manifest) -> Iterator[DayWritten]:
         """All days, written to the work folder, in order."""
-        rows = sum(self.sorter.rows_of_days().values())
+        rows, where = sum(self.sorter.rows_of_days().values()), (everywhere(self.lake.root), everywhere(self.folder))
         tasks = [
-            DayTask(str(self.lake.root), str(self.folder), day, manifest.of_day(utc_day(day * MS_PER_DAY)), self.places)
-            for day in self.sorter.days()
+            DayTask(*where, day, manifest.of_day(utc_day(day * MS_PER_DAY)), self.places) for day in self.sorter.days()
         ]
-        several = min(self.processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1), len(tasks))
+        several = min(self.at_once(rows), len(tasks))
         if several <= 1:
             for task in tasks:
                 yield write_from(self.sorter, task, self.progress)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuledger.errors import InputError
+from gpuledger.lake.engines.choosing import engine_named, on_its_engine
 from gpuledger.lake.importing import ImportResult, import_files
 from gpuledger.lake.jobs.adding import JobsResult, add_jobs
 from gpuledger.lake.layout import Lake
@@ -19,9 +20,13 @@ File = str | Path
 class Intake:
     """A lake that takes data in."""
 
-    def __init__(self, root: File) -> None:
-        self.lake = Lake(root)
+    def __init__(self, root: File, engine: str | None = None) -> None:
+        """`engine`: where work runs: local, ray or ray://HOST:PORT; by default as GPULEDGER_ENGINE says."""
+        if engine is not None:
+            engine_named(engine)  # a wrong name is refused here; a cluster is connected when there is work
+        self.lake, self.engine = Lake(root), engine
 
+    @on_its_engine
     def ingest(
         self,
         *data: Any,
@@ -49,6 +54,7 @@ class Intake:
                 self.lake, files, zone=tz, mapping=load_mapping(mapping) if mapping else None, given=said
             )
 
+    @on_its_engine
     def pull(
         self,
         address: str,

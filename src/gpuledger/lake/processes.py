@@ -27,7 +27,7 @@ from gpuledger.quick_start import without_pandas
 Progress = Callable[[str, int], None]
 T = TypeVar("T", bound=msgspec.Struct)
 D = TypeVar("D", bound=msgspec.Struct)
-_ALONE = {
+ALONE = {
     # One process a core: threads of a maths library inside each would only get in each other's way.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
@@ -61,6 +61,35 @@ class Order(msgspec.Struct, frozen=True):
     work: str
     task: bytes
 
+    @classmethod
+    def of(cls, work: Callable[[T, Progress], D], task: T) -> Order:
+        """The order for one task."""
+        return cls(f"{work.__module__}:{work.__name__}", msgspec.msgpack.encode(task))
+
+
+def carried_out(order: Order, progress: Progress) -> Answer:
+    """Do what an order asks for, wherever this runs; errors of ours and of the system become the answer."""
+    module, function = order.work.split(":")
+    work = getattr(import_module(module), function)
+    try:
+        done = work(msgspec.msgpack.decode(order.task, type=get_type_hints(work)["task"]), progress)
+        return Answer(done=msgspec.msgpack.encode(done))
+    except GpuledgerError as error:
+        return Answer(kind=type(error).__name__, error=error.message, hint=error.hint)
+    except OSError as error:
+        return Answer(error=f"a worker failed: {error}")
+
+
+def done_by(answer: Answer, work: Callable[[T, Progress], D]) -> D:
+    """What a task returned, or its error as it was raised there."""
+    if answer.error:
+        kind = getattr(errors, answer.kind, LakeError)
+        error: GpuledgerError = kind.__new__(kind)
+        GpuledgerError.__init__(error, answer.error, hint=answer.hint or "run the command again; what was done is kept")
+        raise error
+    done: D = msgspec.msgpack.decode(answer.done, type=get_type_hints(work)["return"])
+    return done
+
 
 def cores() -> int:
     """How many processes are worth starting here: the cores this process may use, which may be fewer than there are."""
@@ -71,7 +100,7 @@ class Workers:
     """Processes that wait for work; they start at once, and load what they need while the first task is made up."""
 
     def __init__(self, count: int) -> None:
-        command, alone = [sys.executable, "-m", "gpuledger.lake.processes"], os.environ | _ALONE
+        command, alone = [sys.executable, "-m", "gpuledger.lake.processes"], os.environ | ALONE
         self._workers = [
             subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=alone)  # noqa: S603
             for _ in range(count)
@@ -100,19 +129,17 @@ class Workers:
         for numbered in enumerate(tasks):
             waiting.put(numbered)
         answers: Queue[Answer] = Queue()
-        name, made = f"{work.__module__}:{work.__name__}", get_type_hints(work)["return"]
-        threads = [Thread(target=_serve, args=(name, waiting, answers, w), daemon=True) for w in self._workers]
+        threads = [Thread(target=_serve, args=(work, waiting, answers, w), daemon=True) for w in self._workers]
         for thread in threads:
             thread.start()
         missing = len(tasks)
         try:
             while missing:
                 answer = answers.get()
-                if answer.error:
-                    raise _raised(answer)
-                if answer.task >= 0:
+                if answer.error or answer.task >= 0:
+                    done = done_by(answer, work)
                     missing -= 1
-                    yield answer.task, msgspec.msgpack.decode(answer.done, type=made)
+                    yield answer.task, done
                 else:
                     progress(answer.stage, answer.rows)
         finally:
@@ -126,23 +153,12 @@ class Workers:
                 thread.join()
 
 
-def in_processes(
-    work: Callable[[T, Progress], D], tasks: Sequence[T], processes: int, progress: Progress
-) -> Iterator[tuple[int, D]]:
-    """Do the tasks with a number of workers of their own."""
-    with Workers(min(processes, len(tasks))) as workers:
-        yield from workers.run(work, tasks, progress)
-
-
-def _raised(answer: Answer) -> GpuledgerError:
-    """The error of a worker as it was raised there."""
-    kind = getattr(errors, answer.kind, LakeError)
-    error: GpuledgerError = kind.__new__(kind)
-    GpuledgerError.__init__(error, answer.error, hint=answer.hint or "run the command again; what was done is kept")
-    return error
-
-
-def _serve(name: str, waiting: Queue[tuple[int, T]], answers: Queue[Answer], worker: subprocess.Popen[bytes]) -> None:
+def _serve(
+    work: Callable[[T, Progress], D],
+    waiting: Queue[tuple[int, T]],
+    answers: Queue[Answer],
+    worker: subprocess.Popen[bytes],
+) -> None:
     """Keep one worker busy until no task is left."""
     assert worker.stdin is not None
     assert worker.stdout is not None
@@ -152,7 +168,7 @@ def _serve(name: str, waiting: Queue[tuple[int, T]], answers: Queue[Answer], wor
         except Empty:
             return
         try:
-            _send(worker.stdin, Order(name, msgspec.msgpack.encode(task)))
+            _send(worker.stdin, Order.of(work, task))
             answer = Answer()
             while answer.task < 0 and not answer.error:
                 said = _received(worker.stdout)
@@ -193,16 +209,7 @@ def _answer() -> None:
         _send(out, Answer(stage=stage, rows=rows))
 
     while said := _received(sys.stdin.buffer):
-        order = msgspec.msgpack.decode(said, type=Order)
-        module, function = order.work.split(":")
-        work = getattr(import_module(module), function)
-        try:
-            done = work(msgspec.msgpack.decode(order.task, type=get_type_hints(work)["task"]), progress)
-            _send(out, Answer(done=msgspec.msgpack.encode(done)))
-        except GpuledgerError as error:
-            _send(out, Answer(kind=type(error).__name__, error=error.message, hint=error.hint))
-        except OSError as error:
-            _send(out, Answer(error=f"a worker failed: {error}"))
+        _send(out, carried_out(msgspec.msgpack.decode(said, type=Order), progress))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ piece, and get their number in the file when all pieces are known.
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -71,7 +72,7 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 class TakeTask(msgspec.Struct, frozen=True):
-    """A piece to take, and a folder for what is left of it."""
+    """A piece to take, and a folder for what is left of it: each attempt makes one of its own in there."""
 
     piece: Piece
     reading: Reading
@@ -80,8 +81,7 @@ class TakeTask(msgspec.Struct, frozen=True):
 
 def take_piece(task: TakeTask, progress: Progress) -> Taken:
     """Take a piece in a process of its own."""
-    folder = Path(task.folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"piece-{task.piece.number}-", dir=task.folder))
     sorter = DaySorter(folder)
     taken = Taker(sorter, task.reading, progress).take(task.piece, folder / "rejects.log")
     return msgspec.structs.replace(taken, handed=sorter.hand_over())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -56,19 +57,19 @@ class DayWritten(msgspec.Struct, frozen=True):
 
 
 def write_day(task: DayTask, progress: Progress) -> DayWritten:
-    """Write a day in a process of its own."""
+    """Write a day in a process of its own, to files of this attempt's own: another may be at the same day."""
     sorter = DaySorter(Path(task.folder))
     assert task.handed is not None
     sorter.take_over(task.handed)
-    done = write_from(sorter, task, progress)
+    done = write_from(sorter, task, progress, f"{task.day}-{secrets.token_hex(8)}")
     return msgspec.structs.replace(done, repeats=sorter.repeats)
 
 
-def write_from(sorter: DaySorter, task: DayTask, progress: Progress) -> DayWritten:
-    """Write a day that a sorter holds."""
-    lake, folder = Lake(task.lake), Path(task.folder)
-    writer = PartWriter(folder / f"{task.day}.parquet", task.day, sorter.never_null())
-    log = RejectLog(folder / f"{task.day}.log")
+def write_from(sorter: DaySorter, task: DayTask, progress: Progress, name: str = "") -> DayWritten:
+    """Write a day that a sorter holds; `name`: of its files, by default that of the day."""
+    lake, file = Lake(task.lake), str(Path(task.folder) / (name or str(task.day)))
+    writer = PartWriter(Path(f"{file}.parquet"), task.day, sorter.never_null())
+    log = RejectLog(Path(f"{file}.log"))
     places = sorted(task.places, key=lambda p: p.number)
     added = duplicates = spread = 0
 

@@ -1,17 +1,19 @@
-"""How is a whole lake posted on this machine, touching only what is stale?"""
+"""How is a whole lake posted, touching only what is stale?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from msgspec.structs import replace
 
 from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.lake.engines.choosing import in_use
+from gpuledger.lake.engines.engine import Engine, everywhere
 from gpuledger.lake.jobs.store import read_manifest
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import merge_day
-from gpuledger.lake.processes import cores, in_processes
 from gpuledger.ledger.day import DayDone, DayTask, post_day
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.jobs.counts import JoinCounts, added
@@ -21,6 +23,8 @@ from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 Progress = Callable[[int], None]
 # Below this many samples, starting processes costs more than they save.
 ROWS_WORTH_PROCESSES = 4_000_000
+# From this many tasks at once on, days are cut into fewer pieces than that: each piece is a file of each table.
+_MANY = 16
 
 
 @dataclass
@@ -50,9 +54,10 @@ def post_lake(
         # Each day's parts become one first: posting a day also reads how the next one begins.
         ready = {day: _prepare(lake, ledger, limits, rules, day, devices) for day, devices in stale.items()}
         rows = sum(ready[day][2] for day in ready)
-        wanted = processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1)
+        engine = in_use(processes)
+        wanted = engine.at_once(rows, ROWS_WORTH_PROCESSES)
         left: dict[str, list[DayDone | None]] = {}
-        for done in _run([task for task, _, _ in ready.values()], wanted, progress, left):
+        for done in _run([task for task, _, _ in ready.values()], engine, wanted, progress, left):
             posted, rows = ready[done.day][1:]
             pieces = left[done.day]
             counted = {"samples": done.samples, "conflicts": rows - done.samples, "joined": done.joined}
@@ -105,33 +110,41 @@ def _prepare(
     held = read_manifest(lake).of_day(day)
     posted = PostedDay(day, generation, part_ids(manifest, day), part_ids(manifest, _next(day)), 0, 0, rules, jobs=held)
     part = merge_day(lake, day)
-    after = str(lake.path(merge_day(lake, _next(day)))) if manifest.of_day(_next(day)) else None
+    after = everywhere(lake.path(merge_day(lake, _next(day)))) if manifest.of_day(_next(day)) else None
     wanted = None if devices is None else tuple(sorted(devices))
-    task = DayTask(str(lake.root), day, str(lake.path(part)), after, generation, wanted, limits, jobs=bool(held))
+    where = everywhere(lake.root), day, everywhere(lake.path(part))
+    task = DayTask(*where, after, generation, wanted, limits, jobs=bool(held))
     return task, posted, part.rows
 
 
 def _run(
-    tasks: list[DayTask], processes: int, progress: Progress, left: dict[str, list[DayDone | None]]
+    tasks: list[DayTask], engine: Engine, at_once: int, progress: Progress, left: dict[str, list[DayDone | None]]
 ) -> Iterator[DayDone]:
     """Days as they are done. Where days do not divide evenly among processes, each is cut into as many pieces."""
-    cut = processes if processes > 1 and len(tasks) % processes else 1
+    cut = 1
+    if at_once > 1 and len(tasks) % at_once:
+        cut = at_once if at_once <= _MANY else -(-2 * at_once // len(tasks))
     pieces = [
         replace(task, piece=i, pieces=n) for task in tasks for n in [cut if task.stale is None else 1] for i in range(n)
     ]
     for piece in pieces:
         left.setdefault(piece.day, []).append(None)
-    several = min(processes, len(pieces))
-    answers: Iterator[DayDone] = (post_day(p, lambda _stage, rows: progress(rows)) for p in pieces)
-    if several > 1:
-        answers = (d for _, d in in_processes(post_day, pieces, several, lambda _stage, rows: progress(rows)))
-    for done in answers:
+    for done in _posted(pieces, engine, min(at_once, len(pieces)), progress):
         parts = left[done.day]
         parts[parts.index(None)] = done
         if None not in parts:
             whole = [p for p in parts if p is not None]
             joined = added(p.joined for p in whole) if any(p.joined for p in whole) else None
             yield DayDone(done.day, sum(p.posted for p in whole), sum(p.samples for p in whole), joined)
+
+
+def _posted(pieces: list[DayTask], engine: Engine, several: int, progress: Progress) -> Iterator[DayDone]:
+    if several <= 1:
+        yield from (post_day(p, lambda _stage, rows: progress(rows)) for p in pieces)
+        return
+    with engine.runner(several, [Path(pieces[0].lake) / "manifest.json"]) as runner:
+        for _, done in runner.run(post_day, pieces, lambda _stage, rows: progress(rows)):
+            yield done
 
 
 def _next(day: str) -> str:

@@ -12,6 +12,7 @@ part are stale on that day. Files are written under a new generation; the manife
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -32,6 +33,8 @@ LEDGER_VERSION = 3
 # Files that were replaced stay for as long as a statement may take to read them.
 GRACE_S = 600
 GROUP_ROWS = 1 << 15
+# In the names of files that are being written: what follows is the writer's own.
+_ASIDE = "~"
 TABLES = ("lines", "spells", "pods")
 DAYS = "days"
 HOURS = "hours"
@@ -178,8 +181,12 @@ class Ledger:
         written: dict[int, list[Path]] = {}
         for file in (self.root / posted.day).glob("*.parquet"):
             number = file.name.split("-")[0]
-            if number.isdecimal() and file.is_file() and not file.is_symlink():
+            if not number.isdecimal() or not file.is_file() or file.is_symlink():
+                continue
+            if _ASIDE not in file.name:
                 written.setdefault(int(number), []).append(file)
+            elif int(number) <= posted.generation:  # a writer was killed, or was late: all of this day is there
+                file.unlink(missing_ok=True)
         if len(written) < 2:
             return
         now = replaced_at = self.lake.store.now_s()
@@ -197,9 +204,11 @@ class DayWriter:
         self, ledger: Ledger, day: str, generation: int, piece: int = 0, without: frozenset[str] = frozenset()
     ) -> None:
         """`without`: columns of lines that are zero throughout; readers take what a file lacks as zero."""
-        self._without, self._store = without, ledger.lake.store
+        self._without, self._store, own = without, ledger.lake.store, secrets.token_hex(8)
         self._places = {name: ledger.file(day, generation, name, piece) for name in (*_WRITTEN, HOURS)}
-        self._files = {name: self._store.aside(place) for name, place in self._places.items()}
+        # Written aside: where a task runs twice, each has files of its own, and the last to be whole stays.
+        asides = {name: self._store.aside(place) for name, place in self._places.items()}
+        self._files = {n: f.with_name(f.name.replace(".", f"{_ASIDE}{own}.", 1)) for n, f in asides.items()}
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in _WRITTEN}
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._hours: list[pa.Table] = []
@@ -248,18 +257,27 @@ class DayWriter:
         self._waiting[name] = []
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
+        try:
+            self._finish(whole=kind is None)
+        finally:
+            for file in self._files.values():
+                file.unlink(missing_ok=True)
+
+    def _finish(self, *, whole: bool) -> None:
+        """Write what waits, and give the files their names; without `whole` only let go of them."""
         for name, writer in self._writers.items():
-            if kind is None and any(t.num_rows for t in self._waiting[name]):
+            if whole and any(t.num_rows for t in self._waiting[name]):
                 self._flush(name)
             writer.close()
+        if not whole:
+            return
         made = list(self._writers)
-        if kind is None and "lines" in self._writers:
+        if "lines" in self._writers:
             hours = self._hours or [fleet_hours.of_lines(lines.coded_schema().empty_table())]
             found = fleet_hours.together(pa.concat_tables(hours))
             pq.write_table(fleet_hours.as_written(found), self._files[HOURS], compression="lz4", store_schema=False)
             made.append(HOURS)
-        if kind is None:
-            self._store.add([(self._files[name], self._places[name]) for name in made])
+        self._store.add([(self._files[name], self._places[name]) for name in made])
 
 
 def part_ids(manifest: Manifest, day: str) -> tuple[int, ...]:

@@ -14,12 +14,13 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.lake.importing import ROWS_WORTH_PROCESSES, Import, ImportResult, import_files
+from gpuledger.lake.engines.engine import everywhere
+from gpuledger.lake.importing import Import, ImportResult, import_files
 from gpuledger.lake.jobs.adding import add_jobs
 from gpuledger.lake.jobs.reading import read_jobs
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
-from gpuledger.lake.processes import Progress, cores
+from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import drop_repeats, without_conflicts
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import Handed
@@ -114,8 +115,7 @@ def post_files(
         job.take(files)
         days = job.sorter.days()
         rows = sum(job.sorter.rows_of_days().values())
-        several = processes or (cores() if rows >= ROWS_WORTH_PROCESSES else 1)
-        done = _posted(job, limits, days, several)
+        done = _posted(job, limits, days, job.at_once(rows))
         with lake.locked():
             lake.commit([])
             _commit(lake, limits, days, done)
@@ -131,7 +131,7 @@ def post_files(
 
 
 def _posted(job: Import, limits: Thresholds, days: list[int], several: int) -> list[SharePosted]:
-    sorter, where = job.sorter, (str(job.lake.root), str(job.folder))
+    sorter, where = job.sorter, (everywhere(job.lake.root), everywhere(job.folder))
     said = sorted(sorter.spoken())
     shares = sorter.devices(several) if several > 1 else [("", "\U0010ffff")]
     tasks = [ShareTask(*where, first, last, days, n, limits, said) for n, (first, last) in enumerate(shares)]

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from gpuledger.cli.analysis import books, jobs_option, reading_options
-from gpuledger.cli.options import PATH, REPORT, by_option, full_option, lake_option, screen_options, statement_options
+from gpuledger.cli.options import (
+    PATH,
+    REPORT,
+    by_option,
+    engine_option,
+    full_option,
+    lake_option,
+    screen_options,
+    statement_options,
+)
 from gpuledger.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
 @click.option("--thresholds", "thresholds_file", type=PATH, help="TOML file that replaces the built-in limits.")
 @reading_options
 @jobs_option
+@engine_option
 @full_option
 @screen_options
 def command(

@@ -15,6 +15,7 @@ from gpuledger.cli.options import (
     REPORT,
     by_option,
     device_option,
+    engine_option,
     full_option,
     hz_option,
     label_option,
@@ -86,6 +87,7 @@ class AuditCommand(click.Command):
 @device_option
 @reading_options
 @jobs_option
+@engine_option
 @full_option
 @screen_options
 def command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpuledger.cli.analysis import Bars, reading_options, zone_named
-from gpuledger.cli.options import PATH, lake_option, screen_options
+from gpuledger.cli.options import PATH, engine_option, lake_option, screen_options
 from gpuledger.cli.pulling import ServerWishes, pull_from, server_options
 from gpuledger.cli.screen import Screen, Stages
 from gpuledger.errors import InputError
@@ -30,6 +30,7 @@ FOUND_PROBLEMS = 1
 @click.option("--write-map", type=PATH, metavar="PATH", help="With --explain: write a mapping file to start from.")
 @click.option("--jobs", "tables", multiple=True, type=PATH, help="Job table to add (see gpuledger jobs); repeatable.")
 @server_options
+@engine_option
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
 def command(

@@ -170,6 +170,16 @@ class Accumulator:
         self._held = held[self._rows]
         return theirs
 
+    def handed_over(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+        """The keys and each column as whole numbers, for another to `add`; large ones in halves."""
+        self._take_in()
+        out = dict(self._columns)
+        for high in (name for name in self._columns if name.endswith(_HIGH)):
+            low = high.removesuffix(_HIGH)
+            out[low], more = _split(out[low])
+            out[high] = out[high] + more
+        return self._keys, out
+
     def total(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """The keys in order, and each column; sums as floats."""
         self._take_in()

@@ -49,15 +49,18 @@ class Rated:
 class Books:
     """The lines in scope, as one posting left them: what is posted meanwhile is not seen."""
 
-    def __init__(self, lake: Lake, scope: Scope, limits: Thresholds | None = None) -> None:
+    def __init__(
+        self, lake: Lake, scope: Scope, limits: Thresholds | None = None, posted: Sequence[PostedDay] | None = None
+    ) -> None:
+        """`posted`: some days as another reader of the same scope found them, instead of those of now."""
         lake.require()
-        self.lake, self.scope = lake, scope
-        self._ledger, self._limits = Ledger(lake), limits
-        manifest = self._ledger.manifest()
-        if not manifest.days:
+        self.lake, self.scope, self.limits = lake, scope, limits
+        self._ledger = Ledger(lake)
+        days = self._ledger.manifest().days if posted is None else posted
+        if not days:
             raise nothing_posted(lake)
         first, last = scope.days() or ("", "9999")
-        self._posted = [d for d in manifest.days if first <= d.day <= last]
+        self._posted = [d for d in days if first <= d.day <= last]
         if not self._posted:
             raise nothing_found(lake, scope)
         self.names: dict[str, Names] = defaultdict(Names)
@@ -211,7 +214,7 @@ class Books:
 
     def _posted_again(self, posted: PostedDay, clips: Sequence[Clip]) -> pa.Table | None:
         """The lines of some periods posted from their samples; None where that cannot be done."""
-        found = _posted_again(str(self.lake.root), posted, self._limits or load_thresholds(), tuple(clips))
+        found = _posted_again(str(self.lake.root), posted, self.limits or load_thresholds(), tuple(clips))
         if found is None:
             _posted_again.cache_clear()  # the next to ask may find the samples again
         return found

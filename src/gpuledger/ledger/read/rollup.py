@@ -39,7 +39,7 @@ _SUMS = (
     *HEALTH, *HISTOGRAM,
 )  # fmt: skip
 _DAY = ("active_ms", "bottleneck_ms", "active_pif_ms")
-_PLACE = ("host", "gpu_index")
+PLACE = ("host", "gpu_index")
 Piece = tuple[list[np.ndarray], dict[str, np.ndarray]]  # keys, and sums by them
 
 
@@ -90,33 +90,46 @@ def state_codes(names: Names, codes: np.ndarray) -> np.ndarray:
 
 def read_accounts(books: Books, more: Sequence[str] = ()) -> AccountSums:
     """The accounts of everyone in scope; an error where there is not one line. `more`: labels to keep apart too."""
+    from gpuledger.ledger.read.shares import added_up  # which reads by this module
+
     kept_apart = (*LABELS, *(name for name in more if name not in LABELS))
-    numbers = tuple(dict.fromkeys(("first_ms", "last_ms", *_SUMS, *ACTIVITY, *CONDITIONS)))
-    accounts, devices = Accumulator(most=("last_ms", *HOTTEST), least=("first_ms",)), _Devices()
-    full: frozenset[str] = frozenset()
-    labels, used = (*kept_apart, *_PLACE, *OWNED), (*_SUMS, *CONDITIONS, "first_ms", "last_ms")
-    with ThreadPoolExecutor(1) as aside:
-        waits: Future[None] | None = None
-        for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
-            mine = {c: v[rows["wanted"]] for c, v in rows.items()} if not rows["wanted"].all() else rows
-            if waits is not None:
-                waits.result()
-            waits = aside.submit(devices.add, rows, mine)  # what needs little of Python, next to what needs more
-            if not len(mine["hour_ms"]):
-                continue
-            full |= recorded(mine)
-            keys = [*(mine[c] for c in kept_apart), labelled(mine) + 0, *(_coded(mine[c]) for c in OWN)]
-            hottest = {c: np.nan_to_num(mine[c], nan=-1.0) for c in HOTTEST}
-            accounts.add(keys, {c: mine[c] for c in used} | hottest | pipe_sums(mine))
-        if waits is not None:
-            waits.result()
-    keys, sums = accounts.total()
+    found = added_up(books, kept_apart)
+    keys, sums = found.accounts.total()
     if not keys:
         raise books.nothing_found()
-    return _made(books, kept_apart, keys, sums, devices, full)
+    return _made(books, kept_apart, keys, sums, found.devices, found.full)
 
 
-class _Devices:
+class Added:
+    """Lines added up by account and by device. `full`: the columns of pipe activity that hold anything."""
+
+    def __init__(self) -> None:
+        self.accounts = Accumulator(most=("last_ms", *HOTTEST), least=("first_ms",))
+        self.devices, self.full = Devices(), frozenset[str]()
+
+    def read(self, books: Books, kept_apart: Sequence[str]) -> Added:
+        """Take all lines in scope."""
+        numbers = tuple(dict.fromkeys(("first_ms", "last_ms", *_SUMS, *ACTIVITY, *CONDITIONS)))
+        labels, used = (*kept_apart, *PLACE, *OWNED), (*_SUMS, *CONDITIONS, "first_ms", "last_ms")
+        with ThreadPoolExecutor(1) as aside:
+            waits: Future[None] | None = None
+            for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
+                mine = {c: v[rows["wanted"]] for c, v in rows.items()} if not rows["wanted"].all() else rows
+                if waits is not None:
+                    waits.result()
+                waits = aside.submit(self.devices.add, rows, mine)  # what needs little of Python, next to the rest
+                if not len(mine["hour_ms"]):
+                    continue
+                self.full |= recorded(mine)
+                keys = [*(mine[c] for c in kept_apart), labelled(mine) + 0, *(_coded(mine[c]) for c in OWN)]
+                hottest = {c: np.nan_to_num(mine[c], nan=-1.0) for c in HOTTEST}
+                self.accounts.add(keys, {c: mine[c] for c in used} | hottest | pipe_sums(mine))
+            if waits is not None:
+                waits.result()
+        return self
+
+
+class Devices:
     """What is added up by device, whatever its accounts: when it was seen, its days, and how long each slice held."""
 
     def __init__(self) -> None:
@@ -132,7 +145,7 @@ class _Devices:
             keys = [*device, _coded(rows["slice_ppm"])]
             self.held.add([k[sliced] for k in keys], {"observed_ms": rows["observed_ms"][sliced]})
         if len(mine["hour_ms"]):
-            keys = [mine["hour_ms"] // MS_PER_DAY, *(mine[c] for c in (*schema.DEVICE, *_PLACE))]
+            keys = [mine["hour_ms"] // MS_PER_DAY, *(mine[c] for c in (*schema.DEVICE, *PLACE))]
             self.days.append(grouped(keys, {c: mine[c] for c in (*_DAY, "last_ms")}, {"last_ms": np.maximum}))
 
 
@@ -146,7 +159,7 @@ def _made(
     labels: tuple[str, ...],
     keys: list[np.ndarray],
     sums: dict[str, np.ndarray],
-    devices: _Devices,
+    devices: Devices,
     full: frozenset[str],
 ) -> AccountSums:
     names = books.names
@@ -237,7 +250,7 @@ def _device_days(days: Sequence[Piece], number: np.ndarray, names: dict[str, Nam
     sums = {c: np.concatenate([found[c] for _, found in days]) for c in days[0][1]}
     day, board, instance, *where = keys
     device = number[board, instance]
-    host, index = (names[c].places()[codes] for c, codes in zip(_PLACE, where, strict=True))
+    host, index = (names[c].places()[codes] for c, codes in zip(PLACE, where, strict=True))
     latest_host = _latest(device, host, sums["last_ms"], devices)
     # The index it had on another host would name another GPU.
     there = np.where(host == latest_host[device], index, 0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from gpuledger.errors import InputError
+from gpuledger.lake.engines.mapping import mapped
 from gpuledger.plan.capacity.facts import capacity_facts
 from gpuledger.plan.capacity.methods import has_smoothing
 from gpuledger.plan.capacity.money import NOT_THERE, Rates, invest, spending
@@ -74,14 +75,12 @@ def plan(
     """The plan for some pools; those without enough history are refused, and all of them is an error."""
     pools: list[PoolPlan] = []
     refused: list[Refused] = []
-    for demand in demands:
-        made = _pool(demand, asked, context.rates)
+    for demand, made in zip(demands, mapped(_pool, (asked, context.rates), demands, tick), strict=True):
         if isinstance(made, Unknown):
             refused.append(Refused(demand.name, made.why, "record it for longer, or give a longer window"))
         else:
             pools.append(made)
             refused += _refused_bases(made)
-        tick(1)
     if not pools:
         first = refused[0]
         raise InputError(f"no forecast for {first.what}: {first.why}", hint=first.instead)
@@ -126,8 +125,9 @@ def plan(
     return replace(made_plan, headline=headline(made_plan))
 
 
-def _pool(demand: PoolDemand, asked: Asked, rates: Rates) -> PoolPlan | Unknown:
+def _pool(common: tuple[Asked, Rates], demand: PoolDemand) -> PoolPlan | Unknown:
     """The forecast and the need of one pool; Unknown where its main series is too short."""
+    asked, rates = common
     loads: dict[Basis, Load | Unknown] = {}
     for basis, series in demand.series.items():
         loads[basis] = _load(demand, basis, series, asked)

@@ -52,9 +52,17 @@ OF_TABLE = ("capacity", "per_gpu", "gpu", "column")
                metavar="RATE"),
     PlanOption("gpu", str, None, "With --demand: price GPUs as this one on the market.", metavar="NAME"),
     PlanOption("column", str, None, "With --demand: the column that names the series.", metavar="NAME"),
+    PlanOption("engine", str, None, "Where it runs: local, ray or ray://HOST:PORT.", metavar="NAME"),
 )  # fmt: skip
 def run(options: Options) -> CapacityPlan:
     """The plan of the lake or of the table."""
+    from gpuledger.lake.engines.choosing import using
+
+    with using(options["engine"]):
+        return _run(options)
+
+
+def _run(options: Options) -> CapacityPlan:
     from gpuledger.plan.capacity.build import asked_of
 
     for name in ("cover", "target", "growth", "achievable", "buy", "per_gpu"):

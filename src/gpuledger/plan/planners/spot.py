@@ -47,9 +47,11 @@ MOST_DRAWS = 5000
     PlanOption("backtest", bool, False, "Also replay the job on the price history, against simple rules."),
     PlanOption("draws", int, 100, "Number of simulated runs."),
     PlanOption("seed", int, 0, "Seed of the simulation."),
+    PlanOption("engine", str, None, "Where the back-test runs: local, ray or ray://HOST:PORT.", metavar="NAME"),
 )  # fmt: skip
 def plan(options: Options) -> SpotPlan:
     """The plan for these options."""
+    from gpuledger.lake.engines.choosing import using
     from gpuledger.plan.spot.build import Asked, plan_spot
     from gpuledger.times import today
 
@@ -78,7 +80,8 @@ def plan(options: Options) -> SpotPlan:
         seed=options["seed"],
         backtest=options["backtest"],
     )
-    return plan_spot(asked, history, today(), options.stage)
+    with using(options["engine"]):
+        return plan_spot(asked, history, today(), options.stage)
 
 
 def _checked(options: Options) -> None:

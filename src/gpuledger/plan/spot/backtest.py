@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.catalog.prices.history import S_PER_H, PriceHistory
+from gpuledger.catalog.prices.history import S_PER_H, PriceHistory, load_history
 from gpuledger.catalog.prices.reclaim import facts
 from gpuledger.errors import InputError
+from gpuledger.lake.engines.mapping import mapped
 from gpuledger.plan.spot.clairvoyant import least_usd
 from gpuledger.plan.spot.pools import Choice, Wanted, choice
 from gpuledger.plan.spot.replay import Outcome, Terms, World, replay
@@ -131,11 +132,16 @@ def window_of(at_s: int) -> str:
 def walk(
     history: PriceHistory, wanted: Wanted, terms: Terms, starts_s: Sequence[int], seed: int,
     tick: Callable[[int], None] = lambda _: None,
-) -> Iterator[Case | Unknown]:  # fmt: skip
-    """Every start in turn."""
-    for at in starts_s:
-        yield past_case(history, wanted, terms, at, seed)
-        tick(1)
+) -> list[Case | Unknown]:  # fmt: skip
+    """Every start, in order, on the engine in use."""
+    shipped = history is load_history()
+    return mapped(_start, (None if shipped else history, wanted, terms, seed), starts_s, tick)
+
+
+def _start(common: tuple[PriceHistory | None, Wanted, Terms, int], at_s: int) -> Case | Unknown:
+    """One start; without a history on that which is shipped."""
+    history, wanted, terms, seed = common
+    return past_case(history or load_history(), wanted, terms, at_s, seed)
 
 
 def summed(cases: Sequence[Case], left_out: int, seed: int) -> Backtest:

@@ -199,7 +199,7 @@ def _backtest(asked: Asked, history: PriceHistory, mine: _Kind, stage: Stage) ->
     step = max((until - first) // BACKTEST_STARTS, 24 * S_PER_H)
     starts = list(range(first + int(step), until, int(step))) if until > first else []
     tick: Callable[[int], None] = stage("Testing on the past", len(starts))
-    found = list(walk(history, asked.wanted(mine.gpu), mine.terms, starts, asked.seed, tick))
+    found = walk(history, asked.wanted(mine.gpu), mine.terms, starts, asked.seed, tick)
     cases = [c for c in found if isinstance(c, Case)]
     if not cases:
         why = next((c.why for c in found if isinstance(c, Unknown)), "the history is too short")

@@ -1,0 +1,173 @@
+"""What do two nodes of a Ray cluster gain over one, and what does the cluster cost next to this machine alone?
+
+    python benchmarks/ray_nodes.py [--gpus 50] [--days 4] [--step 10] [--rounds 3] [--update docs/ray.md]
+
+Two clusters start on this machine, of one and of two nodes with one CPU each; needs as many free cores. Each round runs
+the commands a user runs, alternating: import a fleet (a file per day), then analyze, which posts it. CPU is that of the
+command and of all processes of its cluster. Busiest: CPU of the command and of the busiest node, which is how long it
+takes where each has a core to itself, whatever else runs meanwhile. The statements must be equal to the last digit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+
+import psutil
+from ray.cluster_utils import Cluster
+
+from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
+
+START, END = "<!-- nodes -->", "<!-- /nodes -->"
+OBJECTS = 100 << 20
+LOOK_S = 0.1
+WAYS = ("this machine", "one node", "two nodes")
+
+
+@dataclass(frozen=True)
+class Took:
+    """One run of a command."""
+
+    wall_s: float
+    cpu_s: float
+    busiest_s: float
+    out: str
+
+
+def started(nodes: int) -> Cluster:
+    """A cluster whose head takes no task."""
+    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": OBJECTS}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    for _ in range(nodes):
+        cluster.add_node(num_cpus=1, object_store_memory=OBJECTS)
+    return cluster
+
+
+class ClusterCpu(Thread):
+    """CPU seconds of the processes of a cluster, looked at often: Ray's workers end without leaving their times."""
+
+    def __init__(self, cluster: Cluster | None) -> None:
+        super().__init__(daemon=True)
+        nodes = cluster.list_all_nodes() if cluster else ()
+        self._roots = [(n.node_id, one.process.pid) for n in nodes for kind in n.all_processes.values() for one in kind]
+        self._first, self._last = dict[tuple[str, int], float](), dict[tuple[str, int], float]()
+        self._over = Event()
+        self._look()
+        self._first = dict(self._last)
+
+    def run(self) -> None:
+        """Look until asked for the sum."""
+        while not self._over.wait(LOOK_S):
+            self._look()
+
+    def _look(self) -> None:
+        for node, root in self._roots:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for process in (psutil.Process(root), *psutil.Process(root).children(recursive=True)):
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        self._last[node, process.pid] = sum(process.cpu_times()[:2])
+
+    def by_node(self) -> dict[str, float]:
+        """The seconds since the start."""
+        self._over.set()
+        self.join()
+        self._look()
+        found: dict[str, float] = defaultdict(float)
+        for key, seconds in self._last.items():
+            found[key[0]] += seconds - self._first.get(key, 0.0)
+        return found
+
+
+def command(arguments: Sequence[str], cluster: Cluster | None) -> Took:
+    """Run a command as a user would."""
+    engine = ["--engine", "ray"] if cluster else ["--engine", "local"]
+    own = os.environ | ({"RAY_ADDRESS": cluster.address} if cluster else {})
+    there = ClusterCpu(cluster)
+    there.start()
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    line = [sys.executable, "-W", "ignore", "-m", "gpuledger", *arguments, *engine, "--json"]
+    done = subprocess.run(line, env=own, capture_output=True, text=True, check=True)
+    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    mine = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    nodes = there.by_node().values()
+    return Took(wall, mine + sum(nodes), mine + max(nodes, default=0.0), done.stdout)
+
+
+def rounds(fleet: Path, folder: Path, count: int) -> dict[str, dict[str, list[Took]]]:
+    """Every way, alternating, by command."""
+    found: dict[str, dict[str, list[Took]]] = {way: {"import": [], "analyze": []} for way in WAYS}
+    clusters = {"this machine": None, "one node": started(1), "two nodes": started(2)}
+    try:
+        for number in range(count):
+            for way in WAYS[number % len(WAYS) :] + WAYS[: number % len(WAYS)]:
+                lake = folder / "lake"
+                found[way]["import"].append(command(["import", str(fleet), "--lake", str(lake)], clusters[way]))
+                found[way]["analyze"].append(command(["analyze", "--lake", str(lake)], clusters[way]))
+                shutil.rmtree(lake)
+                took = {
+                    name: f"{runs[-1].wall_s:.1f} s, {runs[-1].cpu_s:.1f} CPU s" for name, runs in found[way].items()
+                }
+                print(f"round {number + 1}, {way}: {took}", flush=True)
+    finally:
+        for cluster in filter(None, clusters.values()):
+            cluster.shutdown()
+    return found
+
+
+def table(found: dict[str, dict[str, list[Took]]], rows: int) -> list[str]:
+    """Medians in Markdown, each next to one node."""
+    heads = ("where", "import", "analyze with posting", "CPU", "busiest", "of one node", "statement")
+    out = [f"| {' | '.join(heads)} |", "|---|---:|---:|---:|---:|---:|---|"]
+    first = found[WAYS[0]]["analyze"][0].out
+
+    def middle(way: str, name: str) -> list[float]:
+        return [statistics.median(getattr(took, name) for took in runs) for runs in found[way].values()]
+
+    for way in WAYS:
+        same = "the same" if all(took.out == first for took in found[way]["analyze"]) else "DIFFERENT"
+        walls = " | ".join(f"{seconds:.1f} s" for seconds in middle(way, "wall_s"))
+        busiest, base = sum(middle(way, "busiest_s")), sum(middle("one node", "busiest_s"))
+        alone = f"{busiest:.1f} s | {100 * busiest / base:.0f} %" if way != WAYS[0] else "|"
+        out.append(f"| {way} | {walls} | {sum(middle(way, 'cpu_s')):.1f} s | {alone} | {same} |")
+    count, cores = len(found[WAYS[0]]["import"]), os.cpu_count()
+    load = os.getloadavg()[1]
+    return [
+        *out,
+        "",
+        f"{rows:,} samples, medians of {count} alternating runs on {cores} cores with a load of {load:.0f}.",
+    ]
+
+
+def main() -> None:
+    """Run the rounds; print the table, and write it into a page where one is given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in (("--gpus", 50), ("--days", 4), ("--step", 10), ("--rounds", 3)):
+        parser.add_argument(name, type=int, default=default)
+    parser.add_argument("--update", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gpuledger-") as work:
+        folder = Path(work)
+        write_fleet(FleetSpec(gpus=given.gpus, days=given.days, step_s=given.step), folder / "fleet", files="day")
+        rows = given.gpus * given.days * 86_400 // given.step
+        text = "\n".join(table(rounds(folder / "fleet", folder, given.rounds), rows))
+    print(text)
+    if given.update:
+        before, _, rest = given.update.read_text(encoding="utf-8").partition(START)
+        given.update.write_text(f"{before}{START}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
