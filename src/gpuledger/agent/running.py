@@ -102,7 +102,7 @@ class Agent:
             hz=how.hz,
             labels=how.labels,
             device=how.device,
-            flush_s=how.flush_s,
+            flush_s=min(how.flush_s, how.every_s),
             of_job=False,
             of_host=True,
         )
