@@ -46,7 +46,10 @@ def sealed_minutes(spool: Spool, minutes: int, first: int = 0) -> None:
         spool.seal()
 
 
-def keys(lake: Lake) -> list[tuple[str, int]]:
-    """Device and instant of every row of a lake, in order, repeats included."""
+def keys(lake: Lake) -> list[tuple[str, int, int]]:
+    """Device, instant and energy of every row of a lake, in order, repeats included.
+
+    On a busy machine a device may be read twice within a millisecond: these are two rows, which energy tells apart.
+    """
     table = samples_table(lake)
-    return sorted(zip(table["gpu_uuid"].to_pylist(), table[schema.TIME].to_pylist(), strict=True))
+    return sorted(zip(*(table[name].to_pylist() for name in ("gpu_uuid", schema.TIME, "energy_mj")), strict=True))

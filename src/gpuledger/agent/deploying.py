@@ -12,12 +12,13 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuledger import __version__
 from gpuledger.catalog.files import data_dir
-from gpuledger.errors import InputError, UnknownName, map_os_error
+from gpuledger.errors import InputError, MissingExtra, UnknownName, map_os_error
 from gpuledger.units import size_bytes
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def files_of(kind: str, place: Place) -> dict[str, str]:
         "program": place.program or _program(),
         # Room for the batch that is sealed before the oldest goes.
         "spool_limit": f"{spool_max * 5 // 4 // (1 << 20)}Mi",
-        "pins": _pins("gpuledger") if kind == "image" else (),
+        "pins": _pins(place) if kind == "image" else (),
     }
     made = {}
     for name, template in _FILES[kind].items():
@@ -136,10 +137,14 @@ def _program() -> str:
     return shutil.which("gpuledger") or (str(here) if here.exists() else "/usr/local/bin/gpuledger")
 
 
-def _pins(root: str) -> list[tuple[str, str]]:
-    """A package and everything it needs, with the versions installed here."""
+def _pins(place: Place) -> list[tuple[str, str]]:
+    """gpuledger and everything it needs for that lake, with the versions installed here."""
     pins: dict[str, str] = {}
-    waiting = [root]
+    waiting = ["gpuledger"]
+    if place.remote:
+        if find_spec("obstore") is None:
+            raise MissingExtra("an image for a lake on an object store", "stores")
+        waiting.append("obstore")
     while waiting:
         name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
         if name in pins:
@@ -149,6 +154,6 @@ def _pins(root: str) -> list[tuple[str, str]]:
         except metadata.PackageNotFoundError:  # for another platform
             continue
         pins[name] = found.version
-        needs = [need for need in found.requires or () if "extra ==" not in need.replace("'", '"')]
+        needs = [need for need in found.requires or () if "extra ==" not in need]
         waiting += [match[0] for need in needs if (match := re.match(r"[A-Za-z0-9._-]+", need))]
     return sorted(pins.items())

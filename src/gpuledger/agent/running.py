@@ -33,6 +33,7 @@ STATUS_S = 10.0
 RENEW_S = 24 * 3600.0
 LOST_AGAIN_S = (60.0, 600.0)
 LEAST_SPOOL = 16 << 20
+AWAY_SEAL_S = 300.0
 
 Say = Callable[[str], None]
 
@@ -63,7 +64,7 @@ class Settings:
 class Agent:
     """One agent on one host."""
 
-    def __init__(self, settings: Settings, say: Say = lambda _words: None) -> None:
+    def __init__(self, settings: Settings, say: Say = lambda _words: None, state: str = "running") -> None:
         self._set, self._say = settings, say
         self.spool = Spool(settings.spool, settings.spool_max)
         self._lake = Lake(settings.lake)
@@ -77,12 +78,14 @@ class Agent:
         self._last_sample_ms: int | None = None
         self._seal_due_s = self._status_due_s = self._again_due_s = 0.0
         self._again_s = LOST_AGAIN_S[0]
-        self._state, self._problem, self._shown = "running", "", ""
+        self._state, self._problem, self._shown = state, "", ""
 
     def run(self) -> AgentNotes:
         """Record and ship until asked to end; the last notes."""
         with self.spool.owned(), contextlib.ExitStack() as opened:
             self.spool.prepare()
+            for notes in (self.spool.live.root / "runs").glob("*.json"):  # of an agent that was killed
+                notes.unlink()
             opened.enter_context(_asked_to_end(self._stop))
             if self._set.listen:
                 opened.enter_context(Listener(self._set.listen, self.notes, self.unwell))
@@ -114,7 +117,8 @@ class Agent:
         """What is due every second, every ten, every minute."""
         self._look(now)
         if now >= self._seal_due_s:
-            self._seal_due_s = now + self._set.every_s
+            # While the lake is away, fewer and larger batches wait for it.
+            self._seal_due_s = now + max(self._set.every_s, AWAY_SEAL_S if self._shipper.failing else 0.0)
             self._seal()
         if now >= self._status_due_s:
             self._status_due_s = now + STATUS_S
@@ -250,7 +254,7 @@ def ship_once(settings: Settings) -> AgentNotes:
     """Seal and ship what a spool holds, next to a running agent or without one; raises where the lake cannot be
     reached.
     """
-    agent = Agent(settings)
+    agent = Agent(settings, state="shipped")
     agent.spool.prepare()
     agent.spool.seal()
     agent.spool.keep_within()

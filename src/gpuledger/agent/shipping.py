@@ -59,6 +59,11 @@ class Shipper:
         self._spool.change(lambda s: replace(s, problem="", last_ship_ms=now_ms, lake=self._address))
         return added
 
+    @property
+    def failing(self) -> bool:
+        """Whether the last shipment failed."""
+        return self._failed > 0
+
     def retry_s(self, every_s: float) -> float:
         """How long to wait for the next shipment: longer after each failure, and not the same on every host."""
         steady = min(LAST_RETRY_S, FIRST_RETRY_S * 2 ** (self._failed - 1)) if self._failed else every_s

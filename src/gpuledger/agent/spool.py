@@ -84,8 +84,6 @@ class Spool:
             for folder in (self.outbox, self.jobs, self.refused):
                 folder.mkdir(parents=True, exist_ok=True)
             self._finish_going()
-            for old in (self.live.root / "runs").glob("*.json"):
-                old.unlink()
         except OSError as error:
             raise map_os_error(error, self.root, "write the spool") from error
 
