@@ -20,7 +20,7 @@ import yaml
 from spools import START, record, spool_at
 
 import gpuledger
-from gpuledger.agent.deploying import KINDS, Place, files_of, write_files
+from gpuledger.agent.deploying import KINDS, Place, contents_of, write_files
 from gpuledger.agent.running import LEAST_SPOOL
 from gpuledger.cli.app import root, run
 from gpuledger.errors import InputError, MissingExtra
@@ -52,7 +52,7 @@ def test_manifests_fit_the_schemas_of_kubernetes(kind, place):
         pytest.skip("kubernetes-validate is not installed")
     import kubernetes_validate
 
-    for name, text in files_of(kind, place).items():
+    for name, text in contents_of(kind, place).items():
         for document in yaml.safe_load_all(text):
             for version in KUBERNETES[kind]:
                 kubernetes_validate.validate(document, version, strict=True)
@@ -63,7 +63,7 @@ def test_manifests_fit_the_schemas_of_kubernetes(kind, place):
 
 
 def pod_specs(kind: str, place: Place) -> list[dict]:
-    documents = [d for text in files_of(kind, place).values() for d in yaml.safe_load_all(text)]
+    documents = [d for text in contents_of(kind, place).values() for d in yaml.safe_load_all(text)]
     found = []
     for document in documents:
         spec = document.get("spec", {})
@@ -146,7 +146,7 @@ def test_the_recipe_of_the_image_passes_hadolint_and_pins_everything(tmp_path):
 def test_an_image_for_a_bucket_has_its_library_or_says_what_is_missing(monkeypatch):
     monkeypatch.setattr("gpuledger.agent.deploying.find_spec", lambda _name: None)
     with pytest.raises(MissingExtra, match="stores"):
-        files_of("image", Place("s3://fleet/lake"))
+        contents_of("image", Place("s3://fleet/lake"))
 
 
 def test_prolog_and_epilog_bill_a_job_to_its_user(tmp_path):
@@ -204,7 +204,7 @@ class TestCommand:
     def test_without_a_folder_they_are_printed(self, capsys):
         assert run(["deploy", "sidecar", "--lake", "s3://fleet/lake"]) == 0
         printed = capsys.readouterr().out
-        assert printed == files_of("sidecar", Place("s3://fleet/lake"))["sidecar.yaml"]
+        assert printed == contents_of("sidecar", Place("s3://fleet/lake"))["sidecar.yaml"]
 
     @pytest.mark.parametrize(
         "wrong",

@@ -79,7 +79,7 @@ class Place:
         return _REMOTE.match(self.lake) is not None
 
 
-def files_of(kind: str, place: Place) -> dict[str, str]:
+def contents_of(kind: str, place: Place) -> dict[str, str]:
     """The files of a kind of deployment by name."""
     if kind not in _FILES:
         raise UnknownName("deployment", kind, _FILES)
@@ -103,7 +103,7 @@ def files_of(kind: str, place: Place) -> dict[str, str]:
 
 def write_files(kind: str, place: Place, folder: Path, *, replace: bool = False) -> list[Path]:
     """Write the files of a deployment into a folder; scripts may be run."""
-    made = files_of(kind, place)
+    made = contents_of(kind, place)
     there = [folder / name for name in made if (folder / name).exists()]
     if there and not replace:
         raise InputError(f"{there[0]} exists", hint="give another --out, or --force to replace it")

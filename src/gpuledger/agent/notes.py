@@ -124,6 +124,13 @@ class AgentNotes(msgspec.Struct, frozen=True, kw_only=True):
             out.append(f"  cannot ship to {self.lake}: {self.problem.splitlines()[0]}")
         return out + [f"  {loss.words()}" for loss in self.losses]
 
+    def line(self, now_ms: int) -> str:
+        """The agent as one of many: what the lake knows of it since its last shipment."""
+        devices = len(self.recording.devices) if self.recording else 0
+        ended = ", stopped" if self.state != "running" else ""
+        lost = f", {count(self.lost_rows, 'sample')} lost" if self.lost_rows else ""
+        return f"{self.host}: {count(devices, 'GPU')}, last shipped {_ago(self.at_ms, now_ms)}{ended}{lost}"
+
 
 def _ago(at_ms: int | None, now_ms: int) -> str:
     if at_ms is None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, overload
 
-from gpuledger.devices.attribution import attribute, command_name, own_rank_only
+from gpuledger.devices.attribution import Attribution, attribute, command_name, own_rank_only
 from gpuledger.devices.clock import Clock
 from gpuledger.devices.device import Facts, Row, Source, open_device
 from gpuledger.devices.sampler import Sampler, check_rates, spread_s
@@ -76,9 +76,8 @@ class Recording:
         self._flush_s = flush_s
         given, command = _checked(labels or {}), self._program if of_job else ""
         found = attribute(self._environ, host=socket.gethostname(), command=command, given=given)
-        ours = {*found.labels} & {*OF_THE_PLACE, *given} if of_host else {*found.labels}
-        self.labels = {name: value for name, value in found.labels.items() if name in ours}
-        self._labels_from = {name: where for name, where in found.found_in.items() if name in ours}
+        found = _of_place(found, given) if of_host else found
+        self.labels, self._labels_from = dict(found.labels), found.found_in
         self.run_id = self.labels.get("run_id") or _new_run_id(self._clock)
         if of_job:
             self.labels["run_id"] = self.run_id
@@ -262,6 +261,12 @@ def _checked(labels: Mapping[str, str]) -> dict[str, str]:
         if not str(value).strip():
             raise InputError(f"label {name} has no value", hint=f"write {name}=VALUE")
     return dict(labels)
+
+
+def _of_place(found: Attribution, given: Mapping[str, str]) -> Attribution:
+    """The labels of the place and those given, without those of our own pod or job."""
+    ours = {*OF_THE_PLACE, *given}
+    return Attribution(*({k: v for k, v in some.items() if k in ours} for some in (found.labels, found.found_in)))
 
 
 def _new_run_id(clock: Clock) -> str:

@@ -43,7 +43,7 @@ def command(screen: Screen, kind: str, out: Path | None, force: bool, **given: A
 
     They fit the installed version and have the address of the lake filled in. Read them before you apply them.
     """
-    from gpuledger.agent.deploying import Place, files_of, write_files
+    from gpuledger.agent.deploying import Place, contents_of, write_files
     from gpuledger.devices.sampler import check_rates
     from gpuledger.times import length_ms
 
@@ -52,7 +52,7 @@ def command(screen: Screen, kind: str, out: Path | None, force: bool, **given: A
         raise InputError(f"cannot ship every {given['every']}", hint="give 1s to 1h; 60s is usual")
     place = Place(**{name: value for name, value in given.items() if value is not None})
     if out is None:
-        made = files_of(kind, place)
+        made = contents_of(kind, place)
         screen.answer({"kind": kind, "files": made})
         for name, text in made.items():
             screen.say(*([f"==> {name} <=="] if len(made) > 1 else []), *text.rstrip("\n").split("\n"))

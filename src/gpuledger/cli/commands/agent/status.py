@@ -43,7 +43,7 @@ def command(screen: Screen, spool: Path, lake_dir: Path | None) -> int:
         problems = [here.host] if here.unwell(now_ms) else []
     screen.answer({"now_ms": now_ms, "unwell": problems, "agents": msgspec.to_builtins(found)})
     for notes in found:
-        screen.say(*(notes.words(now_ms) if lake_dir is None else notes.words(notes.at_ms)))
+        screen.say(*(notes.words(now_ms) if lake_dir is None else [notes.line(now_ms)]))
     if lake_dir is not None and problems:
         screen.say(f"silent for more than 15 min: {', '.join(problems)}")
     return 1 if problems else 0
