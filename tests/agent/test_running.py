@@ -9,9 +9,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,8 +23,14 @@ from spools import START, keys, sealed_minutes, spool_at
 import gpuledger
 from gpuledger.agent.listening import Address, Listener, address_of, families
 from gpuledger.agent.notes import AgentNotes, Loss, Why, publish, write_status
-from gpuledger.agent.running import Settings
+from gpuledger.agent.running import Agent, Settings
 from gpuledger.cli.app import run
+from gpuledger.devices.clock import Clock
+from gpuledger.devices.device import Source
+from gpuledger.devices.nvml import NvmlSource
+from gpuledger.devices.replay.doors import from_scenario
+from gpuledger.devices.replay.faults import LostGpu
+from gpuledger.devices.replay.script import Scenario, Segment
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.live.exposition import text_of
@@ -129,6 +137,46 @@ def test_killed_and_started_again_it_goes_on_and_loses_only_what_was_not_written
     found = keys(Lake(again.lake))
     assert len(found) == len(set(found)) == notes["shipped_rows"] >= rows
     assert notes["waiting_rows"] == 0
+
+
+class Flaky:
+    """A driver of two GPUs: the first time one is lost, the second time it is missing, then both answer."""
+
+    takes = ""
+
+    def __init__(self) -> None:
+        self.opened = 0
+
+    def open(self, _rest: str, clock: Clock | None) -> Source:
+        self.opened += 1
+        busy = Scenario([Segment(600, power_w=300, gpu_util_ratio=1.0, sm_clock_mhz=1980)])
+        faults = [LostGpu(at_s=0.6, gpu=1)] if self.opened == 1 else []
+        return NvmlSource(from_scenario(busy, gpus=1 if self.opened == 2 else 2, faults=faults))
+
+
+def test_a_lost_gpu_is_recorded_again_once_it_answers(tmp_path, monkeypatch):
+    driver = Flaky()
+    monkeypatch.setattr("gpuledger.devices.device.DEVICES.get", lambda _name: driver)
+    monkeypatch.setattr("gpuledger.agent.running.TURN_S", 0.05)
+    monkeypatch.setattr("gpuledger.agent.running.STATUS_S", 0.1)
+    monkeypatch.setattr("gpuledger.agent.running.LOST_AGAIN_S", (0.2, 0.4))
+    one = Agent(Settings(str(tmp_path / "lake"), tmp_path / "spool", hz=20, every_s=1, device="flaky"))
+    done: list[AgentNotes] = []
+    thread = threading.Thread(target=lambda: done.append(one.run()))
+    thread.start()
+    over = time.monotonic() + 60
+    while thread.is_alive() and time.monotonic() < over and (driver.opened < 3 or one.unwell()):
+        time.sleep(0.05)
+    time.sleep(1.0)
+    one.stop()
+    thread.join(60)
+    assert driver.opened == 3
+    (last,) = done
+    assert (last.waiting_rows, last.losses) == (0, ())
+    table = gpuledger.open(tmp_path / "lake").samples().arrow().to_pylist()
+    by_gpu = Counter(r["gpu_uuid"] for r in table)
+    assert len(by_gpu) == 2
+    assert min(by_gpu.values()) >= 15  # from before it was lost and from after
 
 
 def notes(**changed) -> AgentNotes:

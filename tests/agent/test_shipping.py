@@ -147,6 +147,20 @@ def test_job_tables_go_with_the_samples(spool, tmp_path):
     assert "ada" in str(found)
 
 
+def test_hosts_that_ship_at_the_same_time_do_not_lose_each_others_rows(tmp_path):
+    env = {**os.environ, "PYTHONPATH": str(Path(gpuledger.__file__).parents[1])}
+    spools = [spool_at(tmp_path / f"spool-{host}") for host in range(2)]
+    for host, spool in enumerate(spools):
+        for minute in range(4):
+            record(spool, START + minute * MIN, host=f"h{host}")
+            spool.seal()
+    every = sorted(k for spool in spools for b in spool.batches() for k in _rows_of(b.file))
+    command = [sys.executable, "-m", "gpuledger", "agent", "--once", "-q", "--lake", str(tmp_path / "lake")]
+    running = [subprocess.Popen([*command, "--spool", str(spool.root)], env=env) for spool in spools]
+    assert [process.wait(60) for process in running] == [0, 0]
+    assert keys(Lake(tmp_path / "lake")) == every
+
+
 def test_killed_at_any_moment_every_row_arrives_once(spool, tmp_path):
     """Real processes, killed later and later while they ship; then one that may finish."""
     sealed_minutes(spool, 6)

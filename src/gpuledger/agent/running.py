@@ -72,7 +72,8 @@ class Agent:
         self._stop = threading.Event()
         self._recording: Recording | None = None
         self._host = os.uname().nodename
-        self._begun_s = self._turned_s = 0.0
+        self._begun_s = 0.0
+        self._expected: frozenset[str] = frozenset()
         self._started_ms = time.time_ns() // 1_000_000
         self._ticks, self._ticked_s = -1, time.monotonic()
         self._last_sample_ms: int | None = None
@@ -98,9 +99,13 @@ class Agent:
                 self._turn(time.monotonic())
             return self._end(shipping)
 
+    def stop(self) -> None:
+        """Ask it to end, as a signal does."""
+        self._stop.set()
+
     def _begin(self) -> None:
         how = self._set
-        self._recording = Recording(
+        recording = Recording(
             self.spool.live,
             hz=how.hz,
             labels=how.labels,
@@ -109,9 +114,10 @@ class Agent:
             of_job=False,
             of_host=True,
         )
-        self._recording.start()
-        self._host = self._recording.labels.get("host", self._host)
-        self._begun_s = time.monotonic()
+        self._recording = recording.start()
+        self._host = recording.labels.get("host", self._host)
+        self._expected |= {d.facts.name for d in recording.devices}
+        self._begun_s = self._ticked_s = time.monotonic()
 
     def _turn(self, now: float) -> None:
         """What is due every second, every ten, every minute."""
@@ -148,13 +154,12 @@ class Agent:
                 self._say(loss.words())
 
     def _watch_recording(self, now: float) -> None:
-        """Begin anew where a GPU was lost, and once a day."""
-        old = self._recording
-        lost = old is None or any(d.lost_at_ms is not None for d in old.sampler.report().devices)
-        if not lost:
+        """Begin anew once a day, and while a GPU is missing: one that was reset answers again."""
+        if now - self._begun_s >= self._set.renew_s:
+            self._expected = frozenset()
+        elif self._expected <= self._answering():
             self._again_s = LOST_AGAIN_S[0]
-            if now - self._begun_s < self._set.renew_s:
-                return
+            return
         elif now < self._again_due_s:
             return
         else:
@@ -164,8 +169,14 @@ class Agent:
         try:
             self._begin()
         except GpuledgerError as error:
-            self._recording = None
             self._say(f"not recording: {error}")
+
+    def _answering(self) -> frozenset[str]:
+        """The GPUs under recording that were not lost."""
+        if self._recording is None:
+            return frozenset()
+        report = self._recording.sampler.report()
+        return frozenset(d.facts.name for d in report.devices if d.lost_at_ms is None)
 
     def _stop_recording(self) -> RunNotes | None:
         old, self._recording = self._recording, None
