@@ -25,7 +25,7 @@ from gpuledger.errors import GpuledgerError, InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.recording.record import Recording
 from gpuledger.recording.runs import RunNotes
-from gpuledger.units import GIB
+from gpuledger.units import GIB, count
 
 TURN_S = 1.0
 STATUS_S = 10.0
@@ -91,6 +91,8 @@ class Agent:
             if self._set.listen:
                 opened.enter_context(Listener(self._set.listen, self.notes, self.unwell))
             self._begin()
+            gpus, how = count(len(self._expected), "GPU"), self._set
+            self._say(f"recording {gpus} at {how.hz:g} Hz, shipping to {how.lake} every {how.every_s:g} s")
             shipping = ShippingThread(self._shipper, self._set.every_s, self._publish)
             shipping.start()
             now = time.monotonic()

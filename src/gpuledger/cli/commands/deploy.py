@@ -39,7 +39,7 @@ _NEXT = {
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @screen_options
 def command(screen: Screen, kind: str, out: Path | None, force: bool, **given: Any) -> None:
-    """Write the files that run agents: Kubernetes, sidecar, Slurm, systemd or an image.
+    """Write files that run agents on Kubernetes, Slurm or systemd.
 
     They fit the installed version and have the address of the lake filled in. Read them before you apply them.
     """

@@ -38,9 +38,9 @@ KEPT_MS = 30 * MS_PER_DAY
 def command(
     screen: Screen, lake_dir: Path, fold_ms: int, drop_ms: int | None, keep_samples: bool, yes: bool, dry_run: bool
 ) -> None:
-    """Compact a lake: merge small files, fold old ledger lines, delete expired samples.
+    """Compact a lake and delete expired samples.
 
-    Lines are kept forever: hourly lines fold into daily lines, and no bill changes. Samples are deleted after 30 days,
+    Small files become one per day. Lines are kept forever: hourly lines fold into daily lines, and no bill changes. Samples are deleted after 30 days,
     and only for days that are posted and folded. Those days are then closed: late rows for them are rejected.
     """
     from gpuledger.catalog.thresholds import load_thresholds

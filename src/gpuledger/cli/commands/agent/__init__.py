@@ -62,10 +62,6 @@ def _run(screen: Screen, lake_dir: Path, spool: Path, labels: tuple[str, ...], o
     if once:
         notes = ship_once(settings)
     else:
-        screen.say(
-            f"recording at {settings.hz:g} Hz into {spool}, shipping to {lake_dir} every {settings.every_s:g} s; "
-            "stop with Ctrl-C", err=True,
-        )  # fmt: skip
         notes = Agent(settings, lambda words: screen.say(*words.splitlines(), err=True)).run()
     import msgspec
 
@@ -80,7 +76,7 @@ def _run(screen: Screen, lake_dir: Path, spool: Path, labels: tuple[str, ...], o
 command = CommandFolder(
     __name__,
     name="agent",
-    help="Record the GPUs of this host and ship the samples to a lake; survives outages and restarts.",
+    help="Record the GPUs of this host and ship them to a lake.",
     invoke_without_command=True,
     callback=_run.callback,
     params=_run.params,
