@@ -40,8 +40,9 @@ def command(
 ) -> None:
     """Compact a lake and delete expired samples.
 
-    Small files become one per day. Lines are kept forever: hourly lines fold into daily lines, and no bill changes. Samples are deleted after 30 days,
-    and only for days that are posted and folded. Those days are then closed: late rows for them are rejected.
+    Small files become one per day. Lines are kept forever: hourly lines fold into daily lines, and no bill changes.
+    Samples are deleted after 30 days, and only for days that are posted and folded. Those days are then closed: late
+    rows for them are rejected.
     """
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.lake.layout import Lake

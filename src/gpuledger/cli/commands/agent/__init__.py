@@ -76,7 +76,7 @@ def _run(screen: Screen, lake_dir: Path, spool: Path, labels: tuple[str, ...], o
 command = CommandFolder(
     __name__,
     name="agent",
-    help="Record the GPUs of this host and ship them to a lake.",
+    help="Record the GPUs of this host and ship samples to a lake.",
     invoke_without_command=True,
     callback=_run.callback,
     params=_run.params,
