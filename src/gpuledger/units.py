@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+
+from gpuledger.errors import InputError
 
 MS_PER_S = 1_000
 MS_PER_MIN = 60_000
@@ -69,6 +72,19 @@ def size(in_bytes: int) -> str:
     while amount >= 1000 and len(units) > 1:
         amount, _ = amount / 1000, units.pop()
     return f"{amount:,.{0 if units[-1] == 'B' else 1}f} {units[-1]}"
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+
+
+def size_bytes(text: str | int) -> int:
+    """A size such as 2GiB, 500MB or 1.5T in bytes; units with an i count in 1,024, others in 1,000."""
+    found = _SIZE.fullmatch(str(text).strip())
+    power = " kmgt".index(found[2].lower() or " ") if found else 0
+    amount = float(found[1]) * (1024 if found[3] else 1000) ** power if found else 0.0
+    if not 1 <= amount < 1 << 60:
+        raise InputError(f"{text!r} is not a size", hint="write a number and a unit: 2GiB, 500MB")
+    return int(amount)
 
 
 def utc(at_ms: int) -> dt.datetime:

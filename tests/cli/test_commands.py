@@ -157,6 +157,41 @@ class TestTidy:
         assert ended.code == 2
         assert "days that are closed" in ended.err
 
+    def test_a_dry_run_changes_nothing_and_names_what_would_go(self, cli, lake, at):
+        at("2026-02-20")
+        before = sorted((f, f.stat().st_mtime_ns) for f in Path("lake").rglob("*"))
+        said = cli("tidy", "--lake", "lake", "--dry-run", "--json").json()
+        assert (said["days_to_drop"], said["rows_to_drop"]) == (["2026-01-20"], 432)
+        assert said["days_to_fold"] == ["2026-01-20"]
+        assert "would delete 432 samples of 1 day up to 2026-01-20" in cli("tidy", "--lake", "lake", "--dry-run").out
+        assert sorted((f, f.stat().st_mtime_ns) for f in Path("lake").rglob("*")) == before
+
+    def test_by_itself_it_keeps_30_days_of_samples_and_asks_before_it_deletes(self, cli, lake, at):
+        at("2026-02-19")  # the first day ended 29 days ago
+        assert cli("tidy", "--lake", "lake", "--json").json()["days_dropped"] == []
+        at("2026-02-20")
+        refused = cli("tidy", "--lake", "lake")
+        assert refused.code == 2
+        assert "--keep-samples" in refused.err
+        assert cli("tidy", "--lake", "lake", "--keep-samples", "--json").json()["days_dropped"] == []
+        assert cli("tidy", "--lake", "lake", "--yes", "--json").json()["days_dropped"] == ["2026-01-20"]
+        both = cli("tidy", "--lake", "lake", "--keep-samples", "--drop-samples-older-than", "9d")
+        assert both.code == 2
+
+    def test_small_files_become_one_a_day(self, cli, lake):
+        small = Path("small")
+        small.mkdir()
+        table = pq.read_table(next(Path("lake/samples/day=2026-01-20").glob("*.parquet")), partitioning=None)
+        for k in range(0, table.num_rows, 50):
+            pq.write_table(table.slice(k, 50), small / f"{k:04d}.parquet")
+            assert cli("import", small / f"{k:04d}.parquet", "--lake", "other").code == 0
+        assert len(list(Path("other/samples/day=2026-01-20").glob("*.parquet"))) == 9
+        said = cli("tidy", "--lake", "other", "--keep-samples", "--json").json()
+        assert (said["parts_merged"], said["days_merged"]) == (9, ["2026-01-20"])
+        (part,) = Path("other/samples/day=2026-01-20").glob("*.parquet")
+        assert pq.read_metadata(part).num_rows == table.num_rows
+        assert cli("tidy", "--lake", "other", "--keep-samples", "--json").json()["parts_merged"] == 0
+
     def test_ages_in_the_wrong_order(self, cli, lake):
         ended = cli("tidy", "--lake", "lake", "--fold-older-than", "30d", "--drop-samples-older-than", "7d", "--yes")
         assert ended.code == 2

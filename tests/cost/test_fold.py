@@ -100,7 +100,7 @@ def test_a_window_within_folded_days_is_cut_from_the_samples_as_before(tmp_path:
 def test_two_loads_that_take_turns_are_not_mixed_by_folding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = lake_of(tmp_path, two_loads())
     before, means = audit(lake), analyze(lake)
-    assert run(["tidy", "--lake", str(lake.root), "--fold-older-than", "1d", "--quiet"]) == 0
+    assert run(["tidy", "--lake", str(lake.root), "--fold-older-than", "1d", "--keep-samples", "--quiet"]) == 0
     assert all(day.folded for day in Ledger(lake).manifest().days)
     assert audit(lake) == before
     same_means(analyze(lake), means)

@@ -137,16 +137,22 @@ def open_part(path: Path, facts: pq.FileMetaData | None = None) -> pq.ParquetFil
     labels = list(schema.labels())
     try:
         try:
-            return pq.ParquetFile(path, metadata=facts, read_dictionary=labels, pre_buffer=False)
+            part = pq.ParquetFile(path, metadata=facts, read_dictionary=labels, pre_buffer=False)
         except KeyError:  # an older part lacks one
             there = facts or pq.read_metadata(path)
             labels = [name for name in labels if name in there.schema.names]
-            return pq.ParquetFile(path, metadata=there, read_dictionary=labels, pre_buffer=False)
+            part = pq.ParquetFile(path, metadata=there, read_dictionary=labels, pre_buffer=False)
     except (OSError, pa.ArrowException) as error:
         raise LakeError(
             f"{path}: the lake names this part but it cannot be read: {error}",
             hint="restore it from a backup, or delete the lake and import again",
         ) from error
+    written = (part.metadata.metadata or {}).get(b"gpuledger.samples.version", b"0")
+    if written.isdigit() and int(written) > schema.version():
+        part.close()
+        message = f"{path}: samples of version {int(written)} are newer than this gpuledger reads ({schema.version()})"
+        raise LakeError(message, hint="upgrade gpuledger")
+    return part
 
 
 def read_devices(path: Path, first: str, last: str) -> Iterator[pa.Table]:

@@ -1,4 +1,4 @@
-"""How do old books get small: hour lines folded into day lines, samples dropped once their days are settled?
+"""How do books stay small: files merged by day, hour lines folded into day lines, samples dropped once settled?
 
 Samples go only from days that are posted, folded and unchanged since. The books say so before the lake lets the
 samples go: stopped in between, nothing is lost and the next run finishes the work. A day whose samples are dropped is
@@ -9,6 +9,7 @@ close in order, from the oldest on.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ import msgspec
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.errors import InputError, map_os_error
 from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.parts import merge_day
 from gpuledger.ledger.daily import fold_old
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.store import TABLES, Ledger, PostedDay, stale_devices
@@ -41,16 +43,20 @@ class Ages:
 
 @dataclass(frozen=True)
 class Plan:
-    """What tidying would do."""
+    """What tidying would do. `parts`: how many files of samples there are, `merge_days`: days with several of them."""
 
     fold_days: tuple[str, ...]
     drop: Dropped
+    parts: int = 0
+    merge_days: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Tidied:
-    """What tidying did."""
+    """What tidying did. `parts_merged`: files of samples that became one for each day of `days_merged`."""
 
+    days_merged: tuple[str, ...]
+    parts_merged: int
     days_folded: tuple[str, ...]
     lines_before: int
     lines_after: int
@@ -61,16 +67,31 @@ def plan_tidying(lake: Lake, ages: Ages) -> Plan:
     """What `tidy_lake` would do now, without doing it."""
     lake.require()
     posted = {d.day: d for d in Ledger(lake).manifest().days}
-    days = ended_before({*posted, *lake.manifest().days()}, ages.now_ms - ages.fold_ms)
+    manifest = lake.manifest()
+    days = ended_before({*posted, *manifest.days()}, ages.now_ms - ages.fold_ms)
     fold = tuple(day for day in days if day not in posted or not posted[day].folded)
-    return Plan(fold, measure(lake, _old_sample_days(lake, ages)))
+    drop = measure(lake, _old_sample_days(lake, ages))
+    return Plan(fold, drop, len(manifest.parts), tuple(_in_parts(lake)))
+
+
+def _in_parts(lake: Lake) -> dict[str, int]:
+    """The days whose samples are in several files, and in how many."""
+    found = Counter(part.day for part in lake.manifest().parts)
+    return {day: number for day, number in sorted(found.items()) if number > 1}
 
 
 def tidy_lake(lake: Lake, limits: Thresholds, ages: Ages, progress: Callable[[int], None] = lambda _n: None) -> Tidied:
-    """Post what is stale, fold what is old, drop the samples that are older still. `progress` counts days."""
+    """Merge the files of each day, post what is stale, fold what is old, drop the samples that are older still.
+
+    `progress` counts days. Readers are not held up; writers wait.
+    """
+    lake.require()
+    merged = _in_parts(lake)
     post_lake(lake, limits)
     with lake.locked():
         ledger = Ledger(lake)
+        for day in _in_parts(lake):  # what posting left apart; it makes one part of every day that it posts
+            merge_day(lake, day)
         folded, before, after = [], 0, 0
         for day in ended_before((d.day for d in ledger.manifest().days), ages.now_ms - ages.fold_ms):
             posted = ledger.manifest().get(day)
@@ -84,7 +105,7 @@ def tidy_lake(lake: Lake, limits: Thresholds, ages: Ages, progress: Callable[[in
             done = msgspec.structs.replace(posted, samples_kept=False)
             ledger.put(done, {})
         dropped = drop_samples(lake, [p.day for p in settled])
-    return Tidied(tuple(folded), before, after, dropped)
+    return Tidied(tuple(merged), sum(merged.values()), tuple(folded), before, after, dropped)
 
 
 def _old_sample_days(lake: Lake, ages: Ages) -> tuple[str, ...]:

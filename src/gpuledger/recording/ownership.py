@@ -27,7 +27,7 @@ LOOKS_PER_AGE = 4
 # Looking may take a twentieth of the time, no more.
 LONGEST_SHARE = 20
 # Labels that stay on a device without an owner: they name its place, not its user.
-_OF_THE_PLACE = ("host", "region", "node_group", "cluster")
+OF_THE_PLACE = ("host", "region", "node_group", "cluster")
 
 
 class OwnerTimes:
@@ -93,7 +93,7 @@ class Ownership:
     ) -> None:
         self._labels, self._given = dict(labels), dict(given)
         self._now, self._of_job, self._proc, self._other_run = now, of_job, proc, other_run
-        self._place = {k: v for k, v in labels.items() if k in _OF_THE_PLACE}
+        self._place = {k: v for k, v in labels.items() if k in OF_THE_PLACE}
         run_id = self._labels.get("run_id", "") if of_job else ""
         self._tree = ProcessTree(None if around_command or not of_job else os.getpid(), run_id, proc)
         self._processes = Processes(self._tree, self._name, run_id, proc)

@@ -24,13 +24,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, overload
 
-from gpuledger.devices.attribution import attribute, command_name, own_rank_only
+from gpuledger.devices.attribution import Attribution, attribute, command_name, own_rank_only
 from gpuledger.devices.clock import Clock
 from gpuledger.devices.device import Facts, Row, Source, open_device
 from gpuledger.devices.sampler import Sampler, check_rates, spread_s
 from gpuledger.errors import GpuledgerError, InputError, UnknownName
 from gpuledger.lake.layout import Lake
-from gpuledger.recording.ownership import Ownership
+from gpuledger.recording.ownership import OF_THE_PLACE, Ownership
 from gpuledger.recording.runs import NOTES_EVERY_S, RunNotes, claim, device_notes, labels_of_run, write_notes
 from gpuledger.recording.writer import Recorder
 from gpuledger.telemetry import schema
@@ -46,7 +46,8 @@ class Recording:
     `device`: nvml, amd, replay:FILE or a source. `labels` win over what the surroundings say. What costs more is read
     every `slow_s`, rows are safe in the lake after `flush_s`. `of_job`: the devices' time belongs to this program
     (named `program`) and its children; otherwise to whichever processes hold them. `around_command`: not to this
-    program but to a command that is started after us; `follow` says which process it is.
+    program but to a command that is started after us; `follow` says which process it is. `of_host`: we are a service of
+    the machine, so time without a process has the labels of the place and those given, not those of our own pod or job.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Recording:
         program: str = "",
         of_job: bool = True,
         around_command: bool = False,
+        of_host: bool = False,
         environ: Mapping[str, str] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -74,6 +76,7 @@ class Recording:
         self._flush_s = flush_s
         given, command = _checked(labels or {}), self._program if of_job else ""
         found = attribute(self._environ, host=socket.gethostname(), command=command, given=given)
+        found = _of_place(found, given) if of_host else found
         self.labels, self._labels_from = dict(found.labels), found.found_in
         self.run_id = self.labels.get("run_id") or _new_run_id(self._clock)
         if of_job:
@@ -258,6 +261,12 @@ def _checked(labels: Mapping[str, str]) -> dict[str, str]:
         if not str(value).strip():
             raise InputError(f"label {name} has no value", hint=f"write {name}=VALUE")
     return dict(labels)
+
+
+def _of_place(found: Attribution, given: Mapping[str, str]) -> Attribution:
+    """The labels of the place and those given, without those of our own pod or job."""
+    ours = {*OF_THE_PLACE, *given}
+    return Attribution(*({k: v for k, v in some.items() if k in ours} for some in (found.labels, found.found_in)))
 
 
 def _new_run_id(clock: Clock) -> str:

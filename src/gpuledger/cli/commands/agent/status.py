@@ -1,0 +1,49 @@
+"""Is the agent of this host well, and which hosts ship to a lake?"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from gpuledger.cli.commands.agent import SPOOL
+from gpuledger.cli.options import PATH, screen_options
+from gpuledger.cli.screen import Screen
+from gpuledger.errors import InputError
+
+
+@click.command("status")
+@click.option("--spool", type=PATH, default=SPOOL, show_default=True, help="Spool of the agent on this host.")
+@click.option("--lake", "lake_dir", type=PATH, help="Show every host that ships to this lake instead.")
+@screen_options
+def command(screen: Screen, spool: Path, lake_dir: Path | None) -> int:
+    """Show what an agent does: last sample, last shipment, what waits and what was lost.
+
+    Exit 1 if it does not take samples. With --lake: all hosts as of their last shipment; exit 1 if one is silent.
+    """
+    import msgspec
+
+    from gpuledger.agent.notes import read_agents, read_status
+    from gpuledger.lake.layout import Lake
+
+    now_ms = time.time_ns() // 1_000_000
+    if lake_dir is not None:
+        lake = Lake(lake_dir)
+        lake.require()
+        found, allowed_ms = read_agents(lake), 15 * 60_000
+        if not found:
+            raise InputError(f"no agent has shipped to {lake_dir} yet", hint=f"gpuledger agent --lake {lake_dir}")
+        problems = [n.host for n in found if n.state == "running" and now_ms - n.at_ms > allowed_ms]
+    else:
+        here = read_status(spool)
+        if here is None:
+            raise InputError(f"no agent has run with the spool {spool}", hint="give its --spool, or start one")
+        found = [here]
+        problems = [here.host] if here.unwell(now_ms) else []
+    screen.answer({"now_ms": now_ms, "unwell": problems, "agents": msgspec.to_builtins(found)})
+    for notes in found:
+        screen.say(*(notes.words(now_ms) if lake_dir is None else [notes.line(now_ms)]))
+    if lake_dir is not None and problems:
+        screen.say(f"silent for more than 15 min: {', '.join(problems)}")
+    return 1 if problems else 0
