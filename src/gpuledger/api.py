@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpuledger.answers import Answer, Rows
+from gpuledger.arguments import takes
 from gpuledger.lake.intake import Intake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
@@ -44,6 +45,7 @@ File = str | Path
 class OpenLake(Intake):
     """A lake and its ledger; new samples are posted before a statement is made."""
 
+    @takes(achievable="text", thresholds="file", by="text")
     def analyze(
         self,
         *,
@@ -73,6 +75,7 @@ class OpenLake(Intake):
         )
         return Answer(made, limits=limits)
 
+    @takes(inventory="files", instance="text", region="text", teams="file", limits="file", by="text")
     def audit(
         self,
         *,
@@ -102,6 +105,7 @@ class OpenLake(Intake):
         )  # fmt: skip
         return Answer(audit_of(self.lake, scope_of(self.lake, **window), terms))
 
+    @takes(inventory="files")
     def give_back(
         self,
         n: int = 10,
@@ -116,6 +120,7 @@ class OpenLake(Intake):
         terms = self._asked(price=prices, inventory=inventory)
         return Answer(give_back(self.lake, scope_of(self.lake, **window), terms, n))
 
+    @takes(month="text", inventory="files", teams="file")
     def budget(
         self,
         budget: float | str | Decimal | Mapping[str, float | int | str | Decimal] | None = None,
@@ -137,6 +142,7 @@ class OpenLake(Intake):
         budgets = set_budgets() if given is None else given if isinstance(given, Mapping) else {ALL: given}
         return Answer(month_budget(self.lake, budgets, month, **terms.terms))
 
+    @takes(inventory="files")
     def change(
         self, *, prices: Prices = None, inventory: File | Sequence[File] | None = None, **window: Unpack[Window]
     ) -> Answer[Change]:
@@ -146,6 +152,7 @@ class OpenLake(Intake):
         terms = self._asked(price=prices, inventory=inventory)
         return Answer(change(self.lake, scope_of(self.lake, **window), terms))
 
+    @takes(instance="text", region="text")
     def anomalies(
         self, *, prices: Prices = None, instance: str | None = None, region: str | None = None, **window: Unpack[Window]
     ) -> Answer[AnomalyStatement]:
@@ -160,6 +167,7 @@ class OpenLake(Intake):
         limits = self._posted(None)
         return Answer(anomaly_statement(self.lake, scope_of(self.lake, **window), thresholds=limits, **terms))
 
+    @takes(inventory="files", clouds="texts", to="text")
     def moves(
         self,
         *,
@@ -246,6 +254,7 @@ class ReadFiles(OpenLake):
     `jobs`: tables of who held which GPU when; `jobs_tz`: the zone of their times, where these have none.
     """
 
+    @takes(jobs="files", jobs_tz="text")
     def __init__(self, *data: Any, jobs: File | Sequence[File] = (), jobs_tz: str | None = None, **said: Any) -> None:
         folder = tempfile.mkdtemp(prefix="gpuledger-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)

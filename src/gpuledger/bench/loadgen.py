@@ -23,6 +23,7 @@ from typing import Any
 
 from gpuledger.bench.records import Request
 from gpuledger.bench.results import ResultWriter
+from gpuledger.bounds import read_whole
 from gpuledger.errors import FileFault, InputError, map_os_error
 from gpuledger.units import Unknown
 
@@ -95,7 +96,7 @@ def _issued(detail: Mapping[str, Any]) -> int:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_whole(path).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
     except OSError as error:

@@ -7,6 +7,7 @@ changes there; a reader makes these columns from the note, in a quarter of the t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -135,14 +136,21 @@ def with_all_columns(table: pa.Table) -> pa.Table:
 def open_part(path: Path, facts: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """A part, ready to read; labels come as dictionaries. `facts`: its footer, where it was read already."""
     labels = list(schema.labels())
-    try:
+    with part_readable(path):
         try:
             return pq.ParquetFile(path, metadata=facts, read_dictionary=labels, pre_buffer=False)
         except KeyError:  # an older part lacks one
             there = facts or pq.read_metadata(path)
             labels = [name for name in labels if name in there.schema.names]
             return pq.ParquetFile(path, metadata=there, read_dictionary=labels, pre_buffer=False)
-    except (OSError, pa.ArrowException) as error:
+
+
+@contextmanager
+def part_readable(path: Path) -> Iterator[None]:
+    """What goes wrong while a part is read, as a fault of the lake."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise LakeError(
             f"{path}: the lake names this part but it cannot be read: {error}",
             hint="restore it from a backup, or delete the lake and import again",
@@ -197,7 +205,8 @@ def samples_table(lake: Lake, since_ms: int | None = None, until_ms: int | None 
     tables = []
     for part in parts:
         at = [(schema.TIME, ">=", first), (schema.TIME, "<", last)]
-        tables.append(with_all_columns(pq.read_table(lake.path(part), filters=at, partitioning=None)))
+        with part_readable(lake.path(part)):
+            tables.append(with_all_columns(pq.read_table(lake.path(part), filters=at, partitioning=None)))
     return pa.concat_tables(tables, promote_options="permissive") if tables else schema.arrow_schema().empty_table()
 
 

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
 from gpuledger.lake.layout import Lake, Manifest, sync, write_atomically
+from gpuledger.lake.manifest import is_day
 from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import fleet_hours, lines
 from gpuledger.ledger.daily import fold_days
@@ -87,8 +88,10 @@ class Ledger:
             return LedgerManifest()
         try:
             manifest = msgspec.json.decode(raw, type=LedgerManifest)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise LakeError(f"{self.root}: its manifest is broken: {error}", hint=self.way_out()) from error
+        if wrong := next((posted.day for posted in manifest.days if not is_day(posted.day)), None):
+            raise LakeError(f"{self.root}: its manifest is broken: {wrong!r} is not a day", hint=self.way_out())
         if manifest.version > LEDGER_VERSION:
             raise LakeError(f"{self.root}: written by a newer gpuledger", hint="upgrade gpuledger")
         return manifest
@@ -121,7 +124,7 @@ class Ledger:
         try:
             kept = msgspec.json.decode((self.root / "manifest.json").read_bytes(), type=LedgerManifest)
             return any(not d.samples_kept for d in kept.days)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             days = {p.name for p in self.root.glob("*-*-*") if p.is_dir()}
             return not days <= set(self.lake.manifest().days())
 

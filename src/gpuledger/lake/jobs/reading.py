@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from gpuledger.bounds import DOCUMENT_MIB, read_text
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.lake.jobs.claims import LABELS, Claim, is_index
 from gpuledger.lake.jobs.tables import Found, Kind, Row, Skipped, Why, read_rows
@@ -27,7 +28,7 @@ _FAULTS = {
 def read_jobs(path: Path, zone: str | None = None) -> Found:
     """The claims of a file. `zone`: of times without one; a fault asks for it where it is needed and not given."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_text(path, "utf-8-sig", DOCUMENT_MIB)
     except OSError as error:
         raise map_os_error(error, path, "read") from error
     except UnicodeDecodeError as error:
