@@ -25,7 +25,7 @@ from targets import HERE, Seed, Target, kept, targets_of
 
 from gpuledger.errors import GpuledgerError
 
-LIMIT_S = 30.0
+LIMIT_S = 90.0
 SLOW_S = 10.0
 MOST_KIB = 512 << 10
 MOST_MESSAGE = 4000
@@ -104,7 +104,7 @@ def main() -> None:
     scratch = Path(tempfile.mkdtemp(prefix="gpuledger-fuzz-"))
     os.environ["GPULEDGER_CONFIG"] = ""
     os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
-    faulthandler.dump_traceback_later(120, exit=True)
+    faulthandler.dump_traceback_later(300, exit=True)
     folder = scratch / "in"
     folder.mkdir()
     judge(target, inputs[0], folder)  # imports and caches are not an input's memory

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 
 from gpuledger import settings
@@ -35,10 +37,17 @@ def mapped(path: Path) -> object:
     return explain(LOG, mapping=load_mapping(str(path)))
 
 
+def catalog(path: Path) -> object:
+    """A folder with one file of GPUs, each time another folder: a catalog is read once."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copyfile(path, Path(folder) / "own.toml")
+        return load_gpus(Path(folder))
+
+
 TARGETS = [
-    Target("gpuledger.toml", in_force, files_of("fuzz/seeds/settings"), 1.5),
-    Target("thresholds", load_thresholds, files_of("src/gpuledger/catalog/data/thresholds.toml"), 0.5),
+    Target("gpuledger.toml", in_force, files_of("fuzz/seeds/settings"), 2.0),
+    Target("thresholds", load_thresholds, files_of("src/gpuledger/catalog/data/thresholds.toml"), 2.0),
     Target("mapping file", mapped, files_of("fuzz/seeds/maps", "src/gpuledger/telemetry/maps/dcgm.toml"), 1.5),
-    Target("GPU catalog file", lambda p: load_gpus(p.parent), files_of("fuzz/seeds/gpus"), 0.5),
-    Target("replayed recording", load_tapes, files_of("fuzz/seeds/csv", "fuzz/seeds/replay"), 0.7),
+    Target("GPU catalog file", catalog, files_of("fuzz/seeds/gpus"), 0.5),
+    Target("replayed recording", load_tapes, files_of("fuzz/seeds/csv", "fuzz/seeds/replay"), 1.0),
 ]

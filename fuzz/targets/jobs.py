@@ -15,4 +15,4 @@ def add(path: Path) -> object:
         return gpuledger.open(folder).jobs(path, tz="UTC")
 
 
-TARGETS = [Target("job table", add, files_of("fuzz/seeds/jobs"), 2.5)]
+TARGETS = [Target("job table", add, files_of("fuzz/seeds/jobs"), 3.0)]

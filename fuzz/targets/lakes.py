@@ -64,14 +64,14 @@ def _statement(lake: gpuledger.OpenLake) -> object:
 
 LINES, PART = "ledger/*/*.lines.parquet", "samples/*/*.parquet"
 TARGETS = [
-    Target("lake manifest", _tampered("manifest.json", _samples_and_lines), found("manifest.json"), 0.6),
-    Target("lake manifest, written", _tampered("manifest.json", _taken_in), found("manifest.json"), 0.4),
-    Target("ledger manifest", _tampered("ledger/manifest.json", _statement), found("ledger/manifest.json"), 0.4),
-    Target("part of a lake", _tampered(PART, _samples_and_lines), found(PART), 0.5),
-    Target("lines of a ledger", _tampered(LINES, _statement), found(LINES), 0.4),
-    Target("jobs of a lake", _tampered("jobs/manifest.json", _statement), found("jobs/*"), 0.3),
-    Target("counted run", _tampered("counted/*.json", lambda lake: lake.audit()), found("counted/*"), 0.25),
-    Target("recorded run", _tampered("runs/*.json", _statement), found("runs/*"), 0.25),
-    Target("rates of a lake", _tampered("prices/yours.json", lambda lake: lake.audit()), found("prices/*"), 0.25),
-    Target("calibration", read_board, found("calibration/*"), 0.5),
+    Target("lake manifest", _tampered("manifest.json", _samples_and_lines), found("manifest.json"), 0.25),
+    Target("lake manifest, written", _tampered("manifest.json", _taken_in), found("manifest.json"), 0.1),
+    Target("ledger manifest", _tampered("ledger/manifest.json", _statement), found("ledger/manifest.json"), 0.2),
+    Target("part of a lake", _tampered(PART, _samples_and_lines), found(PART), 0.2),
+    Target("lines of a ledger", _tampered(LINES, _statement), found(LINES), 0.15),
+    Target("jobs of a lake", _tampered("jobs/manifest.json", _statement), found("jobs/*"), 0.1),
+    Target("counted run", _tampered("counted/*.json", lambda lake: lake.audit()), found("counted/*"), 0.05),
+    Target("recorded run", _tampered("runs/*.json", _statement), found("runs/*"), 0.08),
+    Target("rates of a lake", _tampered("prices/yours.json", lambda lake: lake.audit()), found("prices/*"), 0.08),
+    Target("calibration", read_board, found("calibration/*"), 3.0),
 ]

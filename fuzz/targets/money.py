@@ -21,9 +21,9 @@ def stock(path: Path) -> object:
 
 
 TARGETS = [
-    Target("own prices", lambda p: read_rates(p, TODAY), files_of("fuzz/seeds/rates"), 1.5),
-    Target("spot price history", read_history, files_of("fuzz/seeds/spot"), 1.0),
-    Target("bill, inventory", stock, files_of("fuzz/seeds/bills"), 3.0),
-    Target("teams", load_config, files_of("src/gpuledger/cost/data/demo_config.toml"), 0.5),
-    Target("carbon intensity", read_hourly, files_of("fuzz/seeds/carbon"), 0.5),
+    Target("own prices", lambda p: read_rates(p, TODAY), files_of("fuzz/seeds/rates"), 4.0),
+    Target("spot price history", read_history, files_of("fuzz/seeds/spot"), 4.0),
+    Target("bill, inventory", stock, files_of("fuzz/seeds/bills"), 5.0),
+    Target("teams", load_config, files_of("src/gpuledger/cost/data/demo_config.toml"), 2.0),
+    Target("carbon intensity", read_hourly, files_of("fuzz/seeds/carbon"), 3.0),
 ]

@@ -13,6 +13,9 @@ import gpuledger
 from targets import Seed, Target, files_of
 
 
+LABELS = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "UUID": "GPU-1", "gpu": "0", "Hostname": "node-1"}
+
+
 class _Server(ThreadingHTTPServer):
     body = b""
 
@@ -22,15 +25,23 @@ class _Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.0"
 
     def do_GET(self) -> None:
-        """The hostile answer; an honest one to questions that come before any data."""
-        hostile = "query_range" in self.path or self.server.body.startswith(b"!")
-        plain = {"status": "success", "data": ["DCGM_FI_DEV_GPU_UTIL"] if "label" in self.path else {"version": "3.5.0"}}
-        body = self.server.body.removeprefix(b"!") if hostile else json.dumps(plain).encode()
+        """The hostile answer to questions for samples; to all other questions too where its first byte says so."""
+        hostile = self.server.body.startswith(b"!") or ("/query" in self.path and "vector" not in self.path)
+        body = self.server.body.removeprefix(b"!") if hostile else json.dumps(self._honest()).encode()
         self.send_response(200)
         if body.startswith(b"\x1f\x8b"):
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
         self.wfile.write(body)
+
+    def _honest(self) -> object:
+        if "/label/" in self.path:
+            data: object = [LABELS["__name__"]]
+        elif "/series" in self.path:
+            data = [LABELS]
+        else:
+            data = {"resultType": "vector", "result": [{"metric": {}, "value": [1768867200, "1"]}]}
+        return {"status": "success", "data": data}
 
     do_POST = do_GET
 

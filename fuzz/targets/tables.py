@@ -87,6 +87,6 @@ def _parquet_seeds() -> list[Seed]:
 
 
 TARGETS = [
-    Target("CSV", read, files_of("fuzz/seeds/csv"), 3.0, csv),
-    Target("Parquet", read, _parquet_seeds, 3.0, table),
+    Target("CSV", read, files_of("fuzz/seeds/csv"), 2.0, csv),
+    Target("Parquet", read, _parquet_seeds, 2.0, table),
 ]

@@ -52,7 +52,7 @@ class Intake:
                 self.lake, files, zone=tz, mapping=load_mapping(str(mapping)) if mapping else None, given=said
             )
 
-    @takes(user="text", bearer_file="file", ca="file", host="text", gpu_model="text", **{"password_file": "file"})
+    @takes(user="text", bearer_file="file", ca="file", host="text", password_file="file", gpu_model="text")  # noqa: S106
     def pull(
         self,
         address: str,

@@ -13,6 +13,8 @@ import numpy as np
 
 from gpuledger.telemetry.series import FARTHEST_MS, Points
 
+# What msgspec raises on JSON it cannot read: broken, not UTF-8 inside, nested too deeply.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOTHING = msgspec.Raw()
 _PUNCTUATION = b'[]" \t\r\n'
 

@@ -21,7 +21,7 @@ import msgspec
 
 from gpuledger.bounds import VARIABLE, most_bytes
 from gpuledger.errors import FileFault, InputError, ServerFault, map_os_error
-from gpuledger.telemetry.series.answers import Answer
+from gpuledger.telemetry.series.answers import UNREADABLE, Answer
 
 TIMEOUT_S = 120.0
 # A busy server is waited for this long in all, request by request.
@@ -267,7 +267,7 @@ def _reason(error: urllib.error.HTTPError) -> tuple[str, str]:
     try:
         answer = msgspec.json.decode(raw, type=Answer)
         return answer.error_type, answer.error[:300]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         text = raw.decode("utf-8", "replace").strip()
         return "", "" if text.startswith("<") else " ".join(text.split())[:300]
 

@@ -10,7 +10,7 @@ import msgspec
 from gpuledger.bounds import whole
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.series import Points
-from gpuledger.telemetry.series.answers import Answer, NotSeries, add_series, series_of
+from gpuledger.telemetry.series.answers import UNREADABLE, Answer, NotSeries, add_series, series_of
 from gpuledger.telemetry.series.opening import opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
@@ -51,7 +51,7 @@ def _read(path: Path) -> Opened:
                 )
             notes += [f"answer {number}: the server warns: {words}" for words in answer.warnings or ()]
             add_series(points, series_of(answer.data))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotSeries) as error:
+        except (*UNREADABLE, NotSeries) as error:
             raise FileFault(
                 path,
                 f"answer {number} is not a whole answer of the Prometheus API: {error}",
