@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from targets import HERE, ROOT, Target, families, targets_of
 
-BATCH = 2_000
+BATCH = 1_000
 
 
 @dataclass
@@ -53,11 +54,16 @@ class Row:
         return sum(len(self.failed.get(kind, ())) for kind in kinds)
 
 
-def run_target(target: Target, count: int, seed: int, found: Path) -> Row:
-    """All inputs of a target, in one process after another."""
-    row, number = Row(target.name), 0
+def run_target(target: Target, count: int, seed: int, found: Path, state: Path | None) -> Row:
+    """All inputs of a target, in one process after another; `state`: a folder with what earlier runs got done."""
+    kept = state / f"{target.name.replace('/', '-')}-{seed}.json" if state else None
+    row = Row(**json.loads(kept.read_text())) if kept and kept.exists() else Row(target.name)
+    number = row.inputs
     while number < count:
         number = _batch(row, target, number, min(number + BATCH, count), seed, found)
+        if kept:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(row.__dict__))
     return row
 
 
@@ -118,6 +124,7 @@ def main() -> int:
     asked.add_argument("--target", action="append", help="only this one; repeatable")
     asked.add_argument("--processes", type=int, default=2)
     asked.add_argument("--found", type=Path, default=HERE / "found", help="where failing inputs are kept")
+    asked.add_argument("--state", type=Path, help="folder that keeps what is done, to go on after a stop")
     asked.add_argument("--json", action="store_true")
     said = asked.parse_args()
     targets = targets_of()
@@ -127,12 +134,14 @@ def main() -> int:
     shares = sum(t.share for t in chosen)
     start = time.monotonic()
     with ThreadPoolExecutor(said.processes) as pool:
-        jobs = [pool.submit(run_target, t, -(-said.inputs * t.share // shares).__int__(), said.seed, said.found) for t in chosen]
-        rows = []
-        for job in jobs:
-            rows.append(job.result())
-            done = rows[-1]
-            sys.stderr.write(f"{done.target}: {done.inputs:,} inputs, {sum(map(len, done.failed.values()))} failed, {done.cpu_s:.0f} s\n")
+        by_size = sorted(chosen, key=lambda t: -t.share)  # the quick ones have most inputs
+        counts = {t.name: math.ceil(said.inputs * t.share / shares) for t in chosen}
+        jobs = {pool.submit(run_target, t, counts[t.name], said.seed, said.found, said.state): t.name for t in by_size}
+        done = {}
+        for job in as_completed(jobs):
+            row = done[jobs[job]] = job.result()
+            sys.stderr.write(f"{row.target}: {row.inputs:,} inputs, {sum(map(len, row.failed.values()))} failed, {row.cpu_s:.0f} s\n")
+    rows = [done[t.name] for t in chosen]
     if said.json:
         print(json.dumps([row.__dict__ for row in rows]))
     else:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 LONGEST = 1200
+MOST_COMPARED = 5000
 
 
 class GpuledgerError(Exception):
@@ -118,8 +119,9 @@ class MissingExtra(GpuledgerError):
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """The known names most like `name`, best first, ignoring case."""
     import difflib  # only a mistake needs it
+    from itertools import islice
 
-    folded = {k.casefold(): k for k in known}
+    folded = {k.casefold(): k for k in islice(known, MOST_COMPARED)}  # a file may have a million columns
     return [folded[m] for m in difflib.get_close_matches(name.casefold(), list(folded), n=limit, cutoff=0.6)]
 
 

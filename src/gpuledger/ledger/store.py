@@ -90,8 +90,9 @@ class Ledger:
             manifest = msgspec.json.decode(raw, type=LedgerManifest)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise LakeError(f"{self.root}: its manifest is broken: {error}", hint=self.way_out()) from error
-        if wrong := next((posted.day for posted in manifest.days if not is_day(posted.day)), None):
-            raise LakeError(f"{self.root}: its manifest is broken: {wrong!r} is not a day", hint=self.way_out())
+        wrong = [posted.day for posted in manifest.days if not is_day(posted.day)]
+        if wrong:
+            raise LakeError(f"{self.root}: its manifest is broken: {wrong[0]!r} is not a day", hint=self.way_out())
         if manifest.version > LEDGER_VERSION:
             raise LakeError(f"{self.root}: written by a newer gpuledger", hint="upgrade gpuledger")
         return manifest
