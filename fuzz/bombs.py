@@ -32,8 +32,19 @@ from gpuledger.errors import GpuledgerError
 MIB, GIB = 1 << 20, 1 << 30
 MOST_MIB = 1024
 MOST_CPU_S = 60
-TELEMETRY, TEXTS = ("CSV",), ("CSV", "job table", "bill, inventory", "own prices", "spot price history", "replayed recording")
-DOCUMENTS = ("job table", "bill, inventory", "claims", "bench results", "model config", "calibration", "spot price history")
+TELEMETRY, TEXTS = (
+    ("CSV",),
+    ("CSV", "job table", "bill, inventory", "own prices", "spot price history", "replayed recording"),
+)
+DOCUMENTS = (
+    "job table",
+    "bill, inventory",
+    "claims",
+    "bench results",
+    "model config",
+    "calibration",
+    "spot price history",
+)
 Make = Callable[[Path], None]
 
 
@@ -78,7 +89,10 @@ def _parquet(path: Path) -> None:
 
 
 def _sheet(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book, book.open("xl/worksheets/sheet1.xml", "w") as part:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book,
+        book.open("xl/worksheets/sheet1.xml", "w") as part,
+    ):
         for _ in range(1024):
             part.write(b" " * MIB)
 
@@ -98,29 +112,104 @@ def _nested(text: bytes) -> Make:
 HEADER = b"timestamp,Hostname,gpu,UUID,modelName,DCGM_FI_DEV_GPU_UTIL\n"
 ROW = b"2026-01-20T10:00:00Z,n,0,GPU-0,NVIDIA H100 80GB HBM3,50\n"
 DEEP = 100_000
+ANSWER = b'{"status":"success","data":{"resultType":"matrix","result":['
+
+
+def _rows(path: Path) -> None:
+    path.write_bytes(_zst(HEADER) + _zst(ROW * (10 * MIB // len(ROW))) * 1024)
+
+
 BOMBS: list[tuple[str, str, Make, tuple[str, ...]]] = [
-    ("gzip, 10 GB of zeros", "x.csv.gz", _repeated(bytes(10 * MIB), 1024, _gz), TEXTS + ("demand table", "autoscale trace")),
+    (
+        "gzip, 10 GB of zeros",
+        "x.csv.gz",
+        _repeated(bytes(10 * MIB), 1024, _gz),
+        (*TEXTS, "demand table", "autoscale trace"),
+    ),
     ("Zstandard, 10 GB of zeros", "x.csv.zst", _repeated(bytes(10 * MIB), 1024, _zst), ("CSV", "demand table")),
-    ("gzip, 10 GB of line feeds", "x.csv.gz", _repeated(b"\n" * 10 * MIB, 1024, _gz), ("CSV", "bill, inventory", "autoscale trace")),
-    ("gzip, 10 GB of one letter", "x.csv.gz", _repeated(b"a" * 10 * MIB, 1024, _gz), ("CSV", "bill, inventory", "demand table")),
-    ("Zstandard, 10 GB of one row", "x.csv.zst", lambda p: _repeated(ROW * (10 * MIB // len(ROW)), 1024, _zst)(p) or p.write_bytes(_zst(HEADER) + p.read_bytes()) and None, ("CSV",)),
-    ("gzip, 10 GB exporter page", "x.prom.gz", _repeated(b"# HELP x y\n" + b" " * 10 * MIB, 1024, _gz), ("exporter page",)),
-    ("gzip, 10 GB of brackets", "x.json.gz", _repeated(b'{"status":"success","data":{"resultType":"matrix","result":[' + b" " * 10 * MIB, 1024, _gz), ("Prometheus answer",)),
+    (
+        "gzip, 10 GB of line feeds",
+        "x.csv.gz",
+        _repeated(b"\n" * 10 * MIB, 1024, _gz),
+        ("CSV", "bill, inventory", "autoscale trace"),
+    ),
+    (
+        "gzip, 10 GB of one letter",
+        "x.csv.gz",
+        _repeated(b"a" * 10 * MIB, 1024, _gz),
+        ("CSV", "bill, inventory", "demand table"),
+    ),
+    (
+        "Zstandard, 10 GB of one row",
+        "x.csv.zst",
+        lambda p: (
+            _repeated(ROW * (10 * MIB // len(ROW)), 1024, _zst)(p)
+            or (p.write_bytes(_zst(HEADER) + p.read_bytes()) and None)
+        ),
+        ("CSV",),
+    ),
+    (
+        "gzip, 10 GB exporter page",
+        "x.prom.gz",
+        _repeated(b"# HELP x y\n" + b" " * 10 * MIB, 1024, _gz),
+        ("exporter page",),
+    ),
+    ("gzip, 10 GB of brackets", "x.json.gz", _repeated(ANSWER + b" " * 10 * MIB, 1024, _gz), ("Prometheus answer",)),
     ("one line of 1 GiB", "x.csv", _filled(b"a", GIB), TEXTS),
     ("one line of 1 GiB, JSON", "x.json", _filled(b" ", GIB, b"["), DOCUMENTS),
-    ("one line of 1 GiB, TOML", "gpuledger.toml", _filled(b"a", GIB), ("gpuledger.toml", "mapping file", "teams", "batch pools")),
-    ("10 GiB sparse file", "x.csv", _sparse, TEXTS + DOCUMENTS[2:6]),
-    ("a million columns", "x.csv", _columns, TEXTS + ("batch jobs", "request trace", "demand table", "autoscale trace", "carbon intensity")),
-    ("Parquet, 60 M rows in some KB", "x.parquet", _parquet, ("Parquet", "bill, inventory", "autoscale trace", "batch jobs")),
+    (
+        "one line of 1 GiB, TOML",
+        "gpuledger.toml",
+        _filled(b"a", GIB),
+        ("gpuledger.toml", "mapping file", "teams", "batch pools"),
+    ),
+    ("10 GiB sparse file", "x.csv", _sparse, (*TEXTS, *DOCUMENTS[2:6])),
+    (
+        "a million columns",
+        "x.csv",
+        _columns,
+        (*TEXTS, "batch jobs", "request trace", "demand table", "autoscale trace", "carbon intensity"),
+    ),
+    (
+        "Parquet, 60 M rows in some KB",
+        "x.parquet",
+        _parquet,
+        ("Parquet", "bill, inventory", "autoscale trace", "batch jobs"),
+    ),
     ("spreadsheet, 1 GiB of blanks", "x.xlsx", _sheet, ("bill, inventory", "batch jobs")),
     ("spreadsheet, 6 M cells", "x.xlsx", _cells, ("bill, inventory",)),
-    ("JSON nested 100,000 deep", "x.json", _nested(b"[" * DEEP + b"]" * DEEP), (*DOCUMENTS, "batch jobs", "own prices", "Prometheus answer")),
-    ("JSON objects 100,000 deep", "x.json", _nested(b'{"a":' * DEEP + b"1" + b"}" * DEEP), (*DOCUMENTS, "batch jobs", "own prices")),
-    ("TOML nested 100,000 deep", "gpuledger.toml", _nested(b"a = " + b"[" * DEEP + b"]" * DEEP), ("gpuledger.toml", "mapping file", "teams", "GPU catalog file", "batch pools")),
-    ("TOML key of 20,000 parts", "gpuledger.toml", _nested(b"[" + b".".join([b"a"] * 20_000) + b"]\n"), ("gpuledger.toml", "mapping file", "teams", "batch pools")),
+    (
+        "JSON nested 100,000 deep",
+        "x.json",
+        _nested(b"[" * DEEP + b"]" * DEEP),
+        (*DOCUMENTS, "batch jobs", "own prices", "Prometheus answer"),
+    ),
+    (
+        "JSON objects 100,000 deep",
+        "x.json",
+        _nested(b'{"a":' * DEEP + b"1" + b"}" * DEEP),
+        (*DOCUMENTS, "batch jobs", "own prices"),
+    ),
+    (
+        "TOML nested 100,000 deep",
+        "gpuledger.toml",
+        _nested(b"a = " + b"[" * DEEP + b"]" * DEEP),
+        ("gpuledger.toml", "mapping file", "teams", "GPU catalog file", "batch pools"),
+    ),
+    (
+        "TOML key of 20,000 parts",
+        "gpuledger.toml",
+        _nested(b"[" + b".".join([b"a"] * 20_000) + b"]\n"),
+        ("gpuledger.toml", "mapping file", "teams", "batch pools"),
+    ),
     ("planner file nested 100,000 deep", "model_config.json", _nested(b"[" * DEEP), ("planner file",)),
-    ("planner file with 1 MB of comments", "model_config.json", _nested(b"{" + b"// x\n" * 200_000 + b"}"), ("planner file",)),
-]  # fmt: skip
+    (
+        "planner file with 1 MB of comments",
+        "model_config.json",
+        _nested(b"{" + b"// x\n" * 200_000 + b"}"),
+        ("planner file",),
+    ),
+]
 
 
 def cases(folder: Path, wanted: str) -> Iterator[tuple[str, str, str, float, int, str]]:
@@ -142,7 +231,9 @@ def _alone(family: str, reader: str, path: Path) -> tuple[str, float, int, str]:
     around = {**os.environ, "GPULEDGER_CONFIG": "", "TMPDIR": str(path.parent), "PYTHONPATH": paths}
     said = path.parent / "said.txt"
     with said.open("w") as out:
-        child = subprocess.Popen([sys.executable, __file__, "--read", family, reader, str(path)], stdout=out, stderr=out, env=around)
+        child = subprocess.Popen(
+            [sys.executable, __file__, "--read", family, reader, str(path)], stdout=out, stderr=out, env=around
+        )
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = status
     what, _, words = said.read_text(errors="replace").partition("\n")
@@ -178,7 +269,8 @@ def main() -> int:
         for name, reader, what, cpu_s, mib, words in cases(folder, " ".join(sys.argv[1:])):
             failed += what not in ("accepted", "refused")
             shown = words.replace(str(folder), "").replace("|", "\\|").replace("\n", " ")
-            print(f"| {name} | {reader} | {what} | {cpu_s:.1f} | {mib:,} | {shown[:160] if what == 'refused' else shown[-400:]} |", flush=True)
+            said = shown[:160] if what == "refused" else shown[-400:]
+            print(f"| {name} | {reader} | {what} | {cpu_s:.1f} | {mib:,} | {said} |", flush=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 1 if failed else 0

@@ -44,7 +44,7 @@ class Inputs:
     def __getitem__(self, number: int) -> Seed:
         if number < len(self._seeds):
             return self._seeds[number]  # as it is
-        rng = Random(f"{self._seed}/{self._target.name}/{number}")  # noqa: S311
+        rng = Random(f"{self._seed}/{self._target.name}/{number}")
         if self._target.made is not None and rng.random() < MADE_SHARE:
             made = self._target.made(rng)
             return made if rng.random() < 0.7 else Seed(made.name, mutated(rng, made.data, ()))
@@ -72,7 +72,9 @@ def judge(target: Target, seed: Seed, folder: Path) -> tuple[str, float, int, st
         what, words = "refused", str(error)
         if not error.hint or len(words) > MOST_MESSAGE:
             what = "traceback"
-            words = f"refused without a next step: {words}" if not error.hint else f"{len(words)} letters: {words[:200]}"
+            words = (
+                f"refused without a next step: {words}" if not error.hint else f"{len(words)} letters: {words[:200]}"
+            )
     except MemoryError:
         what, words = "memory", traceback.format_exc()
     except Exception:  # noqa: BLE001 - whatever escapes is what we look for

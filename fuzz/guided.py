@@ -10,6 +10,7 @@ ends the run with 77 and leaves the input in fuzz/found.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import shutil
@@ -44,14 +45,20 @@ def hunt(name: str, scratch: Path, seconds: int, seed: int) -> None:
 
     def once(data: bytes) -> None:
         path.write_bytes(data)
-        try:
+        with contextlib.suppress(GpuledgerError):
             target.run(path)
-        except GpuledgerError:
-            pass
 
     (scratch / "found").mkdir()
-    options = [f"-max_total_time={seconds}", f"-max_len={LONGEST}", f"-seed={seed}", "-timeout=30", "-rss_limit_mb=2048", "-verbosity=0", "-print_final_stats=1",
-               f"-artifact_prefix={scratch / 'found'}/"]  # fmt: skip
+    options = [
+        f"-max_total_time={seconds}",
+        f"-max_len={LONGEST}",
+        f"-seed={seed}",
+        "-timeout=30",
+        "-rss_limit_mb=2048",
+        "-verbosity=0",
+        "-print_final_stats=1",
+        f"-artifact_prefix={scratch / 'found'}/",
+    ]
     atheris.Setup([sys.argv[0], *options, str(scratch / "corpus")], once)
     atheris.Fuzz()
 
@@ -61,7 +68,7 @@ def keep(name: str, scratch: Path) -> tuple[int, int]:
     before = {seed.data for seed in (*targets_of(families()[name])[name].seeds(), *kept(name))}
     folder = HERE / "corpus" / name
     size = sum(len(s.data) for s in kept(name))
-    found = sorted(((f.stat().st_size, f.name, f) for f in (scratch / "corpus").iterdir()))
+    found = sorted((f.stat().st_size, f.name, f) for f in (scratch / "corpus").iterdir())
     count = 0
     for length, digest, file in found:
         if file.read_bytes() in before or length > KEPT_LONGEST or size + length > KEPT_BYTES:
@@ -87,12 +94,22 @@ def main() -> int:
         scratch = Path(tempfile.mkdtemp(prefix="gpuledger-guided-"))
         paths = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
         around = {**os.environ, "PYTHONPATH": paths, "GPULEDGER_CONFIG": "", "TMPDIR": str(scratch)}
-        command = [sys.executable, __file__, name, "--seconds", str(said.seconds), "--seed", str(said.seed), "--scratch", str(scratch)]
+        command = [
+            sys.executable,
+            __file__,
+            name,
+            "--seconds",
+            str(said.seconds),
+            "--seed",
+            str(said.seed),
+            "--scratch",
+            str(scratch),
+        ]
         done = subprocess.run(command, env=around, capture_output=True, text=True, errors="replace", check=False)
         count, size = keep(name, scratch) if (scratch / "corpus").is_dir() else (0, 0)
         ran = next((line.split()[-1] for line in done.stderr.splitlines() if "number_of_executed_units" in line), "no")
         print(f"{name}: {ran} inputs tried, {count} kept, {size:,} bytes in all", flush=True)
-        if crashed := [f for f in (scratch / "found").glob("*")] if (scratch / "found").is_dir() else []:
+        if crashed := list((scratch / "found").glob("*")) if (scratch / "found").is_dir() else []:
             worst = 77
             folder = HERE / "found" / name
             folder.mkdir(parents=True, exist_ok=True)

@@ -14,15 +14,17 @@ import pyarrow as pa
 # Cells and values that have broken parsers: numbers at and beyond every edge, digits that are not ASCII, marks of other
 # formats, text that acts where it is shown, names that leave their folder.
 TOKENS = [
-    "", " ", "0", "-0", "-1", "1e400", "-1e400", "1e-400", "NaN", "nan", "inf", "-inf", "Infinity", "1e308", "1.7e308",
-    "9" * 19, "9" * 400, "1" * 5000, "18446744073709551616", "-9223372036854775809", "2147483648", "0x", "0xZZ", "1_000",
-    "٣", "１２", "²", "½", "1,5", "1.234.567", "0.1.2", "+5", "5 W", "100 %", "N/A", "[N/A]", "null", "None", "true",
-    "9999-12-31T23:59:59Z", "0000-00-00", "0001-01-01T00:00:00Z", "2026-02-30", "1970-01-01", "253402300800", "-62135596801",
-    "2026-03-29 02:30:00", "2026-10-25T02:30:00", "24:00:00", "2026-01-20T10:00:00+99:99", "\ufeff", "\x00", "\x1b[2J",
-    "\u202e", "\u2028", "\x85", "\x1c", "\x0b", "=1+1", "+cmd|' /C calc'!A0", "@SUM(A1)", "-2+3", "\t=1", "<script>alert(1)</script>",
-    "../../etc/passwd", "/etc/passwd", "..\\..\\x", "CON", "a" * 300, "a,b", 'a"b', '"', "'", "`", "\\", "{", "}", "[", "]", "[[",
-    "${HOME}", "%s%n", "{0}", "{{7*7}}", "node[01-99999999]", "n[1-9][1-9][1-9][1-9][1-9][1-9]", "gpu:99999999999", "IDX:0-999999999",
-    "gres/gpu=99999999999999999999", "GPU-" + "f" * 64, "# HELP", "# TYPE x gauge", "}", '{a="b"', "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
+    "", " ", "0", "-0", "-1", "1e400", "-1e400", "1e-400", "NaN", "nan", "inf", "-inf", "Infinity", "1e308",
+    "1.7e308", "9" * 19, "9" * 400, "1" * 5000, "18446744073709551616", "-9223372036854775809", "2147483648", "0x",
+    "0xZZ", "1_000", "٣", "１２", "²", "½", "1,5", "1.234.567", "0.1.2", "+5", "5 W", "100 %", "N/A", "[N/A]", "null",
+    "None", "true", "9999-12-31T23:59:59Z", "0000-00-00", "0001-01-01T00:00:00Z", "2026-02-30", "1970-01-01",
+    "253402300800", "-62135596801", "2026-03-29 02:30:00", "2026-10-25T02:30:00", "24:00:00",
+    "2026-01-20T10:00:00+99:99", "\ufeff", "\x00", "\x1b[2J", "\u202e", "\u2028", "\x85", "\x1c", "\x0b", "=1+1",
+    "+cmd|' /C calc'!A0", "@SUM(A1)", "-2+3", "\t=1", "<script>alert(1)</script>", "../../etc/passwd", "/etc/passwd",
+    "..\\..\\x", "CON", "a" * 300, "a,b", 'a"b', '"', "'", "`", "\\", "{", "}", "[", "]", "[[", "${HOME}", "%s%n",
+    "{0}", "{{7*7}}", "node[01-99999999]", "n[1-9][1-9][1-9][1-9][1-9][1-9]", "gpu:99999999999", "IDX:0-999999999",
+    "gres/gpu=99999999999999999999", "GPU-" + "f" * 64, "# HELP", "# TYPE x gauge", "}", '{a="b"',
+    "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
 ]  # fmt: skip
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _DEPTHS = (50, 990, 100_000)
@@ -173,12 +175,33 @@ def _leaf(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
 
 def odd_value(rng: Random) -> Any:
     """A JSON value of any kind, where another was expected."""
-    number = rng.choice((0, -1, 1, 2**31, 2**63, 2**64, -(2**63) - 1, 10**400, 1e308, 1e-320, 0.5, float("nan"), float("inf")))
+    number = rng.choice(
+        (0, -1, 1, 2**31, 2**63, 2**64, -(2**63) - 1, 10**400, 1e308, 1e-320, 0.5, float("nan"), float("inf"))
+    )
     text = rng.choice(TOKENS).encode("utf-8", "replace").decode()
-    return rng.choice((None, True, False, number, number, number, text, text, text, [], {}, [[]], {"": None}, [None], [text, number], {text: number}))
+    return rng.choice(
+        (
+            None,
+            True,
+            False,
+            number,
+            number,
+            number,
+            text,
+            text,
+            text,
+            [],
+            {},
+            [[]],
+            {"": None},
+            [None],
+            [text, number],
+            {text: number},
+        )
+    )
 
 
-def _changed(rng: Random, value: Any) -> Any:
+def _changed(rng: Random, value: Any) -> Any:  # noqa: PLR0911 - one kind of value after another
     if isinstance(value, dict) and value and rng.random() < 0.9:
         key = rng.choice(list(value))
         what = rng.randrange(8)

@@ -69,10 +69,27 @@ def run_target(target: Target, count: int, seed: int, found: Path, state: Path |
 
 def _batch(row: Row, target: Target, first: int, end: int, seed: int, found: Path) -> int:
     """Run a process; returns the number of the next input: after a hang or a crash the one after it."""
-    command = [sys.executable, str(HERE / "child.py"), families()[target.name], target.name, str(first), str(end), "--seed", str(seed), "--found", str(found)]
+    command = [
+        sys.executable,
+        str(HERE / "child.py"),
+        families()[target.name],
+        target.name,
+        str(first),
+        str(end),
+        "--seed",
+        str(seed),
+        "--found",
+        str(found),
+    ]
     paths = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths},
-                             errors="replace")  # fmt: skip
+    child = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+        errors="replace",
+    )
     assert child.stdout is not None
     with ThreadPoolExecutor(1) as pool:
         errors = pool.submit(child.stderr.read)
@@ -98,7 +115,8 @@ def _batch(row: Row, target: Target, first: int, end: int, seed: int, found: Pat
 
 def table(rows: list[Row]) -> str:
     """The rows as Markdown."""
-    head = "| target | inputs | accepted | refused | tracebacks | hangs, crashes | over memory | slowest, ms CPU | peak growth, MiB |"
+    names = "target,inputs,accepted,refused,tracebacks,hangs or crashes,over memory,slowest (ms CPU),peak growth (MiB)"
+    head = f"| {' | '.join(names.split(','))} |"
     lines = [head, "|" + "---|" * 9]
     total = Row("all")
     for row in rows:
@@ -112,8 +130,17 @@ def table(rows: list[Row]) -> str:
 
 
 def _line(row: Row) -> str:
-    cells = (row.inputs, row.accepted, row.refused, row.count("traceback"), row.count("hang", "crash", "slow"), row.count("memory"))
-    return f"| {row.target} | {' | '.join(f'{c:,}' for c in cells)} | {row.slowest_ms:,.0f} | {row.peak_kib / 1024:,.0f} |"
+    cells = (
+        row.inputs,
+        row.accepted,
+        row.refused,
+        row.count("traceback"),
+        row.count("hang", "crash", "slow"),
+        row.count("memory"),
+    )
+    return (
+        f"| {row.target} | {' | '.join(f'{c:,}' for c in cells)} | {row.slowest_ms:,.0f} | {row.peak_kib / 1024:,.0f} |"
+    )
 
 
 def main() -> int:
@@ -140,7 +167,9 @@ def main() -> int:
         done = {}
         for job in as_completed(jobs):
             row = done[jobs[job]] = job.result()
-            sys.stderr.write(f"{row.target}: {row.inputs:,} inputs, {sum(map(len, row.failed.values()))} failed, {row.cpu_s:.0f} s\n")
+            sys.stderr.write(
+                f"{row.target}: {row.inputs:,} inputs, {sum(map(len, row.failed.values()))} failed, {row.cpu_s:.0f} s\n"
+            )
     rows = [done[t.name] for t in chosen]
     if said.json:
         print(json.dumps([row.__dict__ for row in rows]))
@@ -150,7 +179,8 @@ def main() -> int:
     if failed := {r.target: r.failed for r in rows if r.failed}:
         for name, kinds in failed.items():
             for kind, numbers in kinds.items():
-                print(f"failed: {name}: {len(numbers)} x {kind}: see {said.found / name.replace('/', '-') / str(numbers[0])}")
+                place = said.found / name.replace("/", "-") / str(numbers[0])
+                print(f"failed: {name}: {len(numbers)} x {kind}: see {place}")
         return 1
     return 0
 

@@ -42,7 +42,9 @@ def files_of(*places: str | Path) -> Callable[[], list[Seed]]:
     """The files of folders, or files, relative to the root of the project; what Atheris kept of them comes too."""
 
     def seeds() -> list[Seed]:
-        found = [f for place in places for f in ([ROOT / place] if (ROOT / place).is_file() else (ROOT / place).rglob("*"))]
+        found = [
+            f for place in places for f in ([ROOT / place] if (ROOT / place).is_file() else (ROOT / place).rglob("*"))
+        ]
         return [Seed(f.name, f.read_bytes()) for f in sorted(found) if f.is_file()]
 
     return seeds

@@ -26,9 +26,19 @@ def guide(path: Path) -> object:
 
 TARGETS = [
     Target("model config", model_from_config, files_of("fuzz/seeds/models"), 4.0),
-    Target("planner file", guide, files_of(*(f"src/gpuledger/plan/reference/{n}" for n in ("gpu_instances.json", "workloads.json"))), 0.15),
+    Target(
+        "planner file",
+        guide,
+        files_of(*(f"src/gpuledger/plan/reference/{n}" for n in ("gpu_instances.json", "workloads.json"))),
+        0.15,
+    ),
     Target("demand table", read_demand, files_of("fuzz/seeds/demand"), 3.0),
     Target("autoscale trace", read_trace, files_of("fuzz/seeds/demand", "fuzz/seeds/traces"), 3.0),
-    Target("batch jobs", lambda p: read_jobs(p, start_ms=None, now_ms=NOW_MS, wait_ms=DAY_MS, unit="h"), files_of("fuzz/seeds/batch"), 3.0),
+    Target(
+        "batch jobs",
+        lambda p: read_jobs(p, start_ms=None, now_ms=NOW_MS, wait_ms=DAY_MS, unit="h"),
+        files_of("fuzz/seeds/batch"),
+        3.0,
+    ),
     Target("batch pools", lambda p: read_pools(p, 10.0), files_of("fuzz/seeds/pools"), 3.0),
 ]

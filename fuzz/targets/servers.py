@@ -12,7 +12,6 @@ from pathlib import Path
 import gpuledger
 from targets import Seed, Target, files_of
 
-
 LABELS = {"__name__": "DCGM_FI_DEV_GPU_UTIL", "UUID": "GPU-1", "gpu": "0", "Hostname": "node-1"}
 
 
@@ -43,7 +42,7 @@ class _Answers(BaseHTTPRequestHandler):
             data = {"resultType": "vector", "result": [{"metric": {}, "value": [1768867200, "1"]}]}
         return {"status": "success", "data": data}
 
-    do_POST = do_GET
+    do_POST = do_GET  # noqa: N815 - as http.server calls it
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

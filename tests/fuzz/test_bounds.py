@@ -97,7 +97,7 @@ def test_a_document_of_one_long_line_is_read(tmp_path, monkeypatch):
     node = '{"kind": "Node", "metadata": {"name": "n1"}, "status": {"capacity": {"nvidia.com/gpu": "8"}}}'
     path = tmp_path / "nodes.json"
     path.write_text(f'{{"apiVersion": "v1", "kind": "List", "items": [{node}, {node.replace("n1", "n2")}]}}')
-    assert len(read_stock([path]).nodes) == 2
+    assert len(read_stock([path]).found[0].nodes) == 2
 
 
 @pytest.mark.usefixtures("small")

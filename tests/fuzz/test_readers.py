@@ -1,4 +1,4 @@
-"""Does every reader answer hostile files with rows or with an error that names the next step? A share of `make fuzz`."""
+"""Does every reader answer hostile files with rows or with an error that names a next step? A share of `make fuzz`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ def changed(tmp_path, fixture, old, new):
 
 def test_a_mask_without_digits_costs_its_row_only(tmp_path):
     head = "timestamp, uuid, power.draw [W], clocks_throttle_reasons.active\n"
-    rows = [f"2026/01/20 10:00:{s:02d}.000, GPU-1, 300.0 W, {mask}\n" for s, mask in ((0, "0x1"), (1, "0x"), (2, "0x4"))]
+    rows = [
+        f"2026/01/20 10:00:{s:02d}.000, GPU-1, 300.0 W, {mask}\n" for s, mask in ((0, "0x1"), (1, "0x"), (2, "0x4"))
+    ]
     path = tmp_path / "query.csv"
     path.write_text(head + "".join(rows))
     found = gpuledger.read(path, **SAID).found
@@ -98,7 +100,7 @@ def test_a_job_table_that_cannot_be_unpacked_is_refused(tmp_path):
 def test_a_recording_cut_short_is_refused(cut, tmp_path):
     path = tmp_path / "r.csv.gz"
     path.write_bytes(gzip.compress(b"t,power_w\n" * 100)[:-cut] + b"\xff" * cut)
-    with pytest.raises(FileFault, match="unpacked|not a recording"):
+    with pytest.raises(FileFault, match=r"unpacked|not a recording"):
         load_tapes(path)
 
 
