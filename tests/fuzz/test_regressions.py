@@ -14,6 +14,7 @@ from targets import ROOT
 import gpuledger
 from gpuledger.catalog.prices.history_files import read_history
 from gpuledger.cost.emissions.hourly import read_hourly
+from gpuledger.cost.inventories.kinds import read_stock
 from gpuledger.cost.pricing import load_rates, own_file
 from gpuledger.devices.replay.doors import load_tapes
 from gpuledger.errors import FileFault, LakeError
@@ -213,3 +214,23 @@ def test_the_copy_of_an_object_stays_in_its_folder(path, name):
 def test_the_copy_of_an_object_has_a_name_a_disk_takes():
     assert local_name(f"bucket/{'é' * 500}.csv").endswith(".csv")
     assert len(local_name(f"bucket/{'é' * 500}.csv").encode()) <= 200
+
+
+@pytest.mark.parametrize("kind", ["sinfo.txt", "scontrol.txt", "nodes.json"])
+def test_a_number_of_gpus_of_thousands_of_digits_is_unknown(kind, tmp_path):
+    text = (ROOT / "fuzz/seeds/bills" / kind).read_text()
+    long = text.replace("gpu:h100:8", f"gpu:h100:{'8' * 5000}").replace(
+        '"nvidia.com/gpu": "8"', f'"nvidia.com/gpu": "{"8" * 5000}"'
+    )
+    assert long != text
+    path = tmp_path / kind
+    path.write_text(long)
+    assert all(node.gpus is None for node in read_stock([path]).found[0].nodes if node.name == "node-1")
+
+
+@pytest.mark.parametrize("cell", ["gres/gpu=" + "9" * 5000, "gres/gpu:h100=" + "9" * 5000])
+def test_a_job_with_a_number_of_gpus_of_thousands_of_digits_is_rejected(cell, tmp_path):
+    text = (ROOT / "fuzz/seeds/jobs/sacct.txt").read_text()
+    path = tmp_path / "sacct.txt"
+    path.write_text(text.replace("cpu=8,gres/gpu:h100=4", cell))
+    assert len(read_jobs(path, "UTC").rejected) == 1

@@ -221,7 +221,7 @@ def _wanted(spec: Mapping[str, Any]) -> dict[str, int]:
         resources = _part(container, "resources")
         asked = {**_part(resources, "requests"), **_part(resources, "limits")}
         for name, count in asked.items():
-            if (name in _GPU or name.startswith(_MIG)) and str(count).isdecimal():
+            if (name in _GPU or name.startswith(_MIG)) and str(count).isdecimal() and len(str(count)) < 10:
                 out[name] = out.get(name, 0) + int(count)
     return out
 
