@@ -12,6 +12,7 @@ import pytest
 from targets import ROOT
 
 import gpuledger
+from gpuledger.bench.loadgen import DETAIL, TRACE, read_loadgen
 from gpuledger.catalog.prices.history_files import read_history
 from gpuledger.cost.emissions.hourly import read_hourly
 from gpuledger.cost.inventories.kinds import read_stock
@@ -125,9 +126,10 @@ def test_spot_prices_with_a_field_missing_or_a_cell_too_long(tmp_path):
 
 def test_a_carbon_table_with_a_cell_too_long(tmp_path):
     path = tmp_path / "long.csv"
-    path.write_text(f"hour,region,g_per_kwh\n2026-01-10T00:00Z,{'a' * 200_000},1\n")
-    with pytest.raises(FileFault, match="cannot be read as CSV"):
-        read_hourly(path)
+    for text in (f"hour,region,g_per_kwh\n2026-01-10T00:00Z,{'a' * 200_000},1\n", f"hour,{'a' * 200_000}\n"):
+        path.write_text(text)
+        with pytest.raises(FileFault, match="cannot be read as CSV"):
+            read_hourly(path)
 
 
 @pytest.mark.parametrize(
@@ -219,9 +221,8 @@ def test_the_copy_of_an_object_has_a_name_a_disk_takes():
 @pytest.mark.parametrize("kind", ["sinfo.txt", "scontrol.txt", "nodes.json"])
 def test_a_number_of_gpus_of_thousands_of_digits_is_unknown(kind, tmp_path):
     text = (ROOT / "fuzz/seeds/bills" / kind).read_text()
-    long = text.replace("gpu:h100:8", f"gpu:h100:{'8' * 5000}").replace(
-        '"nvidia.com/gpu": "8"', f'"nvidia.com/gpu": "{"8" * 5000}"'
-    )
+    digits = "8" * 5000
+    long = text.replace("gpu:h100:8", f"gpu:h100:{digits}").replace('gpu": "8"', f'gpu": "{digits}"')
     assert long != text
     path = tmp_path / kind
     path.write_text(long)
@@ -234,3 +235,21 @@ def test_a_job_with_a_number_of_gpus_of_thousands_of_digits_is_rejected(cell, tm
     path = tmp_path / "sacct.txt"
     path.write_text(text.replace("cpu=8,gres/gpu:h100=4", cell))
     assert len(read_jobs(path, "UTC").rejected) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (TRACE, '"ts":9.5', '"ts":1e400'),
+        (TRACE, '"id":1,', f'"id":{"1" * 5000},'),
+        (DETAIL, '"value": 4', '"value": 1e999'),
+        (DETAIL, '"value": 4', f'"value": {"4" * 400}'),
+    ],
+)
+def test_a_loadgen_log_with_a_number_no_clock_shows_loses_that_event_only(file, old, new, tmp_path):
+    for name in (DETAIL, TRACE):
+        shutil.copyfile(ROOT / "fuzz/seeds/loadgen" / name, tmp_path / name)
+    text = (tmp_path / file).read_text()
+    assert old in text
+    (tmp_path / file).write_text(text.replace(old, new))
+    assert read_loadgen(tmp_path).requests[0].ok

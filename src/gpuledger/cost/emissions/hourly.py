@@ -13,6 +13,7 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +43,8 @@ class HourlyIntensity:
 def read_hourly(file: Path) -> HourlyIntensity:
     """The file, checked whole."""
     rows = csv.DictReader(io.StringIO(read_text(file, "read carbon intensities")))
-    missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+    with _as_csv(file):
+        missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
     if missing:
         raise FileFault(str(file), f"has no column {', '.join(missing)}", hint=_HINT)
     found: dict[str, dict[int, float]] = {}
@@ -58,8 +60,14 @@ def read_hourly(file: Path) -> HourlyIntensity:
 
 
 def _numbered(rows: csv.DictReader[str], file: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    try:
+    with _as_csv(file):
         yield from enumerate(rows, start=2)
+
+
+@contextmanager
+def _as_csv(file: Path) -> Iterator[None]:
+    try:
+        yield
     except csv.Error as error:
         raise FileFault(str(file), f"cannot be read as CSV: {error}", hint=_HINT) from error
 
