@@ -20,6 +20,7 @@ from gpuledger.cost.pricing import load_rates, own_file
 from gpuledger.devices.replay.doors import load_tapes
 from gpuledger.errors import FileFault, LakeError
 from gpuledger.lake.jobs.reading import read_jobs
+from gpuledger.plan.autoscale.demand.reading import read_trace
 from gpuledger.telemetry.explain import explain
 from gpuledger.telemetry.finding import local_name
 
@@ -63,9 +64,9 @@ def test_an_answer_with_a_time_no_clock_shows_is_refused(time, tmp_path):
         gpuledger.read(path, **SAID)
 
 
-def test_an_answer_far_in_the_future_is_rejected_row_by_row(tmp_path):
+def test_an_answer_whose_times_change_their_unit_is_read(tmp_path):
     path = changed(tmp_path, "prometheus_json/raw.json", b"1768899780.250", b"1768899780250")
-    assert gpuledger.read(path, **SAID).found.rejects["wrong_time"] == 1
+    assert gpuledger.read(path, **SAID).found.rows_added == 47
 
 
 @pytest.mark.parametrize("wrong", [b"\xc9", b"[" * 100_000])
@@ -253,3 +254,17 @@ def test_a_loadgen_log_with_a_number_no_clock_shows_loses_that_event_only(file, 
     assert old in text
     (tmp_path / file).write_text(text.replace(old, new))
     assert read_loadgen(tmp_path).requests[0].ok
+
+
+def test_a_trace_with_a_column_twice_is_refused(tmp_path):
+    path = tmp_path / "twice.csv"
+    path.write_text("timestamp,timestamp,req_per_s\n2026-01-20 10:00:00,2026-01-20 10:00:00,5\n")
+    with pytest.raises(FileFault, match="two columns are called 'timestamp'"):
+        read_trace(path)
+
+
+def test_a_time_at_the_edge_of_a_float_warns_of_nothing(tmp_path):
+    at = pa.array([float("inf"), float("nan"), 1e300, 1768867200.0])
+    path = tmp_path / "edge.parquet"
+    pq.write_table(pa.table({"timestamp": at, "UUID": ["GPU-1"] * 4, "DCGM_FI_DEV_GPU_UTIL": [5] * 4}), path)
+    assert gpuledger.read(path).found.rows_added == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Literal
 
@@ -52,6 +53,14 @@ def read_trace(path: Path, *, series: str | None = None, gaps: Gaps = "refuse") 
 
 
 def _table(path: Path) -> pa.Table:
+    found = _read(path)
+    repeated = [name for name, times in Counter(found.column_names).items() if times > 1]
+    if repeated:
+        raise FileFault(path, f"two columns are called {repeated[0]!r}", hint="rename one of them")
+    return found
+
+
+def _read(path: Path) -> pa.Table:
     try:
         if path.is_dir():
             raise IsADirectoryError(path)
