@@ -18,8 +18,9 @@ from gpuledger.cost.emissions.hourly import read_hourly
 from gpuledger.cost.inventories.kinds import read_stock
 from gpuledger.cost.pricing import load_rates, own_file
 from gpuledger.devices.replay.doors import load_tapes
-from gpuledger.errors import FileFault, LakeError
+from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake.jobs.reading import read_jobs
+from gpuledger.live.alerts.posting import check_url
 from gpuledger.plan.autoscale.demand.reading import read_trace
 from gpuledger.telemetry.explain import explain
 from gpuledger.telemetry.finding import local_name
@@ -268,3 +269,8 @@ def test_a_time_at_the_edge_of_a_float_warns_of_nothing(tmp_path):
     path = tmp_path / "edge.parquet"
     pq.write_table(pa.table({"timestamp": at, "UUID": ["GPU-1"] * 4, "DCGM_FI_DEV_GPU_UTIL": [5] * 4}), path)
     assert gpuledger.read(path).found.rows_added == 1
+
+
+def test_an_address_with_a_broken_bracket_is_refused():
+    with pytest.raises(InputError, match="not an http address"):
+        check_url("https://[example.org/hook")
