@@ -28,10 +28,11 @@ from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake, write_atomically
 from gpuledger.lake.manifest import Manifest
 from gpuledger.ledger.daily import fold_old
+from gpuledger.ledger.day_writer import DayWriter
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.posting import empty_tables
-from gpuledger.ledger.store import DayWriter, Ledger, PostedDay
+from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 

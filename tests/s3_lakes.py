@@ -21,8 +21,9 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.stores import lease
+from gpuledger.ledger.day_writer import DAYS, HOURS, TABLES
 from gpuledger.ledger.engine import post_lake
-from gpuledger.ledger.store import DAYS, HOURS, TABLES, Ledger
+from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.tidying import Ages, tidy_lake
 from gpuledger.units import MS_PER_DAY
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpuledger.answers import Answer, Rows
+from gpuledger.arguments import takes
 from gpuledger.lake.engines.choosing import on_its_engine
 from gpuledger.lake.intake import Intake
 from gpuledger.ledger.read.scope import Scope
@@ -45,6 +46,7 @@ File = str | Path
 class OpenLake(Intake):
     """A lake and its ledger; new samples are posted before a statement is made."""
 
+    @takes(achievable="text", thresholds="file", by="text")
     @on_its_engine
     def analyze(
         self,
@@ -75,6 +77,7 @@ class OpenLake(Intake):
         )
         return Answer(made, limits=limits)
 
+    @takes(inventory="files", instance="text", region="text", teams="file", limits="file", by="text")
     @on_its_engine
     def audit(
         self,
@@ -105,6 +108,7 @@ class OpenLake(Intake):
         )  # fmt: skip
         return Answer(audit_of(self.lake, scope_of(self.lake, **window), terms))
 
+    @takes(inventory="files")
     @on_its_engine
     def give_back(
         self,
@@ -120,6 +124,7 @@ class OpenLake(Intake):
         terms = self._asked(price=prices, inventory=inventory)
         return Answer(give_back(self.lake, scope_of(self.lake, **window), terms, n))
 
+    @takes(month="text", inventory="files", teams="file")
     @on_its_engine
     def budget(
         self,
@@ -142,6 +147,7 @@ class OpenLake(Intake):
         budgets = set_budgets() if given is None else given if isinstance(given, Mapping) else {ALL: given}
         return Answer(month_budget(self.lake, budgets, month, **terms.terms))
 
+    @takes(inventory="files")
     @on_its_engine
     def change(
         self, *, prices: Prices = None, inventory: File | Sequence[File] | None = None, **window: Unpack[Window]
@@ -152,6 +158,7 @@ class OpenLake(Intake):
         terms = self._asked(price=prices, inventory=inventory)
         return Answer(change(self.lake, scope_of(self.lake, **window), terms))
 
+    @takes(instance="text", region="text")
     @on_its_engine
     def anomalies(
         self, *, prices: Prices = None, instance: str | None = None, region: str | None = None, **window: Unpack[Window]
@@ -167,6 +174,7 @@ class OpenLake(Intake):
         limits = self._posted(None)
         return Answer(anomaly_statement(self.lake, scope_of(self.lake, **window), thresholds=limits, **terms))
 
+    @takes(inventory="files", clouds="texts", to="text")
     @on_its_engine
     def moves(
         self,
@@ -256,6 +264,7 @@ class ReadFiles(OpenLake):
     for `gpuledger.open`.
     """
 
+    @takes(jobs="files", jobs_tz="text", engine="text")
     def __init__(
         self,
         *data: Any,

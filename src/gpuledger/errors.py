@@ -20,6 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+LONGEST = 1200
+MOST_COMPARED = 5000
+
 
 class GpuledgerError(Exception):
     """Base of all errors: `message` says what and where, `hint` says what to do next."""
@@ -27,12 +30,20 @@ class GpuledgerError(Exception):
     exit_code = 2
 
     def __init__(self, message: str, *, hint: str = "") -> None:
+        message = _shortened(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = _shortened(hint)
 
     def __str__(self) -> str:
         return f"{self.message}\n  next: {self.hint}" if self.hint else self.message
+
+
+def _shortened(text: str) -> str:
+    """A text that fits a screen: what it quotes of a file may be of any length."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST * 3 // 4]} ... ({len(text) - LONGEST:,} letters are not shown) ... {text[-LONGEST // 4 :]}"
 
 
 class InputError(GpuledgerError):
@@ -108,8 +119,9 @@ class MissingExtra(GpuledgerError):
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """The known names most like `name`, best first, ignoring case."""
     import difflib  # only a mistake needs it
+    from itertools import islice
 
-    folded = {k.casefold(): k for k in known}
+    folded = {k.casefold(): k for k in islice(known, MOST_COMPARED)}  # a file may have a million columns
     return [folded[m] for m in difflib.get_close_matches(name.casefold(), list(folded), n=limit, cutoff=0.6)]
 
 

@@ -52,11 +52,19 @@ def json_text(data: Any, indent: int | None = None) -> str:
 
 
 def csv_cell(value: Any) -> Any:
-    """A cell a spreadsheet shows and never runs: text that could be a formula starts with an apostrophe."""
+    """A cell a spreadsheet shows and never runs: text that could be a formula starts with an apostrophe.
+
+    Where a semicolon separates cells, a spreadsheet cuts the text at each of them: every piece is looked at.
+    """
     if not isinstance(value, str):
         return value
-    runs = value.startswith(_FORMULA) and not _NUMBER.fullmatch(value)
-    return f"'{visible(value)}" if runs else visible(value)
+    return ";".join(_never_run(piece, first=not place) for place, piece in enumerate(value.split(";")))
+
+
+def _never_run(piece: str, *, first: bool) -> str:
+    start = piece if first else piece.lstrip(" ")
+    runs = start.startswith(_FORMULA) and not _NUMBER.fullmatch(start.rstrip(" "))
+    return f"{piece[: len(piece) - len(start)]}'{visible(start)}" if runs else visible(piece)
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:

@@ -24,6 +24,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from gpuledger.bounds import read_text
 from gpuledger.errors import FactError, FileFault, UnknownName, map_os_error
 
 T = TypeVar("T")
@@ -231,7 +232,7 @@ def _line(file: Path, name: str) -> str:
     wanted = name.replace("[...]", ".*").split(".")
     table: list[str] = []
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(read_text(file).splitlines(), start=1):
             header, key = _HEADER.match(line), _KEY.match(line)
             if header:
                 table = _parts(header[1])
@@ -248,7 +249,7 @@ def _parts(dotted: str) -> list[str]:
 def read_toml(file: Traversable | Path) -> dict[str, Any]:
     """A TOML file as plain data."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except OSError as error:
         raise map_os_error(error, str(file), "read") from error
     except UnicodeDecodeError as error:

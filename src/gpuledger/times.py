@@ -23,7 +23,7 @@ def instant_ms(given: Instant) -> int:
 
     Without a zone it is UTC.
     """
-    if isinstance(given, int):
+    if isinstance(given, int) and not isinstance(given, bool):
         return given
     text = given.isoformat() if isinstance(given, dt.date) else str(given)
     try:

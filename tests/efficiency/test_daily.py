@@ -18,10 +18,11 @@ from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.statement import to_json
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import fleet_hours, gpu_hours, lines, spells
+from gpuledger.ledger.day_writer import GPU_HOURS, HOURS, DayWriter
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, Scope
-from gpuledger.ledger.store import GPU_HOURS, HOURS, DayWriter, Ledger, PostedDay
+from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms, utc_day
 
 START = day_start_ms("2026-01-20")

@@ -20,8 +20,9 @@ from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
+from gpuledger.ledger.day_writer import TABLES
 from gpuledger.ledger.engine import post_lake
-from gpuledger.ledger.store import TABLES, Ledger
+from gpuledger.ledger.store import Ledger
 
 
 def books(lake: Lake) -> dict[str, list[dict]]:

@@ -16,10 +16,11 @@ from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.daily import fold_days
+from gpuledger.ledger.day_writer import DAYS
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.posting import post
 from gpuledger.ledger.read.columns import Wanted, read_files, read_groups, table_rows
-from gpuledger.ledger.store import DAYS, Ledger
+from gpuledger.ledger.store import Ledger
 from gpuledger.units import utc_day
 
 DAY_NAME = utc_day(make.DAY)

@@ -19,11 +19,12 @@ from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.statement import to_json
 from gpuledger.lake.engines import choosing
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.day_writer import DayWriter
 from gpuledger.ledger.posting import empty_tables
 from gpuledger.ledger.read import shares
 from gpuledger.ledger.read.adding import Accumulator
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.ledger.store import DayWriter, Ledger
+from gpuledger.ledger.store import Ledger
 from gpuledger.ledger.straight import post_files
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 from gpuledger.units import MS_PER_HOUR

@@ -23,6 +23,7 @@ from typing import Any
 
 from gpuledger.bench.records import Request
 from gpuledger.bench.results import ResultWriter
+from gpuledger.bounds import read_whole
 from gpuledger.errors import FileFault, InputError, map_os_error
 from gpuledger.units import Unknown
 
@@ -31,13 +32,14 @@ ACCURACY = "mlperf_log_accuracy.json"
 MARK = ":::MLLOG"
 US_PER_S = 1_000_000
 _EVENT = re.compile(
-    r'"name"\s*:\s*"(Sample|Token)".*?"ph"\s*:\s*"([be])".*?"id"\s*:\s*(\d+)'
+    r'"name"\s*:\s*"(Sample|Token)".*?"ph"\s*:\s*"([be])".*?"id"\s*:\s*(\d{1,18})\b'
     r'.*?"ts"\s*:\s*(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)'
 )
-_KEPT_ANSWER = re.compile(r'"seq_id"\s*:\s*(\d+).*?"token_count"\s*:\s*(\d+)')
+_KEPT_ANSWER = re.compile(r'"seq_id"\s*:\s*(\d{1,18})\b.*?"token_count"\s*:\s*(\d{1,18})\b')
 _PAIR = re.compile(r"^\s*([A-Za-z0-9 /.()%_]+?)\s*:\s*(.+?)\s*$")
 KEPT = ("loadgen_version", "test_datetime", "sut_name", "qsl_name", "effective_scenario", "effective_test_mode")
 OPEN = {"Server": "poisson"}
+MOST_NUMBER = 1e15
 NO_TTFT = Unknown("the trace has no event of the first token")
 NO_TOKENS = Unknown("the accuracy log has no token count for it")
 HINT = "set log_settings.enable_trace = True in the run's settings and run LoadGen again"
@@ -95,7 +97,7 @@ def _issued(detail: Mapping[str, Any]) -> int:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_whole(path).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -135,6 +137,8 @@ def _spans(path: Path) -> tuple[dict[int, tuple[float, float]], dict[int, float]
         if (found := _EVENT.search(line)) is None:
             continue
         name, number, at = found[1], int(found[3]), float(found[4])
+        if not math.isfinite(at):
+            continue
         if found[2] == "b":
             begun[name, number] = at
         elif (start := begun.get((name, number))) is not None and at >= start:
@@ -152,7 +156,8 @@ def _tokens(path: Path) -> dict[int, int]:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST_NUMBER
+    return float(value) if good else None
 
 
 def _notes(detail: Mapping[str, Any], summary: Mapping[str, str], errors: list[str]) -> tuple[str, ...]:

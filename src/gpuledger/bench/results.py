@@ -23,6 +23,7 @@ import msgspec
 
 from gpuledger.bench.record_fields import line_of, request_of, run_of
 from gpuledger.bench.records import VERSION, LineFault, Request, Run
+from gpuledger.bounds import read_whole
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.lake.layout import write_atomically
 
@@ -35,7 +36,7 @@ def read_results(path: str | Path) -> tuple[Run, ...]:
     """Every run of a file; a file without one usable line is refused."""
     path = Path(path)
     try:
-        raw = path.read_bytes()
+        raw = read_whole(path)
     except OSError as error:
         raise map_os_error(error, path, "read results") from error
     return parse_results(raw, str(path))

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from gpuledger import bounds
 from gpuledger.errors import FactError, FileFault, UnknownName, map_os_error, nearest
 from gpuledger.settings import NESTED, convert, parse_toml, read_toml
 from gpuledger.units import Unknown
@@ -46,7 +47,7 @@ def load_toml(file: Traversable | Path, kind: type[T]) -> T:
 def read_text(file: Traversable | Path, doing: str) -> str:
     """The text of a file; `doing` says what failed where it cannot be read."""
     try:
-        return file.read_text(encoding="utf-8-sig")
+        return bounds.read_text(file, "utf-8-sig", bounds.DOCUMENT_MIB)
     except OSError as error:
         raise map_os_error(error, str(file), doing) from error
     except UnicodeDecodeError as error:

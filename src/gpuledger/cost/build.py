@@ -215,9 +215,12 @@ def prices_of(price: Money | Mapping[str, Money] | None) -> Decimal | Mapping[st
 def money_of(value: Money) -> Decimal:
     """A number as the decimal it is written as."""
     try:
-        return Decimal(str(value))
+        found = Decimal(str(value))
     except InvalidOperation:
-        raise InputError(f"{value!r} is not a price", hint="give dollars as a plain number, for example 2.50") from None
+        found = Decimal("nan")
+    if not found.is_finite():
+        raise InputError(f"{value!r} is not a price", hint="give dollars as a plain number, for example 2.50")
+    return found
 
 
 def _assumptions(bill: Charged, asked: Asked) -> Iterator[str]:

@@ -18,6 +18,7 @@ from importlib.resources.abc import Traversable
 from itertools import pairwise
 from pathlib import Path
 
+from gpuledger.bounds import DOCUMENT_MIB, read_text
 from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.prices.offers import PRICE_RANGE, plausible_usd_per_h
 from gpuledger.cost.inventories.findings import InventoryUse, Source
@@ -82,7 +83,7 @@ def read_inventory(file: str | Path | Traversable) -> Inventory:
     """A file of paid devices, checked whole; an error names file, row, field and value, and what to do."""
     source = Path(file) if isinstance(file, str) else file
     try:
-        text = source.read_text(encoding="utf-8-sig")
+        text = read_text(source, "utf-8-sig", DOCUMENT_MIB)
     except OSError as error:
         raise map_os_error(error, str(source), "read the inventory") from error
     except UnicodeDecodeError as error:

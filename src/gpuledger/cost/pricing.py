@@ -26,7 +26,7 @@ from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.cost.inventories.findings import Source
 from gpuledger.cost.inventory import Paid
 from gpuledger.encode import as_text
-from gpuledger.errors import InputError, UnknownName, map_os_error
+from gpuledger.errors import InputError, LakeError, UnknownName, map_os_error
 from gpuledger.lake.json_files import read_json, write_json
 from gpuledger.lake.layout import Lake
 from gpuledger.units import Unknown
@@ -195,7 +195,11 @@ def own_file(lake: Lake | str | Path) -> Path:
 def load_rates(lake: Lake | str | Path) -> tuple[Rate, ...]:
     """The user's stored rates; empty where none were given."""
     file, hint = own_file(lake), "give them again: gpuledger prices update FILE, or remove the file"
-    return read_json(file, _Stored, FILE_VERSION, "a file of rates", hint).rates if file.exists() else ()
+    found = read_json(file, _Stored, FILE_VERSION, "a file of rates", hint).rates if file.exists() else ()
+    for number, rate in enumerate(found, start=1):
+        if problem := rate.problem():
+            raise LakeError(f"{file}: rate {number}: {problem}", hint=hint)
+    return found
 
 
 def load_own(lake: Lake | str | Path) -> tuple[Offer, ...]:

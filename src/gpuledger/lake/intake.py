@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpuledger.arguments import check, is_path, takes
 from gpuledger.errors import InputError
 from gpuledger.lake.engines.choosing import engine_named, on_its_engine
 from gpuledger.lake.importing import ImportResult, import_files
@@ -22,16 +23,19 @@ class Intake:
 
     def __init__(self, root: File, engine: str | None = None) -> None:
         """`engine`: where work runs: local, ray or ray://HOST:PORT; by default as GPULEDGER_ENGINE says."""
+        check("root", "file", root)
         if engine is not None:
+            check("engine", "text", engine)
             engine_named(engine)  # a wrong name is refused here; a cluster is connected when there is work
         self.lake, self.engine = Lake(root), engine
 
+    @takes(tz="text", mapping="file", host="text", gpu_model="text")
     @on_its_engine
     def ingest(
         self,
         *data: Any,
         tz: str = "UTC",
-        mapping: str | None = None,
+        mapping: File | None = None,
         at: Instant | None = None,
         every: Length | None = None,
         host: str | None = None,
@@ -51,9 +55,10 @@ class Intake:
         with tempfile.TemporaryDirectory() as folder:
             files = [file for item in data for file in given_files(item, Path(folder))]
             return import_files(
-                self.lake, files, zone=tz, mapping=load_mapping(mapping) if mapping else None, given=said
+                self.lake, files, zone=tz, mapping=load_mapping(str(mapping)) if mapping else None, given=said
             )
 
+    @takes(user="text", bearer_file="file", ca="file", host="text", password_file="file", gpu_model="text")  # noqa: S106
     @on_its_engine
     def pull(
         self,
@@ -80,6 +85,7 @@ class Intake:
         from gpuledger.telemetry.servers.prometheus import Prometheus, api_root
         from gpuledger.telemetry.servers.web import Access, Web
 
+        check("address", "text", address)
         files = [Path(f) if f else None for f in (password_file, bearer_file, ca)]
         web = Web(api_root(address), Access(headers or {}, user, *files))
         return pull(
@@ -91,6 +97,7 @@ class Intake:
             given=given(host=host, gpu_model=gpu_model),
         )
 
+    @takes(tz="text")
     def jobs(self, *files: File, tz: str | None = None) -> JobsResult:
         """Add job tables: sacct's output, pods as kubectl writes them, or any CSV of who held which GPU when.
 
@@ -101,8 +108,8 @@ class Intake:
 
 def given_files(item: Any, folder: Path) -> Iterable[str | Path]:
     """The files, folders, patterns and addresses of one argument; tables in memory are written as Parquet first."""
-    if isinstance(item, str | Path):
-        return [item]
+    if is_path(item):
+        return [item if isinstance(item, str) else Path(item)]
     if hasattr(item, "to_parquet"):
         target = folder / f"table-{id(item)}.parquet"
         item.to_parquet(target)
@@ -113,7 +120,7 @@ def given_files(item: Any, folder: Path) -> Iterable[str | Path]:
         target = folder / f"table-{id(item)}.parquet"
         pq.write_table(item, target)
         return [target]
-    if not isinstance(item, Iterable):
+    if not isinstance(item, Iterable) or isinstance(item, str | bytes):
         hint = "give a path, a folder, a glob, an address, a list of them, a pandas data frame or an Arrow table"
         raise InputError(f"{item!r} is not telemetry", hint=hint)
     return [file for inner in item for file in given_files(inner, folder)]

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from gpuledger.bounds import read_whole
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.layout import write_atomically
 
@@ -33,10 +34,10 @@ def file_name(text: str) -> str:
 def read_json(file: Path, kind: type[Kind], newest: int, what: str, hint: str = "delete the file") -> Kind:
     """The file, checked whole. `what` it is; `hint`: what to do if it is not that."""
     try:
-        found = msgspec.json.decode(file.read_bytes(), type=kind)
+        found = msgspec.json.decode(read_whole(file), type=kind)
     except OSError as error:
         raise map_os_error(error, file, f"read {what}") from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise LakeError(f"{file}: not {what}: {error}", hint=hint) from error
     if found.version > newest:
         raise LakeError(f"{file}: written by a newer gpuledger", hint="upgrade gpuledger")

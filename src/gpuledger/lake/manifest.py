@@ -79,7 +79,7 @@ def part_number(name: str) -> int | None:
 def is_place(place: str) -> bool:
     """Whether this is where a part of a lake may lie, relative to the folder of samples."""
     folder, _, name = place.partition("/")
-    return folder.startswith("day=") and _is_day(folder.removeprefix("day=")) and part_number(name) is not None
+    return folder.startswith("day=") and is_day(folder.removeprefix("day=")) and part_number(name) is not None
 
 
 def decode_manifest(file: Path, raw: bytes) -> Manifest:
@@ -102,14 +102,15 @@ def decode_manifest(file: Path, raw: bytes) -> Manifest:
 
 def _check(file: Path, manifest: Manifest) -> None:
     for day in {*manifest.days(), *filter(None, (manifest.closed_before,))}:
-        if not _is_day(day):
+        if not is_day(day):
             raise LakeError(f"{file}: {day!r} is not a day (YYYY-MM-DD)", hint=_RESTORE)
     for place in (*(p.place for p in manifest.parts), *manifest.replaced):
         if not is_place(place):
             raise LakeError(f"{file}: {place!r} is not the file of a part", hint=_RESTORE)
 
 
-def _is_day(text: str) -> bool:
+def is_day(text: str) -> bool:
+    """Whether this is a day as folders are named: YYYY-MM-DD."""
     try:
         return _DAY.fullmatch(text) is not None and bool(dt.date.fromisoformat(text))
     except ValueError:

@@ -7,6 +7,7 @@ changes there; a reader makes these columns from the note, in a quarter of the t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -135,24 +136,31 @@ def with_all_columns(table: pa.Table) -> pa.Table:
 def open_part(path: Path, facts: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """A part, ready to read; labels come as dictionaries. `facts`: its footer, where it was read already."""
     labels = list(schema.labels())
-    try:
+    with part_readable(path):
         try:
             part = pq.ParquetFile(path, metadata=facts, read_dictionary=labels, pre_buffer=False)
         except KeyError:  # an older part lacks one
             there = facts or pq.read_metadata(path)
             labels = [name for name in labels if name in there.schema.names]
             part = pq.ParquetFile(path, metadata=there, read_dictionary=labels, pre_buffer=False)
-    except (OSError, pa.ArrowException) as error:
-        raise LakeError(
-            f"{path}: the lake names this part but it cannot be read: {error}",
-            hint="restore it from a backup, or delete the lake and import again",
-        ) from error
     written = (part.metadata.metadata or {}).get(b"gpuledger.samples.version", b"0")
     if written.isdigit() and int(written) > schema.version():
         part.close()
         message = f"{path}: samples of version {int(written)} are newer than this gpuledger reads ({schema.version()})"
         raise LakeError(message, hint="upgrade gpuledger")
     return part
+
+
+@contextmanager
+def part_readable(path: Path) -> Iterator[None]:
+    """What goes wrong while a part is read, as a fault of the lake."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise LakeError(
+            f"{path}: the lake names this part but it cannot be read: {error}",
+            hint="restore it from a backup, or delete the lake and import again",
+        ) from error
 
 
 def read_devices(path: Path, first: str, last: str) -> Iterator[pa.Table]:
@@ -203,7 +211,8 @@ def samples_table(lake: Lake, since_ms: int | None = None, until_ms: int | None 
     tables = []
     for path in lake.paths(parts):
         at = [(schema.TIME, ">=", first), (schema.TIME, "<", last)]
-        tables.append(with_all_columns(pq.read_table(path, filters=at, partitioning=None)))
+        with part_readable(path):
+            tables.append(with_all_columns(pq.read_table(path, filters=at, partitioning=None)))
     return pa.concat_tables(tables, promote_options="permissive") if tables else schema.arrow_schema().empty_table()
 
 

@@ -19,6 +19,7 @@ from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting.order import device_names
 from gpuledger.ledger.changes import ERRORS
+from gpuledger.ledger.day_writer import TABLES, DayWriter
 from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.jobs.holding import Holdings, find_holdings
 from gpuledger.ledger.jobs.joining import join_jobs
@@ -26,7 +27,7 @@ from gpuledger.ledger.jobs.places import labels_of, places_of
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, COUNTERS, Posted, empty_tables, post
 from gpuledger.ledger.spans import Clip, Edge
-from gpuledger.ledger.store import TABLES, DayWriter, Ledger, PostedDay, part_ids
+from gpuledger.ledger.store import Ledger, PostedDay, part_ids
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 

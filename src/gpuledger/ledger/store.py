@@ -12,34 +12,25 @@ part are stale on that day. Files are written under a new generation; the manife
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
 from gpuledger.lake.layout import Lake, Manifest
+from gpuledger.lake.manifest import is_day
 from gpuledger.lake.parts import devices_of
-from gpuledger.ledger import fleet_hours, gpu_hours, lines
-from gpuledger.ledger.daily import fold_days
+from gpuledger.ledger import lines
+from gpuledger.ledger.day_writer import ASIDE, DayWriter
 from gpuledger.ledger.jobs.counts import JoinCounts
 
 # 3: lines have NULL for times known that are the time observed (`lines.KNOWN`); older ledgers read the same.
 LEDGER_VERSION = 3
 # Files that were replaced stay for as long as a statement may take to read them.
 GRACE_S = 600
-GROUP_ROWS = 1 << 15
-# In the names of files that are being written: what follows is the writer's own.
-_ASIDE = "~"
-TABLES = ("lines", "spells", "pods")
-DAYS = "days"
-HOURS = "hours"
-GPU_HOURS = "gpu-hours"
-_WRITTEN = (*TABLES, DAYS, GPU_HOURS)
 
 
 class PostedDay(msgspec.Struct, frozen=True):
@@ -98,8 +89,11 @@ class Ledger:
             return LedgerManifest()
         try:
             manifest = msgspec.json.decode(raw, type=LedgerManifest)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise LakeError(f"{self.root}: its manifest is broken: {error}", hint=self.way_out()) from error
+        wrong = [posted.day for posted in manifest.days if not is_day(posted.day)]
+        if wrong:
+            raise LakeError(f"{self.root}: its manifest is broken: {wrong[0]!r} is not a day", hint=self.way_out())
         if manifest.version > LEDGER_VERSION:
             raise LakeError(f"{self.root}: written by a newer gpuledger", hint="upgrade gpuledger")
         return manifest
@@ -145,7 +139,7 @@ class Ledger:
         try:
             kept = msgspec.json.decode((self.root / "manifest.json").read_bytes(), type=LedgerManifest)
             return any(not d.samples_kept for d in kept.days)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             days = {p.name for p in self.root.glob("*-*-*") if p.is_dir()}
             return not days <= set(self.lake.manifest().days())
 
@@ -183,7 +177,7 @@ class Ledger:
             number = file.name.split("-")[0]
             if not number.isdecimal() or not file.is_file() or file.is_symlink():
                 continue
-            if _ASIDE not in file.name:
+            if ASIDE not in file.name:
                 written.setdefault(int(number), []).append(file)
             elif int(number) <= posted.generation:  # a writer was killed, or was late: all of this day is there
                 file.unlink(missing_ok=True)
@@ -195,89 +189,6 @@ class Ledger:
             if generation < posted.generation and now - replaced_at > GRACE_S:
                 self.lake.store.delete(written[generation])
             replaced_at = made_at
-
-
-class DayWriter:
-    """Writes the tables of one day a piece at a time, so that a day never has to be in memory whole."""
-
-    def __init__(
-        self, ledger: Ledger, day: str, generation: int, piece: int = 0, without: frozenset[str] = frozenset()
-    ) -> None:
-        """`without`: columns of lines that are zero throughout; readers take what a file lacks as zero."""
-        self._without, self._store, own = without, ledger.lake.store, secrets.token_hex(8)
-        self._places = {name: ledger.file(day, generation, name, piece) for name in (*_WRITTEN, HOURS)}
-        # Written aside: where a task runs twice, each has files of its own, and the last to be whole stays.
-        asides = {name: self._store.aside(place) for name, place in self._places.items()}
-        self._files = {n: f.with_name(f.name.replace(".", f"{_ASIDE}{own}.", 1)) for n, f in asides.items()}
-        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in _WRITTEN}
-        self._writers: dict[str, pq.ParquetWriter] = {}
-        self._hours: list[pa.Table] = []
-        self.samples = 0
-
-    def __enter__(self) -> DayWriter:
-        next(iter(self._files.values())).parent.mkdir(parents=True, exist_ok=True)
-        return self
-
-    def add(self, name: str, table: pa.Table) -> None:
-        """Take some rows; they come in order of device."""
-        if name == "lines":
-            table = lines.coded(table)
-            self.samples += int(pc.sum(table["samples"]).as_py() or 0)
-            self.add(DAYS, fold_days(table))
-            self.add(GPU_HOURS, gpu_hours.of_lines(table))
-        waiting = self._waiting[name]
-        waiting.append(table)
-        if name not in self._writers or sum(t.num_rows for t in waiting) >= GROUP_ROWS:
-            self._flush(name)
-
-    def _flush(self, name: str) -> None:
-        tables = self._waiting[name]
-        rests = name not in self._writers and sum(t.num_rows for t in tables) < GROUP_ROWS
-        if name == "lines" and not rests:
-            self._hours.append(fleet_hours.of_lines(pa.concat_tables(tables)))
-        if name in ("lines", DAYS, GPU_HOURS):
-            tables = [lines.as_written(t, self._without) for t in tables]
-        table = pa.concat_tables(tables).unify_dictionaries()
-        if name not in self._writers:
-            labels = [f.name for f in table.schema if not pa.types.is_int64(f.type)]
-            stats = [n for n in ("hour_ms", "start_ms", "gpu_uuid") if n in table.column_names]
-            self._writers[name] = pq.ParquetWriter(
-                self._files[name],
-                table.schema,
-                compression="lz4",  # bytes split by place shrink about as well as under zstd, in a third of the time
-                use_dictionary=labels,
-                column_encoding={n: "BYTE_STREAM_SPLIT" for n in table.column_names if n not in labels},
-                write_statistics=stats,
-                store_schema=False,  # labels come dictionary-coded or plain and read back as plain text
-                write_batch_size=GROUP_ROWS,  # a thousand at a time, as is usual, takes a fifth longer
-            )
-            if rests:
-                return  # opened so that even an empty table has a file; its rows wait for more
-        self._writers[name].write_table(table, row_group_size=max(table.num_rows, 1))
-        self._waiting[name] = []
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        try:
-            self._finish(whole=kind is None)
-        finally:
-            for file in self._files.values():
-                file.unlink(missing_ok=True)
-
-    def _finish(self, *, whole: bool) -> None:
-        """Write what waits, and give the files their names; without `whole` only let go of them."""
-        for name, writer in self._writers.items():
-            if whole and any(t.num_rows for t in self._waiting[name]):
-                self._flush(name)
-            writer.close()
-        if not whole:
-            return
-        made = list(self._writers)
-        if "lines" in self._writers:
-            hours = self._hours or [fleet_hours.of_lines(lines.coded_schema().empty_table())]
-            found = fleet_hours.together(pa.concat_tables(hours))
-            pq.write_table(fleet_hours.as_written(found), self._files[HOURS], compression="lz4", store_schema=False)
-            made.append(HOURS)
-        self._store.add([(self._files[name], self._places[name]) for name in made])
 
 
 def part_ids(manifest: Manifest, day: str) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from gpuledger.lake.rows import drop_repeats, without_conflicts
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import Handed
 from gpuledger.lake.taking import Reading
+from gpuledger.ledger.day_writer import TABLES, DayWriter
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.jobs.counts import words_of
@@ -32,7 +33,7 @@ from gpuledger.ledger.jobs.joining import owners_of
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, empty_tables, post
 from gpuledger.ledger.spans import Edge
-from gpuledger.ledger.store import TABLES, DayWriter, Ledger, PostedDay
+from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, utc_day
 
 _ROWS = 1 << 19

@@ -20,8 +20,9 @@ from gpuledger.errors import InputError, map_os_error
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.parts import merge_day
 from gpuledger.ledger.daily import fold_old
+from gpuledger.ledger.day_writer import TABLES
 from gpuledger.ledger.engine import post_lake
-from gpuledger.ledger.store import TABLES, Ledger, PostedDay, stale_devices
+from gpuledger.ledger.store import Ledger, PostedDay, stale_devices
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 

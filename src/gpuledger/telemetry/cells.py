@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,15 @@ class Numbers(NamedTuple):
     values: pa.Array
     text: np.ndarray | None = None
     unit: np.ndarray | None = None
+
+
+def as_python(column: pa.Array) -> list[Any]:
+    """The values of a column, to be shown; instants that Python cannot hold are shown as the numbers they are."""
+    try:
+        return column.to_pylist()
+    except (OverflowError, ValueError):
+        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        return plain.view(pa.int64()).to_pylist()
 
 
 def numbers(raw: pa.Array, rule: ValueRule, blank_from: float, blank_text: pa.Array) -> Numbers:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from gpuledger.catalog.gpus.mig import compute_slices
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.cells import numbers
+from gpuledger.telemetry.cells import as_python, numbers
 from gpuledger.telemetry.labels import Used, label, read_labels
 from gpuledger.telemetry.mapping import Bound
 from gpuledger.telemetry.stamps import Fault as StampFault
@@ -61,7 +61,7 @@ class Faults:
         rows = np.flatnonzero(mask & ~self.bad)
         if len(rows):
             self.bad[rows] = True
-            shown = values.take(pa.array(rows)).to_pylist()
+            shown = as_python(values.take(pa.array(rows)))
             words = [f"{v:.15g}" if isinstance(v, float) else str(v)[:80] for v in shown]
             self.found += [Fault(n, reason, column, v) for n, v in zip(rows.tolist(), words, strict=True)]
 

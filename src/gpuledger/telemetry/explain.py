@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from gpuledger.errors import FileFault, GpuledgerError, InputError
 from gpuledger.telemetry import schema
+from gpuledger.telemetry.cells import as_python
 from gpuledger.telemetry.convert import Converted, convert
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind, factor, fitted, recognized
 from gpuledger.telemetry.mapping.shape import open_shaped
@@ -164,7 +165,7 @@ def _cells_of(opened: Opened, names: list[str]) -> dict[str, str]:
 
 
 def _first(column: pa.Array) -> str:
-    return next((text for v in column.to_pylist() if v is not None and (text := str(v).strip())), "")
+    return next((text for v in as_python(column) if v is not None and (text := str(v).strip())), "")
 
 
 def _sample(
@@ -205,7 +206,7 @@ def _column(
     cell, read = cells.get(source, ""), None
     if sample is not None and made is not None and column in made.table.column_names:
         values = made.table[column].slice(0, LOOKED_AT).to_pylist()
-        given = [sample.column(source)[int(row)].as_py() for row in made.kept[: len(values)]]
+        given = as_python(sample.column(source).take(pa.array(made.kept[: len(values)], pa.int64())))
         # A label of several columns comes from one of them in each row.
         alone = role != "label" or len(bound.labels[column]) == 1
         fits = ((v, g) for v, g in zip(values, given, strict=True) if v is not None and (alone or str(g).strip() == v))

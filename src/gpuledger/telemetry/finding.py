@@ -134,7 +134,7 @@ def fetched(address: str, folder: Path) -> Iterator[tuple[Path, str, bool]]:
         paths = _paths(system, path, scheme)
         for place, one in enumerate(paths):
             name = shown(address) if paths == [path] else f"{scheme}://{one}"
-            last = unquote(PurePosixPath(urlsplit(one).path if scheme in _WEB else one).name) or "file"
+            last = local_name(urlsplit(one).path if scheme in _WEB else one)
             target = folder / f"{place:06d}" / last
             target.parent.mkdir(parents=True, exist_ok=True)
             with system.open(one, "rb") as remote, target.open("wb") as local:
@@ -142,6 +142,12 @@ def fetched(address: str, folder: Path) -> Iterator[tuple[Path, str, bool]]:
             yield target, name, len(paths) > 1
     except Exception as error:
         raise _fault(address, scheme, error) from error
+
+
+def local_name(path: str) -> str:
+    """The last part of an object's path as the name of its copy: nothing in it may lead out of the folder."""
+    name = PurePosixPath(unquote(path).replace("\\", "/").replace("\x00", "")).name
+    return name.encode()[-200:].decode(errors="ignore") if name not in ("", "..") else "file"
 
 
 def _fault(address: str, scheme: str, error: BaseException) -> FileFault:

@@ -202,7 +202,7 @@ def _from_number(column: pa.Array, sizes: tuple[tuple[float, float], ...]) -> De
     if whole and (factors[~bad] == 1.0).all():
         ms = values
     else:
-        ms = np.rint(np.where(bad, 0.0, values * factors)).astype(np.int64)
+        ms = np.rint(np.where(bad, 0.0, values) * factors).astype(np.int64)
     return Decoded(ms, ms, np.where(bad, Fault.WRONG, Fault.NONE).astype(np.int8))
 
 

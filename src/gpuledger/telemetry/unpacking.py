@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from gpuledger.bounds import Unpacked, lines
 from gpuledger.errors import FileFault, map_os_error
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -30,8 +31,9 @@ def packing_of(first: bytes) -> str | None:
 @contextmanager
 def open_plain(path: Path) -> Iterator[Any]:
     """The file's bytes, unpacked."""
-    with pa.input_stream(str(path), compression=packing(path)) as stream:
-        yield stream
+    packed = packing(path)
+    with pa.input_stream(str(path), compression=packed) as stream:
+        yield Unpacked(stream, path) if packed else stream
 
 
 def first_bytes(path: Path, count: int) -> bytes:
@@ -52,18 +54,24 @@ def is_utf16(first: bytes) -> bool:
 
 def not_utf8(path: Path) -> FileFault:
     """The fault for text in another encoding, which is named where its first bytes show it."""
-    wide = is_utf16(first_bytes(path, 2))
+    try:
+        wide = is_utf16(first_bytes(path, 2))
+    except OSError as error:
+        return FileFault(path, f"it cannot be unpacked: {error}", hint="copy or export the file again")
     recoded = f"iconv -f {'UTF-16' if wide else 'LATIN1'} -t UTF-8 {shlex.quote(str(path))} > utf8.csv"
     hint = "unpack it and save it as UTF-8" if packing(path) else f"save it as UTF-8: {recoded}"
     return FileFault(path, "it is UTF-16, not UTF-8 text" if wide else "it is not UTF-8 text", hint=hint)
 
 
-def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, unpacked, without line ends; a fault where it is not text or cannot be unpacked."""
+def text_lines(path: Path, *, ends: bool = False) -> Iterator[str]:
+    """The lines of a text file, unpacked, without line ends; a fault where it is not text or cannot be unpacked.
+
+    `ends`: a line feed alone ends a line, and stays.
+    """
     try:
-        with open_plain(path) as stream, open_text(stream) as text:
-            for line in text:
-                yield line.rstrip("\n")
+        with open_plain(path) as stream, open_text(stream, "\n" if ends else None) as text:
+            for line in lines(text, path):
+                yield line if ends else line.rstrip("\n")
     except UnicodeDecodeError as error:
         raise not_utf8(path) from error
     except (OSError, pa.ArrowException) as error:

@@ -34,19 +34,28 @@ DAY_S = 24 * S_PER_H
 def read_history(path: Path, on_demand_usd: float | None = None) -> PriceHistory:
     """The history in a file; on-demand prices come from it, from the user, or from the catalog."""
     text = read_text(path, "read the spot price history")
-    rows = _json_rows(text, path) if text.lstrip()[:1] in {"{", "["} else list(csv.DictReader(text.splitlines()))
+    rows = _json_rows(text, path) if text.lstrip()[:1] in {"{", "["} else _csv_rows(text, path)
     if not rows:
         raise FileFault(path, "no prices in it", hint="give a CSV with time, instance, zone and price")
     columns = _columns(path, rows[0])
     points: dict[Pool, list[tuple[int, float, float]]] = {}
     for number, row in enumerate(rows, start=2):
-        if (product := columns.get("product")) and "linux" not in str(row[product]).casefold():
+        if (product := columns.get("product")) and "linux" not in str(row.get(product)).casefold():
             continue
         pool, point = _point(path, number, row, columns)
         points.setdefault(pool, []).append(point)
     if not points:
         raise FileFault(path, "no prices of Linux instances in it", hint="fetch Linux/UNIX prices")
     return _history(path, points, on_demand_usd)
+
+
+def _csv_rows(text: str, path: Path) -> list[Mapping[str, Any]]:
+    try:
+        return list(csv.DictReader(text.splitlines()))
+    except csv.Error as error:
+        raise FileFault(
+            path, f"cannot be read as CSV: {error}", hint="shorten the value, or close its quote"
+        ) from error
 
 
 def _json_rows(text: str, path: Path) -> list[Mapping[str, Any]]:
@@ -74,14 +83,14 @@ def _columns(path: Path, row: Mapping[str, Any]) -> dict[str, str]:
 def _point(
     path: Path, number: int, row: Mapping[str, Any], columns: Mapping[str, str]
 ) -> tuple[Pool, tuple[int, float, float]]:
-    zone = str(row[columns["zone"]] or "").strip()
-    region = str(row[columns["region"]]).strip() if "region" in columns else region_of(zone)
-    instance = str(row[columns["instance"]] or "").strip()
+    zone = str(row.get(columns["zone"]) or "").strip()
+    region = str(row.get(columns["region"]) or "").strip() if "region" in columns else region_of(zone)
+    instance = str(row.get(columns["instance"]) or "").strip()
     if not zone or not instance:
         raise FileFault(path, f"row {number} has no zone or instance", hint="fill it in, or remove the row")
-    at_s = _time(path, number, row[columns["time"]])
-    spot = _price(path, number, row[columns["price"]])
-    demand = _price(path, number, row[columns["on_demand"]]) if "on_demand" in columns else math.nan
+    at_s = _time(path, number, row.get(columns["time"]))
+    spot = _price(path, number, row.get(columns["price"]))
+    demand = _price(path, number, row.get(columns["on_demand"])) if "on_demand" in columns else math.nan
     return Pool(instance, region, zone), (at_s, demand, spot)
 
 

@@ -65,6 +65,22 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yours=True,
         )
 
+    def problem(self) -> str:
+        """What is wrong with a stored rate; empty where it can be used."""
+        if self.gpu not in load_gpus():
+            return f"no GPU of the catalog is called {self.gpu!r}"
+        if not 0 < self.count < 10**COUNT_DIGITS:
+            return f"{self.count} is not a number of GPUs"
+        try:
+            dt.date.fromisoformat(self.as_of)
+        except ValueError:
+            return f"{self.as_of!r} is not a day"
+        try:
+            good = plausible_usd_per_h(Decimal(self.usd_per_h))
+        except InvalidOperation:
+            good = False
+        return "" if good else f"{self.usd_per_h!r} is not a price"
+
     @property
     def covers(self) -> tuple[str, ...]:
         """What no two rates may say differently."""

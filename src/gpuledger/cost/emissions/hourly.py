@@ -12,7 +12,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,11 +43,12 @@ class HourlyIntensity:
 def read_hourly(file: Path) -> HourlyIntensity:
     """The file, checked whole."""
     rows = csv.DictReader(io.StringIO(read_text(file, "read carbon intensities")))
-    missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+    with _as_csv(file):
+        missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
     if missing:
         raise FileFault(str(file), f"has no column {', '.join(missing)}", hint=_HINT)
     found: dict[str, dict[int, float]] = {}
-    for number, row in enumerate(rows, start=2):
+    for number, row in _numbered(rows, file):
         hour_ms, grams = _hour(row["hour"] or "", file, number), _grams(row["g_per_kwh"] or "", file, number)
         hours = found.setdefault(fold(row["region"] or ""), {})
         if hours.setdefault(hour_ms, grams) != grams:
@@ -55,6 +57,19 @@ def read_hourly(file: Path) -> HourlyIntensity:
     if not found:
         raise FileFault(str(file), "has no rows", hint=_HINT)
     return HourlyIntensity(str(file), found)
+
+
+def _numbered(rows: csv.DictReader[str], file: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    with _as_csv(file):
+        yield from enumerate(rows, start=2)
+
+
+@contextmanager
+def _as_csv(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except csv.Error as error:
+        raise FileFault(str(file), f"cannot be read as CSV: {error}", hint=_HINT) from error
 
 
 def _hour(text: str, file: Path, number: int) -> int:

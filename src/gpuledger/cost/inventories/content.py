@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
+from gpuledger.bounds import LINE_BYTES, Unpacked, lines, refuse_claims, whole
 from gpuledger.cost.inventories.sheet import sheet_rows
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.telemetry.unpacking import is_utf16, not_utf8
@@ -47,20 +48,20 @@ class Content:
     path: str
 
     @contextmanager
-    def _open(self) -> Iterator[gzip.GzipFile | io.BufferedReader]:
+    def _open(self) -> Iterator[io.BufferedReader]:
         """Its bytes, unpacked where it is gzipped."""
         try:
             with Path(self.path).open("rb") as raw:
                 packed = raw.read(2) == GZIP
                 raw.seek(0)
-                yield gzip.GzipFile(fileobj=raw) if packed else raw
+                yield io.BufferedReader(Unpacked(gzip.GzipFile(fileobj=raw), Path(self.path))) if packed else raw
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise FileFault(self.path, f"cannot be unpacked: {error}", hint="copy or export it again") from error
         except OSError as error:
             raise map_os_error(error, self.path, "read the inventory") from error
 
     @contextmanager
-    def _lines(self) -> Iterator[io.TextIOWrapper]:
+    def _text(self) -> Iterator[io.TextIOWrapper]:
         with self._open() as file:
             try:
                 yield io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
@@ -95,16 +96,17 @@ class Content:
         """All of it as text."""
         if self.binary:
             return ""
-        with self._lines() as lines:
-            return lines.read()
+        with self._text() as text:
+            return whole(cast("IO[bytes]", text.buffer), self.path).decode("utf-8-sig")
 
     @cached_property
     def first_lines(self) -> list[str]:
         """The first lines that are not empty."""
         if self.binary:
             return []
-        with self._lines() as lines:
-            return list(islice((line for line in lines if line.strip()), 2))
+        with self._text() as text:
+            cut = iter(lambda: text.readline(LINE_BYTES), "")  # a JSON document may be a single line
+            return list(islice((line for line in cut if line.strip()), 2))
 
     @cached_property
     def json_lines(self) -> bool:
@@ -142,8 +144,8 @@ class Content:
             index = {snake(name): i for i, name in enumerate(head) if name}
             yield from ((number, _Line(index, row)) for number, row in enumerate(rows, start=2) if any(row))
         elif self.json_lines:
-            with self._lines() as lines:
-                for number, line in enumerate(lines, start=1):
+            with self._text() as text:
+                for number, line in enumerate(lines(text, self.path), start=1):
                     if line.strip():
                         yield number, self._object(number, self._json(line))
         elif self.document is not None:
@@ -176,8 +178,8 @@ class Content:
         return max(",;\t", key=self.first_lines[0].count) if self.first_lines else ","
 
     def _csv(self) -> Iterator[tuple[int, Row]]:
-        with self._lines() as lines:
-            reader = csv.reader(lines, delimiter=self._delimiter)
+        with self._text() as text:
+            reader = csv.reader(lines(text, self.path), delimiter=self._delimiter)
             try:
                 head = next((line for line in reader if any(line)), [])
                 index = {snake(name): i for i, name in enumerate(head)}
@@ -194,6 +196,7 @@ class Content:
 
         try:
             with pq.ParquetFile(self.path) as file:
+                refuse_claims(self.path, file.metadata.num_rows)
                 for batch in file.iter_batches():
                     found = pa.Table.from_batches([batch])
                     while any(pa.types.is_struct(field.type) for field in found.schema):

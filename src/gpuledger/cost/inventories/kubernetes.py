@@ -76,7 +76,7 @@ def _node(path: str, number: int, item: Mapping[str, Any]) -> Node:
         path, number, str(_part(item, "metadata", "name") or ""), frozenset(name for name in names if name),
         instance=next((str(labels[name]) for name in _TYPE if name in labels), ""),
         region=next((str(labels[name]) for name in _REGION if name in labels), ""),
-        gpus=int(gpus) if gpus.isdecimal() else None, from_ms=created.instant("creationTimestamp"),
+        gpus=int(gpus) if gpus.isdecimal() and len(gpus) < 10 else None, from_ms=created.instant("creationTimestamp"),
         purchase_option="spot" if spot else "on_demand",
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 from gpuledger.errors import FileFault, map_os_error
 
 _NS = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-_MOST_BYTES = 200_000_000
+_MOST_BYTES = 100_000_000
 _MOST_COLUMNS = 16_384
 _EPOCH = dt.datetime(1899, 12, 30)
 # Number formats that Excel has built in for dates and times.

@@ -59,7 +59,7 @@ def _listed(text: str) -> Iterator[Mapping[str, str]]:
 
 
 def _node(path: str, number: int, row: Mapping[str, str]) -> Node:
-    gpus = sum(int(n) for n in _GPUS.findall(row.get("Gres", "")))
+    gpus = sum(int(n) for n in _GPUS.findall(row.get("Gres", "")) if len(n) < 10)
     name = row.get("NodeName") or row.get("NodeHostName", "")
     known = (row.get(field, "") for field in ("NodeAddr", "NodeHostName", "InstanceId"))
     instance = row.get("InstanceType", "")

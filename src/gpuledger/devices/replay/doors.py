@@ -11,7 +11,7 @@ names. Holes in a recording are cut out, and the energy that ran on through them
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -23,16 +23,19 @@ from statistics import median
 
 import msgspec
 
+from gpuledger.bounds import whole
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.devices.clock import Clock
 from gpuledger.devices.nvml import NvmlSource
 from gpuledger.devices.replay.fake_nvml import FakeNvml
 from gpuledger.devices.replay.faults import Fault
 from gpuledger.devices.replay.script import Board, Looped, Scenario, Script
-from gpuledger.errors import FileFault, map_os_error
+from gpuledger.errors import FileFault
+from gpuledger.telemetry.unpacking import open_plain, unreadable
 
 HOLE_STEPS = 8
 _OWN = "at_ms"
+RECORDING_MIB = 64  # its rows are held as text, cell by cell
 
 
 class _Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,11 +126,11 @@ def load_tapes(path: str | Path) -> dict[tuple[str, str], Tape]:
     """The devices of a recording by (uuid, model)."""
     path = Path(path)
     try:
-        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
-            raise map_os_error(error, path, "read the recording") from error
+        with open_plain(path) as stream:
+            rows = list(csv.DictReader(io.StringIO(whole(stream, path, RECORDING_MIB).decode("utf-8-sig"), newline="")))
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except (UnicodeDecodeError, csv.Error) as error:
         raise FileFault(path, f"not a recording: {error}", hint="give a CSV file, plain or gzipped") from error
     names = set(rows[0]) if rows else set()
     layout = next((x for x in layouts() if {x.time, *(c.name for c in x.columns if not c.optional)} <= names), None)

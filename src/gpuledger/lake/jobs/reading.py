@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from gpuledger.bounds import DOCUMENT_MIB, read_text
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.lake.jobs.claims import LABELS, Claim, is_index
 from gpuledger.lake.jobs.tables import Found, Kind, Row, Skipped, Why, read_rows
@@ -27,7 +28,7 @@ _FAULTS = {
 def read_jobs(path: Path, zone: str | None = None) -> Found:
     """The claims of a file. `zone`: of times without one; a fault asks for it where it is needed and not given."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_text(path, "utf-8-sig", DOCUMENT_MIB)
     except OSError as error:
         raise map_os_error(error, path, "read") from error
     except UnicodeDecodeError as error:
@@ -117,6 +118,8 @@ def _take_row(found: Found, row: Row, start: Instant, end: Instant) -> None:
 def _count(row: Row) -> int | None:
     text = row.get("gpus", "")
     if text.removesuffix(".0").isdecimal():
+        if len(text) > _DIGITS:
+            raise WrongCell(f"{text[:60]!r} is not a number of GPUs")
         return int(text.removesuffix(".0"))
     if _is_list(text):
         return None
@@ -150,7 +153,8 @@ def _places(row: Row, count: int | None) -> list[tuple[str | None, str | None, i
 
 MOST_HOSTS = 100_000
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_RANGE = re.compile(r"(\d+)-(\d+)")
+_DIGITS = 9  # a longer number counts nothing
+_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 # gres/gpu=4, gres/gpu:h100=4 (AllocTRES); gpu:4, gpu:h100:4 (GRES)
 _TRES = re.compile(r"gres/gpu=(\d+)")
 _TYPED = re.compile(r"gres/gpu:[^=,]+=(\d+)")
@@ -190,6 +194,8 @@ def gpu_count(text: str) -> int | None:
         return None
     for pattern in (_TRES, _TYPED, _GRES):
         if counts := pattern.findall(text):
+            if any(len(n) > _DIGITS for n in counts):
+                raise WrongCell(f"{text[:60]!r} is not a number of GPUs")
             return sum(int(n) for n in counts)
     return 0
 
@@ -230,7 +236,7 @@ def indices_of(text: str) -> list[int]:
     out: list[int] = []
     for part in filter(None, text.split(",")):
         found = _RANGE.fullmatch(part)
-        if found is None and not part.isdecimal():
+        if found is None and not (part.isdecimal() and len(part) <= _DIGITS):
             raise WrongCell(f"{text[:60]!r} is not a list of GPU indices")
         first, last = (int(part), int(part)) if found is None else (int(found[1]), int(found[2]))
         if last - first > 1_000 or last < first:

@@ -27,6 +27,7 @@ Why = StrEnum("Why", [
     "wrong_number_of_cells", "no_owner",
 ])  # fmt: skip
 Skipped = StrEnum("Skipped", ["never_started", "no_gpus", "no_time", "mig_slices"])
+_COMPARED = 500
 _DELIMITERS = "|\t;,"
 _GPU = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
 _MIG = "nvidia.com/mig-"
@@ -120,7 +121,7 @@ def _columns(path: Path, header: Sequence[str]) -> dict[str, int]:
         parts = []
         for name in missing:
             spelled = _names().names.get("run_id" if name == "job" else name, ())
-            close = [h for h, p in zip(header, plain, strict=True) for _ in nearest(p, spelled, 1)][:1]
+            close = [h for h, p in zip(header[:_COMPARED], plain, strict=False) for _ in nearest(p, spelled, 1)][:1]
             parts.append(f"{name!r}" + (f" (nearest in the file: {close[0]!r})" if close else ""))
         raise FileFault(
             path,
@@ -220,7 +221,7 @@ def _wanted(spec: Mapping[str, Any]) -> dict[str, int]:
         resources = _part(container, "resources")
         asked = {**_part(resources, "requests"), **_part(resources, "limits")}
         for name, count in asked.items():
-            if (name in _GPU or name.startswith(_MIG)) and str(count).isdecimal():
+            if (name in _GPU or name.startswith(_MIG)) and str(count).isdecimal() and len(str(count)) < 10:
                 out[name] = out.get(name, 0) + int(count)
     return out
 

@@ -21,13 +21,14 @@ from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.names import Names
+from gpuledger.ledger.day_writer import DAYS, GPU_HOURS, HOURS
 from gpuledger.ledger.read.columns import Rows, Wanted, joined, kept, read_files, read_groups, table_rows
 from gpuledger.ledger.read.cutting import EDGES, in_proportion
 from gpuledger.ledger.read.owners import labelled
 from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, Scope, namespace_name, nothing_found, nothing_posted
 from gpuledger.ledger.spans import Clip
 from gpuledger.ledger.spells import GAP
-from gpuledger.ledger.store import DAYS, GPU_HOURS, HOURS, Ledger, PostedDay
+from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
 

@@ -19,10 +19,11 @@ from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.engine import Local, everywhere
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.processes import Progress
+from gpuledger.ledger.day_writer import DAYS
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.rollup import OWN, PLACE, Added
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.ledger.store import DAYS, Ledger, PostedDay
+from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.telemetry import schema
 
 # Below this many bytes of lines, sending the sums takes longer than adding them up here.

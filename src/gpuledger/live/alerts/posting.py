@@ -31,8 +31,12 @@ def check_url(url: str) -> None:
     """Refuse an address that is none; one in the environment or a file is looked at when it is needed."""
     if url.startswith(("env:", "file:")):
         return
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:  # brackets that hold no IPv6 address
+        good = False
+    if not good:
         raise InputError(f"url = {url!r} is not an http address", hint="write https://host/path, env:NAME or file:PATH")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from gpuledger.plan.batching.numerals import has_decimal_comma
 
 Given = Path | Sequence[Mapping[str, Any]]
 Rows = list[tuple[int, Mapping[str, str]]]
+MOST_ROWS = 1_000_000
 _NUMBERS = ("gpus", "work", "weight", "price", "speed", "overhead_pct")
 
 
@@ -43,10 +45,12 @@ def _file_rows(path: Path, what: str) -> Rows:
     if not size:
         raise FileFault(path, "the file is empty", hint=f"give a table of {what} with a header")
     try:
-        rows = list(Content(str(path)).table)
+        rows = list(islice(Content(str(path)).table, MOST_ROWS + 1))
     except FileFault as error:
         error.hint = f"save the {what} as CSV in UTF-8, JSON or Parquet"
         raise
+    if len(rows) > MOST_ROWS:
+        raise FileFault(path, f"more than {MOST_ROWS:,} rows", hint=f"plan with a part of the {what}")
     if not rows:
         raise FileFault(path, "no rows below a header", hint=f"give one row for each of the {what}")
     return rows

@@ -7,16 +7,18 @@ most one and a half times the usual step, so a hole in the table is a gap and no
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from gpuledger.bounds import whole
 from gpuledger.errors import FileFault, map_os_error, nearest
 from gpuledger.plan.capacity.cells import Rows, instants, is_words, length_column, lengths, numbers
 from gpuledger.plan.capacity.series import Series
+from gpuledger.telemetry.unpacking import open_plain
 from gpuledger.units import MS_PER_HOUR, count
 
 TIME = ("time", "timestamp", "ts", "datetime", "date", "hour", "start", "start_time", "submit", "submit_time",
@@ -113,17 +115,16 @@ def _ran(path: Path, rows: Rows, columns: _Columns, times: Sequence[int]) -> tup
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows with their line numbers, columns in lower case."""
     try:
-        with (gzip.open(path, "rt", encoding="utf-8-sig", newline="") if path.suffix == ".gz" else
-              path.open(encoding="utf-8-sig", newline="")) as file:  # fmt: skip
-            first = file.readline()
-            file.seek(0)
-            reader = csv.DictReader(file, delimiter=max(",;\t", key=first.count))
+        with open_plain(path) as stream:
+            text = whole(stream, path).decode("utf-8-sig")
+            first, _, _ = text.partition("\n")
+            reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count))
             for row in reader:
                 if any(v not in (None, "") for v in row.values()):
                     yield reader.line_num, {str(k).strip().lower(): v or "" for k, v in row.items() if k is not None}
     except OSError as error:
         raise map_os_error(error, path, "read the demand") from error
-    except (UnicodeDecodeError, csv.Error, EOFError) as error:
+    except (UnicodeDecodeError, csv.Error) as error:
         raise FileFault(path, f"not a CSV table: {error}", hint="save it as CSV in UTF-8") from error
 
 

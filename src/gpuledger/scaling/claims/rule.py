@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpuledger.bench.records import Run
+from gpuledger.bounds import DOCUMENT_MIB, read_text
 from gpuledger.errors import FactError, FileFault, map_os_error, nearest
 from gpuledger.registry import Registry
 from gpuledger.scaling.figures import Facts, NodeFigures
@@ -155,7 +156,7 @@ def _last_digit(value: float) -> float:
 def read_claims(path: Path | str) -> tuple[Claim, ...]:
     """The claims of a file; a value of the wrong kind is an error, an id without a rule is not."""
     try:
-        raw = json.loads(Path(path).read_text(encoding="utf-8"))
+        raw = json.loads(read_text(Path(path), mib=DOCUMENT_MIB))
     except OSError as error:
         raise map_os_error(error, path, "read claims") from error
     except (ValueError, RecursionError) as error:

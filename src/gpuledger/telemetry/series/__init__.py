@@ -10,6 +10,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+# No instant is as far from 1970 as this, by a hundred thousand years; beyond it a time is another number.
+FARTHEST_MS = 1 << 52
+
 
 class Points:
     """Series by their labels, and their points in the order they came: 20 bytes a point."""

@@ -11,8 +11,10 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from gpuledger.telemetry.series import Points
+from gpuledger.telemetry.series import FARTHEST_MS, Points
 
+# What msgspec raises on JSON it cannot read: broken, not UTF-8 inside, nested too deeply.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOTHING = msgspec.Raw()
 _PUNCTUATION = b'[]" \t\r\n'
 
@@ -76,4 +78,6 @@ def numbers(one: Series) -> tuple[np.ndarray, np.ndarray]:
         raise NotSeries("its points are not pairs of a time and a number") from error
     if len(numbers) % 2:
         raise NotSeries("its points are not pairs of a time and a number")
+    if not (np.abs(numbers[::2]) < FARTHEST_MS / 1000).all():
+        raise NotSeries("a time of its points is not an instant")
     return np.rint(numbers[::2] * 1000).astype(np.int64), numbers[1::2].copy()

@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 
 from gpuledger.errors import FileFault, map_os_error
+from gpuledger.telemetry import schema
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME, exporters
 from gpuledger.telemetry.series.pivot import Pivot
 from gpuledger.telemetry.sources import Opened
-from gpuledger.telemetry.unpacking import not_utf8
 from gpuledger.units import utc
 
-GZIP = b"\x1f\x8b"
 BATCH_ROWS = 1 << 18
 MOST_WRONG_LINES = 1_000_000
 SHOWN_CHARS = 80
 # Clocks of hosts and of this machine may differ by this much before it is worth a word.
 SKEW_MS = 300_000
-
-
-def open_bytes(path: Path) -> IO[bytes]:
-    """The file, unpacked where it is gzipped."""
-    try:
-        with path.open("rb") as probe:
-            zipped = probe.read(2) == GZIP
-        return gzip.open(path, "rb") if zipped else path.open("rb")  # type: ignore[return-value]
-    except OSError as error:
-        raise map_os_error(error, path, "read") from error
-
-
-def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file; a fault where it is not UTF-8 or cannot be unpacked."""
-    try:
-        with open_bytes(path) as file:
-            for line in file:
-                yield line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise not_utf8(path) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise FileFault(path, f"cannot be read: {error}", hint="copy or export the file again") from error
 
 
 # The file read last, until its rows were taken: an import opens a file several times.
@@ -89,12 +63,10 @@ def _future(made: Pivot) -> list[str]:
     if not made.timed or made.times is not None or not len(made.points):
         return []
     _, at_ms, _ = made.points.arrays()
-    late = at_ms > time.time() * 1000 + SKEW_MS
-    if not late.any():
+    late = at_ms[(at_ms > time.time() * 1000 + SKEW_MS) & (at_ms <= schema.columns()[schema.TIME].max)]
+    if not len(late):
         return []
-    return [
-        f"{int(late.sum())} points are later than now, up to {utc(int(at_ms.max())):%Y-%m-%dT%H:%MZ}: check the clocks"
-    ]
+    return [f"{len(late)} points are later than now, up to {utc(int(late.max())):%Y-%m-%dT%H:%MZ}: check the clocks"]
 
 
 def _no_reading(path: Path, points: Points) -> FileFault:
@@ -108,4 +80,4 @@ def _no_reading(path: Path, points: Points) -> FileFault:
     return FileFault(path, why, hint=hint)
 
 
-__all__ = ["MOST_WRONG_LINES", "SHOWN_CHARS", "open_bytes", "opened", "read_once", "text_lines"]
+__all__ = ["MOST_WRONG_LINES", "SHOWN_CHARS", "opened", "read_once"]

@@ -204,7 +204,7 @@ def _kept(points: Points, readings: list[Reading | None], set_of: list[int], col
 
 
 def _number(text: str) -> int:
-    return min(int(text), _PLACES - 1) if text.isdecimal() else _PLACES - 1
+    return min(int(text), _PLACES - 1) if text.isdecimal() and len(text) < 10 else _PLACES - 1
 
 
 def _wider(sets: list[dict[str, str]]) -> dict[int, list[int]]:

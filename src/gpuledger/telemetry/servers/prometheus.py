@@ -17,7 +17,7 @@ import numpy as np
 
 from gpuledger.errors import InputError, ServerFault
 from gpuledger.telemetry.series import Points
-from gpuledger.telemetry.series.answers import Answer, NotSeries, Series, add_series, numbers, series_of
+from gpuledger.telemetry.series.answers import UNREADABLE, Answer, NotSeries, Series, add_series, numbers, series_of
 from gpuledger.telemetry.series.exporters import NAME, exporters, infos, known_metrics
 from gpuledger.telemetry.series.labels import EXPORTED, JOB_OWNER, METRICS, POD_LABELS, POD_OWNER, SET_OWNER, TARGET
 from gpuledger.telemetry.servers.web import Refused, TooMuch, Web
@@ -78,7 +78,7 @@ class Prometheus:
             return known_metrics(msgspec.json.decode(names.data, type=list[str]))
         except TooMuch as error:
             raise self._too_slow(error) from error
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise self._nonsense(error) from error
 
     def read(self, metrics: dict[str, list[str]], since_ms: int, until_ms: int) -> Points:
@@ -196,7 +196,7 @@ class Prometheus:
     def _labels(self, params: list[tuple[str, str]]) -> list[dict[str, str]]:
         try:
             return msgspec.json.decode(self._ask("/series", params).data, type=list[dict[str, str]])
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise self._nonsense(error) from error
         except TooMuch as error:
             raise ServerFault(
@@ -210,14 +210,14 @@ class Prometheus:
         answer = self._ask(path, [*params, ("partial_response", "false")])
         try:
             return series_of(answer.data)
-        except (msgspec.DecodeError, NotSeries) as error:
+        except (*UNREADABLE, NotSeries) as error:
             raise self._nonsense(error) from error
 
     def _ask(self, path: str, params: list[tuple[str, str]]) -> Answer:
         raw = self.web.get(API + path, params)
         try:
             answer = msgspec.json.decode(raw, type=Answer)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             if raw.lstrip()[:1] == b"{":
                 raise TooMuch("the answer was cut off") from error
             raise self._nonsense(error) from error

@@ -10,6 +10,7 @@ import ssl
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +19,9 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from gpuledger.bounds import VARIABLE, most_bytes
 from gpuledger.errors import FileFault, InputError, ServerFault, map_os_error
-from gpuledger.telemetry.series.answers import Answer
+from gpuledger.telemetry.series.answers import UNREADABLE, Answer
 
 TIMEOUT_S = 120.0
 # A busy server is waited for this long in all, request by request.
@@ -151,7 +153,7 @@ class Web:
                 raise self._refused(path, error) from error
         except TimeoutError as error:
             raise TooMuch(f"no answer within {self._timeout_s:.0f} s") from error
-        except (http.client.IncompleteRead, EOFError, gzip.BadGzipFile, ConnectionResetError) as error:
+        except (http.client.IncompleteRead, EOFError, gzip.BadGzipFile, zlib.error, ConnectionResetError) as error:
             raise _CutOff("the answer was cut off") from error
         except (urllib.error.URLError, OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
@@ -245,20 +247,27 @@ class _CutOff(Exception):
 
 
 def _unpacked(answer: IO[bytes], encoding: str) -> bytes:
-    raw = answer.read()
-    return gzip.decompress(raw) if encoding == "gzip" else raw
+    """The body; `TooMuch` where it is more than may be held in memory, packed or not."""
+    most, parts, size = most_bytes(), list[bytes](), 0
+    stream = gzip.GzipFile(fileobj=answer) if encoding == "gzip" else answer
+    while part := stream.read(1 << 20):
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise TooMuch(f"the answer has more than {most >> 20:,} MiB; {VARIABLE} allows more")
+    return b"".join(parts)
 
 
 def _reason(error: urllib.error.HTTPError) -> tuple[str, str]:
     """The kind of error and the words the server gave with its status; markup is left out."""
     try:
         raw = _unpacked(error, error.headers.get("Content-Encoding", ""))
-    except (OSError, EOFError, http.client.HTTPException):
+    except (OSError, EOFError, zlib.error, TooMuch, http.client.HTTPException):
         return "", ""
     try:
         answer = msgspec.json.decode(raw, type=Answer)
         return answer.error_type, answer.error[:300]
-    except msgspec.DecodeError:
+    except UNREADABLE:
         text = raw.decode("utf-8", "replace").strip()
         return "", "" if text.startswith("<") else " ".join(text.split())[:300]
 

@@ -18,10 +18,11 @@ from pathlib import Path
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME
-from gpuledger.telemetry.series.opening import SHOWN_CHARS, opened, read_once, text_lines
+from gpuledger.telemetry.series.opening import SHOWN_CHARS, opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.metric_text import series_labels
+from gpuledger.telemetry.unpacking import text_lines
 
 _SEPARATORS = ",;\t"
 _EXCEL = re.compile(r"\s*sep=(.)\s*", re.IGNORECASE)
@@ -108,7 +109,7 @@ class _Reader:
             )
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        lines = text_lines(self.path)
+        lines = text_lines(self.path, ends=True)
         first = next(lines, "").removeprefix("\ufeff")
         separator, rest = _separator([first])
         numbered = csv.reader([*rest, *lines] if rest else lines, delimiter=separator)

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuledger.errors import FileFault
-from gpuledger.telemetry.series import Points
+from gpuledger.telemetry.series import FARTHEST_MS, Points
 from gpuledger.telemetry.series.exporters import NAME, readings
-from gpuledger.telemetry.series.opening import MOST_WRONG_LINES, SHOWN_CHARS, opened, read_once, text_lines
+from gpuledger.telemetry.series.opening import MOST_WRONG_LINES, SHOWN_CHARS, opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+from gpuledger.telemetry.unpacking import text_lines
 
 _COMMENT = re.compile(rb"# (HELP|TYPE|UNIT) [a-zA-Z_:][a-zA-Z0-9_:]* |# EOF\s*$", re.MULTILINE)
 _DUMPED = re.compile(rb'\s*\{[a-zA-Z_][a-zA-Z0-9_]*="')
@@ -44,7 +45,7 @@ class MetricText:
 
 def _read(path: Path) -> Opened:
     reader = _Reader(path)
-    for number, line in enumerate(text_lines(path), start=1):
+    for number, line in enumerate(text_lines(path, ends=True), start=1):
         reader.take(number, line)
     return reader.opened()
 
@@ -161,7 +162,8 @@ def numbers_of(text: str) -> tuple[float, int | None] | None:
         if len(words) == 1:
             return value, None
         time = float(words[1])
-        return (value, round(time * 1000 if abs(time) < _SECONDS_BELOW else time)) if len(words) == 2 else None
+        at_ms = round(time * 1000 if abs(time) < _SECONDS_BELOW else time)
+        return (value, at_ms) if len(words) == 2 and abs(at_ms) < FARTHEST_MS else None
     except (ValueError, OverflowError, IndexError):
         return None
 

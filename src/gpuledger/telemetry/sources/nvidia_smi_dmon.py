@@ -177,7 +177,7 @@ def _added(group: list[list[str]], stamp: slice, gpu: int, kept: list[str], plac
 
 
 def _numbers(cells: Iterator[str]) -> Iterator[int]:
-    yield from (int(cell) for cell in cells if cell.isdecimal())
+    yield from (int(cell) for cell in cells if cell.isdecimal() and len(cell) < 10)
 
 
 SOURCES.register("nvidia_smi_pmon")(NvidiaSmiPmon())

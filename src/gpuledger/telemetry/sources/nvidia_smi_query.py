@@ -29,6 +29,7 @@ _STAMP = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3},")
 _UNIT = re.compile(r" \[([^\]]+)\]$")
 _APART_S = 0.5  # lines of one round follow each other much faster
 _NO_GPUS = "No devices were found"
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,64}")
 _SILENT = r"^(\[.*\]|N/A|ERR!)$"
 
 
@@ -148,7 +149,7 @@ def _clean(batch: pa.RecordBatch, columns: list[str], labels: tuple[str, ...]) -
         if unit := _UNIT.search(name):
             words = pc.replace_substring_regex(words, rf"\s+{re.escape(unit[1])}$", "")
         elif pc.any(pc.starts_with(words, "0x")).as_py() and name not in labels:
-            words = pa.array([str(int(w, 16)) if w.startswith("0x") else w for w in words.to_pylist()])
+            words = pa.array([str(int(w, 16)) if _HEX.fullmatch(w) else w for w in words.to_pylist()])
         cells = pa.DictionaryArray.from_arrays(coded.indices, words)
         arrays.append(cells if name in labels else cells.dictionary_decode())
     return pa.record_batch(arrays, columns)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gpuledger.bounds import refuse_claims
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.telemetry.sources import SOURCES, Batches, Fit, Head, Opened
 
@@ -35,6 +36,7 @@ class ParquetSource:
         names, groups = list(file.schema_arrow.names), file.num_row_groups
         sizes = [file.metadata.row_group(i).num_rows for i in range(groups)]
         file.close()
+        refuse_claims(path, max(rows, sum(sizes)))
         if rows == 0:
             raise FileFault(path, "it has columns but not one row", hint="check the time range of the export")
 

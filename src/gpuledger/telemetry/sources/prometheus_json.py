@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-import zlib
 from pathlib import Path
 
 import msgspec
 
-from gpuledger.errors import FileFault, map_os_error
+from gpuledger.bounds import whole
+from gpuledger.errors import FileFault
 from gpuledger.telemetry.series import Points
-from gpuledger.telemetry.series.answers import Answer, NotSeries, add_series, series_of
-from gpuledger.telemetry.series.opening import open_bytes, opened, read_once
+from gpuledger.telemetry.series.answers import UNREADABLE, Answer, NotSeries, add_series, series_of
+from gpuledger.telemetry.series.opening import opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+from gpuledger.telemetry.unpacking import open_plain, unreadable
 
 _START = re.compile(rb'\s*\{\s*"(status|data|resultType)"\s*:')
 
@@ -50,7 +51,7 @@ def _read(path: Path) -> Opened:
                 )
             notes += [f"answer {number}: the server warns: {words}" for words in answer.warnings or ()]
             add_series(points, series_of(answer.data))
-        except (msgspec.DecodeError, NotSeries) as error:
+        except (*UNREADABLE, NotSeries) as error:
             raise FileFault(
                 path,
                 f"answer {number} is not a whole answer of the Prometheus API: {error}",
@@ -64,12 +65,10 @@ def _read(path: Path) -> Opened:
 def _answers(path: Path) -> list[bytes]:
     """The answers of the file: all of it, or its lines where each of them is one."""
     try:
-        with open_bytes(path) as file:
-            raw = file.read()
-    except (OSError, EOFError, zlib.error) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise map_os_error(error, path, "read") from error
-        raise FileFault(path, f"cannot be unpacked: {error}", hint="copy or export the file again") from error
+        with open_plain(path) as file:
+            raw = whole(file, path)
+    except OSError as error:
+        raise unreadable(path, error) from error
     lines = [line for line in raw.splitlines() if line.strip()]
     return lines if len(lines) > 1 and all(_START.match(line) for line in lines) else [raw]
 

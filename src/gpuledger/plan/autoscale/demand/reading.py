@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Literal
 
@@ -10,9 +11,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from gpuledger.bounds import refuse_claims
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.plan.autoscale.demand.columns import Instants, Roles, chosen_series, instants, numbers, roles_of
 from gpuledger.plan.autoscale.demand.trace import Trace, of_requests
+from gpuledger.telemetry.unpacking import open_plain
 from gpuledger.units import count, utc
 
 Gaps = Literal["refuse", "skip", "hold"]
@@ -50,24 +53,35 @@ def read_trace(path: Path, *, series: str | None = None, gaps: Gaps = "refuse") 
 
 
 def _table(path: Path) -> pa.Table:
+    found = _read(path)
+    repeated = [name for name, times in Counter(found.column_names).items() if times > 1]
+    if repeated:
+        raise FileFault(path, f"two columns are called {repeated[0]!r}", hint="rename one of them")
+    return found
+
+
+def _read(path: Path) -> pa.Table:
     try:
         if path.is_dir():
             raise IsADirectoryError(path)
         with path.open("rb") as file:
             head = file.read(4)
         if head == b"PAR1":
-            return pq.read_table(path)
+            with pq.ParquetFile(path) as file:
+                refuse_claims(path, file.metadata.num_rows)
+                return file.read()
         if not head:
             raise FileFault(path, "the trace is empty", hint="give a file with a row for each request or each step")
-        with pa.input_stream(str(path), compression="gzip" if head[:2] == b"\x1f\x8b" else None) as stream:
+        with open_plain(path) as stream:
             first = stream.read(65536).split(b"\n", 1)[0]
         names = [n.strip().strip('"') for n in first.decode("utf-8-sig").split(_separator(first))]
         as_text = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
         parse = pa_csv.ParseOptions(delimiter=_separator(first))
-        return pa_csv.read_csv(
-            str(path), read_options=pa_csv.ReadOptions(skip_rows=1, column_names=names), parse_options=parse,
-            convert_options=as_text,
-        )  # fmt: skip
+        with open_plain(path) as stream:
+            return pa_csv.read_csv(
+                stream, read_options=pa_csv.ReadOptions(skip_rows=1, column_names=names), parse_options=parse,
+                convert_options=as_text,
+            )  # fmt: skip
     except OSError as error:
         raise map_os_error(error, path, "read the trace") from error
     except (pa.ArrowException, UnicodeDecodeError) as error:
