@@ -112,6 +112,7 @@ class PlannedRule:
         self._first = self._beliefs = list(beliefs)
         self._hours, self._reclaims = [0.0] * len(beliefs), [0] * len(beliefs)
         self._room, self._before = math.inf, WAIT
+        self._after, self._left = 0, terms.work_h
         self._believe()
         self._valued(0)
 
@@ -151,7 +152,8 @@ class PlannedRule:
 
     def interval_h(self, pool: int) -> float:
         """The best interval at the pool's reclaim rate, shorter where little time can be lost."""
-        return max(min(self._every[pool], SLACK_SHARE * self._room), least_interval_h(self.terms))
+        found = self.value.interval_h(self._after + 1, self._left, self._rates[pool])
+        return max(min(found, self._every[pool], SLACK_SHARE * self._room), least_interval_h(self.terms))
 
     def choose(self, tick: int, saved_h: float, unsaved_h: float, mode: int) -> int:
         """The cheapest of waiting, on-demand and the best pool that keeps the deadline safe."""
@@ -171,6 +173,7 @@ class PlannedRule:
             level = 1.0
         pool = self._pool(tick, left, mode)
         after = max(math.floor(ahead / step + 1e-9), 0)
+        self._after, self._left = after, left
         up = pool != WAIT
         startup = 0.0 if mode == ON_DEMAND else t.restart_h + (t.save_h if mode != WAIT else 0.0)
         best, price = ON_DEMAND, self.world.on_demand_row[tick]

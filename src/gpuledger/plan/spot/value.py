@@ -20,7 +20,9 @@ from gpuledger.plan.spot.replay import Terms
 
 Floats = NDArray[np.float64]
 IDLE_OUT, IDLE_UP, SPOT, DEMAND_OUT, DEMAND_UP = range(5)
+PLACES = ((IDLE_OUT, IDLE_UP), (DEMAND_OUT, DEMAND_UP))
 CELLS = 160
+INTERVALS = 8  # candidates between the shortest interval and the one that would be best without a deadline
 LATE = 10.0  # an hour too late costs this many hours of on-demand: never worth it
 LEAST_CHECKPOINTS = 4.0  # an interval is at least this many times as long as its checkpoint
 SLACK_SHARE = 0.75  # and puts at most this share of the time that can still be lost at risk
@@ -50,6 +52,8 @@ class Value:
     step_h: float
     cell_h: float
     usd: Floats  # ticks left x place x work
+    market: Market
+    every_h: Floats  # ticks left x work
 
     def at(self, ticks_left: int, place: int, work_h: float) -> float:
         """Expected dollars, between two amounts of work in proportion."""
@@ -61,6 +65,12 @@ class Value:
         if low >= len(row) - 1:
             return float(row[-1] + (where - len(row) + 1) * (row[-1] - row[-2]))
         return float(row[low] + (where - low) * (row[low + 1] - row[low]))
+
+    def interval_h(self, ticks_left: int, work_h: float, reclaims_per_h: float) -> float:
+        """Hours of work between checkpoints on spot, for a pool with this reclaim rate (Young: as 1 / sqrt(rate))."""
+        row = self.every_h[max(0, min(ticks_left, len(self.every_h) - 1))]
+        found = float(row[max(0, min(round(work_h / self.cell_h), len(row) - 1))])
+        return found * math.sqrt(self.market.reclaims_per_h / reclaims_per_h)
 
 
 @lru_cache(maxsize=128)
@@ -76,9 +86,39 @@ def value_of(market: Market, terms: Terms, step_h: float) -> Value:
     late[0] = 0.0
     usd[0] = late
     step = _Step(market, terms, step_h, work)
+    every = np.full((ticks + 1, len(work)), step.intervals[-1])
     for left in range(1, ticks + 1):
-        usd[left] = step.back(usd[left - 1], left * step_h)
-    return Value(step_h, cell, usd)
+        usd[left], every[left] = step.back(usd[left - 1], left * step_h)
+    return Value(step_h, cell, usd, market, every)
+
+
+class _Between:
+    """Values between the cells of a grid, at points that are known beforehand; the ends outside of it."""
+
+    def __init__(self, at: Floats, cell_h: float, cells: int) -> None:
+        where = np.clip(at / cell_h, 0.0, cells - 1.0)
+        self._low = np.minimum(where.astype(np.intp), cells - 2)
+        self._part = where - self._low
+        self.shape = where.shape
+
+    def of(self, values: Floats) -> Floats:
+        """The values at the points; of several rows of values, each at its own row of points."""
+        low = np.take_along_axis(values, self._low, -1)
+        found: Floats = low + self._part * (np.take_along_axis(values, self._low + 1, -1) - low)
+        return found
+
+
+class _Run:
+    """A tick on an instance, at each of several rates of work: what it costs, and what is left then."""
+
+    def __init__(self, work: Floats, step_h: float, startup_h: float, price: float, rates: Floats) -> None:
+        rate = rates[:, None]
+        self._usd = price * np.minimum(step_h, startup_h + work / rate)
+        self._then = _Between(work - rate * (step_h - startup_h), float(work[1]), len(work))
+
+    def usd(self, then: Floats) -> Floats:
+        """Dollars of the tick and of all after it, one row per rate."""
+        return self._usd + self._then.of(then)
 
 
 class _Step:
@@ -90,42 +130,41 @@ class _Step:
         self.back_up = -math.expm1(-market.back_per_h * step_h)
         self.goes = self.lost * (1 - market.other_up)
         self.least = least_interval_h(terms)
-
-    def _run(self, after: Floats, price: float, startup: float, rate: Floats | float = 1.0) -> Floats:
-        """Dollars of a tick on an instance, and of all after it."""
-        left = self.work - rate * (self.h - startup)
-        used = np.minimum(self.h, startup + self.work / rate)
-        then: Floats = price * used + np.interp(np.maximum(left, 0.0), self.work, after)
-        return then
-
-    def back(self, after: Floats, time_h: float) -> Floats:
-        """The values one tick earlier."""
-        t, m = self.t, self.m
-        out = np.empty_like(after)
-        idle_out = (1 - self.back_up) * after[IDLE_OUT] + self.back_up * after[IDLE_UP]
-        idle_up = self.goes * after[IDLE_OUT] + (1 - self.goes) * after[IDLE_UP]
-        demand_out = (1 - self.back_up) * after[DEMAND_OUT] + self.back_up * after[DEMAND_UP]
-        demand_up = self.goes * after[DEMAND_OUT] + (1 - self.goes) * after[DEMAND_UP]
-        reclaimed = (1 - m.other_up) * after[IDLE_OUT] + m.other_up * after[IDLE_UP]
-        # Time that can still be lost; the interval is shorter where there is little of it.
-        slack = time_h - self.h - self.work - t.restart_h
-        can_wait, can_spot = slack >= 0, slack >= t.save_h + self.least
-        every = np.clip(SLACK_SHARE * (slack - t.save_h), self.least, max(m.interval_h, self.least))
-        rate = every / (every + t.save_h)
+        self.intervals = np.geomspace(self.least, max(market.interval_h, self.least), INTERVALS)
+        rates = self.intervals / (self.intervals + terms.save_h)
+        startups = (0.0, terms.restart_h, terms.restart_h + terms.save_h)
+        self._spot = [_Run(work, step_h, s, market.spot_usd_h, rates) for s in startups]
+        self._demand = [_Run(work, step_h, s, market.on_demand_usd_h, np.ones(1)) for s in startups]
         # A reclaim costs half an interval of work on average.
-        reclaimed = np.interp(self.work + every / 2, self.work, reclaimed)
-        spot = (1 - self.lost) * after[SPOT] + self.lost * reclaimed
-        on_spot = np.where(can_spot, self._run(spot, m.spot_usd_h, 0.0, rate), np.inf)
-        to_spot = np.where(can_spot, self._run(spot, m.spot_usd_h, t.restart_h, rate), np.inf)
-        move = t.restart_h + t.save_h
-        demand_to_spot = np.where(can_spot, self._run(spot, m.spot_usd_h, move, rate), np.inf)
-        for place, then in ((IDLE_OUT, demand_out), (IDLE_UP, demand_up)):
-            start = self._run(then, m.on_demand_usd_h, t.restart_h)
-            wait = np.where(can_wait, idle_out if place == IDLE_OUT else idle_up, np.inf)
-            out[place] = np.minimum(start, wait)
+        self._redo = _Between(work + self.intervals[:, None] / 2, float(work[1]), len(work))
+        self._each = np.arange(len(work))
+
+    def back(self, after: Floats, time_h: float) -> tuple[Floats, Floats]:
+        """The values one tick earlier, and the best interval on spot."""
+        out = np.empty_like(after)
+        idle_out, demand_out = ((1 - self.back_up) * after[o] + self.back_up * after[u] for o, u in PLACES)
+        idle_up, demand_up = (self.goes * after[o] + (1 - self.goes) * after[u] for o, u in PLACES)
+        # Time that can still be lost.
+        slack = time_h - self.h - self.work - self.t.restart_h
+        (on_spot, to_spot, demand_to_spot), every = self._on_spot(after, slack)
+        on_demand, to_demand, moved = range(3)
+        for place, then, wait in ((IDLE_OUT, demand_out, idle_out), (IDLE_UP, demand_up, idle_up)):
+            start = self._demand[to_demand].usd(then[None])[0]
+            out[place] = np.minimum(start, np.where(slack >= 0, wait, np.inf))
         out[IDLE_UP] = np.minimum(out[IDLE_UP], to_spot)
-        out[SPOT] = np.minimum(on_spot, self._run(demand_up, m.on_demand_usd_h, move))
-        out[DEMAND_OUT] = self._run(demand_out, m.on_demand_usd_h, 0.0)
-        out[DEMAND_UP] = np.minimum(self._run(demand_up, m.on_demand_usd_h, 0.0), demand_to_spot)
+        out[SPOT] = np.minimum(on_spot, self._demand[moved].usd(demand_up[None])[0])
+        out[DEMAND_OUT] = self._demand[on_demand].usd(demand_out[None])[0]
+        out[DEMAND_UP] = np.minimum(self._demand[on_demand].usd(demand_up[None])[0], demand_to_spot)
         out[:, 0] = 0.0
-        return out
+        return out, every
+
+    def _on_spot(self, after: Floats, slack: Floats) -> tuple[list[Floats], Floats]:
+        """Dollars from here on at the best interval (running already, started, moved there), and that interval."""
+        up = self.m.other_up
+        reclaimed = np.broadcast_to((1 - up) * after[IDLE_OUT] + up * after[IDLE_UP], self._redo.shape)
+        then = (1 - self.lost) * after[SPOT] + self.lost * self._redo.of(reclaimed)
+        most = np.maximum(SLACK_SHARE * (slack - self.t.save_h), self.least)
+        allowed = (self.intervals[:, None] <= most) & (slack >= self.t.save_h + self.least)
+        ways = [np.where(allowed, run.usd(then), np.inf) for run in self._spot]
+        best = ways[0].argmin(axis=0)
+        return [way[best, self._each] for way in ways], self.intervals[best]
