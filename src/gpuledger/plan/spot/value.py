@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from gpuledger.plan.spot.replay import Terms
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 IDLE_OUT, IDLE_UP, SPOT, DEMAND_OUT, DEMAND_UP = range(5)
 PLACES = ((IDLE_OUT, IDLE_UP), (DEMAND_OUT, DEMAND_UP))
 CELLS = 160
-INTERVALS = 8  # candidates between the shortest interval and the one that would be best without a deadline
+INTERVALS = 6  # candidates between the shortest interval and the one that would be best without a deadline
 LATE = 10.0  # an hour too late costs this many hours of on-demand: never worth it
 LEAST_CHECKPOINTS = 4.0  # an interval is at least this many times as long as its checkpoint
 SLACK_SHARE = 0.75  # and puts at most this share of the time that can still be lost at risk
@@ -93,19 +94,32 @@ def value_of(market: Market, terms: Terms, step_h: float) -> Value:
 
 
 class _Between:
-    """Values between the cells of a grid, at points that are known beforehand; the ends outside of it."""
+    """Values between the cells of a grid, at rows of points that are known beforehand; the ends outside of it."""
 
-    def __init__(self, at: Floats, cell_h: float, cells: int) -> None:
+    def __init__(self, at: Floats, cell_h: float) -> None:
+        rows, cells = at.shape
         where = np.clip(at / cell_h, 0.0, cells - 1.0)
-        self._low = np.minimum(where.astype(np.intp), cells - 2)
-        self._part = where - self._low
-        self.shape = where.shape
+        low = np.minimum(where.astype(np.intp), cells - 2)
+        self._part = where - low
+        self._low = low
+        self._flat = low + cells * np.arange(rows)[:, None]
 
     def of(self, values: Floats) -> Floats:
-        """The values at the points; of several rows of values, each at its own row of points."""
-        low = np.take_along_axis(values, self._low, -1)
-        found: Floats = low + self._part * (np.take_along_axis(values, self._low + 1, -1) - low)
-        return found
+        """One row of values at every row of points."""
+        found = values[self._low]
+        return found + self._part * (values[self._low + 1] - found)
+
+    def each(self, rows: Floats) -> Floats:
+        """Each row of values at its own row of points."""
+        flat = rows.ravel()
+        found = flat[self._flat]
+        return found + self._part * (flat[self._flat + 1] - found)
+
+    def best(self, rows: Floats, row: Indices, column: Indices) -> Floats:
+        """As each, of one row for every column."""
+        flat, at = rows.ravel(), self._flat[row, column]
+        found = flat[at]
+        return found + self._part[row, column] * (flat[at + 1] - found)
 
 
 class _Run:
@@ -113,12 +127,8 @@ class _Run:
 
     def __init__(self, work: Floats, step_h: float, startup_h: float, price: float, rates: Floats) -> None:
         rate = rates[:, None]
-        self._usd = price * np.minimum(step_h, startup_h + work / rate)
-        self._then = _Between(work - rate * (step_h - startup_h), float(work[1]), len(work))
-
-    def usd(self, then: Floats) -> Floats:
-        """Dollars of the tick and of all after it, one row per rate."""
-        return self._usd + self._then.of(then)
+        self.usd = price * np.minimum(step_h, startup_h + work / rate)
+        self.then = _Between(work - rate * (step_h - startup_h), float(work[1]))
 
 
 class _Step:
@@ -136,7 +146,7 @@ class _Step:
         self._spot = [_Run(work, step_h, s, market.spot_usd_h, rates) for s in startups]
         self._demand = [_Run(work, step_h, s, market.on_demand_usd_h, np.ones(1)) for s in startups]
         # A reclaim costs half an interval of work on average.
-        self._redo = _Between(work + self.intervals[:, None] / 2, float(work[1]), len(work))
+        self._redo = _Between(work + self.intervals[:, None] / 2, float(work[1]))
         self._each = np.arange(len(work))
 
     def back(self, after: Floats, time_h: float) -> tuple[Floats, Floats]:
@@ -149,22 +159,30 @@ class _Step:
         (on_spot, to_spot, demand_to_spot), every = self._on_spot(after, slack)
         on_demand, to_demand, moved = range(3)
         for place, then, wait in ((IDLE_OUT, demand_out, idle_out), (IDLE_UP, demand_up, idle_up)):
-            start = self._demand[to_demand].usd(then[None])[0]
+            start = self._on_demand(to_demand, then)
             out[place] = np.minimum(start, np.where(slack >= 0, wait, np.inf))
         out[IDLE_UP] = np.minimum(out[IDLE_UP], to_spot)
-        out[SPOT] = np.minimum(on_spot, self._demand[moved].usd(demand_up[None])[0])
-        out[DEMAND_OUT] = self._demand[on_demand].usd(demand_out[None])[0]
-        out[DEMAND_UP] = np.minimum(self._demand[on_demand].usd(demand_up[None])[0], demand_to_spot)
+        out[SPOT] = np.minimum(on_spot, self._on_demand(moved, demand_up))
+        out[DEMAND_OUT] = self._on_demand(on_demand, demand_out)
+        out[DEMAND_UP] = np.minimum(self._on_demand(on_demand, demand_up), demand_to_spot)
         out[:, 0] = 0.0
         return out, every
+
+    def _on_demand(self, startup: int, then: Floats) -> Floats:
+        """Dollars of a tick on demand and of all after it."""
+        run = self._demand[startup]
+        return (run.usd + run.then.of(then))[0]
 
     def _on_spot(self, after: Floats, slack: Floats) -> tuple[list[Floats], Floats]:
         """Dollars from here on at the best interval (running already, started, moved there), and that interval."""
         up = self.m.other_up
-        reclaimed = np.broadcast_to((1 - up) * after[IDLE_OUT] + up * after[IDLE_UP], self._redo.shape)
+        reclaimed = (1 - up) * after[IDLE_OUT] + up * after[IDLE_UP]
         then = (1 - self.lost) * after[SPOT] + self.lost * self._redo.of(reclaimed)
+        can = slack >= self.t.save_h + self.least
         most = np.maximum(SLACK_SHARE * (slack - self.t.save_h), self.least)
-        allowed = (self.intervals[:, None] <= most) & (slack >= self.t.save_h + self.least)
-        ways = [np.where(allowed, run.usd(then), np.inf) for run in self._spot]
-        best = ways[0].argmin(axis=0)
-        return [way[best, self._each] for way in ways], self.intervals[best]
+        running = self._spot[0]
+        usd = np.where(self.intervals[:, None] <= most, running.usd + running.then.each(then), np.inf)
+        best = usd.argmin(axis=0)
+        ways = [usd[best, self._each]]
+        ways += [run.usd[best, self._each] + run.then.best(then, best, self._each) for run in self._spot[1:]]
+        return [np.where(can, way, np.inf) for way in ways], self.intervals[best]
