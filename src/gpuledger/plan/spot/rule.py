@@ -33,8 +33,8 @@ from gpuledger.plan.spot.value import (
 LONGEST_STAY_H = 48.0
 LEAST_PER_H = 1e-6
 GRID, RATE_GRID, UP_GRID = 1.05, 1.25, 20
-LEAST_QUIET_H, QUIET_SHARE = 4.0, 0.5  # hours without a reclaim after which the rate is updated
-REVALUE, RERATE = 1.25, 1.5  # prices and rates that moved by this much ask for a new value
+LEAST_QUIET_H, QUIET_SHARE = 1.0, 0.5  # hours without a reclaim after which the rate is updated
+REVALUE, RERATE = 1.25, 1.25  # prices and rates that moved by this much ask for a new value
 WORTH_WAITING = 1.05  # from here on, waiting for the cheapest pool pays
 
 

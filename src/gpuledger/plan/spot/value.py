@@ -23,7 +23,7 @@ Indices = NDArray[np.intp]
 IDLE_OUT, IDLE_UP, SPOT, DEMAND_OUT, DEMAND_UP = range(5)
 PLACES = ((IDLE_OUT, IDLE_UP), (DEMAND_OUT, DEMAND_UP))
 CELLS = 160
-INTERVALS = 6  # candidates between the shortest interval and the one that would be best without a deadline
+INTERVALS = 8  # candidates between the shortest interval and the one that would be best without a deadline
 LATE = 10.0  # an hour too late costs this many hours of on-demand: never worth it
 LEAST_CHECKPOINTS = 4.0  # an interval is at least this many times as long as its checkpoint
 SLACK_SHARE = 0.75  # and puts at most this share of the time that can still be lost at risk
@@ -74,7 +74,7 @@ class Value:
         return found * math.sqrt(self.market.reclaims_per_h / reclaims_per_h)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=64)
 def value_of(market: Market, terms: Terms, step_h: float) -> Value:
     """The value of every state, from the deadline backwards."""
     ticks = max(math.ceil(terms.deadline_h / step_h), 1)
