@@ -3,8 +3,8 @@
     python benchmarks/plans/batch.py [--data DIR] [--update docs/results/plans-batch.md]
 
 DIR has jobs/philly_jobs.csv.gz (submit time, seconds, GPUs of DNN training jobs). The trace has no deadlines, prices or
-pools: those are drawn from a seed, as written next to the table. Every plan is made by `gpuledger.plan.batch` from files
-of jobs and pools. Figures other than seconds are the same on every run.
+pools: those are drawn from a seed, as written next to the table. Every plan is made by `gpuledger.plan.batch` from
+files of jobs and pools. Figures other than seconds are the same on every run.
 """
 
 from __future__ import annotations
