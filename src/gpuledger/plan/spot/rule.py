@@ -5,7 +5,8 @@ longer). The job moves between pools only where the saving over the time it will
 waiting, on-demand and that pool are compared at the prices of the moment, plus what the rest will cost from there.
 Waiting is only weighed where the pool costs more than one that may come back: prices are taken to stay, so time in
 which the job does not run saves nothing else. Spot is only taken while on-demand could still meet the deadline if the
-pool were reclaimed at once.
+pool were reclaimed at once. How often the state is saved follows from what lost time would cost: more often where
+little of it is left. How often a pool is reclaimed is known as a range; the job's own hours there narrow it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 The market is reduced to two states: some pool has capacity, or none has. While the job runs on spot, it is reclaimed
 at a rate; then another pool has capacity with a probability, or all are out for a while. Time runs backwards from the
 deadline tick by tick; for each amount of work left and each place the job can be in, the cheapest of waiting, spot and
-on-demand is kept. Spot and waiting are only allowed where on-demand could still meet the deadline afterwards, so the
-deadline does not depend on the rates being right.
+on-demand is kept, and on spot the best interval between checkpoints: lost work costs time, and time that is left may
+save hours of on-demand. Spot and waiting are only allowed where on-demand could still meet the deadline afterwards, so
+the deadline does not depend on the rates being right.
 """
 
 from __future__ import annotations
