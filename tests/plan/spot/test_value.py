@@ -124,9 +124,9 @@ def test_more_intervals_to_choose_from_never_cost_more(spot, rate, other):
         patch.setattr(sys.modules[Market.__module__], "INTERVALS", 2)  # only the shortest and the longest
         few = value_of.__wrapped__(market, TIGHT, 0.25)
     many = value_of.__wrapped__(market, TIGHT, 0.25)
-    assert (many.usd[-1, :, -1] <= few.usd[-1, :, -1] * (1 + 1e-9)).all()
-    # Who starts takes the interval that is best for who runs: minutes before the end that may be a little worse.
-    assert (many.usd <= few.usd * 1.03).all()
+    # Who starts takes the interval that is best for who runs, so it may be a trace worse.
+    for place in (IDLE_OUT, IDLE_UP, SPOT):
+        assert many.at(32, place, TIGHT.work_h) <= few.at(32, place, TIGHT.work_h) * 1.005
 
 
 def test_a_job_saves_more_often_when_little_time_is_left_to_lose():
